@@ -1,0 +1,11 @@
+// Capabilities a node can report, oldest first. Names are never reused; each line says what the node understands.
+export const CAPABILITIES = {
+  'bans-v1': 'enforces bans of the ban feed at HTTP level',
+  'kernel-ban-v1': 'drops global bans in the kernel; reported only while its nftables table works',
+  'client-ip-v1': 'client address modes proxy_protocol and header',
+  'domains-v2': 'suffix (.a.com) and pattern (~regex) domains',
+  'unknown-host-v1': 'unknown host and IP access actions',
+  'metrics-v1': 'machine metrics in heartbeats',
+} as const;
+
+export type Capability = keyof typeof CAPABILITIES;

@@ -1,0 +1,23 @@
+// Schemas that many resources share.
+import Type, { type TSchema } from 'typebox';
+
+export const Id = Type.String({ minLength: 1, maxLength: 64, description: 'Id.' });
+export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+/** 64-bit numbers travel as decimal strings. */
+export const Decimal = Type.String({ pattern: '^[0-9]{1,20}$', description: 'Decimal number.' });
+export const Empty = Type.Object({}, { additionalProperties: false });
+/** An input object: unknown fields are refused with their name. */
+export const Input: typeof Type.Object = ((properties: Parameters<typeof Type.Object>[0], options = {}) =>
+  Type.Object(properties, { additionalProperties: false, ...options })) as typeof Type.Object;
+
+/** The optional optimistic lock of a write: another current value answers UPDATED_AT_MISMATCH. */
+export const ExpectedUpdatedAt = Type.Optional(Timestamp);
+
+export const PageQuery = (pageSize: number) => ({
+  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1 })),
+  pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: pageSize })),
+});
+
+export const Page = <T extends TSchema>(item: T) =>
+  Type.Object({ items: Type.Array(item), total: Type.Integer({ minimum: 0 }) });

@@ -1,0 +1,38 @@
+// Who calls and what comes back beside the output: the part of a request that every action sees.
+
+/** Who did it (specification: Audit; actor types of the audit log). */
+export interface Actor {
+  type: 'user' | 'api_key' | 'service_account' | 'node' | 'system';
+  id: string | null;
+  name: string;
+}
+
+/** Claim of an idempotency record, completed inside the action's transaction. */
+export interface IdempotencyClaim {
+  namespace: string;
+  key: string;
+  attempt: number;
+}
+
+export interface Call {
+  actor: Actor;
+  /** Client address, null for the console's own work. */
+  ip: string | null;
+  userAgent: string | null;
+  requestId: string;
+  idempotency: IdempotencyClaim | null;
+  /** What was published, for X-Svc-Change: `<cluster>=<revision>` or `ban=<epoch>:<seq>`. */
+  changes: string[];
+}
+
+/** The call of the console's own work: jobs, start-up. */
+export function systemCall(name: string): Call {
+  return {
+    actor: { type: 'system', id: null, name },
+    ip: null,
+    userAgent: null,
+    requestId: name,
+    idempotency: null,
+    changes: [],
+  };
+}

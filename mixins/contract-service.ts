@@ -1,0 +1,53 @@
+// Makes Moleculer services out of procedures: the action's name is the procedure's name, its input is validated, and
+// its handler is a plain function of (input, call).
+import type { Context, ServiceSchema } from 'moleculer';
+import type { AnyProcedure, Input, Output } from '../contract/procedure.ts';
+import type { Call } from './call.ts';
+import { validateInput } from './validate.ts';
+
+export interface Implementation {
+  procedure: AnyProcedure;
+  handler: (input: never, call: Call) => Promise<unknown>;
+}
+
+/** Binds a procedure of the contract to its handler. */
+export function implement<P extends AnyProcedure>(
+  procedure: P,
+  handler: (input: Input<P>, call: Call) => Promise<Output<P>>,
+): Implementation {
+  return { procedure, handler: handler as Implementation['handler'] };
+}
+
+/** `meta` of contract calls. The broker merges it back into the caller's, which is how changes travel. */
+export interface CallMeta {
+  call: Omit<Call, 'changes'>;
+  changes?: string[];
+}
+
+/** A service named `name` whose actions are procedures; `rest` adds lifecycle hooks and internal actions. */
+export function contractService(
+  name: string,
+  implementations: readonly Implementation[],
+  rest: Partial<ServiceSchema> = {},
+): ServiceSchema {
+  const actions = Object.fromEntries(
+    implementations.map(({ procedure, handler }) => [
+      procedure.name,
+      {
+        handler: async (ctx: Context<unknown, CallMeta>) => {
+          const input = validateInput(procedure, ctx.params);
+          const call: Call = { ...ctx.meta.call, changes: [] };
+          const output = await handler(input as never, call);
+          if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];
+          return output;
+        },
+      },
+    ]),
+  );
+  return {
+    ...rest,
+    name,
+    settings: { ...(rest.settings ?? {}), $noServiceNamePrefix: true },
+    actions: { ...actions, ...(rest.actions ?? {}) },
+  } as ServiceSchema;
+}

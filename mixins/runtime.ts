@@ -1,0 +1,31 @@
+// What the services of one process share. A process can hold several (tests do), so nothing of it is global.
+import type { Redis } from 'ioredis';
+import type { Knex } from 'knex';
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import type { ConsoleEnv } from './env.ts';
+import type { KeyedQueue } from './keyed-queue.ts';
+import type { Sealer } from './sealer.ts';
+
+/** Connection pools, apart so that one kind of work cannot starve another. */
+export interface Pools {
+  /** Configuration CRUD through Objection and knex. */
+  api: Knex;
+  /** Ban writes and the relay. */
+  bans: Knex;
+  /** Node channel and actors: named statements. */
+  channel: Pool;
+}
+
+export interface Runtime {
+  env: ConsoleEnv;
+  log: Logger;
+  pools: Pools;
+  /** Commands and PUBLISH. Blocking readers make their own with {@link Runtime.newRedis}. */
+  redis: Redis;
+  newRedis(): Redis;
+  /** Envelope encryption under SVC_MASTER_KEY. */
+  sealer: Sealer;
+  /** First come, first served per cluster, before a connection is borrowed. */
+  publications: KeyedQueue;
+}

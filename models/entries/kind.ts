@@ -1,0 +1,27 @@
+// Kinds of configuration entries. The slice that owns a resource registers the kind compiled from it: a file here and
+// one line in kinds.ts.
+import type { Knex } from 'knex';
+
+/** What a kind compiles to; null = the cluster has no such entry (any more). */
+export interface CompiledEntry {
+  body: Uint8Array;
+  /** Capabilities the entry needs, sorted. */
+  features: string[];
+  /** What it refers to: `list:<id>`, `domain:<name>`, `group:<site>/<name>`, … */
+  refs: string[];
+}
+
+export interface EntryKind {
+  readonly kind: string;
+  /** Raised with every change of the bytes a compiler makes from the same rows. */
+  readonly compilerVersion: number;
+  /** Whether a publication goes straight to everybody during a canary. */
+  readonly bypass: boolean;
+  readonly onRollback: 'restore' | 'current' | 'dropIfDisabled';
+  /** `platform` kinds hold the same entry in every cluster. */
+  readonly scope: 'cluster' | 'platform';
+  /** Compiles the entry from the rows of its own resource, and nothing else. Several ids in one set-based query. */
+  compile(sql: Knex, clusterId: string, ids: readonly string[]): Promise<Map<string, CompiledEntry>>;
+  /** Ids of all entries of the kind that the cluster should have; for new clusters and verification. */
+  list(sql: Knex, clusterId: string): AsyncIterable<string[]>;
+}
