@@ -1,0 +1,40 @@
+// A ban lookup at 100,000 mixed bans: 60 % IPv4 addresses, 30 % IPv6 /64, 10 % IPv4 /24.
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { medianInterval, round2 } from './lib/stats.ts';
+import type { BenchContext, BenchResult } from './run.ts';
+
+export const title = 'one lookup in a table of 100,000 bans (Go benchmark)';
+
+const AIM_NS = 50;
+const AIM_MIB = 32;
+
+export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
+  const rounds = quick ? 3 : 9;
+  const output = execFileSync(
+    'go',
+    ['test', './svcbans', '-run', '^$', '-bench', 'BenchmarkLookup100k', '-count', String(rounds), '-benchtime', '1s'],
+    { cwd: path.join(import.meta.dirname, '../agents/caddy'), encoding: 'utf8', timeout: 600_000 },
+  );
+  const samples = [...output.matchAll(/^BenchmarkLookup100k\S*\s+\d+\s+(.*)$/gm)].map((match) => metrics(match[1]!));
+  if (samples.length === 0) throw new Error(`no figures in:\n${output}`);
+  log(`${samples.length} rounds`);
+  const lookup = medianInterval(samples.map((sample) => sample.get('ns/op')!));
+  const memory = medianInterval(samples.map((sample) => sample.get('MiB')!));
+  return {
+    figures: {
+      nsPerLookup: round2(lookup.median),
+      nsInterval: [round2(lookup.low), round2(lookup.high)],
+      MiB: round2(memory.median),
+    },
+    aims: [
+      { aim: `≤ ${AIM_NS} ns per lookup (upper end of the interval)`, reached: lookup.high <= AIM_NS },
+      { aim: `≤ ${AIM_MIB} MiB`, reached: memory.high <= AIM_MIB },
+    ],
+    programs: { go: ['go', 'version'] },
+  };
+}
+
+function metrics(line: string): Map<string, number> {
+  return new Map([...line.matchAll(/([\d.]+) (\S+)/g)].map((match) => [match[2]!, Number(match[1])]));
+}

@@ -1,0 +1,60 @@
+// What a figure was measured on: without it the figure says nothing.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
+
+export interface Machine {
+  cpu: string;
+  cores: number;
+  memoryGiB: number;
+  kernel: string;
+  node: string;
+  versions: Record<string, string>;
+  commit: string;
+  at: string;
+}
+
+/** Describes this machine and the versions of the given programs (name -> command whose first output line is shown). */
+export function describeMachine(programs: Record<string, readonly string[]> = {}): Machine {
+  const versions = Object.fromEntries(
+    Object.entries(programs).map(([name, command]) => [name, firstLine(command[0]!, command.slice(1))]),
+  );
+  return {
+    cpu: os.cpus()[0]?.model ?? 'unknown',
+    cores: os.availableParallelism(),
+    memoryGiB: Math.round(os.totalmem() / 2 ** 30),
+    kernel: `${os.type()} ${os.release()}`,
+    node: process.version,
+    versions,
+    commit: firstLine('git', ['rev-parse', '--short', 'HEAD']),
+    at: new Date().toISOString(),
+  };
+}
+
+function firstLine(program: string, args: readonly string[]): string {
+  try {
+    const output = execFileSync(program, args, {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 10_000,
+    });
+    return output.split('\n')[0] ?? '';
+  } catch (error) {
+    // nginx prints its version on stderr and succeeds; a missing program is said.
+    const { stderr } = error as { stderr?: string };
+    return stderr?.split('\n')[0] || 'not found';
+  }
+}
+
+/** User and system CPU seconds a process used so far, children not counted; from /proc. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** Resident memory of a process in MiB; from /proc. */
+export function residentMiB(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return match ? Number(match[1]) / 1024 : Number.NaN;
+}
