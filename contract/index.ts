@@ -1,7 +1,20 @@
 // Every procedure, one line a resource. Names are `<resource>.<key>`.
 import type { AnyProcedure, Resource } from './procedure.ts';
+import { clusters } from './resources/clusters.ts';
+import { enrollmentTokens } from './resources/enrollment-tokens.ts';
+import { nodeChannelSettings } from './resources/node-channel-settings.ts';
+import { nodeGroups } from './resources/node-groups.ts';
+import { nodes } from './resources/nodes.ts';
+import { regions } from './resources/regions.ts';
 
-export const RESOURCES: readonly Resource[] = [];
+export const RESOURCES: readonly Resource[] = [
+  clusters,
+  nodeGroups,
+  regions,
+  nodes,
+  enrollmentTokens,
+  nodeChannelSettings,
+];
 
 /** All procedures by name. */
 export const PROCEDURES: ReadonlyMap<string, AnyProcedure> = new Map(

@@ -1,0 +1,166 @@
+import Type from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import {
+  Decimal,
+  Empty,
+  ExpectedUpdatedAt,
+  Id,
+  Input,
+  Nullable,
+  Page,
+  PageQuery,
+  Timestamp,
+} from '../scalars/common.ts';
+
+const NodeName = Type.String({ minLength: 1, maxLength: 64, pattern: '^\\S(.*\\S)?$' });
+const Count = Type.Integer({ minimum: 0 });
+
+export const NodeMetrics = Type.Object({
+  cpuPercent: Type.Number(),
+  load1: Type.Number(),
+  load5: Type.Number(),
+  load15: Type.Number(),
+  memoryUsedBytes: Count,
+  memoryTotalBytes: Count,
+  egressBps: Count,
+  activeConnections: Count,
+  reportedAt: Timestamp,
+});
+
+export const NodeBanStatus = Type.Object({
+  epoch: Decimal,
+  sequence: Decimal,
+  entries: Count,
+  capacity: Count,
+  unapplied: Type.Integer({ minimum: 0, description: 'Manual bans the node could not hold.' }),
+  unappliedIds: Type.Array(Type.String(), { description: 'At most 100 of them.' }),
+  kernelEntries: Nullable(Count),
+  autoEvicted: Count,
+});
+
+export const NodeFailedEntry = Type.Object({
+  kind: Type.String(),
+  id: Type.String(),
+  running: Type.Boolean({ description: 'Whether an earlier version of the entry keeps serving.' }),
+  reason: Type.String(),
+});
+
+export const Node = Type.Object({
+  id: Id,
+  name: Type.String(),
+  clusterId: Id,
+  clusterName: Type.String(),
+  nodeGroupId: Id,
+  nodeGroupName: Type.String(),
+  regionName: Nullable(Type.String()),
+  status: Type.Union([Type.Literal('active'), Type.Literal('disabled')]),
+  online: Type.Boolean({ description: 'Heartbeat within 45 s.' }),
+  lastSeenAt: Nullable(Timestamp),
+  enrolledAt: Timestamp,
+  updatedAt: Timestamp,
+  hostname: Type.String(),
+  agentVersion: Type.String(),
+  engine: Type.String(),
+  engineVersion: Type.String(),
+  os: Type.String(),
+  arch: Type.String(),
+  ipAddresses: Type.Array(Type.String(), { description: 'Reported interface addresses, at most 64.' }),
+  remoteAddress: Nullable(
+    Type.String({ description: 'Source address of the last heartbeat; a proxy’s when proxied.' }),
+  ),
+  supportedFeatures: Type.Array(Type.String()),
+  upgradeRequired: Type.Boolean({ description: 'The cluster’s configuration needs a capability the node lacks.' }),
+  missingFeatures: Type.Array(Type.String()),
+  certFingerprint: Nullable(Type.String({ description: 'SHA-256 of the newest certificate, hexadecimal.' })),
+  certNotAfter: Nullable(Timestamp),
+  authError: Nullable(
+    Type.String({ description: 'Why the node channel refused the node’s certificate since its last heartbeat.' }),
+  ),
+  targetRevision: Decimal,
+  appliedRevision: Nullable(Decimal),
+  appliedContentHash: Nullable(Type.String({ description: 'Set hash of the applied revision, hexadecimal.' })),
+  applyState: Type.Union([Type.Literal('applying'), Type.Literal('applied'), Type.Literal('failed')]),
+  applyMessage: Type.String(),
+  failedEntries: Type.Array(NodeFailedEntry, { description: 'At most 100.' }),
+  dataPlaneHealthy: Type.Boolean(),
+  banStatus: Nullable(NodeBanStatus),
+  metrics: Nullable(NodeMetrics),
+});
+
+const write = { status: 200, access: 'operator', readOnly: false, idempotency: 'accepted' } as const;
+const read = { status: 200, access: 'operator', readOnly: true, audit: null, idempotency: 'accepted' } as const;
+
+export const nodes = resource('nodes', {
+  list: procedure({
+    ...read,
+    method: 'GET',
+    path: '/nodes',
+    summary: 'Lists nodes by name.',
+    input: Input({
+      clusterId: Type.Optional(Id),
+      nodeGroupId: Type.Optional(Id),
+      status: Type.Optional(Type.Union([Type.Literal('active'), Type.Literal('disabled')])),
+      online: Type.Optional(Type.Boolean()),
+      search: Type.Optional(
+        Type.String({ maxLength: 100, description: 'Part of the name, the host name or the remote address.' }),
+      ),
+      ...PageQuery(50),
+    }),
+    output: Page(Node),
+    errors: [],
+  }),
+  get: procedure({
+    ...read,
+    method: 'GET',
+    path: '/nodes/{id}',
+    summary: 'Answers one node.',
+    input: Input({ id: Id }),
+    output: Node,
+    errors: ['NODE_NOT_FOUND'],
+  }),
+  update: procedure({
+    ...write,
+    method: 'PATCH',
+    path: '/nodes/{id}',
+    summary: 'Renames a node or moves it to another group of its cluster.',
+    input: Input({
+      id: Id,
+      name: Type.Optional(NodeName),
+      nodeGroupId: Type.Optional(Id),
+      expectedUpdatedAt: ExpectedUpdatedAt,
+    }),
+    output: Node,
+    audit: 'node.update',
+    errors: ['NODE_NOT_FOUND', 'NODE_GROUP_NOT_FOUND', 'NODE_GROUP_CLUSTER_MISMATCH', 'UPDATED_AT_MISMATCH'],
+  }),
+  disable: procedure({
+    ...write,
+    method: 'POST',
+    path: '/nodes/{id}/disable',
+    summary: 'Disables a node: it keeps serving what it has and may only renew its certificate.',
+    input: Input({ id: Id, expectedUpdatedAt: ExpectedUpdatedAt }),
+    output: Node,
+    audit: 'node.disable',
+    errors: ['NODE_NOT_FOUND', 'UPDATED_AT_MISMATCH'],
+  }),
+  enable: procedure({
+    ...write,
+    method: 'POST',
+    path: '/nodes/{id}/enable',
+    summary: 'Enables a disabled node.',
+    input: Input({ id: Id, expectedUpdatedAt: ExpectedUpdatedAt }),
+    output: Node,
+    audit: 'node.enable',
+    errors: ['NODE_NOT_FOUND', 'UPDATED_AT_MISMATCH'],
+  }),
+  delete: procedure({
+    ...write,
+    method: 'DELETE',
+    path: '/nodes/{id}',
+    summary: 'Deletes a node and revokes its certificates.',
+    input: Input({ id: Id }),
+    output: Empty,
+    audit: 'node.delete',
+    errors: ['NODE_NOT_FOUND'],
+  }),
+});
