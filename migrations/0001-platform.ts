@@ -48,6 +48,14 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     );
     create index session_expiry on session (expires_at);
 
+    -- Sign-in attempts of a client address in the running window; counted only in production.
+    create unlogged table sign_in_attempt (
+      address text primary key,
+      count integer not null,
+      window_started_at timestamptz not null default now()
+    );
+    create index sign_in_attempt_age on sign_in_attempt (window_started_at);
+
     -- secret_hash: SHA-256 of the whole key; prefix: what lists show of it.
     create table access_key (
       id text primary key default uuidv7()::text,
@@ -86,6 +94,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     );
 
     -- Record of a request with an Idempotency-Key: claimed by the gateway, completed inside the action's transaction.
+    -- released: the attempt ended without an answer worth keeping; the next request with the key runs.
     create table idempotency_record (
       namespace text not null,
       key text not null,
@@ -93,7 +102,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       path text not null,
       body_hash bytea not null,
       attempt integer not null default 1,
-      state text not null check (state in ('running', 'done')),
+      state text not null check (state in ('running', 'done', 'released')),
       status integer,
       body text,
       headers jsonb,

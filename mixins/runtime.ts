@@ -3,8 +3,10 @@ import type { Redis } from 'ioredis';
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { ConsoleEnv } from './env.ts';
 import type { KeyedQueue } from './keyed-queue.ts';
+import type { Listener } from './listener.ts';
 import type { Sealer } from './sealer.ts';
 
 /** Connection pools, apart so that one kind of work cannot starve another. */
@@ -28,4 +30,10 @@ export interface Runtime {
   sealer: Sealer;
   /** First come, first served per cluster, before a connection is borrowed. */
   publications: KeyedQueue;
+  /** Metrics of this process, served by its internal listener. */
+  metrics: Registry;
+  /** Added to by services when they are created; opened after every service has started, closed before any stops. */
+  listeners: Listener[];
+  /** Aborted when the process begins to stop. */
+  stopping: AbortSignal;
 }

@@ -1,4 +1,5 @@
 // Envelope encryption under SVC_MASTER_KEY: a random data key per secret, wrapped by the master key.
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
 /** Where a secret is stored; bound to the ciphertext, so that one cannot be moved to another row. */
 export interface SecretPlace {
@@ -13,4 +14,53 @@ export interface Sealer {
   seal(secret: Uint8Array, place: SecretPlace): string;
   /** Throws when the key, the place or the ciphertext is another. */
   open(sealed: string, place: SecretPlace): Buffer;
+}
+
+const VERSION = '1';
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+const WRAPPED_BYTES = IV_BYTES + TAG_BYTES + KEY_BYTES;
+
+/** A sealer for a master key of 32 bytes. Sealed text: `<version>.<fingerprint>.<base64url of wrapped key + value>`. */
+export function createSealer(masterKey: Uint8Array): Sealer {
+  const wrappingKey = Buffer.from(hkdfSync('sha256', masterKey, 'svc/kek/v1', 'envelope', KEY_BYTES));
+  const fingerprint = createHash('sha256').update(masterKey).digest('hex').slice(0, 16);
+  return {
+    fingerprint,
+    seal(secret, place) {
+      const additional = placeBytes(place);
+      const dataKey = randomBytes(KEY_BYTES);
+      const sealed = Buffer.concat([encrypt(wrappingKey, dataKey, additional), encrypt(dataKey, secret, additional)]);
+      return `${VERSION}.${fingerprint}.${sealed.toString('base64url')}`;
+    },
+    open(sealed, place) {
+      const [version, under, text, ...rest] = sealed.split('.');
+      if (version !== VERSION || text === undefined || rest.length > 0) throw new Error('not a sealed secret');
+      if (under !== fingerprint) throw new Error(`sealed under another master key (${under})`);
+      const bytes = Buffer.from(text, 'base64url');
+      const additional = placeBytes(place);
+      const dataKey = decrypt(wrappingKey, bytes.subarray(0, WRAPPED_BYTES), additional);
+      return decrypt(dataKey, bytes.subarray(WRAPPED_BYTES), additional);
+    },
+  };
+}
+
+function placeBytes({ table, column, row }: SecretPlace): Buffer {
+  return Buffer.from(JSON.stringify([VERSION, table, column, row]));
+}
+
+function encrypt(key: Uint8Array, value: Uint8Array, additional: Uint8Array): Buffer {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(additional);
+  const body = Buffer.concat([cipher.update(value), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), body]);
+}
+
+function decrypt(key: Uint8Array, value: Buffer, additional: Uint8Array): Buffer {
+  if (value.length < IV_BYTES + TAG_BYTES) throw new Error('not a sealed secret');
+  const decipher = createDecipheriv('aes-256-gcm', key, value.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
+    .setAAD(additional)
+    .setAuthTag(value.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  return Buffer.concat([decipher.update(value.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
 }

@@ -1,0 +1,109 @@
+// Makes the runtime of a process: connections, sealer, metrics. Nothing here waits for a server to be there.
+import { Redis, type RedisOptions } from 'ioredis';
+import knexFactory, { type Knex } from 'knex';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { Registry } from 'prom-client';
+import type { ConsoleEnv } from './env.ts';
+import { KeyedQueue } from './keyed-queue.ts';
+import type { Runtime } from './runtime.ts';
+import { createSealer } from './sealer.ts';
+
+const CONNECT_MS = 5_000;
+const POOL_SIZES = { api: 10, bans: 6, channel: 6 };
+/** A command that takes longer has met a stalled Redis; blocking readers have connections without this bound. */
+const COMMAND_MS = 2_000;
+const LONGEST_RETRY_MS = 2_000;
+
+/** The runtime and what ends it. */
+export interface OwnedRuntime {
+  runtime: Runtime;
+  /** Closes every connection; safe to call twice. */
+  close(): Promise<void>;
+}
+
+export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSignal): OwnedRuntime {
+  const connections = new Set<Redis>();
+  const connect = (purpose: string, options: RedisOptions): Redis => {
+    const redis = new Redis(env.redisUrl, { ...redisOptions(), ...options });
+    connections.add(redis);
+    redis.once('end', () => connections.delete(redis));
+    logConnection(redis, log.child({ component: 'redis', purpose }));
+    return redis;
+  };
+  const pools = {
+    api: createPool(env.databaseUrl, 'svc-api', POOL_SIZES.api),
+    bans: createPool(env.databaseUrl, 'svc-bans', POOL_SIZES.bans),
+    channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel'), max: POOL_SIZES.channel }),
+  };
+  // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
+  pools.channel.on('error', (err) => log.warn({ err }, 'idle database connection lost'));
+  const runtime: Runtime = {
+    env,
+    log,
+    pools,
+    // Without a queue: a command sent while Redis is away fails at once instead of waiting for it.
+    redis: connect('commands', { enableOfflineQueue: false, commandTimeout: COMMAND_MS, maxRetriesPerRequest: 0 }),
+    newRedis: () => connect('reader', { maxRetriesPerRequest: null }),
+    sealer: createSealer(env.masterKey),
+    publications: new KeyedQueue(),
+    metrics: new Registry(),
+    listeners: [],
+    stopping,
+  };
+  let closed: Promise<void> | null = null;
+  const close = async () => {
+    for (const redis of connections) redis.disconnect();
+    await Promise.all([pools.api.destroy(), pools.bans.destroy(), pools.channel.end()]);
+  };
+  return {
+    runtime,
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
+
+/** Options of every Redis connection: bounded connects, endless retries with a bounded pause. */
+export function redisOptions(): RedisOptions {
+  return {
+    connectTimeout: CONNECT_MS,
+    keepAlive: 10_000,
+    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), LONGEST_RETRY_MS) * (0.5 + Math.random() / 2),
+  };
+}
+
+function poolConnection(connectionString: string, name: string): pg.PoolConfig {
+  return {
+    connectionString,
+    application_name: name,
+    connectionTimeoutMillis: CONNECT_MS,
+    // Above every bound inside the database, so that it only ends what those cannot: a server that went silent.
+    query_timeout: 20_000,
+    statement_timeout: 15_000,
+    keepAlive: true,
+  };
+}
+
+function createPool(databaseUrl: string, name: string, max: number): Knex {
+  return knexFactory({
+    client: 'pg',
+    connection: poolConnection(databaseUrl, name) as Knex.PgConnectionConfig,
+    pool: { min: 0, max },
+    acquireConnectionTimeout: CONNECT_MS,
+  });
+}
+
+/** One line when the connection is lost, one when it is back; retries in between are silent. */
+function logConnection(redis: Redis, log: Logger): void {
+  let up = true;
+  redis.on('ready', () => {
+    if (!up) log.info('redis connection is back');
+    up = true;
+  });
+  redis.on('error', (err) => {
+    if (up) log.warn({ err }, 'redis connection lost');
+    up = false;
+  });
+}

@@ -1,0 +1,100 @@
+// The variables of a console process, as data: the parser's errors, the documentation and its test read this table.
+
+export interface Variable {
+  readonly name: string;
+  readonly meaning: string;
+  /** What a valid value looks like; said when the value is not. */
+  readonly accepts: string;
+  readonly required: boolean;
+  /** Text of the default; null when there is none. */
+  readonly default: string | null;
+}
+
+export const ROLES = ['all', 'app', 'channel', 'worker'] as const;
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+const PORT = 'a port, 0 to 65535';
+const ADDRESS = 'an IP address or host name';
+
+function variable(name: string, accepts: string, fallback: string | null, meaning: string): Variable {
+  return { name, accepts, default: fallback, meaning, required: false };
+}
+
+function required(name: string, accepts: string, meaning: string): Variable {
+  return { name, accepts, default: null, meaning, required: true };
+}
+
+export const VARIABLES = [
+  required('DATABASE_URL', 'postgres://user:password@host:port/database', 'PostgreSQL 18 connection string'),
+  required(
+    'SVC_MASTER_KEY',
+    '32 random bytes in base64, as of: openssl rand -base64 32',
+    'Key that seals every stored secret; keep it apart from database backups',
+  ),
+  required(
+    'SVC_PUBLIC_URL',
+    'https://host[:port]; http only for localhost, *.localhost, 127.0.0.0/8 and [::1] outside NODE_ENV=production',
+    'External address of the console',
+  ),
+  variable(
+    'DATABASE_DIRECT_URL',
+    'postgres://user:password@host:port/database',
+    'DATABASE_URL',
+    'The same database without a transaction pooler between: migrations, locks that last, dedicated connections',
+  ),
+  variable('REDIS_URL', 'redis://host:port[/database] or rediss://…', 'redis://127.0.0.1:6379', 'Redis or Valkey'),
+  variable(
+    'SVC_REDIS_PREFIX',
+    'up to 32 characters of a-z, 0-9, - and :',
+    '',
+    'Put before every key, channel and stream, so that several consoles can share one Redis',
+  ),
+  variable('ROLE', ROLES.join(', '), 'all', 'Which part of the console the process runs'),
+  variable(
+    'SERVICES',
+    'comma-separated names of folders in services/',
+    '',
+    'Runs exactly these services instead of those of ROLE',
+  ),
+  variable(
+    'SVC_TRANSPORTER',
+    'auto, redis, none',
+    'auto',
+    'Whether calls between processes go through Redis; auto: unless ROLE=all without SERVICES',
+  ),
+  variable('HOST', ADDRESS, '0.0.0.0', 'Web listener: address'),
+  variable('PORT', PORT, '3000', 'Web listener: port'),
+  variable('NODE_API_HOST', ADDRESS, '0.0.0.0', 'Node channel listener: address'),
+  variable('NODE_API_PORT', PORT, '8443', 'Node channel listener: port'),
+  variable(
+    'SVC_NODE_API_URL',
+    'https://host[:port] without path, query, fragment or credentials',
+    'the host of SVC_PUBLIC_URL on port 8443',
+    'Address of the node channel while none is saved in the settings',
+  ),
+  variable(
+    'SVC_NODE_API_HOSTNAMES',
+    'comma-separated host names or IP addresses',
+    '',
+    'Further names in the certificate of the node channel',
+  ),
+  variable(
+    'SVC_TRUSTED_PROXIES',
+    'comma-separated IP addresses or CIDRs',
+    '',
+    'Reverse proxies whose forwarded client address is believed; empty: the address of the peer counts',
+  ),
+  variable('SVC_VERSION', 'up to 100 printable characters', 'dev', 'Version that the health check reports'),
+  variable('SVC_DOWNLOADS_DIR', 'an absolute path', null, 'Folder served under /downloads/; unset: 404'),
+  variable('METRICS_HOST', ADDRESS, '127.0.0.1', 'Internal listener for /metrics, /livez and /readyz: address'),
+  variable('METRICS_PORT', PORT, '9464', 'Internal listener: port; 0 takes a free one'),
+  variable('LOG_LEVEL', LOG_LEVELS.join(', '), 'info', 'Least severe log lines written'),
+  variable(
+    'NODE_ENV',
+    'up to 32 characters of a-z',
+    '',
+    'production limits sign-in attempts and refuses a public address without https',
+  ),
+] as const satisfies readonly Variable[];
+
+export type VariableName = (typeof VARIABLES)[number]['name'];

@@ -1,0 +1,75 @@
+// Calls between processes over Redis Pub/Sub. The stock transporter makes one more publishing connection with every
+// reconnect of its subscriber and never looks at it again; this one keeps its two connections for life.
+import { Redis } from 'ioredis';
+import { type BrokerOptions, Transporters } from 'moleculer';
+import { redisOptions } from './create-runtime.ts';
+
+interface Connections {
+  clientPub: Redis | null;
+  clientSub: Redis | null;
+  connected: boolean;
+  prefix: string;
+  logger: { warn(...args: unknown[]): void };
+  onConnected(wasReconnect?: boolean): Promise<void>;
+  receive(command: string, packet: Buffer): void;
+}
+
+class RedisTransporter extends (Transporters.Redis as unknown as new (options: unknown) => Connections) {
+  readonly #url: string;
+
+  constructor(url: string) {
+    super({});
+    this.#url = url;
+  }
+
+  /** Resolves once both connections were ready for the first time, however long that takes. */
+  async connect(): Promise<void> {
+    const sub = new Redis(this.#url, { ...redisOptions(), maxRetriesPerRequest: null });
+    // Without a queue: a request that waited for Redis would run after its caller was told that it did not.
+    const pub = new Redis(this.#url, { ...redisOptions(), enableOfflineQueue: false, maxRetriesPerRequest: 0 });
+    this.clientSub = sub;
+    this.clientPub = pub;
+    sub.on('messageBuffer', (topic: Buffer, packet: Buffer) => {
+      const [command] = topic
+        .toString()
+        .slice(this.prefix.length + 1)
+        .split('.');
+      this.receive(command as string, packet);
+    });
+    let connectedBefore = false;
+    await new Promise<void>((resolve, reject) => {
+      const onReady = () => {
+        if (sub.status !== 'ready' || pub.status !== 'ready') return;
+        const again = connectedBefore;
+        connectedBefore = true;
+        // The client has subscribed again by itself; after that the broker only has to tell the others.
+        this.onConnected(again).then(resolve, reject);
+      };
+      for (const redis of [sub, pub]) {
+        redis.on('ready', onReady);
+        redis.on('error', (error) => this.logger.warn('redis transporter', error));
+        redis.on('close', () => {
+          this.connected = false;
+        });
+      }
+    });
+  }
+
+  /** Fails at once while Redis is away, with an error that says so. */
+  async send(topic: string, packet: Buffer): Promise<void> {
+    try {
+      await this.clientPub?.publish(topic, packet);
+    } catch (cause) {
+      throw Object.assign(new Error('the transporter is away', { cause }), {
+        code: 503,
+        type: 'TRANSPORTER_AWAY',
+        retryable: true,
+      });
+    }
+  }
+}
+
+/** A transporter for the broker's options. */
+export function createTransporter(redisUrl: string): NonNullable<BrokerOptions['transporter']> {
+  return new RedisTransporter(redisUrl) as unknown as NonNullable<BrokerOptions['transporter']>;
+}

@@ -1,0 +1,35 @@
+// Options of the broker of one console process.
+import { hostname } from 'node:os';
+import type { BrokerOptions } from 'moleculer';
+import type { Logger } from 'pino';
+import type { ConsoleEnv } from './mixins/env.ts';
+import { brokerLogger } from './mixins/log.ts';
+import { createTransporter } from './mixins/transporter.ts';
+
+/** Time in-flight actions get when the process stops. */
+export const SHUTDOWN_MS = 5_000;
+/** Longest time a call may take; the default of the broker never ends. */
+export const REQUEST_MS = 10_000;
+
+export function brokerOptions(env: ConsoleEnv, log: Logger): BrokerOptions {
+  return {
+    namespace: `${env.redisPrefix}svc`,
+    nodeID: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`,
+    logger: brokerLogger(log),
+    transporter: env.transporter === 'redis' ? createTransporter(env.redisUrl) : null,
+    serializer: 'JSON',
+    requestTimeout: REQUEST_MS,
+    heartbeatInterval: 2,
+    heartbeatTimeout: 6,
+    tracking: { enabled: true, shutdownTimeout: SHUTDOWN_MS },
+    registry: { strategy: 'RoundRobin', preferLocal: true },
+    // A queue of calls that is this long is not going to be served within their time.
+    transit: { maxQueueSize: 10_000 },
+    // Inputs are validated by the contract's schemas, which stay out of the packets that describe services.
+    validator: false,
+    internalServices: false,
+    skipProcessEventRegistration: true,
+    metrics: { enabled: false },
+    tracing: { enabled: false },
+  } as BrokerOptions;
+}

@@ -1,0 +1,47 @@
+// Finds the services of a process: every services/<name>/<name>.service.ts says itself which roles load it.
+import { access, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ServiceSchema } from 'moleculer';
+import { type ConsoleEnv, EnvError, type Role } from '../mixins/env.ts';
+import type { Runtime } from '../mixins/runtime.ts';
+
+interface ServiceModule {
+  default: (runtime: Runtime) => ServiceSchema;
+  roles: readonly Role[];
+}
+
+export interface FoundService {
+  name: string;
+  create(runtime: Runtime): ServiceSchema;
+}
+
+/** The services that this environment asks for, by name; throws {@link EnvError} for names in SERVICES that are none. */
+export async function discoverServices(env: Pick<ConsoleEnv, 'role' | 'services'>): Promise<FoundService[]> {
+  const names = await serviceNames();
+  const unknown = env.services?.filter((name) => !names.includes(name)) ?? [];
+  if (unknown.length > 0) {
+    const problem = `names no service: ${unknown.join(', ')} (there are ${names.join(', ')})`;
+    throw new EnvError([{ name: 'SERVICES', problem }]);
+  }
+  const found: FoundService[] = [];
+  for (const name of env.services ?? names) {
+    const module = (await import(`./${name}/${name}.service.ts`)) as ServiceModule;
+    const wanted = env.services !== null || env.role === 'all' || module.roles.includes(env.role);
+    if (wanted) found.push({ name, create: module.default });
+  }
+  return found;
+}
+
+async function serviceNames(): Promise<string[]> {
+  const folders = await readdir(import.meta.dirname, { withFileTypes: true });
+  const names: string[] = [];
+  for (const folder of folders.filter((entry) => entry.isDirectory())) {
+    const shell = join(import.meta.dirname, folder.name, `${folder.name}.service.ts`);
+    const exists = await access(shell).then(
+      () => true,
+      () => false,
+    );
+    if (exists) names.push(folder.name);
+  }
+  return names.sort();
+}
