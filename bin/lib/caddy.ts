@@ -1,0 +1,113 @@
+// The edge's Caddy binary, built from agents/caddy and kept under the hash of its sources: the same sources never build
+// twice, and a machine without Go runs a binary that is already there.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { findCommand, run } from './commands.ts';
+import { takeLock } from './lock.ts';
+import { Refusal, say, step } from './progress.ts';
+import { cacheDir, root } from './root.ts';
+
+const BINARY = 'svc-caddy';
+const sources = join(root, 'agents', 'caddy');
+const KEPT_BUILDS = 3;
+const BUILD_TIMEOUT_MS = 30 * 60_000;
+
+/** Oldest Go that builds the edge: [major, minor]. */
+export const GO_VERSION = [1, 26] as const;
+
+/** Hash of everything that goes into the binary: sources, embedded files, module versions, platform. */
+function sourceHash(): string {
+  const hash = createHash('sha256').update(`${process.platform}-${process.arch}\n`);
+  const files = (readdirSync(sources, { recursive: true }) as string[])
+    .filter((name) => !name.endsWith('_test.go') && !/(^|\/)(bin|testdata)(\/|$)/.test(name))
+    .filter((name) => statSync(join(sources, name)).isFile())
+    .sort();
+  for (const name of files)
+    hash
+      .update(`${name}\0`)
+      .update(readFileSync(join(sources, name)))
+      .update('\0');
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** Path the binary of the present sources has, whether it is there or not. */
+export function caddyPath(): string {
+  return join(cacheDir, BINARY, sourceHash(), BINARY);
+}
+
+/** The go command when it is new enough, else why not. */
+export async function findGo(): Promise<{ go: string } | { problem: string }> {
+  const go = findCommand('go');
+  const wanted = GO_VERSION.join('.');
+  if (!go) return { problem: `Go ${wanted} or newer is missing` };
+  const { stdout } = await run(go, ['env', 'GOVERSION'], { timeout: 30_000, cwd: '/' });
+  const [, major, minor] = /^go(\d+)\.(\d+)/.exec(stdout.trim()) ?? [];
+  if (Number(major) > GO_VERSION[0] || (Number(major) === GO_VERSION[0] && Number(minor) >= GO_VERSION[1]))
+    return { go };
+  return { problem: `Go ${wanted} or newer is needed; ${go} is ${stdout.trim()}` };
+}
+
+/** Makes sure that the binary of the present sources exists and returns its path. */
+export async function buildCaddy(): Promise<string> {
+  const binary = caddyPath();
+  if (existsSync(binary)) return binary;
+  const found = await findGo();
+  if ('problem' in found) throw new Refusal(`${found.problem}: https://go.dev/dl/`);
+  mkdirSync(join(cacheDir, BINARY), { recursive: true });
+  // One build at a time: two would only slow each other down.
+  const lock = await takeLock(join(cacheDir, BINARY, 'build.lock'), 'the build of the edge', {
+    waitMs: BUILD_TIMEOUT_MS,
+    waiting: (pid) => say(`  waiting for process ${pid}, which builds the edge …`),
+  });
+  try {
+    if (!existsSync(binary)) await build(found.go, binary);
+  } finally {
+    lock.release();
+  }
+  prune();
+  return binary;
+}
+
+async function build(go: string, binary: string): Promise<void> {
+  const folder = join(binary, '..');
+  mkdirSync(folder, { recursive: true });
+  const temporary = `${binary}.${process.pid}`;
+  const current = step('building the edge (Caddy and our modules)');
+  let packages = 0;
+  let downloads = 0;
+  let lines: string[] = [];
+  const child = spawn(go, ['build', '-v', '-trimpath', '-ldflags', '-s -w', '-o', temporary, '.'], {
+    cwd: sources,
+    env: { ...process.env, CGO_ENABLED: '0' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: BUILD_TIMEOUT_MS,
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    const fresh = chunk.split('\n').filter((line) => line.trim() !== '');
+    for (const line of fresh) line.startsWith('go: downloading') ? downloads++ : packages++;
+    lines = [...lines, ...fresh].slice(-40);
+    current.detail(packages > 0 ? `${packages} packages compiled` : `${downloads} modules downloaded`);
+  });
+  const code = await new Promise<number | null>((done, fail) => {
+    child.on('error', fail);
+    child.on('close', done);
+  });
+  if (code !== 0) {
+    current.done('failed');
+    rmSync(temporary, { force: true });
+    throw new Refusal(`go build failed:\n${lines.join('\n')}`);
+  }
+  renameSync(temporary, binary);
+  current.done(`done, ${Math.round(statSync(binary).size / 2 ** 20)} MiB`);
+}
+
+function prune(): void {
+  const folder = join(cacheDir, BINARY);
+  const builds = readdirSync(folder)
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path).isDirectory())
+    .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  for (const old of builds.slice(KEPT_BUILDS)) rmSync(old, { recursive: true, force: true });
+}

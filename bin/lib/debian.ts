@@ -1,0 +1,49 @@
+// Debian packages, when this process may install them.
+import { findCommand, rootPrefix, run } from './commands.ts';
+import { during, Refusal } from './progress.ts';
+
+const INSTALL_TIMEOUT_MS = 10 * 60_000;
+
+/** The command a person would run to install the packages. */
+export function installCommand(packages: string[]): string {
+  return `sudo apt-get install -y --no-install-recommends ${packages.join(' ')}`;
+}
+
+/** Whether `installPackages` could work: apt is there and root can be had without a password. */
+export function mayInstall(): boolean {
+  return findCommand('apt-get') !== undefined && rootPrefix() !== undefined;
+}
+
+/** Installs Debian packages; throws a Refusal that names the command when it may not or cannot. */
+export async function installPackages(packages: string[]): Promise<void> {
+  const prefix = rootPrefix();
+  const apt = findCommand('apt-get');
+  if (!prefix || !apt) throw new Refusal(`install ${packages.join(', ')} first:\n  ${installCommand(packages)}`);
+  const [command = apt, ...args] = [...prefix, apt];
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  await during(`installing ${packages.join(', ')} with apt`, async (current) => {
+    const install = () =>
+      run(
+        command,
+        [...args, '-o', 'DPkg::Lock::Timeout=300', 'install', '-y', '--no-install-recommends', ...packages],
+        {
+          env,
+          timeout: INSTALL_TIMEOUT_MS,
+          maxBuffer: 1 << 26,
+        },
+      );
+    try {
+      await install();
+    } catch {
+      // Package lists of a fresh image are missing or old.
+      current.detail('refreshing package lists');
+      await run(command, [...args, 'update'], { env, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 1 << 26 });
+      await install();
+    }
+  }).catch((error: unknown) => {
+    const output = (error as { stderr?: string }).stderr ?? String(error);
+    throw new Refusal(
+      `${output.trimEnd()}\napt could not install ${packages.join(', ')}. Try it by hand:\n  ${installCommand(packages)}`,
+    );
+  });
+}

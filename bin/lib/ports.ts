@@ -1,0 +1,81 @@
+// Ports are picked once per data folder and kept, so that bookmarks, enrolled nodes and scripts stay right. A port counts
+// as free only when every local address of both families can be bound: a server on ::1 alone would otherwise be found by
+// `localhost` instead of ours.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { Refusal, say } from './progress.ts';
+
+const PROBED = ['127.0.0.1', '::1', '0.0.0.0', '::'];
+const TRIES = 200;
+
+function canListen(host: string, port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      // An address family the machine does not have cannot hold the port either.
+      done(error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT');
+    });
+    server.listen({ host, port, exclusive: true, ipv6Only: host.includes(':') }, () => server.close(() => done(true)));
+  });
+}
+
+/** Whether nothing listens on the TCP port, on any local address. */
+export async function isFree(port: number): Promise<boolean> {
+  for (const host of PROBED) if (!(await canListen(host, port))) return false;
+  return true;
+}
+
+export class Ports {
+  readonly #file: string;
+  readonly #stored: Record<string, number>;
+  readonly #taken = new Set<number>();
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#stored = readStored(file);
+  }
+
+  /** The port of `name`: the stored one while it is free, else the first free one from `preferred` on. */
+  async pick(name: string, preferred: number): Promise<number> {
+    const stored = this.#stored[name];
+    if (stored !== undefined && !this.#taken.has(stored) && (await isFree(stored))) {
+      this.#taken.add(stored);
+      return stored;
+    }
+    const others = new Set(Object.entries(this.#stored).flatMap(([other, port]) => (other === name ? [] : [port])));
+    for (let port = preferred; port < preferred + TRIES; port++) {
+      if (this.#taken.has(port) || others.has(port) || !(await isFree(port))) continue;
+      this.#taken.add(port);
+      this.#stored[name] = port;
+      this.#save();
+      if (stored !== undefined) say(`port ${stored} of the ${name} is in use: it moves to ${port}`);
+      return port;
+    }
+    throw new Refusal(`no free port for the ${name} between ${preferred} and ${preferred + TRIES - 1}`);
+  }
+
+  #save(): void {
+    writeFileSync(`${this.#file}.new`, `${JSON.stringify(this.#stored, null, 1)}\n`, { mode: 0o600 });
+    renameSync(`${this.#file}.new`, this.#file);
+  }
+}
+
+function readStored(file: string): Record<string, number> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw error;
+  }
+  const stored: Record<string, number> = {};
+  try {
+    for (const [name, port] of Object.entries(JSON.parse(text) as Record<string, unknown>)) {
+      if (Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536) stored[name] = Number(port);
+    }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    say(`${file} is not readable as JSON: ports are picked again`);
+  }
+  return stored;
+}

@@ -1,0 +1,42 @@
+// What must be there before anything starts, told as one list with the command that mends each point.
+import { existsSync, mkdirSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { caddyPath, findGo } from './caddy.ts';
+import { mayInstall } from './debian.ts';
+import { Refusal } from './progress.ts';
+import { findRedis, redisInstallCommand } from './redis.ts';
+
+export interface Needs {
+  /** Folder the data goes to. */
+  dataDir: string;
+  redis: boolean;
+  caddy: boolean;
+}
+
+const DISK_GIB = 3;
+const GIB = 2 ** 30;
+
+/** Throws a Refusal that lists everything missing. */
+export async function preflight(needs: Needs): Promise<void> {
+  const problems: string[] = [];
+  mkdirSync(needs.dataDir, { recursive: true, mode: 0o711 });
+  const { bavail, bsize } = await statfs(needs.dataDir);
+  const free = (bavail * bsize) / GIB;
+  if (free < DISK_GIB) {
+    problems.push(
+      `${DISK_GIB} GB of free disk are needed, ${needs.dataDir} has ${free.toFixed(1)}:\n    df -h ${needs.dataDir}`,
+    );
+  }
+  if (needs.caddy && !existsSync(caddyPath())) {
+    const found = await findGo();
+    if ('problem' in found) {
+      problems.push(
+        `${found.problem} (it builds the edge). Download it from https://go.dev/dl/, unpack it, then:\n    export PATH=$PATH:/usr/local/go/bin`,
+      );
+    }
+  }
+  if (needs.redis && !findRedis() && !mayInstall())
+    problems.push(`Redis or Valkey is missing:\n    ${redisInstallCommand()}`);
+  if (problems.length > 0)
+    throw new Refusal(`Before this can start:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+}

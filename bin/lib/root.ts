@@ -1,0 +1,7 @@
+import { join, resolve } from 'node:path';
+
+/** Folder of the repository. */
+export const root = resolve(import.meta.dirname, '..', '..');
+
+/** Folder for what can be built again: binaries, compile cache, test servers, logs. */
+export const cacheDir = join(root, '.cache');
