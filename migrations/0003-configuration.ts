@@ -5,6 +5,7 @@ import type { Knex } from 'knex';
 export async function up(trx: Knex.Transaction): Promise<void> {
   await trx.raw(`
     -- Locked FOR NO KEY UPDATE by each publication of the cluster. Sums are 32 bytes, big-endian (proto/entry-hash.ts).
+    -- delta_floor: entries closed up to it may be swept, so a difference or a snapshot can start at it, not before.
     create table cluster_head (
       cluster_id text primary key references cluster on delete cascade,
       epoch bigint not null,
@@ -14,6 +15,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       canary_revision bigint,
       canary_set_hash bytea,
       canary_entry_count bigint,
+      delta_floor bigint not null default 0,
       published_at timestamptz
     ) with (fillfactor = 50);
 
@@ -48,6 +50,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       track text not null check (track in ('S', 'C')),
       kind text not null,
       resource_id text not null,
+      bucket smallint not null check (bucket between 0 and 4095),
       from_revision bigint not null,
       to_revision bigint,
       blob_hash bytea references config_blob,
@@ -61,9 +64,10 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     create index config_entry_from on config_entry (cluster_id, from_revision);
     create index config_entry_to on config_entry (cluster_id, to_revision) where to_revision is not null;
     create index config_entry_resource on config_entry (cluster_id, resource_id, kind, from_revision);
+    create index config_entry_bucket on config_entry (cluster_id, track, bucket) where to_revision is null;
     create index config_entry_blob on config_entry (blob_hash);
 
-    -- What people see; independent of how far back deltas reach.
+    -- People see the latest 200; older rows stay as far back as deltas reach, because a base is checked by its hash.
     create table config_revision (
       cluster_id text not null references cluster on delete cascade,
       epoch bigint not null,

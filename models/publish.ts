@@ -1,31 +1,290 @@
 // Publishing: which entries of a cluster changed, as one numbered revision in the change's transaction.
+//
+// Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind), write. Nothing
+// else may be added here, because every change of the cluster waits for it.
+import { fail } from '../contract/errors.ts';
+import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
+import { bodyHash, bucketOf, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
+import type { CompiledEntry, EntryKind } from './entries/kind.ts';
+import { ENTRY_KINDS } from './entries/kinds.ts';
+
+/** Larger bodies are refused: they travel to every node in one message. A kind can allow more. */
+export const MAX_BODY_BYTES = 64 * 1024;
+/** More entries than this in one publication are the caller's to split. */
+export const MAX_ENTRIES = 2000;
+/** Entries published at once for a new cluster. */
+const ALL_BATCH = 500;
+/** Cluster creation holds it alone, platform changes hold it together: none of them misses the other. */
+const PLATFORM_LOCK = 'pg_advisory_xact_lock(1398162180, 1)';
+const PLATFORM_LOCK_SHARED = 'pg_advisory_xact_lock_shared(1398162180, 1)';
+
+export interface EntryName {
+  kind: string;
+  id: string;
+}
 
 export interface Publication {
   clusterId: string;
   /** What the change touched; a kind that compiles to nothing removes its entry. */
-  entries: readonly { kind: string; id: string }[];
+  entries: readonly EntryName[];
   /** Reason code (specification: Events) and its parameters. */
   reason: string;
   params?: Record<string, unknown>;
+  /** Who is named in the revision; the call's actor unless given. */
+  actor?: Actor;
+}
+
+interface LiveEntry extends EntryName {
+  hash: string;
+  features: string[];
+  compilerVersion: number;
+}
+
+interface Head {
+  epoch: string;
+  revision: string;
+  setHash: string;
+  entryCount: number;
+  entries: LiveEntry[];
+  buckets: Record<string, string>;
+}
+
+interface Difference extends EntryName {
+  bucket: number;
+  before: LiveEntry | undefined;
+  after: (CompiledEntry & { hash: Buffer; compilerVersion: number }) | undefined;
 }
 
 /**
  * Takes the cluster's head lock, compiles the entries, and publishes those that differ as the next revision. Answers
  * the revision's number as a decimal string, or null when nothing differs. Adds to the call's changes.
+ * Throws PAYLOAD_TOO_LARGE for an entry above its limit, SERVICE_UNAVAILABLE when a newer version of the console
+ * compiled an entry meanwhile.
  */
-export async function publish(_tx: Tx, _publication: Publication): Promise<string | null> {
-  throw new Error('publishing is being written');
+export async function publish(tx: Tx, publication: Publication): Promise<string | null> {
+  return publishEntries(tx, publication, false);
+}
+
+/** As {@link publish}; `always` makes a revision of nothing, too. */
+async function publishEntries(tx: Tx, publication: Publication, always: boolean): Promise<string | null> {
+  const names = distinct(publication.entries);
+  if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
+  const head = await lockHead(tx, publication.clusterId, names);
+  const differences = await findDifferences(tx, publication.clusterId, names, head);
+  if (differences.length === 0 && !always) return null;
+  const number = (BigInt(head.revision) + 1n).toString();
+  await writeRevision(tx, publication, head, differences, number);
+  tx.wake = true;
+  tx.call.changes.push(`${publication.clusterId}=${number}`);
+  return number;
 }
 
 /**
- * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each cluster is published in
- * its own short transaction afterwards. Call {@link publishRequested} after the commit so that reads see it.
+ * Publishes everything a cluster should have: for a new cluster, which gets its first revision here even when it has
+ * no entry. Waits for platform changes under way, so that none is missed. Answers the last revision's number.
+ */
+export async function publishAll(
+  tx: Tx,
+  clusterId: string,
+  reason: string,
+  params: Record<string, unknown> = {},
+): Promise<string | null> {
+  await tx.sql.raw(`select ${PLATFORM_LOCK}`);
+  let latest: string | null = null;
+  let batch: EntryName[] = [];
+  const flush = async (always: boolean) => {
+    latest = (await publishEntries(tx, { clusterId, entries: batch, reason, params }, always)) ?? latest;
+    batch = [];
+  };
+  for (const kind of ENTRY_KINDS) {
+    for await (const ids of kind.list(tx.sql, clusterId)) {
+      for (const id of ids) {
+        batch.push({ kind: kind.kind, id });
+        if (batch.length === ALL_BATCH) await flush(false);
+      }
+    }
+  }
+  await flush(latest === null);
+  return latest;
+}
+
+/**
+ * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
+ * cluster is published in its own short transaction afterwards. Call publishRequested (mixins/publish-requested.ts)
+ * with the answered cluster ids after the commit, so that reads see it.
  */
 export async function requestPublication(
-  _tx: Tx,
-  _publication: Omit<Publication, 'clusterId'>,
-  _clusterIds?: readonly string[],
+  tx: Tx,
+  publication: Omit<Publication, 'clusterId'>,
+  clusterIds?: readonly string[],
+): Promise<string[]> {
+  const names = distinct(publication.entries);
+  if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
+  await tx.sql.raw(`select ${PLATFORM_LOCK_SHARED}`);
+  const { rows } = await tx.sql.raw<{ rows: { cluster_id: string }[] }>(
+    `insert into publish_request (cluster_id, entries, reason, params, actor)
+     select id, ?::jsonb, ?, ?::jsonb, ?::jsonb from cluster where ?::text[] is null or id = any(?::text[]) order by id
+     returning cluster_id`,
+    [
+      JSON.stringify(names),
+      publication.reason,
+      JSON.stringify(publication.params ?? {}),
+      JSON.stringify(publication.actor ?? tx.call.actor),
+      (clusterIds ?? null) as never,
+      (clusterIds ?? null) as never,
+    ],
+  );
+  return rows.map((row) => row.cluster_id);
+}
+
+/** Publishes up to `limit` requests of a cluster, oldest first, each under its own reason; answers how many there were. */
+export async function publishPending(tx: Tx, clusterId: string, limit = 20): Promise<number> {
+  const { rows } = await tx.sql.raw<{
+    rows: { id: string; entries: EntryName[]; reason: string; params: Record<string, unknown>; actor: Actor }[];
+  }>(
+    `delete from publish_request where id in (
+       select id from publish_request where cluster_id = ? order by id limit ? for update)
+     returning id, entries, reason, params, actor`,
+    [clusterId, limit],
+  );
+  rows.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+  for (const { entries, reason, params, actor } of rows) {
+    await publish(tx, { clusterId, entries, reason, params, actor });
+  }
+  return rows.length;
+}
+
+async function lockHead(tx: Tx, clusterId: string, names: readonly EntryName[]): Promise<Head> {
+  const buckets = [...new Set(names.map(({ kind, id }) => bucketOf(kind, id)))];
+  const { rows } = await tx.sql.raw<{ rows: { head: Head }[] }>('select config_lock(?, ?, ?, ?) as head', [
+    clusterId,
+    names.map(({ kind }) => kind) as never,
+    names.map(({ id }) => id) as never,
+    buckets as never,
+  ]);
+  return rows[0]!.head;
+}
+
+async function findDifferences(
+  tx: Tx,
+  clusterId: string,
+  names: readonly EntryName[],
+  head: Head,
+): Promise<Difference[]> {
+  const live = new Map(head.entries.map((entry) => [keyOf(entry), entry]));
+  const differences: Difference[] = [];
+  for (const [name, ids] of groupByKind(names)) {
+    const kind = kindNamed(name);
+    const compiled = await kind.compile(tx.sql, clusterId, ids);
+    for (const id of ids) {
+      const difference = compare(kind, id, live.get(keyOf({ kind: name, id })), compiled.get(id));
+      if (difference) differences.push(difference);
+    }
+  }
+  return differences;
+}
+
+function compare(
+  kind: EntryKind,
+  id: string,
+  before: LiveEntry | undefined,
+  compiled: CompiledEntry | undefined,
+): Difference | undefined {
+  const hash = compiled && bodyHash(compiled.body);
+  if (!before && !compiled) return undefined;
+  if (before && compiled && before.hash === hash!.toString('hex') && sameList(before.features, compiled.features)) {
+    return undefined;
+  }
+  if (before && before.compilerVersion > kind.compilerVersion) {
+    // This process is older than the one that compiled the entry: its bytes could lack what the newer one knows.
+    fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 5, reason: 'newer_compiler' });
+  }
+  const limit = kind.maxBodyBytes ?? MAX_BODY_BYTES;
+  if (compiled && compiled.body.length > limit) {
+    fail('PAYLOAD_TOO_LARGE', { kind: kind.kind, id, bytes: compiled.body.length, limit });
+  }
+  return {
+    kind: kind.kind,
+    id,
+    bucket: bucketOf(kind.kind, id),
+    before,
+    after: compiled && { ...compiled, hash: hash!, compilerVersion: kind.compilerVersion },
+  };
+}
+
+async function writeRevision(
+  tx: Tx,
+  { clusterId, reason, params, actor }: Publication,
+  head: Head,
+  differences: readonly Difference[],
+  number: string,
 ): Promise<void> {
-  throw new Error('publishing is being written');
+  const sums = new Map<number, bigint>();
+  const features = new Map<string, number>();
+  let total = toSum(Buffer.from(head.setHash, 'hex'));
+  let count = head.entryCount;
+  for (const { kind, id, bucket, before, after } of differences) {
+    const removed = before ? [entryHash(kind, id, Buffer.from(before.hash, 'hex'), before.features)] : [];
+    const added = after ? [entryHash(kind, id, after.hash, after.features)] : [];
+    total = moveSum(total, removed, added);
+    const sum = sums.get(bucket) ?? toSum(Buffer.from(head.buckets[bucket] ?? '', 'hex'));
+    sums.set(bucket, moveSum(sum, removed, added));
+    count += added.length - removed.length;
+    for (const feature of before?.features ?? []) features.set(feature, (features.get(feature) ?? 0) - 1);
+    for (const feature of after?.features ?? []) features.set(feature, (features.get(feature) ?? 0) + 1);
+  }
+  const entries = differences.map(({ kind, id, bucket, after }) => ({
+    kind,
+    id,
+    bucket,
+    features: after?.features ?? [],
+    refs: after?.refs ?? [],
+    compilerVersion: after?.compilerVersion ?? 0,
+  }));
+  await tx.sql.raw('select config_publish(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [
+    clusterId,
+    number,
+    fromSum(total),
+    count,
+    reason,
+    JSON.stringify(params ?? {}),
+    JSON.stringify(actor ?? tx.call.actor),
+    'save',
+    JSON.stringify(entries),
+    differences.map(({ after }) => after?.hash ?? null) as never,
+    differences.map(({ after }) => (after ? Buffer.from(after.body) : null)) as never,
+    [...sums.keys()] as never,
+    [...sums.values()].map(fromSum) as never,
+    [...features.keys()] as never,
+    [...features.values()] as never,
+  ]);
+}
+
+function kindNamed(name: string): EntryKind {
+  const kind = ENTRY_KINDS.find((candidate) => candidate.kind === name);
+  if (!kind) throw new Error(`no kind of entries is called ${name}`);
+  return kind;
+}
+
+function groupByKind(names: readonly EntryName[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { kind, id } of names) {
+    const ids = groups.get(kind);
+    if (ids) ids.push(id);
+    else groups.set(kind, [id]);
+  }
+  return groups;
+}
+
+function distinct(names: readonly EntryName[]): EntryName[] {
+  return [...new Map(names.map((name) => [keyOf(name), name])).values()];
+}
+
+function keyOf({ kind, id }: EntryName): string {
+  return `${kind}\0${id}`;
+}
+
+function sameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

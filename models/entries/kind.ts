@@ -18,6 +18,8 @@ export interface EntryKind {
   /** Whether a publication goes straight to everybody during a canary. */
   readonly bypass: boolean;
   readonly onRollback: 'restore' | 'current' | 'dropIfDisabled';
+  /** Largest body in bytes; 64 KiB unless given (templates). */
+  readonly maxBodyBytes?: number;
   /** `platform` kinds hold the same entry in every cluster. */
   readonly scope: 'cluster' | 'platform';
   /** Compiles the entry from the rows of its own resource, and nothing else. Several ids in one set-based query. */

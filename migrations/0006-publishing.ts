@@ -1,0 +1,133 @@
+// What publications and feeds do in the database in one round trip each, because they do it under a lock that every
+// other change of the cluster, or of the feed, waits for.
+import type { Knex } from 'knex';
+
+export async function up(trx: Knex.Transaction): Promise<void> {
+  await trx.raw(`
+    -- The history begins here unless the process did it already.
+    insert into console_state (epoch, system_identifier, timeline)
+    select (extract(epoch from clock_timestamp()) * 1000)::bigint,
+      (select system_identifier::text from pg_control_system()),
+      (select timeline_id from pg_control_checkpoint())
+    on conflict do nothing;
+
+    -- Takes the head lock, then reads what a publication compares with: in that order, because only a statement that
+    -- starts after the lock is had sees what the holder before committed.
+    create function config_lock(p_cluster text, p_kinds text[], p_ids text[], p_buckets smallint[]) returns jsonb
+    language plpgsql as $$
+    declare
+      head cluster_head;
+    begin
+      select * into head from cluster_head where cluster_id = p_cluster for no key update;
+      if not found then
+        insert into cluster_head (cluster_id, epoch)
+          select p_cluster, s.epoch from console_state s for share
+          on conflict do nothing;
+        select * into head from cluster_head where cluster_id = p_cluster for no key update;
+      end if;
+      return jsonb_build_object(
+        'epoch', head.epoch::text,
+        'revision', head.revision::text,
+        'setHash', encode(head.set_hash, 'hex'),
+        'entryCount', head.entry_count,
+        'entries', (
+          select coalesce(jsonb_agg(jsonb_build_object(
+            'kind', e.kind, 'id', e.resource_id, 'hash', encode(e.blob_hash, 'hex'),
+            'features', to_jsonb(e.features), 'compilerVersion', e.compiler_version)), '[]')
+          from unnest(p_kinds, p_ids) as key(kind, id)
+          join config_entry e on e.cluster_id = p_cluster and e.track = 'S' and e.kind = key.kind
+            and e.resource_id = key.id and e.to_revision is null),
+        'buckets', (
+          select coalesce(jsonb_object_agg(b.bucket, encode(b.sum, 'hex')), '{}')
+          from config_bucket b
+          where b.cluster_id = p_cluster and b.track = 'S' and b.bucket = any(p_buckets)));
+    end $$;
+
+    -- Writes a publication whose differences were found under config_lock. Arrays of one group run in parallel;
+    -- a null hash removes the entry.
+    -- A blob in use within the hour is left alone: ON CONFLICT would lock it, and clusters publishing the same platform
+    -- object would wait for each other. The foreign key takes FOR KEY SHARE on each, which the sweep skips.
+    create function config_publish(
+      p_cluster text, p_number bigint, p_set_hash bytea, p_entry_count bigint,
+      p_reason text, p_params jsonb, p_actor jsonb, p_source text,
+      p_entries jsonb, p_hashes bytea[], p_bodies bytea[],
+      p_buckets smallint[], p_sums bytea[],
+      p_features text[], p_counts bigint[]
+    ) returns void
+    language plpgsql as $$
+    declare
+      v_epoch bigint;
+      v_now timestamptz := clock_timestamp();
+    begin
+      insert into config_blob (hash, body)
+        select distinct on (new.hash) new.hash, new.body
+        from unnest(p_hashes, p_bodies) as new(hash, body)
+        where new.hash is not null and not exists (
+          select from config_blob b where b.hash = new.hash and b.touched_at >= v_now - interval '1 hour')
+        order by new.hash
+        on conflict (hash) do update set touched_at = v_now
+          where config_blob.touched_at < v_now - interval '1 hour';
+
+      update config_entry e set to_revision = p_number
+        from jsonb_to_recordset(p_entries) as new(kind text, id text)
+        where e.cluster_id = p_cluster and e.track = 'S' and e.kind = new.kind and e.resource_id = new.id
+          and e.to_revision is null;
+
+      insert into config_entry (cluster_id, track, kind, resource_id, bucket, from_revision, blob_hash, features, refs,
+          compiler_version, source)
+        select p_cluster, 'S', new.kind, new.id, new.bucket, p_number, new.hash, new.features, new.refs,
+          new."compilerVersion", p_source
+        from rows from (
+          jsonb_to_recordset(p_entries) as (kind text, id text, bucket smallint, features text[], refs text[],
+            "compilerVersion" integer),
+          unnest(p_hashes)
+        ) as new(kind, id, bucket, features, refs, "compilerVersion", hash)
+        where new.hash is not null;
+
+      insert into config_bucket as b (cluster_id, track, bucket, sum)
+        select p_cluster, 'S', new.bucket, new.sum from unnest(p_buckets, p_sums) as new(bucket, sum)
+        on conflict (cluster_id, track, bucket) do update set sum = excluded.sum;
+
+      insert into config_feature as f (cluster_id, track, feature, count)
+        select p_cluster, 'S', new.feature, new.count from unnest(p_features, p_counts) as new(feature, count)
+        on conflict (cluster_id, track, feature) do update set count = f.count + excluded.count;
+      delete from config_feature
+        where cluster_id = p_cluster and track = 'S' and feature = any(p_features) and count <= 0;
+
+      update cluster_head
+        set revision = p_number, set_hash = p_set_hash, entry_count = p_entry_count, published_at = v_now
+        where cluster_id = p_cluster returning epoch into v_epoch;
+
+      insert into config_revision (cluster_id, epoch, number, reason, params, actor, set_hash, entry_count, changed,
+          created_at)
+        select p_cluster, v_epoch, p_number, p_reason, p_params, p_actor, p_set_hash, p_entry_count,
+          coalesce(jsonb_agg(jsonb_build_object('kind', c.value->'kind', 'id', c.value->'id')), '[]'), v_now
+        from (select value from jsonb_array_elements(p_entries) limit 100) as c;
+
+      insert into outbox (topic, key) values ('config', p_cluster);
+    end $$;
+
+    -- The next number of the ban feed. The lock is held until the commit, so numbers are in the order of commits:
+    -- called among the last statements of the transaction.
+    create function ban_next(out epoch bigint, out seq bigint)
+    language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(1398162179, 1);
+      seq := nextval('ban_seq');
+      epoch := (select s.epoch from console_state s);
+    end $$;
+
+    -- Records changes of bans under their numbers; a cluster '' concerns all.
+    create function ban_record(p_seqs bigint[], p_bans text[], p_clusters text[], p_keep timestamptz[]) returns void
+    language plpgsql as $$
+    begin
+      insert into ban_change (seq, ban_id, cluster_id, keep_until)
+        select * from unnest(p_seqs, p_bans, p_clusters, p_keep);
+      insert into ban_head as h (cluster_id, seq)
+        select c.cluster, max(c.seq) from unnest(p_clusters, p_seqs) as c(cluster, seq) group by c.cluster order by 1
+        on conflict (cluster_id) do update set seq = greatest(h.seq, excluded.seq);
+      insert into outbox (topic, key)
+        select distinct 'bans', case c when '' then '*' else c end from unnest(p_clusters) as c;
+    end $$;
+  `);
+}

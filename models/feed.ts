@@ -1,0 +1,51 @@
+// The ban feed: every change of a ban gets the next number, in the order of commits, and is remembered until no node
+// can need it any more.
+//
+// Order of use inside the transaction, as its last statements: nextBanSeq (takes the feed's lock), write the ban with
+// that number, recordBanChange. Between them nothing slow: every other ban of the console waits.
+import type { Tx } from '../mixins/write.ts';
+
+export interface BanNumber {
+  /** Both decimal strings. */
+  epoch: string;
+  seq: string;
+}
+
+export interface BanChange {
+  banId: string;
+  /** Whose nodes it concerns; null = all. */
+  clusterId: string | null;
+  /** The ban's expiry plus one hour: a copy that a node still holds has ended by itself by then. */
+  keepUntil: Date;
+  /** From {@link nextBanSeq} of this transaction; one is taken when absent. */
+  number?: BanNumber;
+}
+
+/** Takes the feed's lock until the commit and answers the next number; gaps are allowed, disorder is not. */
+export async function nextBanSeq(tx: Tx): Promise<BanNumber> {
+  const { rows } = await tx.sql.raw<{ rows: { epoch: string; seq: string }[] }>(
+    'select epoch::text, seq::text from ban_next()',
+  );
+  return rows[0]!;
+}
+
+/** Records that a ban was made, renewed or lifted; answers its number and adds it to the call's changes. */
+export async function recordBanChange(tx: Tx, change: BanChange): Promise<BanNumber> {
+  const number = change.number ?? (await nextBanSeq(tx));
+  await recordBanChanges(tx, [{ ...change, number }]);
+  return number;
+}
+
+/** As {@link recordBanChange} for several bans in one round trip; each needs its own number. */
+export async function recordBanChanges(tx: Tx, changes: readonly (BanChange & { number: BanNumber })[]): Promise<void> {
+  if (changes.length === 0) return;
+  await tx.sql.raw('select ban_record(?, ?, ?, ?)', [
+    changes.map(({ number }) => number.seq) as never,
+    changes.map(({ banId }) => banId) as never,
+    changes.map(({ clusterId }) => clusterId ?? '') as never,
+    changes.map(({ keepUntil }) => keepUntil) as never,
+  ]);
+  tx.wake = true;
+  const last = changes.at(-1)!.number;
+  tx.call.changes.push(`ban=${last.epoch}:${last.seq}`);
+}
