@@ -25,6 +25,13 @@ export async function up(trx: Knex.Transaction): Promise<void> {
           on conflict do nothing;
         select * into head from cluster_head where cluster_id = p_cluster for no key update;
       end if;
+      -- A new history that began while the cluster was being created did not see its head.
+      update cluster_head h set epoch = s.epoch
+        from console_state s where h.cluster_id = p_cluster and h.epoch <> s.epoch
+        returning h.* into head;
+      if not found then
+        select * into head from cluster_head where cluster_id = p_cluster;
+      end if;
       return jsonb_build_object(
         'epoch', head.epoch::text,
         'revision', head.revision::text,

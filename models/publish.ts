@@ -84,21 +84,16 @@ async function publishEntries(tx: Tx, publication: Publication, always: boolean)
  * Publishes everything a cluster should have: for a new cluster, which gets its first revision here even when it has
  * no entry. Waits for platform changes under way, so that none is missed. Answers the last revision's number.
  */
-export async function publishAll(
-  tx: Tx,
-  clusterId: string,
-  reason: string,
-  params: Record<string, unknown> = {},
-): Promise<string | null> {
+export async function publishAll(tx: Tx, publication: Omit<Publication, 'entries'>): Promise<string | null> {
   await tx.sql.raw(`select ${PLATFORM_LOCK}`);
   let latest: string | null = null;
   let batch: EntryName[] = [];
   const flush = async (always: boolean) => {
-    latest = (await publishEntries(tx, { clusterId, entries: batch, reason, params }, always)) ?? latest;
+    latest = (await publishEntries(tx, { ...publication, entries: batch }, always)) ?? latest;
     batch = [];
   };
   for (const kind of ENTRY_KINDS) {
-    for await (const ids of kind.list(tx.sql, clusterId)) {
+    for await (const ids of kind.list(tx.sql, publication.clusterId)) {
       for (const id of ids) {
         batch.push({ kind: kind.kind, id });
         if (batch.length === ALL_BATCH) await flush(false);
