@@ -1,0 +1,57 @@
+// One-time tokens with which nodes join. Only SHA-256 and the first characters of a token are kept.
+import type { Knex } from 'knex';
+import { BaseModel } from './base.ts';
+import { ONLINE_SECONDS } from './node-state.ts';
+
+export class EnrollmentToken extends BaseModel {
+  static override tableName = 'enrollment_token';
+
+  declare id: string;
+  declare clusterId: string;
+  declare nodeGroupId: string | null;
+  declare nodeName: string | null;
+  declare prefix: string;
+  declare secretHash: Buffer;
+  declare createdAt: Date;
+  declare expiresAt: Date;
+  declare usedAt: Date | null;
+  declare nodeId: string | null;
+
+  /** The token with this hash, locked: two enrollments with one token run one after the other. */
+  static async lockedByHash(sql: Knex, secretHash: Buffer): Promise<EnrollmentToken | undefined> {
+    return EnrollmentToken.query(sql).findOne({ secretHash }).forUpdate();
+  }
+
+  /** Deletes tokens whose use or expiry is more than 7 days ago. */
+  static async deleteOld(sql: Knex): Promise<number> {
+    return EnrollmentToken.query(sql).delete().whereRaw(`coalesce(used_at, expires_at) < now() - interval '7 days'`);
+  }
+}
+
+export interface EnrollmentProgressRow {
+  id: string;
+  cluster_id: string;
+  expires_at: Date;
+  used_at: Date | null;
+  node_id: string | null;
+  node_name: string | null;
+  online: boolean;
+  applied: boolean;
+  auth_error: string | null;
+}
+
+/** How far the enrollment with a token has come. */
+export async function enrollmentProgress(sql: Knex, id: string): Promise<EnrollmentProgressRow | undefined> {
+  const { rows } = await sql.raw(
+    `select t.id, t.cluster_id, t.expires_at, t.used_at, n.id as node_id, n.name as node_name, s.auth_error,
+            coalesce(s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS}), false) as online,
+            coalesce(s.epoch = h.epoch and s.revision = h.revision, false) as applied
+       from enrollment_token t
+       left join node n on n.id = t.node_id
+       left join node_state s on s.node_id = n.id
+       left join cluster_head h on h.cluster_id = n.cluster_id
+      where t.id = :id`,
+    { id },
+  );
+  return rows[0];
+}

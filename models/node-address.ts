@@ -1,0 +1,32 @@
+// Addresses of nodes, which bans may not cover. Whoever changes the set of a node holds ban_guard, so that a ban
+// created at the same moment either sees the address or comes first.
+import type { Knex } from 'knex';
+import { BaseModel } from './base.ts';
+
+export class NodeAddress extends BaseModel {
+  static override tableName = 'node_address';
+  static override idColumn = ['node_id', 'address', 'source'];
+}
+
+export interface NodeAddressEntry {
+  address: string;
+  source: 'reported' | 'remote';
+}
+
+/** Replaces the reported and remote addresses of a node; configured ones stay. A node that is gone gets none. */
+export async function replaceNodeAddresses(
+  sql: Knex.Transaction,
+  node: { id: string; clusterId: string },
+  entries: readonly NodeAddressEntry[],
+): Promise<void> {
+  await sql.raw('select 1 from ban_guard for no key update');
+  await sql.raw(`delete from node_address where node_id = ? and source in ('reported', 'remote')`, [node.id]);
+  await sql.raw(
+    `insert into node_address (node_id, cluster_id, address, source)
+     select n.id, n.cluster_id, e.address::inet, e.source
+       from node n, jsonb_to_recordset(?::jsonb) as e(address text, source text)
+      where n.id = ?
+     on conflict do nothing`,
+    [JSON.stringify(entries), node.id],
+  );
+}

@@ -1,0 +1,18 @@
+import type { ServiceSchema } from 'moleculer';
+import { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { NodeChannelChecks } from './check.ts';
+import { getNodeChannelSettings, setNodeChannelSettings } from './settings.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema => {
+  const checks = new NodeChannelChecks(runtime);
+  return contractService('node-channel-settings', [
+    implement(nodeChannelSettings.get, () => getNodeChannelSettings(runtime)),
+    implement(nodeChannelSettings.set, (input, call) => setNodeChannelSettings(runtime, input, call)),
+    implement(nodeChannelSettings.check, () => checks.check()),
+  ]);
+};

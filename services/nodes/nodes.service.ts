@@ -1,0 +1,18 @@
+import type { ServiceSchema } from 'moleculer';
+import { nodes } from '../../contract/resources/nodes.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { deleteNode, getNode, listNodes, setNodeStatus, updateNode } from './nodes.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService('nodes', [
+    implement(nodes.list, (input) => listNodes(runtime, input)),
+    implement(nodes.get, (input) => getNode(runtime, input)),
+    implement(nodes.update, (input, call) => updateNode(runtime, input, call)),
+    implement(nodes.disable, (input, call) => setNodeStatus(runtime, input, 'disabled', call)),
+    implement(nodes.enable, (input, call) => setNodeStatus(runtime, input, 'active', call)),
+    implement(nodes.delete, (input, call) => deleteNode(runtime, input, call)),
+  ]);
