@@ -19,7 +19,7 @@ export class EnrollmentToken extends BaseModel {
 
   /** The token with this hash, locked: two enrollments with one token run one after the other. */
   static async lockedByHash(sql: Knex, secretHash: Buffer): Promise<EnrollmentToken | undefined> {
-    return EnrollmentToken.query(sql).findOne({ secretHash }).forUpdate();
+    return EnrollmentToken.query(sql).findOne({ secret_hash: secretHash }).forUpdate();
   }
 
   /** Deletes tokens whose use or expiry is more than 7 days ago. */

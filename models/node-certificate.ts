@@ -19,7 +19,7 @@ export class NodeCertificate extends BaseModel {
   static async revokeAll(sql: Knex, nodeId: string, now: Date): Promise<void> {
     await NodeCertificate.query(sql)
       .patch({ state: 'revoked', revokedAt: now })
-      .where({ nodeId })
+      .where({ node_id: nodeId })
       .whereNot('state', 'revoked');
   }
 }

@@ -24,7 +24,7 @@ export class NodeGroup extends BaseModel {
 
   /** The group new nodes of a cluster go to; every cluster has exactly one. */
   static async defaultOf(sql: Knex, clusterId: string): Promise<NodeGroup | undefined> {
-    return NodeGroup.query(sql).findOne({ clusterId, isDefault: true });
+    return NodeGroup.query(sql).findOne({ cluster_id: clusterId, is_default: true });
   }
 }
 
@@ -71,5 +71,5 @@ export async function nodeGroupSummary(sql: Knex, id: string): Promise<NodeGroup
 
 export async function nodeGroupCount(sql: Knex, clusterId: string | undefined): Promise<number> {
   const query = NodeGroup.query(sql);
-  return clusterId === undefined ? query.resultSize() : query.where({ clusterId }).resultSize();
+  return clusterId === undefined ? query.resultSize() : query.where({ cluster_id: clusterId }).resultSize();
 }
