@@ -1,0 +1,46 @@
+// The static configuration Caddy is started with. Nothing about sites is in it: they travel over the edge socket.
+export interface CaddyConfigOptions {
+  stateDir: string;
+  socketPath: string;
+  /** Listen addresses in Caddy's form, such as ":80". */
+  httpListen: readonly string[];
+  banCapacity: number;
+  banMaxMib: number;
+  /** Peers that may send a PROXY protocol header, CIDRs. */
+  proxyPeers: readonly string[];
+}
+
+/** Caddy's JSON for this node. */
+export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, unknown> {
+  return {
+    // The admin endpoint could replace everything below; the edge socket has its own rights and semantics.
+    admin: { disabled: true, config: { persist: false } },
+    logging: { logs: { default: { writer: { output: 'stderr' }, encoder: { format: 'json' }, level: 'INFO' } } },
+    apps: {
+      svc: {
+        state_dir: options.stateDir,
+        socket: options.socketPath,
+        ban_capacity: options.banCapacity,
+        ban_max_mib: options.banMaxMib,
+      },
+      http: {
+        grace_period: '10s',
+        servers: {
+          edge: {
+            listen: [...options.httpListen],
+            protocols: ['h1', 'h2'],
+            automatic_https: { disable: true },
+            listener_wrappers: [{ wrapper: 'svc', proxy_peers: [...options.proxyPeers] }],
+            read_header_timeout: '10s',
+            // Caddy's default of 60 s between two reads breaks uploads that pause and quiet streams.
+            read_idle_timeout: -1,
+            write_idle_timeout: '60s',
+            idle_timeout: '75s',
+            max_header_bytes: 32_768,
+            routes: [{ handle: [{ handler: 'svc_edge' }] }],
+          },
+        },
+      },
+    },
+  };
+}

@@ -1,0 +1,143 @@
+// Brings one feed of changes into Caddy, in order, one call at a time; what waits meanwhile is merged into the next call.
+//
+//   state      trigger                              next     also
+//   idle       change                               pushing
+//   pushing    answer                               idle     position reported; waiting changes are pushed
+//   pushing    Caddy holds another base             reload   Caddy reads the journal
+//   reload     answer                               idle     changes newer than the answer are pushed
+//   any        no answer                            down     the queue is dropped: history and journal have it all
+//   down       status with Caddy's position         idle     nothing, the newer changes, or a reload
+import { performance } from 'node:perf_hooks';
+import { errorText, type Log } from '../../kit/log.ts';
+import { EdgeError } from './edge-client.ts';
+
+const HISTORY_CHANGES = 64;
+
+export interface Change<Position> {
+  base: Position;
+  target: Position;
+  /** performance.now() when the change arrived. */
+  receivedAt: number;
+}
+
+export interface PushTarget<Position, C extends Change<Position>, Answer> {
+  name: string;
+  log: Log;
+  /** Where the journal is. */
+  held(): Position;
+  same(left: Position, right: Position): boolean;
+  /** One change with the effect of all, in order. */
+  merge(changes: readonly C[]): C;
+  push(change: C): Promise<Answer>;
+  reload(): Promise<Answer>;
+  positionOf(answer: Answer): Position;
+  /** Caddy enforces `position` now; `micros` since the change arrived, 0 after a reload. */
+  applied(answer: Answer, micros: number): void;
+  /** Caddy does not answer or refuses. */
+  failed(problem: string, unavailable: boolean): void;
+}
+
+export class Pusher<Position, C extends Change<Position>, Answer> {
+  private readonly target: PushTarget<Position, C, Answer>;
+  private queue: C[] = [];
+  private history: C[] = [];
+  private reloadWanted = false;
+  private down = true;
+  private running = false;
+
+  constructor(target: PushTarget<Position, C, Answer>) {
+    this.target = target;
+  }
+
+  /** Queues a change that follows the one before it. */
+  enqueue(change: C): void {
+    this.history.push(change);
+    if (this.history.length > HISTORY_CHANGES) this.history.shift();
+    if (this.down) return;
+    this.queue.push(change);
+    void this.pump();
+  }
+
+  /** Everything changed at once: Caddy has to read the journal. */
+  requestReload(): void {
+    this.history = [];
+    this.queue = [];
+    this.reloadWanted = true;
+    if (!this.down) void this.pump();
+  }
+
+  /** Nothing is under way and Caddy has all there is. */
+  get idle(): boolean {
+    return !this.down && !this.running && !this.reloadWanted && this.queue.length === 0;
+  }
+
+  /** Caddy does not answer; wait for `reconcile`. */
+  markDown(): void {
+    this.down = true;
+    this.queue = [];
+  }
+
+  /** Caddy answers and is at `position`: bring it to where the journal is. */
+  reconcile(position: Position): void {
+    if (this.running) return;
+    this.down = false;
+    if (!this.reloadWanted) this.follow(position);
+    void this.pump();
+  }
+
+  private follow(position: Position): void {
+    this.queue = [];
+    if (this.target.same(position, this.target.held())) return;
+    const from = this.history.findIndex((change) => this.target.same(change.base, position));
+    if (from < 0) this.reloadWanted = true;
+    else this.queue = this.history.slice(from);
+  }
+
+  private async pump(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    try {
+      while (!this.down && (this.reloadWanted || this.queue.length > 0)) {
+        if (this.reloadWanted) await this.reload();
+        else await this.pushQueue();
+      }
+    } catch (error) {
+      const unavailable = error instanceof EdgeError && error.code === 'unavailable';
+      this.markDown();
+      this.target.failed(errorText(error), unavailable);
+    } finally {
+      this.running = false;
+    }
+  }
+
+  private async pushQueue(): Promise<void> {
+    const changes = this.queue;
+    this.queue = [];
+    const change = changes.length === 1 ? changes[0]! : this.target.merge(changes);
+    let answer: Answer;
+    try {
+      answer = await this.target.push(change);
+    } catch (error) {
+      if (!(error instanceof EdgeError) || error.code !== 'failed_precondition') throw error;
+      this.target.log.info('data plane holds another position, it reads the journal', {
+        feed: this.target.name,
+        error,
+      });
+      this.reloadWanted = true;
+      return;
+    }
+    this.target.applied(answer, Math.max(1, Math.round((performance.now() - change.receivedAt) * 1000)));
+  }
+
+  private async reload(): Promise<void> {
+    this.reloadWanted = false;
+    const answer = await this.target.reload();
+    const position = this.target.positionOf(answer);
+    this.follow(position);
+    if (this.reloadWanted) {
+      this.reloadWanted = false;
+      throw new Error(`the data plane read the ${this.target.name} journal and is not where the journal ends`);
+    }
+    this.target.applied(answer, 0);
+  }
+}

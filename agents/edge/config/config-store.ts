@@ -1,0 +1,375 @@
+// The configuration a node holds: a table from key to hash and place in the journal. Bodies stay in the file. Only the
+// configuration feed changes it, one change at a time; a change is in the journal before it is in the table's position.
+import { clone, create } from '@bufbuild/protobuf';
+import { BUCKET_COUNT, bucketOf } from '../../../proto/entry-hash.ts';
+import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
+import { type ConfigPosition, ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import { Journal, type JournalDraft } from '../../kit/journal.ts';
+import { errorText, type Log } from '../../kit/log.ts';
+import { encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';
+import { decodeHeader, encodeConfigRecord, encodeHeader, JOURNAL_FORMAT, readConfigRecord } from './record.ts';
+import { SetSum } from './set-sum.ts';
+
+const COMPACT_MIN_BYTES = 1024 * 1024;
+const COPY_BYTES = 512 * 1024;
+/** Bytes around an entry in a record, roughly. */
+const ENTRY_OVERHEAD_BYTES = 8;
+
+interface Row {
+  /** Place of the encoded entry in the journal, -1 while it could not be written. */
+  offset: number;
+  length: number;
+  hash: Buffer;
+  /** The encoded entry while it is not in the journal. */
+  bytes?: Uint8Array;
+}
+
+export interface ConfigChange {
+  position: ConfigPosition;
+  upserts: readonly Entry[];
+  deletes: readonly EntryKey[];
+}
+
+/** Told about every entry that becomes live or goes; bodies are only valid during the call. */
+export interface EntryObserver {
+  put(kind: string, id: string, body: Uint8Array): void;
+  remove(kind: string, id: string): void;
+  clear(): void;
+}
+
+export interface ConfigStoreOptions {
+  path: string;
+  nodeId: string;
+  clusterId: string;
+  log: Log;
+  observer: EntryObserver;
+}
+
+export function noPosition(): ConfigPosition {
+  return create(ConfigPositionSchema, { track: Track.STABLE });
+}
+
+interface Unwritten {
+  payload: Uint8Array;
+  rows: Row[];
+  starts: number[];
+}
+
+export class ConfigStore {
+  private readonly log: Log;
+  private readonly observer: EntryObserver;
+  private journal!: Journal;
+  private rows = new Map<string, Row>();
+  private sum = new SetSum();
+  private liveBytes = 0;
+  private held = noPosition();
+  private unwritten: Unwritten[] = [];
+  private diskProblem = '';
+
+  private constructor(options: ConfigStoreOptions) {
+    this.log = options.log;
+    this.observer = options.observer;
+  }
+
+  /** Reads the journal into the table. The position is kept only when the entries add up to its hash. */
+  static open(options: ConfigStoreOptions): ConfigStore {
+    const store = new ConfigStore(options);
+    store.journal = Journal.open({
+      path: options.path,
+      log: options.log,
+      header: encodeHeader(options.nodeId, options.clusterId),
+      accept: (payload) => {
+        const header = decodeHeader(payload);
+        return header?.format === JOURNAL_FORMAT && header.clusterId === options.clusterId;
+      },
+      onRecord: (payload, offset) => store.load(payload, offset),
+    });
+    if (!store.matches(store.held)) {
+      store.log.error('configuration does not add up to its hash, asking for a repair', {
+        revision: store.held.revision,
+        entries: store.size,
+      });
+      store.held = create(ConfigPositionSchema, { epoch: store.held.epoch, track: store.held.track });
+    }
+    for (const [key, row] of store.rows) store.observe(key, row);
+    return store;
+  }
+
+  get position(): ConfigPosition {
+    return this.held;
+  }
+
+  get size(): number {
+    return this.rows.size;
+  }
+
+  /** Why the newest changes are not on disk, or what was wrong with the journal; "" when all is well. */
+  get problem(): string {
+    return this.diskProblem || this.journal.damage;
+  }
+
+  /** Set hash the table would have after a change. */
+  hashAfter(upserts: readonly Entry[], deletes: readonly EntryKey[]): Buffer {
+    const sum = this.sum.copy();
+    const seen = new Map<string, Buffer | undefined>();
+    const move = (key: string, next: Buffer | undefined): void => {
+      const before = seen.has(key) ? seen.get(key) : this.rows.get(key)?.hash;
+      if (before) sum.subtract(before);
+      if (next) sum.add(next);
+      seen.set(key, next);
+    };
+    for (const entry of upserts) {
+      move(entryKey(entry.kind, entry.id), hashEntry(entry.kind, entry.id, entry.body, entry.features));
+    }
+    for (const key of deletes) move(entryKey(key.kind, key.id), undefined);
+    return sum.toBytes();
+  }
+
+  /** Journals a change and takes it over. A full disk does not stop it: the change stays in memory and is retried. */
+  apply(change: ConfigChange): void {
+    const encoded = change.upserts.map(encodeEntry);
+    const { payload, places } = encodeConfigRecord(change.position, encoded, change.deletes);
+    const rows = change.upserts.map((entry, index): Row => {
+      const bytes = encoded[index]!;
+      const hash = hashEntry(entry.kind, entry.id, entry.body, entry.features);
+      return { offset: -1, length: bytes.length, hash, bytes };
+    });
+    this.unwritten.push({ payload, rows, starts: places.map((place) => place.start) });
+    this.flush();
+    change.upserts.forEach((entry, index) => {
+      this.setRow(entryKey(entry.kind, entry.id), rows[index]!);
+      this.observer.put(entry.kind, entry.id, entry.body);
+    });
+    for (const { kind, id } of change.deletes) {
+      this.dropRow(entryKey(kind, id));
+      this.observer.remove(kind, id);
+    }
+    this.held = change.position;
+  }
+
+  /** Writes what the disk refused before. */
+  flush(): void {
+    try {
+      for (let next = this.unwritten[0]; next; next = this.unwritten[0]) {
+        const offset = this.journal.append(next.payload);
+        for (const [index, row] of next.rows.entries()) {
+          row.offset = offset + next.starts[index]!;
+          delete row.bytes;
+        }
+        this.unwritten.shift();
+      }
+      if (this.diskProblem !== '') this.log.info('configuration journal written again');
+      this.diskProblem = '';
+    } catch (error) {
+      const problem = `configuration not on disk: ${errorText(error)}`;
+      if (this.diskProblem === '') this.log.error('configuration journal cannot grow, serving from memory', { error });
+      this.diskProblem = problem;
+    }
+  }
+
+  /** Sums of the 4,096 buckets, 32 bytes each, concatenated. */
+  bucketSums(): Buffer {
+    const sums = new Map<number, SetSum>();
+    for (const [key, row] of this.rows) {
+      const { kind, id } = splitKey(key);
+      const bucket = bucketOf(kind, id);
+      const sum = sums.get(bucket) ?? new SetSum();
+      sums.set(bucket, sum.add(row.hash));
+    }
+    const bytes = Buffer.alloc(BUCKET_COUNT * 32);
+    for (const [bucket, sum] of sums) sum.toBytes().copy(bytes, bucket * 32);
+    return bytes;
+  }
+
+  /** Keys held in these buckets that are not among `kept`. */
+  keysToDelete(buckets: ReadonlySet<number>, kept: ReadonlySet<string>): EntryKey[] {
+    const keys: EntryKey[] = [];
+    for (const key of this.rows.keys()) {
+      if (kept.has(key)) continue;
+      const { kind, id } = splitKey(key);
+      if (buckets.has(bucketOf(kind, id))) keys.push(create(EntryKeySchema, { kind, id }));
+    }
+    return keys;
+  }
+
+  /** Starts a shadow table that can take this one's place. */
+  startSnapshot(): Snapshot {
+    return new Snapshot(this.journal.startShadow());
+  }
+
+  /** Puts a complete snapshot in place of everything. Returns false, changing nothing, when it does not add up. */
+  async replace(snapshot: Snapshot, position: ConfigPosition): Promise<boolean> {
+    if (!snapshot.sum.toBytes().equals(position.setHash)) {
+      snapshot.discard();
+      return false;
+    }
+    snapshot.finish(position);
+    await this.journal.replace(snapshot.draft, () => {
+      this.rows = snapshot.rows;
+      this.sum = snapshot.sum;
+      this.liveBytes = snapshot.liveBytes;
+      this.held = position;
+      this.unwritten = [];
+      this.diskProblem = '';
+      this.observer.clear();
+      for (const [key, row] of this.rows) this.observe(key, row);
+    });
+    return true;
+  }
+
+  /** Rehashes what the disk holds and compares it with the position; yields to the event loop now and then. */
+  async verify(): Promise<boolean> {
+    const sum = new SetSum();
+    const position = this.held;
+    let count = 0;
+    for (const [key, row] of [...this.rows]) {
+      const bytes = Buffer.from(row.bytes ?? this.journal.read(row.offset, row.length));
+      const entry = parseEntry(bytes, 0, bytes.length);
+      if (entryKey(entry.kind, entry.id) !== key) return this.held !== position;
+      sum.add(entry.hash);
+      if (++count % 200 === 0) await new Promise((resolve) => setImmediate(resolve));
+      // Offsets may have moved or the table changed meanwhile: this round proves nothing, the next one will.
+      if (this.held !== position || this.journal.busy) return true;
+    }
+    return position.revision === 0n || sum.toBytes().equals(position.setHash);
+  }
+
+  /** Rewrites the journal when more of it is dead than alive. */
+  async compactIfWorthwhile(): Promise<void> {
+    const live = this.liveBytes + this.rows.size * ENTRY_OVERHEAD_BYTES;
+    if (this.journal.busy || this.unwritten.length > 0) return;
+    if (this.journal.bytes - live <= Math.max(live, COMPACT_MIN_BYTES)) return;
+    await this.compact();
+  }
+
+  async compact(): Promise<void> {
+    const before = this.journal.bytes;
+    const copied: { row: Row; offset: number }[] = [];
+    const position = clone(ConfigPositionSchema, this.held);
+    await this.journal.rewrite(
+      async (draft) => {
+        const rows = [...this.rows.values()].sort((left, right) => left.offset - right.offset);
+        for (let from = 0; from < rows.length; ) {
+          const group: Row[] = [];
+          for (let bytes = 0; from < rows.length && (group.length === 0 || bytes < COPY_BYTES); from++) {
+            group.push(rows[from]!);
+            bytes += rows[from]!.length;
+          }
+          const contents = group.map((row) => row.bytes ?? this.journal.read(row.offset, row.length));
+          for (const [index, offset] of appendEntries(draft, contents).entries())
+            copied.push({ row: group[index]!, offset });
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        draft.append(encodeConfigRecord(position, [], []).payload);
+      },
+      (tailFrom, shift) => {
+        for (const row of this.rows.values()) if (row.offset >= tailFrom) row.offset += shift;
+        for (const { row, offset } of copied) row.offset = offset;
+      },
+    );
+    this.log.info('configuration journal compacted', {
+      bytesBefore: before,
+      bytes: this.journal.bytes,
+      entries: this.size,
+    });
+  }
+
+  close(): Promise<void> {
+    return this.journal.close();
+  }
+
+  private load(payload: Buffer, offset: number): boolean {
+    try {
+      readConfigRecord(payload, {
+        upsert: (start, end) => {
+          const entry = parseEntry(payload, start, end);
+          this.setRow(entryKey(entry.kind, entry.id), {
+            offset: offset + start,
+            length: end - start,
+            hash: entry.hash,
+          });
+        },
+        remove: (key) => this.dropRow(entryKey(key.kind, key.id)),
+        position: (position) => {
+          this.held = position;
+        },
+      });
+      return true;
+    } catch (error) {
+      this.log.error('unreadable record in the configuration journal', { error, offset });
+      return false;
+    }
+  }
+
+  private observe(key: string, row: Row): void {
+    const { kind, id } = splitKey(key);
+    if (!OBSERVED_KINDS.has(kind)) return;
+    const bytes = this.journal.read(row.offset, row.length);
+    this.observer.put(kind, id, parseEntry(bytes, 0, bytes.length).body);
+  }
+
+  private matches(position: ConfigPosition): boolean {
+    return position.revision === 0n ? this.rows.size === 0 : this.sum.toBytes().equals(position.setHash);
+  }
+
+  private setRow(key: string, row: Row): void {
+    this.dropRow(key);
+    this.rows.set(key, row);
+    this.sum.add(row.hash);
+    this.liveBytes += row.length;
+  }
+
+  private dropRow(key: string): void {
+    const row = this.rows.get(key);
+    if (!row) return;
+    this.rows.delete(key);
+    this.sum.subtract(row.hash);
+    this.liveBytes -= row.length;
+  }
+}
+
+/** Kinds the agent itself understands; see nft/allow-list.ts. */
+const OBSERVED_KINDS: ReadonlySet<string> = new Set(['client-ip', 'ip-list', 'ip-list-chunk']);
+
+function appendEntries(draft: JournalDraft, entries: readonly Uint8Array[]): number[] {
+  const { payload, places } = encodeConfigRecord(undefined, entries, []);
+  const offset = draft.append(payload);
+  return places.map((place) => offset + place.start);
+}
+
+/** A table that is being received page by page. */
+export class Snapshot {
+  readonly draft: JournalDraft;
+  readonly rows = new Map<string, Row>();
+  readonly sum = new SetSum();
+  liveBytes = 0;
+
+  constructor(draft: JournalDraft) {
+    this.draft = draft;
+  }
+
+  add(entries: readonly Entry[]): void {
+    const encoded = entries.map(encodeEntry);
+    const offsets = appendEntries(this.draft, encoded);
+    entries.forEach((entry, index) => {
+      const key = entryKey(entry.kind, entry.id);
+      const before = this.rows.get(key);
+      if (before) {
+        this.sum.subtract(before.hash);
+        this.liveBytes -= before.length;
+      }
+      const hash = hashEntry(entry.kind, entry.id, entry.body, entry.features);
+      this.rows.set(key, { offset: offsets[index]!, length: encoded[index]!.length, hash });
+      this.sum.add(hash);
+      this.liveBytes += encoded[index]!.length;
+    });
+  }
+
+  finish(position: ConfigPosition): void {
+    this.draft.append(encodeConfigRecord(position, [], []).payload);
+  }
+
+  discard(): void {
+    this.draft.discard();
+  }
+}

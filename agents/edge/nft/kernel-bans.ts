@@ -1,0 +1,285 @@
+// The node's nftables table: global bans as elements with timeouts. Changes are coalesced: while one nft process runs, what
+// arrives waits for the next. Any error leads to a full resync, and one happens every five minutes anyway.
+import { performance } from 'node:perf_hooks';
+import type { Lock } from '../../kit/locks.ts';
+import { tryLock } from '../../kit/locks.ts';
+import { errorText, type Log } from '../../kit/log.ts';
+import { isAlive } from '../../kit/process-info.ts';
+import { type Cidr, parseCidr } from '../bans/cidr.ts';
+import { resolveOverlaps, type TimedCidr } from './overlaps.ts';
+import { runNft, runScript } from './run-nft.ts';
+import {
+  type HostChange,
+  isHashSet,
+  type PrefixSet,
+  renderAllowed,
+  renderDeleteTable,
+  renderHostChanges,
+  renderHosts,
+  renderPrefixes,
+  renderTable,
+  setOf,
+} from './script.ts';
+
+const RESYNC_MS = 5 * 60_000;
+const RETRY_MS = 60_000;
+/** Elements per transaction once a kernel has refused everything in one (small socket buffers in user namespaces). */
+const CHUNK_ELEMENTS = 10_000;
+
+/** Where wanted bans come from; the kernel table asks for the state when it writes, so it is never behind. */
+export interface BanSource {
+  /** Global bans in the order in which they deserve room. */
+  orderedGlobalCidrs(): string[];
+  /** Remaining ms of the global bans of a CIDR; undefined when there is none. */
+  remainingMs(cidr: string): number | undefined;
+}
+
+export interface KernelBansOptions {
+  nftBin: string;
+  table: string;
+  nodeId: string;
+  /** Process whose life the table is bound to. */
+  owner: { pid: number; startTime: string };
+  capacity: number;
+  source: BanSource;
+  allowed: () => Cidr[];
+  log: Log;
+}
+
+export class KernelBans {
+  private readonly options: KernelBansOptions;
+  private readonly log: Log;
+  private lock: Lock | undefined;
+  private active = false;
+  private closing = false;
+  private fullWanted = false;
+  private chunked = false;
+  private allowTouched = false;
+  private touched = new Set<string>();
+  private running: Promise<void> | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private lastFull = 0;
+  /** Elements of hash sets by CIDR with the time at which they end, monotonic ms. */
+  private readonly hosts = new Map<string, number>();
+  private readonly prefixes: Record<PrefixSet, Map<string, Cidr>> = { ban4n: new Map(), ban6n: new Map() };
+  private readonly ranges: Record<PrefixSet, number> = { ban4n: 0, ban6n: 0 };
+  private problem = '';
+
+  private constructor(options: KernelBansOptions) {
+    this.options = options;
+    this.log = options.log;
+  }
+
+  /** Creates the table with everything in it. Throws when it does not work on this machine or another agent owns it. */
+  static async start(options: KernelBansOptions): Promise<KernelBans> {
+    const bans = new KernelBans(options);
+    bans.lock = await tryLock(`nft/${options.table}`);
+    if (!bans.lock) throw new Error(`another agent owns the nftables table ${options.table}`);
+    try {
+      await removeLeftovers(options);
+      bans.active = true;
+      await bans.writeAll();
+    } catch (error) {
+      bans.active = false;
+      await bans.lock.release();
+      throw error;
+    }
+    bans.timer = setInterval(() => bans.tick(), 10_000).unref();
+    return bans;
+  }
+
+  /** Elements in the ban sets. */
+  get entries(): number {
+    const now = performance.now();
+    let count = this.ranges.ban4n + this.ranges.ban6n;
+    for (const end of this.hosts.values()) if (end > now) count++;
+    return count;
+  }
+
+  /** Why the table is not up to date; "" when it is. */
+  get message(): string {
+    return this.problem;
+  }
+
+  /** These global CIDRs may have changed. */
+  update(cidrs: Iterable<string>): void {
+    for (const cidr of cidrs) this.touched.add(cidr);
+    this.wake();
+  }
+
+  allowedChanged(): void {
+    this.allowTouched = true;
+    this.wake();
+  }
+
+  /** Everything may have changed. */
+  resync(): void {
+    this.fullWanted = true;
+    this.wake();
+  }
+
+  /** Resolves when nothing waits to be written. */
+  async settled(): Promise<void> {
+    while (this.running) await this.running;
+  }
+
+  /** Stops writing; with `keepTable` false the table goes, too. */
+  async close(keepTable: boolean): Promise<void> {
+    this.closing = true;
+    clearInterval(this.timer);
+    await this.settled();
+    this.active = false;
+    if (!keepTable) await deleteTable(this.options.nftBin, this.options.table);
+    await this.lock?.release();
+  }
+
+  private tick(): void {
+    const now = performance.now();
+    for (const [cidr, end] of this.hosts) if (end <= now) this.hosts.delete(cidr);
+    if (now - this.lastFull >= (this.problem === '' ? RESYNC_MS : RETRY_MS)) this.resync();
+  }
+
+  private wake(): void {
+    if (this.running || !this.active || this.closing) return;
+    if (!this.fullWanted && !this.allowTouched && this.touched.size === 0) return;
+    this.running = this.work().finally(() => {
+      this.running = undefined;
+      this.wake();
+    });
+  }
+
+  private async work(): Promise<void> {
+    try {
+      if (!this.fullWanted) {
+        await this.writeChanges();
+        return;
+      }
+    } catch (error) {
+      this.log.warn('kernel ban update failed, writing everything anew', { error: errorText(error) });
+    }
+    try {
+      await this.writeAll();
+      if (this.problem !== '') this.log.info('kernel bans work again');
+      this.problem = '';
+    } catch (error) {
+      this.lastFull = performance.now();
+      if (this.problem === '')
+        this.log.error('kernel bans cannot be written, retrying each minute', { error: errorText(error) });
+      this.problem = `kernel bans: ${errorText(error)}`;
+    }
+  }
+
+  private async writeChanges(): Promise<void> {
+    const { table, nftBin, source } = this.options;
+    const touched = this.touched;
+    this.touched = new Set();
+    const allow = this.allowTouched;
+    this.allowTouched = false;
+    const hosts: HostChange[] = [];
+    const prefixSets = new Set<PrefixSet>();
+    const now = performance.now();
+    for (const text of touched) {
+      const cidr = parseCidr(text);
+      if (!cidr) continue;
+      const set = setOf(cidr);
+      if (!isHashSet(set)) {
+        if (this.prefixes[set].size < this.options.capacity) this.prefixes[set].set(text, cidr);
+        prefixSets.add(set);
+        continue;
+      }
+      let remainingMs = source.remainingMs(text);
+      if (remainingMs !== undefined && !this.hosts.has(text) && this.hosts.size >= this.options.capacity)
+        remainingMs = undefined;
+      if (remainingMs === undefined && !this.hosts.has(text)) continue;
+      hosts.push({ set, address: cidr.start, remainingMs });
+      if (remainingMs === undefined) this.hosts.delete(text);
+      else this.hosts.set(text, now + remainingMs);
+    }
+    const lines = renderHostChanges(table, hosts);
+    for (const set of prefixSets) lines.push(...this.renderPrefixSet(set));
+    if (allow) lines.push(...renderAllowed(table, this.options.allowed()));
+    await runScript(nftBin, lines);
+  }
+
+  private renderPrefixSet(set: PrefixSet): string[] {
+    const timed: TimedCidr[] = [];
+    for (const [text, cidr] of this.prefixes[set]) {
+      const remainingMs = this.options.source.remainingMs(text);
+      if (remainingMs === undefined) this.prefixes[set].delete(text);
+      else timed.push({ cidr, remainingMs });
+    }
+    const ranges = resolveOverlaps(timed);
+    this.ranges[set] = ranges.length;
+    return renderPrefixes(this.options.table, set, ranges);
+  }
+
+  /** The table anew with everything, in one transaction where the kernel takes it. */
+  private async writeAll(): Promise<void> {
+    const { table, nftBin, source, owner, nodeId } = this.options;
+    this.fullWanted = false;
+    this.allowTouched = false;
+    this.touched = new Set();
+    const hosts: HostChange[] = [];
+    this.hosts.clear();
+    this.prefixes.ban4n.clear();
+    this.prefixes.ban6n.clear();
+    const now = performance.now();
+    for (const text of source.orderedGlobalCidrs().slice(0, this.options.capacity)) {
+      const cidr = parseCidr(text);
+      const remainingMs = source.remainingMs(text);
+      if (!cidr || remainingMs === undefined) continue;
+      const set = setOf(cidr);
+      if (!isHashSet(set)) {
+        this.prefixes[set].set(text, cidr);
+        continue;
+      }
+      hosts.push({ set, address: cidr.start, remainingMs });
+      this.hosts.set(text, now + remainingMs);
+    }
+    const frame = [
+      ...renderTable(table, ownerComment(nodeId, owner)),
+      ...renderAllowed(table, this.options.allowed()),
+      ...this.renderPrefixSet('ban4n'),
+      ...this.renderPrefixSet('ban6n'),
+    ];
+    try {
+      if (!this.chunked) await runScript(nftBin, [...frame, ...renderHosts(table, hosts)]);
+    } catch (error) {
+      if (hosts.length <= CHUNK_ELEMENTS || !/too long|buffer/i.test(errorText(error))) throw error;
+      this.log.warn('the kernel does not take all bans in one transaction, writing them in parts', {
+        elements: hosts.length,
+      });
+      this.chunked = true;
+    }
+    if (this.chunked) {
+      await runScript(nftBin, frame);
+      for (let from = 0; from < hosts.length; from += CHUNK_ELEMENTS) {
+        await runScript(nftBin, renderHosts(table, hosts.slice(from, from + CHUNK_ELEMENTS)));
+      }
+    }
+    this.lastFull = performance.now();
+  }
+}
+
+function ownerComment(nodeId: string, owner: { pid: number; startTime: string }): string {
+  return `node=${nodeId.replace(/[^A-Za-z0-9_-]/g, '').slice(0, 64)} pid=${owner.pid} start=${owner.startTime}`;
+}
+
+/** Deletes the table; one that is not there is fine. */
+export async function deleteTable(nftBin: string, table: string): Promise<void> {
+  await runScript(nftBin, renderDeleteTable(table));
+}
+
+/** Removes other tables of this node whose owner is dead, e.g. after --nft-table was changed. */
+async function removeLeftovers({ nftBin, table, nodeId, log }: KernelBansOptions): Promise<void> {
+  const listing = await runNft(nftBin, ['list', 'tables', 'inet']);
+  for (const match of listing.matchAll(/^table inet (svc_[a-z0-9_]{1,28})$/gm)) {
+    const name = match[1]!;
+    if (name === table) continue;
+    const text = await runNft(nftBin, ['-t', 'list', 'table', 'inet', name]).catch(() => '');
+    const comment = /^\s*comment "node=(\S+) pid=(\d+) start=(\d+)"/m.exec(text);
+    if (comment?.[1] !== nodeId || isAlive({ pid: Number(comment[2]), startTime: comment[3]! })) continue;
+    await deleteTable(nftBin, name);
+    log.info('leftover nftables table removed', { table: name });
+  }
+}

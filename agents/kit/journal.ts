@@ -1,0 +1,374 @@
+// Append-only journal: [u32 length][u32 CRC-32C][payload], both little-endian. A change is one record, so after a crash it
+// is there whole or not at all. A torn tail is cut; a damaged middle means that the file cannot be trusted: it is set
+// aside and the records before the damage start a new file. A file is only ever appended to or replaced by rename.
+import {
+  closeSync,
+  copyFileSync,
+  fdatasync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { crc32c } from './crc32c.ts';
+import { isErrno, removeFile, syncFolder } from './files.ts';
+import type { Log } from './log.ts';
+
+const HEADER_BYTES = 8;
+export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
+const READ_CHUNK_BYTES = 4 * 1024 * 1024;
+const SYNC_GROUP_MS = 50;
+/** CRC work spent on looking for records behind damage; enough for every tail a crash can leave. */
+const RESYNC_BUDGET_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Called for each valid record in order with its payload and the payload's offset in the file. Returns false when the
+ * payload makes no sense in spite of its checksum; the file then counts as damaged from there on.
+ */
+export type RecordHandler = (payload: Buffer, offset: number) => boolean;
+
+export type JournalEnd = 'clean' | 'torn' | 'damaged';
+
+/** The record as it stands in the file. */
+export function frameRecord(payload: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
+  frame.writeUInt32LE(payload.length, 0);
+  frame.writeUInt32LE(crc32c(payload), 4);
+  frame.set(payload, HEADER_BYTES);
+  return frame;
+}
+
+/** Reads records until the end or the first invalid one. Returns the bytes that are valid and how the file ends. */
+export function scanJournal(fd: number, onRecord: RecordHandler): { validBytes: number; end: JournalEnd } {
+  const size = fstatSync(fd).size;
+  let window = Buffer.alloc(0);
+  let windowAt = 0;
+  /** Bytes [from, from + length) of the file, or undefined when it is shorter. */
+  const view = (from: number, length: number): Buffer | undefined => {
+    if (from + length > size) return undefined;
+    if (from < windowAt || from + length > windowAt + window.length) {
+      window = Buffer.allocUnsafe(Math.min(size - from, Math.max(length, READ_CHUNK_BYTES)));
+      windowAt = from;
+      let filled = 0;
+      while (filled < window.length) {
+        const read = readSync(fd, window, filled, window.length - filled, from + filled);
+        if (read === 0) return undefined;
+        filled += read;
+      }
+    }
+    return window.subarray(from - windowAt, from - windowAt + length);
+  };
+  const recordAt = (at: number): { payload: Buffer; next: number } | undefined => {
+    const header = view(at, HEADER_BYTES);
+    if (!header) return undefined;
+    const length = header.readUInt32LE(0);
+    const crc = header.readUInt32LE(4);
+    if (length === 0 || length > MAX_RECORD_BYTES) return undefined;
+    const payload = view(at + HEADER_BYTES, length);
+    if (!payload || crc32c(payload) !== crc) return undefined;
+    return { payload, next: at + HEADER_BYTES + length };
+  };
+  let at = 0;
+  for (;;) {
+    const record = recordAt(at);
+    if (!record) break;
+    if (!onRecord(record.payload, at + HEADER_BYTES)) return { validBytes: at, end: 'damaged' };
+    at = record.next;
+  }
+  if (at === size) return { validBytes: at, end: 'clean' };
+  let budget = RESYNC_BUDGET_BYTES;
+  for (let probe = at + 1; probe + HEADER_BYTES < size && budget > 0; probe++) {
+    const header = view(probe, HEADER_BYTES)!;
+    const length = header.readUInt32LE(0);
+    if (length === 0 || length > size - probe - HEADER_BYTES) continue;
+    budget -= length + 1;
+    if (recordAt(probe)) return { validBytes: at, end: 'damaged' };
+  }
+  return { validBytes: at, end: 'torn' };
+}
+
+/** A file that is being filled before it replaces a journal. */
+export class JournalDraft {
+  readonly path: string;
+  private readonly fd: number;
+  private size = 0;
+
+  constructor(path: string) {
+    this.path = path;
+    removeFile(path);
+    this.fd = openSync(path, 'wx', 0o600);
+  }
+
+  get bytes(): number {
+    return this.size;
+  }
+
+  /** Appends a record and returns the offset of its payload. */
+  append(payload: Uint8Array): number {
+    const offset = this.size + HEADER_BYTES;
+    this.write(frameRecord(payload));
+    return offset;
+  }
+
+  /** Appends bytes that already are framed records. */
+  write(bytes: Uint8Array): void {
+    writeAll(this.fd, bytes);
+    this.size += bytes.length;
+  }
+
+  sync(): Promise<void> {
+    return dataSync(this.fd);
+  }
+
+  /** Puts the file in place of `target`; the descriptor stays open and is now the journal's. */
+  install(target: string): { fd: number; size: number } {
+    renameSync(this.path, target);
+    syncFolder(dirname(target));
+    return { fd: this.fd, size: this.size };
+  }
+
+  discard(): void {
+    closeSync(this.fd);
+    removeFile(this.path);
+  }
+}
+
+export interface JournalOptions {
+  path: string;
+  log: Log;
+  /** First record of a new file. */
+  header: Uint8Array;
+  /** Called with the first record; false when the file is not ours to read. */
+  accept: (header: Buffer) => boolean;
+  onRecord: RecordHandler;
+}
+
+export class Journal {
+  readonly path: string;
+  /** What had to be repaired when the file was opened; "" when nothing. */
+  readonly damage: string;
+  private readonly log: Log;
+  private readonly header: Uint8Array;
+  private fd: number;
+  private size: number;
+  private dirty = false;
+  private syncTimer: NodeJS.Timeout | undefined;
+  private syncing: Promise<void> | undefined;
+  private rewriting: Promise<void> | undefined;
+  private closed = false;
+
+  private constructor(path: string, log: Log, header: Uint8Array, fd: number, size: number, damage: string) {
+    this.path = path;
+    this.log = log;
+    this.header = header;
+    this.fd = fd;
+    this.size = size;
+    this.damage = damage;
+  }
+
+  /** Opens or creates the journal and hands every valid record to `onRecord`. Throws only when the disk refuses. */
+  static open(options: JournalOptions): Journal {
+    const { path, log } = options;
+    removeFile(`${path}.next`);
+    removeFile(`${path}.shadow`);
+    let fd: number;
+    try {
+      fd = openSync(path, 'r+');
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      return Journal.start(options, '');
+    }
+    let first = true;
+    let ours = true;
+    const { validBytes, end } = scanJournal(fd, (payload, offset) => {
+      if (first) {
+        first = false;
+        ours = options.accept(payload);
+        return ours;
+      }
+      return options.onRecord(payload, offset);
+    });
+    const size = fstatSync(fd).size;
+    if (first || !ours) {
+      closeSync(fd);
+      if (first && size === 0) return Journal.start(options, '');
+      const aside = setAside(path, first ? 'corrupt' : 'foreign');
+      const damage = first ? 'the journal could not be read' : 'the journal belongs to another cluster or format';
+      log.error('journal set aside', { path, aside, reason: damage });
+      return Journal.start(options, damage);
+    }
+    if (end === 'damaged') {
+      const aside = `${path}.corrupt-${timeName()}`;
+      copyFileSync(path, aside);
+      log.error('journal damaged, kept what comes before the damage', {
+        path,
+        aside,
+        keptBytes: validBytes,
+        bytes: size,
+      });
+    } else if (end === 'torn') {
+      log.warn('journal had a torn tail', { path, cutBytes: size - validBytes });
+    }
+    if (end !== 'clean') ftruncateSync(fd, validBytes);
+    return new Journal(path, log, options.header, fd, validBytes, end === 'damaged' ? 'the journal was damaged' : '');
+  }
+
+  private static start(options: JournalOptions, damage: string): Journal {
+    const draft = new JournalDraft(`${options.path}.next`);
+    draft.append(options.header);
+    const { fd, size } = draft.install(options.path);
+    return new Journal(options.path, options.log, options.header, fd, size, damage);
+  }
+
+  get bytes(): number {
+    return this.size;
+  }
+
+  /** Whether the file is being rewritten at the moment. */
+  get busy(): boolean {
+    return this.rewriting !== undefined;
+  }
+
+  /**
+   * Appends a record and returns its payload's offset; it reaches the disk within 50 ms. Throws when the disk is full;
+   * the file then ends where it did before.
+   */
+  append(payload: Uint8Array): number {
+    const frame = frameRecord(payload);
+    try {
+      writeAll(this.fd, frame, this.size);
+    } catch (error) {
+      ftruncateSync(this.fd, this.size);
+      throw error;
+    }
+    const offset = this.size + HEADER_BYTES;
+    this.size += frame.length;
+    this.dirty = true;
+    this.syncTimer ??= setTimeout(() => {
+      this.syncTimer = undefined;
+      this.sync().catch((error) => this.log.error('journal not on disk', { path: this.path, error }));
+    }, SYNC_GROUP_MS);
+    return offset;
+  }
+
+  /** Resolves when everything appended so far is on disk. */
+  async sync(): Promise<void> {
+    while (this.dirty || this.syncing) {
+      if (this.syncing) {
+        await this.syncing;
+        continue;
+      }
+      this.dirty = false;
+      this.syncing = dataSync(this.fd).finally(() => {
+        this.syncing = undefined;
+      });
+    }
+  }
+
+  /** Reads `length` bytes at `offset`. */
+  read(offset: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(length);
+    let filled = 0;
+    while (filled < length) {
+      const read = readSync(this.fd, bytes, filled, length - filled, offset + filled);
+      if (read === 0) throw new Error(`${this.path} is shorter than expected`);
+      filled += read;
+    }
+    return bytes;
+  }
+
+  /**
+   * Writes the live state anew: `produce` appends it to a draft (and may yield to the event loop); records appended
+   * meanwhile are carried over, then the draft replaces the file. `moved` learns by how much offsets from `tailFrom` on
+   * shifted, in the same turn in which the file changes.
+   */
+  rewrite(
+    produce: (draft: JournalDraft) => Promise<void>,
+    moved: (tailFrom: number, shift: number) => void,
+  ): Promise<void> {
+    if (this.rewriting) return this.rewriting;
+    const run = async (): Promise<void> => {
+      const tailFrom = this.size;
+      const draft = new JournalDraft(`${this.path}.next`);
+      try {
+        draft.append(this.header);
+        await produce(draft);
+        await draft.sync();
+        if (this.closed) throw new Error('the journal was closed');
+        const tailTo = draft.bytes;
+        if (this.size > tailFrom) draft.write(this.read(tailFrom, this.size - tailFrom));
+        const hadTail = this.size > tailFrom;
+        this.swapIn(draft);
+        if (hadTail) this.dirty = true;
+        moved(tailFrom, tailTo - tailFrom);
+      } catch (error) {
+        draft.discard();
+        throw error;
+      }
+      await this.sync();
+    };
+    this.rewriting = run().finally(() => {
+      this.rewriting = undefined;
+    });
+    return this.rewriting;
+  }
+
+  /** A draft that starts with this journal's header, to be given to `replace`. */
+  startShadow(): JournalDraft {
+    const draft = new JournalDraft(`${this.path}.shadow`);
+    draft.append(this.header);
+    return draft;
+  }
+
+  /** Replaces the whole journal by a complete draft; `swapped` runs in the same turn in which the file changes. */
+  async replace(draft: JournalDraft, swapped: () => void): Promise<void> {
+    await draft.sync();
+    await this.rewriting?.catch(() => undefined);
+    this.swapIn(draft);
+    swapped();
+  }
+
+  private swapIn(draft: JournalDraft): void {
+    const old = this.fd;
+    const { fd, size } = draft.install(this.path);
+    this.fd = fd;
+    this.size = size;
+    this.dirty = false;
+    const close = (): void => closeSync(old);
+    if (this.syncing) void this.syncing.then(close, close);
+    else close();
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    clearTimeout(this.syncTimer);
+    this.syncTimer = undefined;
+    await this.rewriting?.catch(() => undefined);
+    await this.sync().finally(() => closeSync(this.fd));
+  }
+}
+
+function setAside(path: string, why: string): string {
+  const aside = `${path}.${why}-${timeName()}`;
+  renameSync(path, aside);
+  return aside;
+}
+
+function timeName(): string {
+  return new Date().toISOString().replace(/[-:]/g, '').replace('.', '');
+}
+
+function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
+  let written = 0;
+  while (written < bytes.length) {
+    written += writeSync(fd, bytes, written, bytes.length - written, position === null ? null : position + written);
+  }
+}
+
+function dataSync(fd: number): Promise<void> {
+  return new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
+}
