@@ -1,0 +1,173 @@
+// Plain proxying: our edge with 1 and with 10,000 sites beside the same Caddy's reverse_proxy and beside nginx. Each
+// proxy has core 0 for itself while it is measured; origin (nginx) and wrk have core 1.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { edgeCommand } from './lib/edge.ts';
+import { siteHost, writeEdgeState } from './lib/edge-state.ts';
+import { cpuSeconds } from './lib/machine.ts';
+import { answers, buildGo, freePort, nginxCommand, type Server, startServer } from './lib/servers.ts';
+import { median, medianInterval, round2 } from './lib/stats.ts';
+import { wrk } from './lib/wrk.ts';
+import type { BenchContext, BenchResult } from './run.ts';
+
+export const title = 'our edge beside Caddy reverse_proxy and nginx, 1 KiB answers, keep-alive, one core each';
+
+const SITES = 10_000;
+const CONNECTIONS = 64;
+const PROXY_CPU = '0';
+const LOAD_CPU = '1';
+const UNEXPECTED_SHARE = 0.001;
+const root = path.resolve(import.meta.dirname, '..');
+
+interface Subject {
+  server: Server;
+  hosts: readonly string[];
+}
+
+export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
+  const rounds = quick ? 3 : 9;
+  const seconds = quick ? 1 : 4;
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'bench-proxy-'));
+  const started: Server[] = [];
+  try {
+    const subjects = await startSubjects(folder, started, log);
+    const rps = new Map<string, number[]>();
+    const p99 = new Map<string, number[]>();
+    const micros = new Map<string, number[]>();
+    for (let round = -1; round < rounds; round++) {
+      for (const [name, { server, hosts }] of subjects) {
+        const before = cpuSeconds(server.pid);
+        const result = await wrk(folder, {
+          url: `http://127.0.0.1:${server.port}/`,
+          seconds: round < 0 ? 1 : seconds,
+          connections: CONNECTIONS,
+          cpus: LOAD_CPU,
+          hosts,
+        });
+        if (result.unexpected > result.requests * UNEXPECTED_SHARE) {
+          throw new Error(`${name}: ${result.unexpected} of ${result.requests} answers were not expected`);
+        }
+        // Round -1 warms connections and caches.
+        if (round < 0) continue;
+        push(rps, name, result.rps);
+        push(p99, name, result.p99Ms);
+        push(micros, name, ((cpuSeconds(server.pid) - before) / result.requests) * 1e6);
+        log(`round ${round + 1} ${name}: ${Math.round(result.rps)} req/s, p99 ${round2(result.p99Ms)} ms`);
+      }
+    }
+    return result(rps, p99, micros);
+  } finally {
+    for (const server of started.reverse()) await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function startSubjects(
+  folder: string,
+  started: Server[],
+  log: (line: string) => void,
+): Promise<Map<string, Subject>> {
+  const start = async (...options: Parameters<typeof startServer>) => {
+    const server = await startServer(...options);
+    started.push(server);
+    return server;
+  };
+  const originPort = await freePort();
+  await start(
+    'origin',
+    LOAD_CPU,
+    nginxCommand(
+      path.join(folder, 'origin'),
+      `  server { listen 127.0.0.1:${originPort} backlog=4096; location / { return 200 "${'x'.repeat(1024)}"; } }`,
+    ),
+    originPort,
+    () => answers(originPort, 'origin'),
+  );
+  const subjects = new Map<string, Subject>();
+  for (const [name, sites] of [
+    ['edge1', 1],
+    ['edge10k', SITES],
+  ] as const) {
+    const port = await freePort();
+    const state = path.join(folder, name);
+    writeEdgeState({ folder: state, sites, origin: { address: '127.0.0.1', port: originPort } });
+    const hosts = Array.from({ length: sites }, (_, index) => siteHost(index));
+    const server = await start(name, PROXY_CPU, edgeCommand(state, port), port, () => answers(port, siteHost(0)));
+    subjects.set(name, { server, hosts });
+  }
+  log('building the plain Caddy to compare with');
+  mkdirSync(path.join(root, '.cache'), { recursive: true });
+  const caddy = buildGo(path.join(root, 'bench/plain-caddy'), path.join(root, '.cache/plain-caddy'));
+  const caddyPort = await freePort();
+  const config = path.join(folder, 'caddy.json');
+  writeFileSync(config, JSON.stringify(caddyConfig(caddyPort, originPort)));
+  subjects.set('caddy', {
+    server: await start('caddy', PROXY_CPU, [caddy, 'run', '--config', config], caddyPort, () =>
+      answers(caddyPort, siteHost(0)),
+    ),
+    hosts: [siteHost(0)],
+  });
+  const nginxPort = await freePort();
+  const nginx = `  upstream origin { server 127.0.0.1:${originPort}; keepalive 128; keepalive_requests 10000000; }
+  server { listen 127.0.0.1:${nginxPort} backlog=4096; location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Real-IP $remote_addr; } }`;
+  subjects.set('nginx', {
+    server: await start('nginx', PROXY_CPU, nginxCommand(path.join(folder, 'nginx'), nginx), nginxPort, () =>
+      answers(nginxPort, siteHost(0)),
+    ),
+    hosts: [siteHost(0)],
+  });
+  return subjects;
+}
+
+function caddyConfig(port: number, origin: number): unknown {
+  return {
+    admin: { disabled: true },
+    logging: { logs: { default: { level: 'ERROR' } } },
+    apps: {
+      http: {
+        servers: {
+          plain: {
+            listen: [`127.0.0.1:${port}`],
+            automatic_https: { disable: true },
+            routes: [{ handle: [{ handler: 'reverse_proxy', upstreams: [{ dial: `127.0.0.1:${origin}` }] }] }],
+          },
+        },
+      },
+    },
+  };
+}
+
+function push(map: Map<string, number[]>, name: string, value: number): void {
+  map.set(name, [...(map.get(name) ?? []), value]);
+}
+
+function result(rps: Map<string, number[]>, p99: Map<string, number[]>, micros: Map<string, number[]>): BenchResult {
+  const figures: Record<string, unknown> = {};
+  for (const name of rps.keys()) {
+    const interval = medianInterval(rps.get(name)!);
+    figures[name] = {
+      rps: Math.round(interval.median),
+      rpsInterval: [Math.round(interval.low), Math.round(interval.high)],
+      p99Ms: round2(median(p99.get(name)!)),
+      cpuMicrosPerRequest: round2(median(micros.get(name)!)),
+    };
+  }
+  // Ratios are taken round by round: what disturbs a round disturbs both sides of it.
+  const ratio = (a: string, b: string) =>
+    medianInterval(rps.get(a)!.map((value, round) => value / rps.get(b)![round]!));
+  const toCaddy = ratio('edge10k', 'caddy');
+  const toOne = ratio('edge10k', 'edge1');
+  const toNginx = ratio('edge1', 'nginx');
+  figures.edgeToCaddy = [round2(toCaddy.low), round2(toCaddy.median), round2(toCaddy.high)];
+  figures.tenThousandToOne = [round2(toOne.low), round2(toOne.median), round2(toOne.high)];
+  figures.edgeToNginx = [round2(toNginx.low), round2(toNginx.median), round2(toNginx.high)];
+  return {
+    figures,
+    aims: [
+      { aim: '≥ 1.4 × Caddy (lower end of the interval)', reached: toCaddy.low >= 1.4 },
+      { aim: '10,000 sites within 5 % of one (lower end of the interval)', reached: toOne.low >= 0.95 },
+    ],
+    programs: { nginx: ['nginx', '-v'], wrk: ['wrk', '-v'], go: ['go', 'version'] },
+  };
+}

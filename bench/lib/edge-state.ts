@@ -1,0 +1,110 @@
+// A node's state folder with any number of sites, as the agent would have left it: for benchmarks of the edge alone.
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { frameRecord } from '../../agents/kit/journal.ts';
+import { bodyHash, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
+import {
+  type ClientIp,
+  ClientIpMode,
+  ClientIpSchema,
+  OriginPolicySchema,
+} from '../../proto/gen/svc/config/v1/cluster_pb.js';
+import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { ConfigChangeSchema, JournalHeaderSchema, JournalRecordSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
+import { ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+
+export const siteHost = (index: number): string => `site-${index}.bench.example`;
+
+export interface EdgeState {
+  folder: string;
+  sites: number;
+  origin: { address: string; port: number };
+  clientIp?: Partial<ClientIp>;
+}
+
+const RECORD_ENTRIES = 500;
+
+/** Writes config.journal for `sites` sites in front of one origin; loopback is an allowed origin range. */
+export function writeEdgeState({ folder, sites, origin }: EdgeState): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const fd = openSync(path.join(folder, 'config.journal'), 'w', 0o600);
+  const write = (record: Parameters<typeof create<typeof JournalRecordSchema>>[1]) =>
+    writeSync(fd, frameRecord(toBinary(JournalRecordSchema, create(JournalRecordSchema, record))));
+  write({
+    record: {
+      case: 'header',
+      value: create(JournalHeaderSchema, { format: 1, nodeId: 'bench-node', clusterId: 'bench-cluster' }),
+    },
+  });
+  let sum = 0n;
+  let batch: ReturnType<typeof entry>[] = [];
+  const flush = () => {
+    if (batch.length === 0) return;
+    sum = moveSum(
+      sum,
+      [],
+      batch.map((each) => entryHash(each.kind, each.id, bodyHash(each.body), each.features)),
+    );
+    write({ record: { case: 'config', value: create(ConfigChangeSchema, { upserts: batch }) } });
+    batch = [];
+  };
+  for (const each of entries(sites, origin)) {
+    batch.push(each);
+    if (batch.length === RECORD_ENTRIES) flush();
+  }
+  flush();
+  const position = create(ConfigPositionSchema, {
+    epoch: 1n,
+    track: Track.STABLE,
+    revision: 1n,
+    setHash: fromSum(sum),
+  });
+  write({ record: { case: 'config', value: create(ConfigChangeSchema, { position }) } });
+  closeSync(fd);
+}
+
+function* entries(sites: number, origin: EdgeState['origin']) {
+  yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, { mode: ClientIpMode.DIRECT })));
+  yield entry(
+    'origin-policy',
+    '',
+    toBinary(OriginPolicySchema, create(OriginPolicySchema, { allowedCidrs: ['127.0.0.0/8'] })),
+  );
+  for (let index = 0; index < sites; index++) yield siteEntry(index, origin);
+}
+
+function siteEntry(index: number, origin: EdgeState['origin']) {
+  const id = `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
+  const site = create(SiteSchema, {
+    name: siteHost(index),
+    domains: [
+      { form: DomainForm.EXACT, name: siteHost(index) },
+      { form: DomainForm.WILDCARD, name: siteHost(index) },
+    ],
+    origins: [{ id: `${id}-o`, address: origin.address, port: origin.port, weight: 1 }],
+    pool: {
+      policy: BalancePolicy.WEIGHTED_RANDOM,
+      tlsVerify: true,
+      websocket: true,
+      keepalive: true,
+      maxFails: 3,
+      recoverySeconds: 30,
+      tries: 3,
+      statusRetry: true,
+      connectTimeoutMs: 10_000,
+      sendTimeoutMs: 60_000,
+      readTimeoutMs: 60_000,
+      keepaliveIdleSeconds: 60,
+      keepaliveMaxRequests: 1000,
+    },
+    requestBodyLimit: 104_857_600n,
+    createdAtMs: BigInt(1_700_000_000_000 + index),
+  });
+  return entry('site', id, toBinary(SiteSchema, site));
+}
+
+function entry(kind: string, id: string, body: Uint8Array) {
+  return create(EntrySchema, { kind, id, body });
+}
