@@ -1,0 +1,111 @@
+// Origins of a site, how they are chosen and talked to, and what bodies may be sent to them.
+import Type, { type Static, type TSchema } from 'typebox';
+
+const Scheme = Type.Union([Type.Literal('http'), Type.Literal('https')]);
+
+const originFields = {
+  address: Type.String({
+    minLength: 1,
+    maxLength: 253,
+    description: 'Host name or IP address (IPv6 without brackets).',
+  }),
+  weight: Type.Integer({ minimum: 1, maximum: 100, default: 1 }),
+  backup: Type.Boolean({ default: false, description: 'Used only while no other origin of the group is healthy.' }),
+  hostHeader: Type.String({
+    default: '',
+    maxLength: 1024,
+    description:
+      "Host header sent to the origin: a host name or IP address with an optional port; empty: the request's.",
+  }),
+  sni: Type.String({
+    default: '',
+    maxLength: 253,
+    description: 'TLS server name; empty: the host header without its port, else the address.',
+  }),
+  group: Type.String({ default: '', pattern: '^[a-z0-9_-]{0,32}$', description: 'Empty: the default group.' }),
+};
+const Port = { minimum: 1, maximum: 65_535 };
+
+export const Origin = Type.Object({ ...originFields, scheme: Scheme, port: Type.Integer(Port) });
+
+const { address, ...optionalFields } = originFields;
+export const OriginInput = Type.Object(
+  {
+    address,
+    scheme: Type.Optional({ ...Scheme, default: 'http' }),
+    port: Type.Optional(Type.Integer({ ...Port, description: 'Default 80, or 443 with scheme https.' })),
+    ...(Object.fromEntries(Object.entries(optionalFields).map(([key, schema]) => [key, Type.Optional(schema)])) as {
+      [K in keyof typeof optionalFields]: ReturnType<typeof Type.Optional<(typeof optionalFields)[K]>>;
+    }),
+  },
+  { additionalProperties: false },
+);
+
+const policy = Type.Union(
+  [Type.Literal('weighted_random'), Type.Literal('round_robin'), Type.Literal('consistent_hash')],
+  { default: 'weighted_random', description: "consistent_hash: by the request's path and query." },
+);
+
+/** Replaced as a whole when originSettings are given: omitted ones go back to their defaults. */
+const replacedFields = {
+  policy,
+  tlsVerify: Type.Boolean({ default: true, description: 'Whether https origins must show a valid certificate.' }),
+  websocket: Type.Boolean({ default: true }),
+  keepalive: Type.Boolean({ default: true, description: 'Whether connections to origins are used again.' }),
+  maxFails: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 3,
+    description: 'Failures in a row after which an origin is down.',
+  }),
+  recoverySeconds: Type.Integer({ minimum: 1, maximum: 3600, default: 30, description: 'How long it is down then.' }),
+  connectTimeoutMs: Type.Integer({ minimum: 100, maximum: 120_000, default: 10_000 }),
+  sendTimeoutMs: Type.Integer({ minimum: 100, maximum: 3_600_000, default: 60_000 }),
+  readTimeoutMs: Type.Integer({ minimum: 100, maximum: 3_600_000, default: 60_000 }),
+  keepaliveIdleSeconds: Type.Integer({ minimum: 1, maximum: 3600, default: 60 }),
+  keepaliveMaxRequests: Type.Integer({ minimum: 1, maximum: 100_000, default: 1000 }),
+};
+
+/** Keep their values when an update omits them. */
+const keptFields = {
+  tries: Type.Integer({ minimum: 1, maximum: 5, default: 3, description: 'Attempts per request.' }),
+  statusRetry: Type.Boolean({ default: true, description: 'Whether 502, 503 and 504 answers are tried again.' }),
+};
+
+export const OriginSettings = Type.Object({ ...replacedFields, ...keptFields });
+export type OriginSettings = Static<typeof OriginSettings>;
+export type Origin = Static<typeof Origin>;
+
+/** Input form. In an update the kept fields have no default: the validator must not fill them in. */
+export function originSettingsInput(use: 'create' | 'update') {
+  const kept =
+    use === 'create'
+      ? keptFields
+      : {
+          tries: withoutDefault(keptFields.tries),
+          statusRetry: withoutDefault(keptFields.statusRetry),
+        };
+  return Type.Partial(Type.Object({ ...replacedFields, ...kept }), { additionalProperties: false });
+}
+
+function withoutDefault<T extends TSchema>(schema: T): T {
+  const { default: _, ...rest } = schema as T & { default?: unknown };
+  return rest as unknown as T;
+}
+
+export const DEFAULT_ORIGIN_SETTINGS: OriginSettings = Object.fromEntries(
+  Object.entries({ ...replacedFields, ...keptFields }).map(([key, schema]) => [
+    key,
+    (schema as TSchema & { default?: unknown }).default,
+  ]),
+) as OriginSettings;
+
+export const ContentSettings = Type.Object({
+  requestBodyLimit: Type.Integer({
+    minimum: 0,
+    maximum: 10_737_418_240,
+    description: 'Largest request body in bytes; default 104857600, 0 unlimited.',
+  }),
+});
+export type ContentSettings = Static<typeof ContentSettings>;
+export const DEFAULT_CONTENT_SETTINGS: ContentSettings = { requestBodyLimit: 104_857_600 };

@@ -1,0 +1,283 @@
+import Type from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { ContentSettings, Origin, OriginInput, OriginSettings, originSettingsInput } from './site-origins.ts';
+
+export const MAX_DOMAINS = 50;
+export const MAX_PATTERN_DOMAINS = 10;
+export const MAX_ORIGINS = 32;
+export const MAX_SITE_NAME = 100;
+
+/** One line of text: no control characters, not blank. */
+const SiteName = Type.String({
+  minLength: 1,
+  maxLength: MAX_SITE_NAME,
+  pattern: '^[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$',
+  description: 'Name shown in lists; defaults to the first domain, cut at 100 characters.',
+});
+const Domains = Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+  minItems: 1,
+  maxItems: MAX_DOMAINS,
+  description: 'a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host).',
+});
+const Origins = Type.Array(OriginInput, {
+  minItems: 1,
+  maxItems: MAX_ORIGINS,
+  description: 'At least one in the default group and at least one that is no backup.',
+});
+
+export const Delivery = Type.Object({
+  state: Type.Union([Type.Literal('pending'), Type.Literal('partial'), Type.Literal('live'), Type.Literal('disabled')]),
+  totalNodes: Type.Integer({ minimum: 0, description: 'Online active nodes of the cluster.' }),
+  servingNodes: Type.Integer({
+    minimum: 0,
+    description: 'Of those, nodes that run the site in any version; for a disabled site, nodes still running it.',
+  }),
+  currentNodes: Type.Integer({
+    minimum: 0,
+    description: 'Nodes that run the latest version with a healthy data plane.',
+  }),
+  canary: Nullable(Type.Object({ endsAt: Nullable(Timestamp), autoPromote: Type.Boolean() })),
+});
+
+const Ports = Type.Object({ http: Type.Array(Type.Integer()), https: Type.Array(Type.Integer()) });
+
+export const Site = Type.Object({
+  id: Id,
+  name: Type.String(),
+  enabled: Type.Boolean(),
+  clusterId: Id,
+  clusterName: Type.String(),
+  domains: Type.Array(Type.String()),
+  origins: Type.Array(Origin),
+  originSettings: OriginSettings,
+  contentSettings: ContentSettings,
+  ports: Ports,
+  delivery: Delivery,
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+});
+
+const Revision = Nullable({
+  ...Decimal,
+  description: 'Revision that publishes the change; null when nothing differs.',
+});
+export const SiteChange = Type.Object({ site: Site, revision: Revision });
+
+const Feature = Type.Object({
+  available: Type.Boolean(),
+  reason: Nullable(
+    Type.Union([Type.Literal('nodes'), Type.Literal('console')], {
+      description: 'nodes: a node of the cluster lacks the capability; console: this version does not configure it.',
+    }),
+  ),
+});
+
+export const SITE_FEATURES = [
+  'brotli',
+  'zstd',
+  'crs',
+  'activeHealthCheck',
+  'sessionAffinity',
+  'originHttp2',
+  'errorPages',
+  'purgeByTag',
+  'prefetchVariants',
+  'siteContent',
+  'rulesV2',
+  'rulesV3',
+  'edgePorts',
+  'clientIp',
+] as const;
+export type SiteFeature = (typeof SITE_FEATURES)[number];
+
+const SiteFeatures = Type.Object(
+  Object.fromEntries(SITE_FEATURES.map((name) => [name, Feature])) as Record<SiteFeature, typeof Feature>,
+);
+
+export const Launch = Type.Object({
+  addresses: Type.Array(Type.String(), { description: 'Edge addresses for A and AAAA records, IPv4 first.' }),
+  domains: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      probe: Nullable(Type.String({ description: 'Name that was resolved.' })),
+      pointing: Type.Union(
+        [
+          Type.Literal('ok'),
+          Type.Literal('elsewhere'),
+          Type.Literal('unresolved'),
+          Type.Literal('unchecked'),
+          Type.Literal('unknown'),
+        ],
+        {
+          description:
+            'unresolved: the name has no address; unchecked: suffix and pattern domains cannot be resolved; ' +
+            'unknown: no answer in time, or no edge address to compare with.',
+        },
+      ),
+    }),
+  ),
+  certificate: Type.Object({
+    state: Type.Union([
+      Type.Literal('none'),
+      Type.Literal('covered'),
+      Type.Literal('uncovered'),
+      Type.Literal('issuing'),
+      Type.Literal('failed'),
+      Type.Literal('expired'),
+    ]),
+    id: Nullable(Id),
+    name: Nullable(Type.String()),
+    uncovered: Type.Array(Type.String()),
+    error: Nullable(Type.String()),
+  }),
+  delivery: Delivery,
+});
+
+export const sites = resource('sites', {
+  list: procedure({
+    method: 'GET',
+    path: '/sites',
+    summary: 'Lists sites, newest first.',
+    input: Input({
+      search: Type.Optional(
+        Type.String({
+          maxLength: 100,
+          pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+          description: 'Part of the name or of any domain, in any case.',
+        }),
+      ),
+      clusterId: Type.Optional(Id),
+      ...PageQuery(20),
+    }),
+    output: Page(Site),
+    status: 200,
+    access: { scope: 'sites:read' },
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+  get: procedure({
+    method: 'GET',
+    path: '/sites/{id}',
+    summary: 'Answers one site.',
+    input: Input({ id: Id }),
+    output: Site,
+    status: 200,
+    access: { scope: 'sites:read' },
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND'],
+  }),
+  create: procedure({
+    method: 'POST',
+    path: '/sites',
+    summary: 'Creates an enabled site and publishes it.',
+    input: Input({
+      name: Type.Optional(SiteName),
+      clusterId: Type.Optional({ ...Id, description: 'Cluster that serves the site, for good; default the oldest.' }),
+      domains: Domains,
+      origins: Origins,
+      originSettings: Type.Optional(originSettingsInput('create')),
+      contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
+    }),
+    output: SiteChange,
+    status: 201,
+    access: 'operator',
+    readOnly: false,
+    audit: 'site.create',
+    idempotency: 'accepted',
+    errors: [
+      'NO_CLUSTER',
+      'CLUSTER_NOT_FOUND',
+      'DOMAIN_INVALID',
+      'DOMAIN_IN_USE',
+      'ORIGIN_ADDRESS_FORBIDDEN',
+      'ORIGIN_HOST_HEADER_INVALID',
+    ],
+  }),
+  update: procedure({
+    method: 'PATCH',
+    path: '/sites/{id}',
+    summary:
+      'Changes the given fields. Inside originSettings, omitted tries and statusRetry keep their values and every ' +
+      'other omitted field goes back to its default.',
+    input: Input({
+      id: Id,
+      name: Type.Optional(SiteName),
+      domains: Type.Optional(Domains),
+      origins: Type.Optional(Origins),
+      originSettings: Type.Optional(originSettingsInput('update')),
+      contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
+      expectedUpdatedAt: ExpectedUpdatedAt,
+    }),
+    output: SiteChange,
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: 'site.update',
+    idempotency: 'accepted',
+    errors: [
+      'SITE_NOT_FOUND',
+      'DOMAIN_INVALID',
+      'DOMAIN_IN_USE',
+      'ORIGIN_ADDRESS_FORBIDDEN',
+      'ORIGIN_HOST_HEADER_INVALID',
+      'UPDATED_AT_MISMATCH',
+    ],
+  }),
+  delete: procedure({
+    method: 'DELETE',
+    path: '/sites/{id}',
+    summary: 'Deletes a site and lifts its bans.',
+    input: Input({ id: Id }),
+    output: Type.Object({ revision: Revision }),
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: 'site.delete',
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND'],
+  }),
+  setEnabled: procedure({
+    method: 'PUT',
+    path: '/sites/{id}/enabled',
+    summary: 'Enables or disables a site; the state it already has changes nothing.',
+    input: Input({ id: Id, enabled: Type.Boolean(), expectedUpdatedAt: ExpectedUpdatedAt }),
+    output: SiteChange,
+    status: 200,
+    access: { scope: 'sites:write' },
+    readOnly: false,
+    audit: 'site.enable',
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND', 'UPDATED_AT_MISMATCH', 'NODE_CAPABILITY_REQUIRED'],
+  }),
+  features: procedure({
+    method: 'GET',
+    path: '/sites/{id}/features',
+    summary: 'Answers which features every active node of the cluster can serve the site with.',
+    input: Input({ id: Id }),
+    output: SiteFeatures,
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND'],
+  }),
+  launch: procedure({
+    method: 'GET',
+    path: '/sites/{id}/launch',
+    summary: 'Answers what is left to do before visitors reach the site; resolves its domains, which can take seconds.',
+    input: Input({ id: Id }),
+    output: Launch,
+    status: 200,
+    access: { scope: 'sites:read' },
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND'],
+  }),
+});
