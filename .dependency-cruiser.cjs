@@ -1,0 +1,150 @@
+// Who may import whom. Each rule's comment tells what to do instead; `npm run check` prints it beside the violation.
+const npm = (names) => `^node_modules/(${names})(/|$)`;
+
+/** Everything inside the repository that is source. */
+const SOURCE = '^(agents|bench|bin|contract|migrations|mixins|models|proto|services|test)/';
+
+module.exports = {
+  forbidden: [
+    {
+      name: 'no-circular',
+      comment: 'Two files that import each other are one concept: move what both need into a third file.',
+      severity: 'error',
+      from: { path: SOURCE },
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-unresolvable',
+      comment:
+        'The import leads nowhere: mend the path (relative imports end in .ts) or add the package to package.json.',
+      severity: 'error',
+      from: { path: SOURCE },
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'contract-is-pure',
+      comment:
+        'The contract runs in the browser too: it may import only itself and typebox. Put code with I/O into services/ or mixins/.',
+      severity: 'error',
+      from: { path: '^contract/' },
+      to: { pathNot: ['^contract/', npm('typebox|ipaddr.js')] },
+    },
+    {
+      name: 'models-are-storage',
+      comment:
+        'A model knows its table: contract types, objection, knex and pg only. Put decisions into the slice that owns the table.',
+      severity: 'error',
+      from: { path: '^models/' },
+      to: { path: '^(agents|bench|bin|console|migrations|mixins|services|test)/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'migrations-stand-alone',
+      comment: 'A migration must do the same in a year: it may not import code that changes. Copy the value it needs.',
+      severity: 'error',
+      from: { path: '^migrations/[0-9]' },
+      to: { pathNot: npm('knex|pg') },
+    },
+    {
+      name: 'mixins-know-no-service',
+      comment:
+        'What several services attach cannot know one of them: pass the function in, or move the code into the service.',
+      severity: 'error',
+      from: { path: '^mixins/' },
+      to: { path: '^(agents|bench|bin|console|migrations|services|test)/' },
+    },
+    {
+      name: 'slices-are-islands',
+      comment:
+        "A service folder imports its own files only: call the other service's procedure through mixins/call.ts.",
+      severity: 'error',
+      from: { path: '^services/([^/]+)/' },
+      to: { path: '^services/([^/]+)/', pathNot: '^services/$1/' },
+    },
+    {
+      name: 'core-knows-no-moleculer',
+      comment:
+        'Only *.service.ts, *.mixin.ts and *.middleware.ts know Moleculer: pass what the function needs as an argument.',
+      severity: 'error',
+      from: {
+        path: '^services/',
+        pathNot: ['[.](service|mixin|middleware)[.]ts$', '^services/[^/]+[.]ts$', '^services/api-gateway/'],
+      },
+      to: { path: npm('moleculer|moleculer-web'), dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'sql-through-models',
+      comment:
+        'Services use `Trx` from models/base.ts and named queries of the models, not objection or knex themselves.',
+      severity: 'error',
+      from: { path: '^services/' },
+      to: { path: npm('objection|knex') },
+    },
+    {
+      name: 'gateway-has-no-tables',
+      comment:
+        'The gateway knows procedures, not tables: add a procedure to the service that owns the table and call it.',
+      severity: 'error',
+      from: { path: '^services/api-gateway/' },
+      to: { path: '^models/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'agents-know-no-console',
+      comment:
+        'An agent is installed without the console: it shares protobuf messages and contract/capabilities.ts only.',
+      severity: 'error',
+      from: { path: '^agents/' },
+      to: {
+        path: '^(bench|bin|console|contract|migrations|mixins|models|services|test)/',
+        pathNot: '^contract/capabilities[.]ts$',
+      },
+    },
+    {
+      name: 'console-knows-no-agent',
+      comment: 'The console meets an agent over the node channel only: share the message in proto/.',
+      severity: 'error',
+      from: { path: '^(contract|migrations|mixins|models|services)/' },
+      to: { path: '^agents/' },
+    },
+    {
+      name: 'proto-is-generated',
+      comment:
+        'proto/ holds messages and what both ends compute from them: it may import @bufbuild/protobuf and node modules only.',
+      severity: 'error',
+      from: { path: '^proto/' },
+      to: { path: '^(agents|bench|bin|console|contract|migrations|mixins|models|services|test)/' },
+    },
+    {
+      name: 'nobody-imports-test',
+      comment: 'Tests and their helpers are not shipped: move what is needed into the part that owns it.',
+      severity: 'error',
+      from: { pathNot: '^test/' },
+      to: { path: '^test/' },
+    },
+    {
+      name: 'stories-use-the-front-door',
+      comment: 'An end-to-end test sees only what a user sees: it may import contract, proto and test/helpers.',
+      severity: 'error',
+      from: { path: '^test/e2e/' },
+      to: { path: '^(agents|bench|bin|migrations|mixins|models|services)/' },
+    },
+    {
+      name: 'no-dev-packages-in-product',
+      comment:
+        'The package is not there in production: move it to dependencies, or the import into bin/, bench/ or test/.',
+      severity: 'error',
+      from: { path: '^(agents|contract|migrations|mixins|models|proto|services)/', pathNot: '[.]d[.]ts$' },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'], pathNot: '^node_modules/@types/' },
+    },
+  ],
+  options: {
+    doNotFollow: { path: ['node_modules', '^proto/gen/'] },
+    exclude: { path: ['^data/', '^[.]cache/'] },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      extensions: ['.ts', '.js', '.json'],
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
+  },
+};

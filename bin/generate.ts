@@ -1,0 +1,37 @@
+// `npm run generate`: writes every generated file again.
+import { existsSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { run } from './lib/commands.ts';
+import { buf, generated, protoBaseline, regenerate } from './lib/generated.ts';
+import { during, report, say } from './lib/progress.ts';
+import { root } from './lib/root.ts';
+
+const HELP = `Usage: npm run generate [-- --proto-baseline]
+
+Writes the generated files again: proto/gen, agents/caddy/gen and docs/api/openapi.json.
+
+  --proto-baseline   also makes the present proto/ the state that later wire changes are compared with. Only after a
+                     release whose nodes understand it: the check refuses changes that break nodes in the field.`;
+
+const { values } = parseArgs({
+  options: {
+    'proto-baseline': { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+});
+
+try {
+  if (values.help) {
+    say(HELP);
+  } else {
+    for (const target of generated) if (target.applies()) await during(target.name, () => regenerate(target));
+    if (values['proto-baseline'] || !existsSync(protoBaseline)) {
+      await during('wire baseline', async () => {
+        await run(buf, ['build', 'proto', '--output', protoBaseline], { cwd: root, timeout: 60_000 });
+      });
+    }
+  }
+} catch (error) {
+  say((error as { stderr?: string }).stderr ?? '');
+  report(error);
+}

@@ -1,0 +1,91 @@
+// The steps of `npm run check`: everything that can be judged without running the product.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findGo } from './caddy.ts';
+import { run } from './commands.ts';
+import { buf, differences, generated, protoBaseline } from './generated.ts';
+import { root } from './root.ts';
+
+export interface CheckStep {
+  name: string;
+  /** Throws with everything a person needs to mend it in `stdout`, `stderr` or the message. */
+  run(): Promise<unknown>;
+}
+
+const TIMEOUT_MS = 15 * 60_000;
+const SOURCE_FOLDERS = [
+  'agents',
+  'bench',
+  'bin',
+  'contract',
+  'migrations',
+  'mixins',
+  'models',
+  'proto',
+  'services',
+  'test',
+];
+const goModule = join(root, 'agents', 'caddy');
+
+function tool(file: string, args: string[]): Promise<unknown> {
+  return run(file, args, { cwd: root, timeout: TIMEOUT_MS, maxBuffer: 1 << 26 });
+}
+
+function node(script: string, args: string[]): Promise<unknown> {
+  return tool(process.execPath, [join(root, 'node_modules', script), ...args]);
+}
+
+async function go(args: string[], program = 'go'): Promise<string> {
+  const found = await findGo();
+  if ('problem' in found) throw new Error(found.problem);
+  const file = program === 'go' ? found.go : join(found.go, '..', program);
+  const env = { ...process.env, CGO_ENABLED: '0' };
+  return (await run(file, args, { cwd: goModule, timeout: TIMEOUT_MS, maxBuffer: 1 << 26, env })).stdout;
+}
+
+async function checkGenerated(): Promise<void> {
+  const fresh = mkdtempSync(join(tmpdir(), 'generated-'));
+  try {
+    const stale: string[] = [];
+    for (const target of generated) {
+      if (!target.applies()) continue;
+      await target.generate(fresh);
+      stale.push(...differences(target, fresh));
+    }
+    if (stale.length > 0) throw new Error(`run \`npm run generate\` and commit:\n  ${stale.join('\n  ')}`);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+export const checkSteps: readonly CheckStep[] = [
+  {
+    name: 'format and lint',
+    run: () =>
+      node('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--colors=off', '--max-diagnostics=50']),
+  },
+  { name: 'types', run: () => node('typescript7/bin/tsc', ['-p', 'tsconfig.json']) },
+  {
+    name: 'layering',
+    run: () => {
+      const folders = SOURCE_FOLDERS.filter((folder) => existsSync(join(root, folder)));
+      const options = ['--config', '.dependency-cruiser.cjs', '--output-type', 'err-long'];
+      return node('dependency-cruiser/bin/dependency-cruiser.mjs', [...options, ...folders]);
+    },
+  },
+  { name: 'protobuf lint', run: () => tool(buf, ['lint']) },
+  {
+    name: 'protobuf wire compatibility',
+    run: () => tool(buf, ['breaking', 'proto', '--against', protoBaseline, '--config', 'buf.yaml']),
+  },
+  { name: 'generated code', run: checkGenerated },
+  {
+    name: 'gofmt',
+    run: async () => {
+      const files = (await go(['-l', '.'], 'gofmt')).trim();
+      if (files) throw new Error(`run \`npm run format\`:\n${files}`);
+    },
+  },
+  { name: 'go vet', run: () => go(['vet', './...']) },
+];

@@ -1,0 +1,128 @@
+// The test suites: ava's by folder and Go's, each with its output in a log file and its results as one tally.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { findGo } from './caddy.ts';
+import { tail } from './processes.ts';
+import { say, step } from './progress.ts';
+import { cacheDir, root } from './root.ts';
+import type { Tally } from './run-check.ts';
+import { TapReader } from './tap.ts';
+
+const SUITE_TIMEOUT_MS = 40 * 60_000;
+
+function logFile(name: string): string {
+  const folder = join(cacheDir, 'test-logs');
+  mkdirSync(folder, { recursive: true });
+  return join(folder, `${name}.log`);
+}
+
+/** Runs a child to its end, handing its stdout to `onText` and everything to the log. */
+async function follow(child: ChildProcess, log: string, onText: (text: string) => void): Promise<number> {
+  const file = createWriteStream(log);
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    file.write(text);
+    onText(text);
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => file.write(text));
+  const code = await new Promise<number>((done, fail) => {
+    child.on('error', fail);
+    child.on('close', (status) => done(status ?? 1));
+  });
+  await new Promise<void>((done) => file.end(done));
+  return code;
+}
+
+function testFiles(folder: string): string[] {
+  const path = join(root, 'test', folder);
+  if (!existsSync(path)) return [];
+  const names = readdirSync(path, { recursive: true }) as string[];
+  return names.filter((name) => name.endsWith('.test.ts')).map((name) => `test/${folder}/${name}`);
+}
+
+function close(name: string, tally: Tally, code: number, log: string): void {
+  // A run that ended badly without naming a failed test (a crash, a build error, a timeout) failed all the same.
+  if (code !== 0 && tally.failed === 0) {
+    tally.failed++;
+    say(`  FAILED  ${name}: the run ended with exit code ${code}; the end of ${log}:\n${tail(log, 30)}`);
+  }
+}
+
+/** Runs the test files below test/<folder>; `only` narrows them to paths that contain it. */
+export async function runAva(
+  folder: string,
+  env: NodeJS.ProcessEnv,
+  options: { concurrency?: number; only?: string[] } = {},
+): Promise<Tally> {
+  const { only = [], concurrency } = options;
+  const files = testFiles(folder).filter((file) => only.length === 0 || only.some((part) => file.includes(part)));
+  const tap = new TapReader((text) => say(`  FAILED  ${text}\n`));
+  if (files.length === 0) return tap.result;
+  const log = logFile(folder);
+  const current = step(`${folder} tests`);
+  const cli = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js');
+  const args = [cli, '--tap', ...(concurrency ? [`--concurrency=${concurrency}`] : []), ...files];
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: SUITE_TIMEOUT_MS,
+  });
+  const code = await follow(child, log, (text) => {
+    tap.write(text);
+    current.detail(`${tap.result.passed} passed, ${tap.result.failed} failed`);
+  });
+  tap.end();
+  close(folder, tap.result, code, log);
+  current.done(`${tap.result.passed} passed, ${tap.result.failed} failed, ${tap.result.skipped} skipped`);
+  return tap.result;
+}
+
+interface GoEvent {
+  Action: string;
+  Package?: string;
+  Test?: string;
+  Output?: string;
+}
+
+/** Runs `go test ./...` of the data plane. */
+export async function runGo(): Promise<Tally> {
+  const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
+  const cwd = join(root, 'agents', 'caddy');
+  if (!existsSync(join(cwd, 'go.mod'))) return tally;
+  const found = await findGo();
+  if ('problem' in found) {
+    say(`  FAILED  Go tests: ${found.problem}`);
+    return { ...tally, failed: 1 };
+  }
+  const log = logFile('go');
+  const current = step('Go tests');
+  const outputs = new Map<string, string>();
+  let rest = '';
+  const onEvent = (event: GoEvent) => {
+    const name = `${event.Package ?? ''} ${event.Test ?? ''}`;
+    if (event.Action === 'output') outputs.set(name, ((outputs.get(name) ?? '') + (event.Output ?? '')).slice(-10_000));
+    if (event.Action === 'build-output') say(`  ${event.Output?.trimEnd()}`);
+    if (event.Action === 'fail' && event.Test) say(`  FAILED  ${name}\n${outputs.get(name) ?? ''}`);
+    if (!event.Test) return;
+    if (event.Action === 'pass') tally.passed++;
+    if (event.Action === 'fail') tally.failed++;
+    if (event.Action === 'skip') tally.skipped++;
+    current.detail(`${tally.passed} passed, ${tally.failed} failed`);
+  };
+  const env = { ...process.env, CGO_ENABLED: '0' };
+  const child = spawn(found.go, ['test', '-json', './...'], {
+    cwd,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: SUITE_TIMEOUT_MS,
+  });
+  const code = await follow(child, log, (text) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line.startsWith('{')) onEvent(JSON.parse(line) as GoEvent);
+  });
+  close('Go tests', tally, code, log);
+  current.done(`${tally.passed} passed, ${tally.failed} failed, ${tally.skipped} skipped`);
+  return tally;
+}

@@ -1,0 +1,98 @@
+// `npm test`: everything CI runs. The last line is the sum of all suites; a failed or a skipped test makes the exit code 1.
+import { parseArgs } from 'node:util';
+import { buildCaddy } from './lib/caddy.ts';
+import { preflight } from './lib/preflight.ts';
+import { Refusal, report, say } from './lib/progress.ts';
+import { cacheDir } from './lib/root.ts';
+import { runCheck, type Tally } from './lib/run-check.ts';
+import { installShutdown } from './lib/shutdown.ts';
+import { runAva, runGo } from './lib/suites.ts';
+import { startTestStores, type TestStores } from './lib/test-stores.ts';
+
+const SUITES = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
+type Suite = (typeof SUITES)[number];
+
+const HELP = `Usage: npm test [-- --only SUITE]... [FILTER]...
+
+Runs the suites ${SUITES.join(', ')} and prints the sum. FILTER narrows ava's suites to files whose path contains it.
+The full output of each suite is in .cache/test-logs.
+
+  --only SUITE   runs this suite only; may be given several times`;
+
+const { values, positionals: only } = parseArgs({
+  options: { only: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h', default: false } },
+  allowPositionals: true,
+});
+
+let stores: TestStores | undefined;
+
+async function runSuite(suite: Suite): Promise<Tally> {
+  if (suite === 'check') return runCheck();
+  if (suite === 'go') return runGo();
+  const env: NodeJS.ProcessEnv = { ...process.env };
+  // What a developer has exported must not reach a test.
+  for (const name of [
+    'DATABASE_URL',
+    'DATABASE_DIRECT_URL',
+    'REDIS_URL',
+    'NODE_ENV',
+    'ROLE',
+    'SERVICES',
+    'PORT',
+    'HOST',
+  ])
+    delete env[name];
+  if (suite === 'integration' || suite === 'e2e') {
+    stores ??= await startTestStores();
+    env.TEST_DATABASE_URL = stores.postgres.url;
+    env.TEST_REDIS_URL = stores.redis.url;
+    env.TEST_CADDY = await buildCaddy();
+  }
+  // End-to-end stories start whole installations: one after the other.
+  return runAva(suite, env, suite === 'e2e' ? { concurrency: 1, only } : { only });
+}
+
+function chosen(): Suite[] {
+  const wanted = values.only ?? SUITES;
+  const unknown = wanted.find((name) => !SUITES.includes(name as Suite));
+  if (unknown) throw new Refusal(`there is no suite ${unknown}\n\n${HELP}`);
+  return SUITES.filter(
+    (suite) => wanted.includes(suite) && (only.length === 0 || (suite !== 'check' && suite !== 'go')),
+  );
+}
+
+async function main(): Promise<void> {
+  const suites = chosen();
+  const total: Tally = { passed: 0, failed: 0, skipped: 0 };
+  const needsEdge = suites.some((suite) => ['go', 'integration', 'e2e', 'check'].includes(suite));
+  await preflight({
+    dataDir: cacheDir,
+    redis: suites.includes('integration') || suites.includes('e2e'),
+    caddy: needsEdge,
+  });
+  for (const suite of suites) {
+    say(`${suite}:`);
+    const tally = await runSuite(suite);
+    total.passed += tally.passed;
+    total.failed += tally.failed;
+    total.skipped += tally.skipped;
+  }
+  await stores?.stop();
+  process.exitCode = total.failed > 0 || total.skipped > 0 ? 1 : 0;
+  console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+  process.exit();
+}
+
+if (values.help) {
+  say(HELP);
+} else {
+  installShutdown(async () => stores?.stop());
+  try {
+    await main();
+  } catch (error) {
+    await stores?.stop();
+    report(error);
+    console.log('0 passed, 1 failed, 0 skipped');
+    process.exit(1);
+  }
+}
