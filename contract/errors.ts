@@ -22,6 +22,7 @@ export const ERRORS = {
   NODE_CAPABILITY_REQUIRED: entry(409, 'Nodes of the cluster lack a capability this change needs.'),
   // Access
   CSRF_HEADER_REQUIRED: entry(403, 'Send the header x-csrf-token: orpc.'),
+  CROSS_SITE_REQUEST: entry(403, 'The request comes from another site.'),
   ACCESS_KEY_READ_ONLY: entry(403, 'This access key may only read.'),
   ACCESS_KEY_SESSION_REQUIRED: entry(403, 'Access keys are created from a signed-in console session only.'),
   ACCESS_KEY_NOT_FOUND: entry(404, 'There is no such access key.'),

@@ -1,13 +1,21 @@
 // Every procedure, one line a resource. Names are `<resource>.<key>`.
 import type { AnyProcedure, Resource } from './procedure.ts';
+import { accessKeys } from './resources/access-keys.ts';
+import { account } from './resources/account.ts';
 import { clusters } from './resources/clusters.ts';
 import { enrollmentTokens } from './resources/enrollment-tokens.ts';
 import { nodeChannelSettings } from './resources/node-channel-settings.ts';
 import { nodeGroups } from './resources/node-groups.ts';
 import { nodes } from './resources/nodes.ts';
 import { regions } from './resources/regions.ts';
+import { settings } from './resources/settings.ts';
+import { system } from './resources/system.ts';
 
 export const RESOURCES: readonly Resource[] = [
+  system,
+  account,
+  accessKeys,
+  settings,
   clusters,
   nodeGroups,
   regions,

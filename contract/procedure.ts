@@ -39,6 +39,8 @@ export interface ProcedureSpec<I extends TObject, O extends TSchema> {
   readonly audit: string | null;
   /** `refused` for answers that carry a one-time secret. Means nothing on GET and DELETE. */
   readonly idempotency: 'accepted' | 'refused';
+  /** Largest body in bytes where 1 MiB is too small. */
+  readonly bodyLimit?: number;
   /** Codes this procedure can answer beyond the general ones (errors.ts, GENERAL_CODES). */
   readonly errors: readonly ErrorCode[];
 }

@@ -10,10 +10,10 @@ const MAX_ISSUES = 20;
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, ownProperties: true });
 (formats.default as unknown as { default?: (ajv: Ajv) => void } & ((ajv: Ajv) => void))(ajv);
 
-const validators = new WeakMap<AnyProcedure, ValidateFunction>();
+const validators = new WeakMap<object, ValidateFunction>();
 
 /** The input with defaults filled in, or BAD_REQUEST with up to 20 issues. */
-export function validateInput(procedure: AnyProcedure, input: unknown): unknown {
+export function validateInput(procedure: Pick<AnyProcedure, 'input'>, input: unknown): unknown {
   let validate = validators.get(procedure);
   if (!validate) {
     validate = ajv.compile(procedure.input);

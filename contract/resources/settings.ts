@@ -1,0 +1,28 @@
+import Type from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Input, Nullable, Timestamp } from '../scalars/common.ts';
+
+export const Settings = Type.Object({
+  version: Type.String(),
+  consoleUrl: Type.String({ description: 'External address of the console.' }),
+  nodeApiUrl: Type.String({ description: 'Address of the node channel in effect.' }),
+  nodeCaSha256: Nullable(Type.String({ description: 'SHA-256 of the internal CA certificate, hexadecimal.' })),
+  analyticsMode: Type.Union([Type.Literal('lite'), Type.Literal('clickhouse')]),
+  setupCompletedAt: Nullable(Timestamp),
+});
+
+export const settings = resource('settings', {
+  get: procedure({
+    method: 'GET',
+    path: '/settings',
+    summary: 'Answers what the console is and where it is reached.',
+    input: Input({}),
+    output: Settings,
+    status: 200,
+    access: { scope: 'system:read' },
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});

@@ -1,0 +1,45 @@
+import Type from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Id, Input } from '../scalars/common.ts';
+
+export const Email = Type.String({ format: 'email', maxLength: 254 });
+export const Password = Type.String({ minLength: 12, maxLength: 128, description: '12 to 128 characters.' });
+
+export const SystemStatus = Type.Object({
+  initialized: Type.Boolean({ description: 'Whether the operator account exists.' }),
+  version: Type.String(),
+});
+
+export const system = resource('system', {
+  status: procedure({
+    method: 'GET',
+    path: '/system/status',
+    summary: 'Tells whether the console is set up, and its version.',
+    input: Input({}),
+    output: SystemStatus,
+    status: 200,
+    access: 'public',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+  setup: procedure({
+    method: 'POST',
+    path: '/system/setup',
+    summary: 'Creates the operator and the first cluster, once, with the setup token from the log.',
+    input: Input({
+      setupToken: Type.String({ minLength: 1, maxLength: 200 }),
+      name: Type.String({ minLength: 1, maxLength: 100 }),
+      email: Email,
+      password: Password,
+    }),
+    output: Type.Object({ userId: Id }),
+    status: 200,
+    access: 'public',
+    readOnly: false,
+    audit: 'system.setup',
+    idempotency: 'refused',
+    errors: ['SETUP_DONE', 'SETUP_IN_PROGRESS', 'SETUP_TOKEN_INVALID'],
+  }),
+});

@@ -1,0 +1,50 @@
+import type { Knex } from 'knex';
+import { BaseModel } from './base.ts';
+
+export class Session extends BaseModel {
+  static override tableName = 'session';
+
+  declare id: string;
+  declare userId: string;
+  declare tokenHash: Buffer;
+  declare ip: string | null;
+  declare userAgent: string | null;
+  declare createdAt: Date;
+  declare refreshedAt: Date;
+  declare expiresAt: Date;
+}
+
+/** A live session with its user. */
+export interface LiveSession {
+  id: string;
+  created_at: Date;
+  refreshed_at: Date;
+  expires_at: Date;
+  user_id: string;
+  name: string;
+  email: string;
+  two_factor_enabled: boolean;
+}
+
+export async function liveSession(sql: Knex, tokenHash: Buffer): Promise<LiveSession | undefined> {
+  const { rows } = await sql.raw(
+    `select s.id, s.created_at, s.refreshed_at, s.expires_at, u.id as user_id, u.name, u.email, u.two_factor_enabled
+       from session s join "user" u on u.id = s.user_id
+      where s.token_hash = ? and s.expires_at > now()`,
+    [tokenHash],
+  );
+  return rows[0];
+}
+
+/** Prolongs a session that was last prolonged before `before`; answers its new end, or null when it was not due. */
+export async function prolongSession(sql: Knex, id: string, before: Date, until: Date): Promise<Date | null> {
+  const { rows } = await sql.raw(
+    'update session set refreshed_at = now(), expires_at = ? where id = ? and refreshed_at < ? returning expires_at',
+    [until, id, before],
+  );
+  return (rows[0] as { expires_at: Date } | undefined)?.expires_at ?? null;
+}
+
+export async function deleteExpiredSessions(sql: Knex): Promise<void> {
+  await sql.raw('delete from session where expires_at < now()');
+}

@@ -1,0 +1,45 @@
+import type { Context, ServiceSchema } from 'moleculer';
+import { accessKeys } from '../../contract/resources/access-keys.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { asUnavailable } from '../../mixins/write.ts';
+import { AccessKey, touchAccessKeys } from '../../models/access-key.ts';
+import { createAccessKey } from './create-access-key.ts';
+import { presentAccessKey } from './present-access-key.ts';
+import { revokeAccessKey } from './revoke-access-key.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService(
+    'access-keys',
+    [
+      implement(accessKeys.list, async ({ page = 1, pageSize = 50 }) => {
+        const sql = runtime.pools.api;
+        const [keys, total] = await Promise.all([
+          AccessKey.newest(sql, pageSize, (page - 1) * pageSize),
+          AccessKey.query(sql).resultSize(),
+        ]);
+        return { items: keys.map(presentAccessKey), total };
+      }),
+      implement(accessKeys.create, (input, call) => createAccessKey(runtime, input, call)),
+      implement(accessKeys.revoke, (input, call) => revokeAccessKey(runtime, input, call)),
+    ],
+    {
+      actions: {
+        // For gateways: the live key with this SHA-256 (hexadecimal).
+        'accessKeys.find': async ({ params }: Context<{ hash: string }>) => {
+          try {
+            const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
+            return key ? { id: key.id, name: key.name, userId: key.userId, scope: key.scope } : null;
+          } catch (error) {
+            throw asUnavailable(error);
+          }
+        },
+        'accessKeys.touch': async ({ params }: Context<{ keys: { id: string; at: string }[] }>) => {
+          await touchAccessKeys(runtime.pools.api, params.keys);
+        },
+      },
+    } as unknown as Partial<ServiceSchema>,
+  );

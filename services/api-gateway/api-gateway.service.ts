@@ -1,0 +1,136 @@
+// The web port. moleculer-web turns procedures into aliases, finds a process for the action, calls it and hands the
+// answer on; what comes before (paths, credentials, limits, bodies) is the guard's (gateway.ts), because there the stock
+// handling is too lenient: it trims slashes, takes OPTIONS for the method it announces and merges parameters.
+import { join } from 'node:path';
+import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import ApiGateway from 'moleculer-web';
+import { PROCEDURES } from '../../contract/index.ts';
+import type { CallMeta } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { type Exchange, Gateway, rpcPath } from './gateway.ts';
+import { purgeIdempotency } from './idempotency.ts';
+import { KeyCache, type KnownKey } from './key-cache.ts';
+import { LastUsed } from './last-used.ts';
+import { createRateLimit } from './rate-limit.ts';
+import { watchRevocations } from './revocations.ts';
+import { staticFiles } from './static-files.ts';
+import { webListener } from './web-listener.ts';
+
+export const roles: Role[] = ['app'];
+
+const UI_FOLDER = join(import.meta.dirname, '../../console/dist');
+const PURGE_MS = 3_600_000;
+
+/** An alias as moleculer-web makes it. */
+interface Alias {
+  action: string;
+  route: unknown;
+}
+
+/** The parts of moleculer-web that are used. */
+interface WebService {
+  broker: ServiceBroker & { ContextFactory: ContextFactory };
+  aliases: Alias[];
+  aliasHandler(request: object, response: object, alias: Alias): Promise<unknown>;
+}
+
+/** A request on its way through moleculer-web. */
+interface Answered {
+  $exchange: Exchange;
+  $ctx: Context<object, CallMeta>;
+  $answered: Promise<void>;
+}
+
+interface ContextFactory {
+  create(broker: ServiceBroker, endpoint: null, params: object, options: { meta: object }): Context<object, CallMeta>;
+}
+
+export default (runtime: Runtime): ServiceSchema => {
+  let gateway: Gateway;
+  let aliases: ReadonlyMap<string, Alias>;
+  let stop: () => Promise<void> = async () => undefined;
+  return {
+    name: 'api-gateway',
+    mixins: [ApiGateway as unknown as ServiceSchema],
+    settings: {
+      // The listener is opened by the process, once everything has started.
+      server: false,
+      logRouteRegistration: null,
+      optimizeOrder: false,
+      routes: [
+        { path: '/api/v1', ...ROUTE, aliases: apiAliases() },
+        { path: '/rpc', ...ROUTE, aliases: rpcAliases() },
+      ],
+    },
+    actions: { rest: false, listAliases: false, addRoute: false, removeRoute: false },
+    methods: {
+      sendResponse(request: Answered, _response: unknown, output: unknown) {
+        request.$answered = gateway.answer(request.$exchange, output, request.$ctx.meta.changes);
+      },
+    },
+    async created(this: WebService) {
+      runtime.listeners.push(webListener(runtime.env, (request, response) => void gateway.handle(request, response)));
+    },
+    async started(this: WebService) {
+      aliases = new Map(this.aliases.map((alias) => [alias.action, alias]));
+      const { broker } = this;
+      const keys = new KeyCache((hash) => broker.call<KnownKey | null, object>('accessKeys.find', { hash }));
+      const warn = (message: string) => (err: unknown) => runtime.log.warn({ err }, message);
+      const lastUsed = new LastUsed(
+        (used) => broker.call('accessKeys.touch', { keys: used }),
+        warn('noting the use of access keys failed'),
+      );
+      const forgetting = watchRevocations(runtime, keys);
+      const purge = setInterval(
+        () => purgeIdempotency(runtime).catch(warn('purging idempotency records failed')),
+        PURGE_MS,
+      ).unref();
+      stop = async () => {
+        clearInterval(purge);
+        forgetting.disconnect();
+        await lastUsed.stop().catch(warn('noting the use of access keys failed'));
+      };
+      const dispatch = {
+        procedure: async (exchange: Exchange, input: Record<string, unknown>, meta: CallMeta) => {
+          const alias = aliases.get(exchange.procedure!.name)!;
+          const context = broker.ContextFactory.create(broker, null, {}, { meta });
+          const request = exchange.request as unknown as Record<string, unknown>;
+          Object.assign(request, {
+            $ctx: context,
+            $route: alias.route,
+            $alias: alias,
+            $params: input,
+            $exchange: exchange,
+          });
+          await this.aliasHandler(request, exchange.response, alias);
+          await request.$answered;
+        },
+        call: <T>(action: string, input: unknown, meta?: CallMeta) =>
+          broker.call<T, object>(action, input as object, meta ? { meta } : {}),
+      };
+      const files = await staticFiles(UI_FOLDER);
+      gateway = new Gateway({ runtime, dispatch, keys, lastUsed, rateLimit: createRateLimit(runtime), files });
+    },
+    async stopped() {
+      await stop();
+    },
+  } as unknown as ServiceSchema;
+};
+
+const ROUTE = { mappingPolicy: 'restrict', bodyParsers: false, mergeParams: true, autoAliases: false, logging: false };
+
+function apiAliases(): Record<string, string> {
+  return Object.fromEntries(
+    [...PROCEDURES.values()].map(({ method, path, name }) => [
+      `${method} ${path.replace(/\{([^}]+)\}/g, ':$1')}`,
+      name,
+    ]),
+  );
+}
+
+function rpcAliases(): Record<string, string> {
+  return Object.fromEntries(
+    [...PROCEDURES.values()].map((procedure) => [`POST ${rpcPath(procedure)}`, procedure.name]),
+  );
+}

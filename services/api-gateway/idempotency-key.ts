@@ -1,0 +1,15 @@
+// The value of an Idempotency-Key header: 1 to 255 printable ASCII characters, bare or as a string of RFC 8941.
+import { fail } from '../../contract/errors.ts';
+
+const BARE = /^[\x20-\x7e]{1,255}$/;
+const QUOTED = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/;
+
+/** The key itself; IDEMPOTENCY_KEY_INVALID for anything else. */
+export function parseIdempotencyKey(header: string): string {
+  const value = header.trim();
+  if (!value.startsWith('"')) return BARE.test(value) ? value : fail('IDEMPOTENCY_KEY_INVALID');
+  const quoted = QUOTED.exec(value);
+  if (!quoted) fail('IDEMPOTENCY_KEY_INVALID');
+  const key = quoted[1]!.replace(/\\(["\\])/g, '$1');
+  return BARE.test(key) ? key : fail('IDEMPOTENCY_KEY_INVALID');
+}

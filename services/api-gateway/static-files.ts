@@ -1,0 +1,116 @@
+// The Web UI: files of console/dist with a fallback to its page, or a small page of our own while it is not built.
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { extname, join, sep } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+  '.webmanifest': 'application/manifest+json',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+/** Names of files and folders as a build makes them; no dot files, no encodings. */
+const FILE_PATH = /^(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/;
+
+const PLAIN_PAGE = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Edge Delivery Console</title></head>
+<body>
+<h1>Edge Delivery Console</h1>
+<p>This console is running. Its pages are not part of this installation; its API is.</p>
+<ul>
+<li><a href="/api/v1/openapi.json">OpenAPI document</a></li>
+<li><a href="/healthz">Health</a></li>
+</ul>
+</body>
+</html>
+`;
+
+export interface StaticFiles {
+  /** Answers a GET or HEAD; false when there is nothing to answer. */
+  serve(request: IncomingMessage, response: ServerResponse, path: string, headers: readonly string[]): Promise<boolean>;
+}
+
+/** Serves a folder; a path without an extension is a page of the UI and gets its index. */
+export async function staticFiles(folder: string): Promise<StaticFiles> {
+  const root = await realpath(folder).catch(() => null);
+  return {
+    async serve(request, response, path, headers) {
+      const wantsPage = extname(path) === '';
+      if (root === null) return wantsPage ? sendPlainPage(request, response, headers) : false;
+      const file = FILE_PATH.test(path) ? join(root, path) : null;
+      if (file && (await sendFile(request, response, root, file, path, headers))) return true;
+      return wantsPage && (await sendFile(request, response, root, join(root, 'index.html'), '/', headers));
+    },
+  };
+}
+
+function sendPlainPage(request: IncomingMessage, response: ServerResponse, headers: readonly string[]): boolean {
+  writeHead(response, headers, TYPES['.html']!, Buffer.byteLength(PLAIN_PAGE), false);
+  response.end(request.method === 'HEAD' ? undefined : PLAIN_PAGE);
+  return true;
+}
+
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  root: string,
+  file: string,
+  path: string,
+  headers: readonly string[],
+): Promise<boolean> {
+  const opened = await openInside(root, file);
+  if (opened === null) return false;
+  const { handle, size } = opened;
+  try {
+    const type = TYPES[extname(file)] ?? 'application/octet-stream';
+    writeHead(response, headers, type, size, path.startsWith('/assets/'));
+    if (request.method === 'HEAD') response.end();
+    else await pipeline(createReadStream('', { fd: handle.fd, autoClose: false }), response);
+  } finally {
+    await handle.close();
+  }
+  return true;
+}
+
+/** Opens a regular file that lies inside the folder, links followed; null otherwise. */
+async function openInside(root: string, file: string): Promise<{ handle: FileHandle; size: number } | null> {
+  try {
+    const real = await realpath(file);
+    if (!real.startsWith(root + sep) || !(await stat(real)).isFile()) return null;
+    const handle = await open(real, 'r');
+    return { handle, size: (await handle.stat()).size };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR' || code === 'ENAMETOOLONG') return null;
+    throw error;
+  }
+}
+
+function writeHead(
+  response: ServerResponse,
+  headers: readonly string[],
+  type: string,
+  size: number,
+  immutable: boolean,
+): void {
+  response.writeHead(200, [
+    ...headers,
+    'content-type',
+    type,
+    'content-length',
+    String(size),
+    'cache-control',
+    // Names of assets carry a hash of their content.
+    immutable ? 'public, max-age=31536000, immutable' : 'no-store',
+  ]);
+}

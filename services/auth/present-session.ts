@@ -1,0 +1,19 @@
+import type { LiveSession } from '../../models/session.ts';
+import type { User } from '../../models/user.ts';
+
+export function presentUser({ id, name, email, twoFactorEnabled }: User) {
+  return { id, name, email, twoFactorEnabled };
+}
+
+/** What get-session answers; never the secret. */
+export function presentSession(row: LiveSession) {
+  return {
+    session: {
+      id: row.id,
+      userId: row.user_id,
+      createdAt: row.created_at.toISOString(),
+      expiresAt: row.expires_at.toISOString(),
+    },
+    user: { id: row.user_id, name: row.name, email: row.email, twoFactorEnabled: row.two_factor_enabled },
+  };
+}

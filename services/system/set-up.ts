@@ -1,0 +1,60 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { fail } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { system } from '../../contract/resources/system.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { completeSetup, lockSetup, setupCompletedAt } from '../../models/console-state.ts';
+import { createCluster } from '../../models/create-cluster.ts';
+import { User } from '../../models/user.ts';
+import type { Passwords } from '../auth/password.ts';
+
+const FIRST_CLUSTER = 'default';
+const LOCK_NOT_AVAILABLE = '55P03';
+
+type Setup = Input<typeof system.setup>;
+
+/**
+ * Creates the operator, the first cluster with its default group and its first revision, once. SETUP_DONE afterwards,
+ * SETUP_IN_PROGRESS while another setup runs, SETUP_TOKEN_INVALID (audited) with another token.
+ */
+export async function setUp(
+  runtime: Runtime,
+  passwords: Passwords,
+  input: Setup,
+  call: Call,
+): Promise<Output<typeof system.setup>> {
+  if ((await setupCompletedAt(runtime.pools.api)) !== null) fail('SETUP_DONE');
+  if (!(await tokenIsRight(runtime, input.setupToken))) {
+    await write(runtime, call, {}, (tx) =>
+      recordAudit(tx, 'system.setup_rejected', { type: 'system', id: null, name: null }),
+    );
+    fail('SETUP_TOKEN_INVALID');
+  }
+  const passwordHash = await passwords.hash(input.password);
+  return write(runtime, call, {}, async (tx) => {
+    const state = await lockSetup(tx.sql).catch(asInProgress);
+    if (state.setup_completed_at !== null) fail('SETUP_DONE');
+    const { name, email } = input;
+    const user = await User.query(tx.sql).insert({ name, email, passwordHash }).returning('*');
+    call.actor = { type: 'user', id: user.id, name };
+    await createCluster(tx, { name: FIRST_CLUSTER });
+    await completeSetup(tx.sql, tx.now);
+    await recordAudit(tx, 'system.setup', { type: 'system', id: null, name: null });
+    return { userId: user.id };
+  });
+}
+
+async function tokenIsRight({ pools }: Runtime, token: string): Promise<boolean> {
+  const row = await pools.api('console_state').first('setup_token_hash');
+  const expected = row?.setup_token_hash as Buffer | null | undefined;
+  if (!expected) return false;
+  return timingSafeEqual(createHash('sha256').update(token).digest(), expected);
+}
+
+function asInProgress(error: unknown): never {
+  if ((error as { code?: unknown }).code === LOCK_NOT_AVAILABLE) fail('SETUP_IN_PROGRESS');
+  throw error;
+}

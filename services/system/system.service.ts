@@ -1,0 +1,21 @@
+import type { ServiceSchema } from 'moleculer';
+import { system } from '../../contract/resources/system.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { isSetUp } from '../../models/console-state.ts';
+import { Passwords } from '../auth/password.ts';
+import { setUp } from './set-up.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema => {
+  const passwords = new Passwords();
+  return contractService('system', [
+    implement(system.status, async () => ({
+      initialized: await isSetUp(runtime.pools.api),
+      version: runtime.env.version,
+    })),
+    implement(system.setup, (input, call) => setUp(runtime, passwords, input, call)),
+  ]);
+};
