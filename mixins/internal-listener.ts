@@ -36,7 +36,10 @@ export async function openInternalListener(runtime: Runtime, hasStarted: () => b
   });
   server.requestTimeout = 10_000;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const where = `${env.metricsHost}:${env.metricsPort}`;
+      reject(new Error(`the internal port ${where} (METRICS_PORT) cannot be opened (${cause.code})`, { cause }));
+    });
     server.listen(env.metricsPort, env.metricsHost, resolve);
   });
   const address = server.address() as { address: string; port: number };

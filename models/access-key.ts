@@ -15,13 +15,13 @@ export class AccessKey extends BaseModel {
   declare revokedAt: Date | null;
 
   static async bySecretHash(sql: Knex, hash: Buffer): Promise<AccessKey | undefined> {
-    return AccessKey.query(sql).findOne({ secretHash: hash }).whereNull('revokedAt');
+    return AccessKey.query(sql).findOne({ secret_hash: hash }).whereNull('revoked_at');
   }
 
   static async newest(sql: Knex, limit: number, offset: number): Promise<AccessKey[]> {
     return AccessKey.query(sql)
       .orderBy([
-        { column: 'createdAt', order: 'desc' },
+        { column: 'created_at', order: 'desc' },
         { column: 'id', order: 'desc' },
       ])
       .limit(limit)

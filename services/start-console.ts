@@ -79,9 +79,9 @@ export async function startConsole(
     const web = addresses.get('web') ?? null;
     const nodeChannel = addresses.get('node-channel') ?? null;
     const services = found.map((service) => service.name);
-    log.info({ role: env.role, services, web, nodeChannel, version: env.version }, 'console started');
-    const { host, port } = internal;
-    return { web, nodeChannel, metrics: { host, port }, setupToken, runtime, broker, stop };
+    const metrics = { host: internal.host, port: internal.port };
+    log.info({ role: env.role, services, web, nodeChannel, metrics, version: env.version }, 'console started');
+    return { web, nodeChannel, metrics, setupToken, runtime, broker, stop };
   } catch (error) {
     await stop().catch((err) => log.error({ err }, 'stopping after a failed start failed'));
     throw error;

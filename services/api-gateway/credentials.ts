@@ -12,7 +12,7 @@ export interface Caller {
   key: KnownKey | null;
 }
 
-export const NOBODY: Caller = { actor: { type: 'user', id: null, name: '' }, key: null };
+export const NOBODY: Caller = { actor: { type: 'system', id: null, name: 'anonymous' }, key: null };
 
 const ACCESS_KEY = /^ewk_[A-Za-z0-9_-]{43}$/;
 

@@ -17,7 +17,7 @@ export async function createSession(tx: Tx, userId: string, brought: string | nu
   if (brought !== null)
     await Session.query(tx.sql)
       .delete()
-      .where({ tokenHash: tokenHash(brought) });
+      .where({ token_hash: tokenHash(brought) });
   await deleteExpiredSessions(tx.sql);
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   await Session.query(tx.sql).insert({
@@ -53,7 +53,7 @@ export async function endSession(runtime: Runtime, token: string): Promise<void>
   try {
     await Session.query(runtime.pools.api)
       .delete()
-      .where({ tokenHash: tokenHash(token) });
+      .where({ token_hash: tokenHash(token) });
   } catch (error) {
     throw asUnavailable(error);
   }
