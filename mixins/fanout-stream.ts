@@ -1,0 +1,209 @@
+// Fan-out streams: the encoded batches of one cluster's feed, written by the owner of its partition, read by every
+// node-channel process with a cursor of its own.
+//
+// The id of an entry is `<to>-0`, so a second owner's double is refused by Redis, and the last id is the position
+// reached. Nothing here is the truth: whoever misses something reads PostgreSQL.
+import type { Redis } from 'ioredis';
+import type { Runtime } from './runtime.ts';
+import { batchKey } from './stream-names.ts';
+import { withTimeout } from './work-stream.ts';
+
+/** Larger batches lie beside the stream under a key of their own: readers that lag would carry them many times. */
+export const INLINE_BYTES = 16 * 1024;
+const KEEP_MS = 10 * 60_000;
+const KEEP_BYTES = 4 * 1024 * 1024;
+const KEEP_ENTRIES = 4096;
+/** A stream without changes for a day goes; its owner marks its place again. */
+const EXPIRE_SECONDS = 86_400;
+const TRIM_EVERY_MS = 1_000;
+const BLOCK_MS = 250;
+const READ_TIMEOUT_MS = 5_000;
+const READ_COUNT = 128;
+const PAUSE_MS = 500;
+
+export interface FanoutBatch {
+  /** The position the batch starts at; equal to `to` in a mark, which carries nothing but the position. */
+  from: bigint;
+  to: bigint;
+  /** Encoded ConfigDelta or BanBatch. */
+  bytes: Uint8Array;
+}
+
+/** A batch as read; `bytes` is null when Redis has lost it: read PostgreSQL from `from`. */
+export interface ReadBatch extends Omit<FanoutBatch, 'bytes'> {
+  bytes: Uint8Array | null;
+}
+
+interface Appended {
+  to: bigint;
+  bytes: number;
+}
+
+export class FanoutWriter {
+  readonly #redis: Redis;
+  readonly #appended = new Map<string, { entries: Appended[]; bytes: number; trimmedAt: number }>();
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Position of the stream's last entry; null for a missing stream. */
+  async last(stream: string): Promise<bigint | null> {
+    const [entry] = await this.#redis.xrevrange(stream, '+', '-', 'COUNT', 1);
+    return entry ? idOf(entry[0]) : null;
+  }
+
+  /** The same for many streams in one round trip. */
+  async lasts(streams: readonly string[]): Promise<(bigint | null)[]> {
+    const pipeline = this.#redis.pipeline();
+    for (const stream of streams) pipeline.xrevrange(stream, '+', '-', 'COUNT', 1);
+    const replies = (await pipeline.exec()) ?? [];
+    return replies.map(([error, reply]) => {
+      if (error) throw error;
+      const [entry] = reply as [string, string[]][];
+      return entry ? idOf(entry[0]) : null;
+    });
+  }
+
+  /** Appends unless the stream already reached the batch's end; answers whether it did append. */
+  async append(stream: string, { from, to, bytes }: FanoutBatch, now = Date.now()): Promise<boolean> {
+    const large = bytes.length > INLINE_BYTES;
+    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const pipeline = this.#redis.pipeline();
+    if (large) pipeline.set(batchKey(stream, to), body, 'PX', KEEP_MS + 60_000);
+    const payload = large ? ['p', batchKey(stream, to)] : ['b', body];
+    pipeline.xadd(stream, 'MAXLEN', '~', KEEP_ENTRIES, `${to}-0`, 'f', String(from), 't', String(now), ...payload);
+    pipeline.expire(stream, EXPIRE_SECONDS);
+    const replies = (await pipeline.exec()) ?? [];
+    const [error] = replies[large ? 1 : 0]!;
+    if (error && /equal or smaller/.test(error.message)) return false;
+    for (const [failure] of replies) if (failure) throw failure;
+    await this.#trim(stream, { to, bytes: large ? 0 : bytes.length }, now);
+    return true;
+  }
+
+  /** Drops what is older than 10 minutes and what exceeds 4 MiB. */
+  async #trim(stream: string, added: Appended, now: number): Promise<void> {
+    const known = this.#appended.get(stream) ?? { entries: [], bytes: 0, trimmedAt: 0 };
+    this.#appended.set(stream, known);
+    known.entries.push(added);
+    known.bytes += added.bytes;
+    const surplus = known.bytes > KEEP_BYTES || known.entries.length > KEEP_ENTRIES;
+    if (!surplus && now - known.trimmedAt < TRIM_EVERY_MS) return;
+    known.trimmedAt = now;
+    while (known.bytes > KEEP_BYTES || known.entries.length > KEEP_ENTRIES) known.bytes -= known.entries.shift()!.bytes;
+    const oldest = await this.#redis.xrange(stream, '-', '+', 'COUNT', 100);
+    const young = oldest.find(([, fields]) => now - Number(fields[fields.indexOf('t') + 1]) < KEEP_MS);
+    const byAge = young ? idOf(young[0]) : (oldest.at(-1) && idOf(oldest.at(-1)![0])) || 0n;
+    const byBytes = surplus ? known.entries[0]!.to : 0n;
+    const from = byAge > byBytes ? byAge : byBytes;
+    if (oldest[0] && from > idOf(oldest[0][0])) await this.#redis.xtrim(stream, 'MINID', `${from}-0`);
+  }
+
+  /** Forgets a stream that this process does not write any more. */
+  forget(stream: string): void {
+    this.#appended.delete(stream);
+  }
+}
+
+export interface FanoutReaderOptions {
+  /** Batches of one stream, in order. They may repeat or leave gaps: compare `from` with your position. */
+  onBatches(stream: string, batches: ReadBatch[]): void;
+}
+
+/** Reads any number of fan-out streams on one connection. */
+export class FanoutReader {
+  readonly #runtime: Runtime;
+  readonly #options: FanoutReaderOptions;
+  readonly #redis: Redis;
+  readonly #cursors = new Map<string, bigint>();
+  #stopped = false;
+  #running: Promise<void> | null = null;
+
+  constructor(runtime: Runtime, options: FanoutReaderOptions) {
+    this.#runtime = runtime;
+    this.#options = options;
+    this.#redis = runtime.newRedis();
+  }
+
+  start(): void {
+    this.#running ??= this.#loop();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#redis.disconnect();
+    await this.#running;
+  }
+
+  /** Delivers what comes after `position`, within a quarter of a second from now. */
+  follow(stream: string, position: bigint): void {
+    this.#cursors.set(stream, position);
+  }
+
+  unfollow(stream: string): void {
+    this.#cursors.delete(stream);
+  }
+
+  async #loop(): Promise<void> {
+    let failing = false;
+    while (!this.#stopped) {
+      try {
+        // A command that waits in the queue of a connection that is down would block the next ones once it is back.
+        if (this.#cursors.size === 0 || this.#redis.status !== 'ready') await pause(BLOCK_MS / 5);
+        else await this.#read();
+        failing = false;
+      } catch (err) {
+        if (this.#stopped) return;
+        if (!failing) this.#runtime.log.warn({ err }, 'fan-out stream failed, trying again');
+        failing = true;
+        await pause(PAUSE_MS);
+      }
+    }
+  }
+
+  async #read(): Promise<void> {
+    const streams = [...this.#cursors.keys()];
+    const ids = streams.map((stream) => `${this.#cursors.get(stream)}-0`);
+    // As buffers: decoding as text corrupts the batches.
+    const read = this.#redis.callBuffer('XREAD', [
+      'COUNT',
+      READ_COUNT,
+      'BLOCK',
+      BLOCK_MS,
+      'STREAMS',
+      ...streams,
+      ...ids,
+    ]);
+    const reply = (await withTimeout(read, READ_TIMEOUT_MS, () => this.#redis.disconnect(true))) as
+      | [Buffer, [Buffer, Buffer[]][]][]
+      | null;
+    for (const [name, entries] of reply ?? []) {
+      const stream = name.toString();
+      const asked = this.#cursors.get(stream);
+      // Unfollowed, or followed again elsewhere, while the read was under way.
+      if (asked === undefined || ids[streams.indexOf(stream)] !== `${asked}-0`) continue;
+      const batches = await Promise.all(entries.map((entry) => this.#toBatch(entry)));
+      if (this.#cursors.get(stream) !== asked) continue;
+      this.#cursors.set(stream, batches.at(-1)!.to);
+      this.#options.onBatches(stream, batches);
+    }
+  }
+
+  async #toBatch([id, fields]: [Buffer, Buffer[]]): Promise<ReadBatch> {
+    const field = new Map<string, Buffer>();
+    for (let index = 0; index + 1 < fields.length; index += 2) field.set(fields[index]!.toString(), fields[index + 1]!);
+    const pointer = field.get('p');
+    const bytes = pointer ? await this.#runtime.redis.getBuffer(pointer.toString()) : (field.get('b') ?? null);
+    const to = idOf(id.toString());
+    return { from: BigInt(field.get('f')?.toString() ?? to), to, bytes };
+  }
+}
+
+function idOf(id: string): bigint {
+  return BigInt(id.slice(0, id.indexOf('-')));
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

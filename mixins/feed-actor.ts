@@ -1,0 +1,208 @@
+// The owner of partitions of one feed: turns what PostgreSQL holds into batches, encoded once per cluster, appended to
+// the cluster's fan-out stream. It keeps no state of its own: where a stream ends is where it goes on.
+//
+// A cluster is looked at when a wake-up names it, when its partition is gained, and every 2 s by a comparison of all
+// targets with the ends of their streams, which also finds what a lost Redis forgot.
+
+import { type FanoutBatch, FanoutWriter } from './fanout-stream.ts';
+import { checkHistory, startNewEpoch } from './history.ts';
+import { ALL_CLUSTERS } from './outbox.ts';
+import { Partitions } from './partitions.ts';
+import type { Runtime } from './runtime.ts';
+import { type Feed, fanoutStream, partitionOf, workStream } from './stream-names.ts';
+import { Wakeable } from './wakeable.ts';
+import { WorkReader } from './work-stream.ts';
+
+const COMPARE_MS = 2_000;
+/** Clusters worked on at the same time; below the size of the database pool. */
+const PARALLEL = 4;
+
+export interface FeedTarget {
+  epoch: bigint;
+  position: bigint;
+}
+
+export interface FeedSource {
+  readonly feed: Feed;
+  /** Where the clusters (all without ids) should be. */
+  targets(clusterIds?: readonly string[]): Promise<Map<string, FeedTarget>>;
+  /** The next batch after `from` on the way to the target; null when there is none. */
+  read(clusterId: string, from: bigint, target: FeedTarget): Promise<FanoutBatch | null>;
+  /** A batch that carries nothing and says where the feed is. */
+  mark(target: FeedTarget): Uint8Array;
+}
+
+export class FeedActor {
+  readonly #runtime: Runtime;
+  readonly #source: FeedSource;
+  readonly #writer: FanoutWriter;
+  readonly #partitions: Partitions;
+  readonly #reader: WorkReader;
+  readonly #wakeable = new Wakeable();
+  /** Clusters being worked on; true: look again afterwards. */
+  readonly #busy = new Map<string, { again: boolean; done: Promise<void> }>();
+  #comparing: { again: boolean; done: Promise<void> } | null = null;
+  readonly #queue: (() => void)[] = [];
+  #active = 0;
+  #stopped = false;
+  #ticking: Promise<void> | null = null;
+
+  constructor(runtime: Runtime, source: FeedSource) {
+    this.#runtime = runtime;
+    this.#source = source;
+    this.#writer = new FanoutWriter(runtime.redis);
+    this.#partitions = new Partitions(runtime, source.feed, {
+      onSession: () => checkHistory(runtime),
+      onGained: () => this.#wakeable.wake(),
+      onLost: () => undefined,
+    });
+    this.#reader = new WorkReader(runtime, {
+      group: 'owner',
+      consumer: 'owner',
+      streams: () =>
+        [...this.#partitions.owned].map((partition) => workStream(runtime.env.redisPrefix, source.feed, partition)),
+      handle: ({ fields }) => this.#lookAgain(fields.k ?? ALL_CLUSTERS),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#partitions.start();
+    this.#reader.start();
+    this.#ticking = this.#tick();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#wakeable.end();
+    await this.#reader.stop();
+    await this.#partitions.stop();
+    await this.#ticking;
+    await Promise.allSettled([...this.#busy.values()].map(({ done }) => done));
+  }
+
+  async #lookAgain(key: string): Promise<void> {
+    if (key === ALL_CLUSTERS) await this.compare();
+    else if (this.#owns(key)) await this.emit(key);
+  }
+
+  #owns(clusterId: string): boolean {
+    return this.#partitions.owned.has(partitionOf(clusterId));
+  }
+
+  async #tick(): Promise<void> {
+    let failing = false;
+    while (!this.#stopped) {
+      try {
+        await this.compare();
+        failing = false;
+      } catch (err) {
+        if (!failing) this.#runtime.log.warn({ err, feed: this.#source.feed }, 'comparing feeds failed, trying again');
+        failing = true;
+      }
+      await this.#wakeable.sleep(COMPARE_MS);
+    }
+  }
+
+  /** Compares the targets of all owned clusters with the ends of their streams and emits what is missing. */
+  compare(): Promise<void> {
+    if (this.#comparing) {
+      this.#comparing.again = true;
+      return this.#comparing.done;
+    }
+    const run = { again: false, done: Promise.resolve() };
+    this.#comparing = run;
+    run.done = (async () => {
+      try {
+        do {
+          run.again = false;
+          await this.#compareOnce();
+        } while (run.again && !this.#stopped);
+      } finally {
+        this.#comparing = null;
+      }
+    })();
+    return run.done;
+  }
+
+  async #compareOnce(): Promise<void> {
+    if (this.#partitions.owned.size === 0) return;
+    const targets = [...(await this.#source.targets())].filter(([id, { position }]) => position > 0n && this.#owns(id));
+    const ends = await this.#writer.lasts(targets.map(([id, { epoch }]) => this.#streamOf(id, epoch)));
+    const behind = targets.filter(([, { position }], index) => ends[index] !== position);
+    const results = await Promise.allSettled(behind.map(([id]) => this.emit(id)));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  /** Brings the cluster's stream to its target; calls that come meanwhile share one more look. */
+  emit(clusterId: string): Promise<void> {
+    const busy = this.#busy.get(clusterId);
+    if (busy) {
+      busy.again = true;
+      return busy.done;
+    }
+    const run = { again: false, done: Promise.resolve() };
+    this.#busy.set(clusterId, run);
+    run.done = (async () => {
+      await this.#enter();
+      try {
+        do {
+          run.again = false;
+          await this.#emitOnce(clusterId);
+        } while (run.again && !this.#stopped);
+      } finally {
+        this.#busy.delete(clusterId);
+        this.#leave();
+      }
+    })();
+    return run.done;
+  }
+
+  async #emitOnce(clusterId: string): Promise<void> {
+    for (;;) {
+      const target = await this.#target(clusterId);
+      if (!target || target.position === 0n || this.#stopped) return;
+      const stream = this.#streamOf(clusterId, target.epoch);
+      const last = await this.#writer.last(stream);
+      if (last === null) {
+        const { position } = target;
+        await this.#writer.append(stream, { from: position, to: position, bytes: this.#source.mark(target) });
+        return;
+      }
+      if (last > target.position) return this.#investigate(clusterId, target.epoch, last);
+      if (last === target.position) return;
+      const batch = await this.#source.read(clusterId, last, target);
+      if (!batch) return;
+      await this.#writer.append(stream, batch);
+      if (batch.to >= target.position) return;
+    }
+  }
+
+  /** A stream beyond the database: another owner was faster, or the database lost what it had committed. */
+  async #investigate(clusterId: string, epoch: bigint, last: bigint): Promise<void> {
+    const target = await this.#target(clusterId);
+    if (!target || target.epoch !== epoch || target.position >= last) return;
+    await startNewEpoch(this.#runtime, 'stream_ahead', epoch.toString());
+  }
+
+  async #target(clusterId: string): Promise<FeedTarget | undefined> {
+    return (await this.#source.targets([clusterId])).get(clusterId);
+  }
+
+  #streamOf(clusterId: string, epoch: bigint): string {
+    return fanoutStream(this.#runtime.env.redisPrefix, clusterId, this.#source.feed, epoch);
+  }
+
+  async #enter(): Promise<void> {
+    if (this.#active < PARALLEL) {
+      this.#active++;
+      return;
+    }
+    await new Promise<void>((resolve) => this.#queue.push(resolve));
+  }
+
+  #leave(): void {
+    const next = this.#queue.shift();
+    if (next) next();
+    else this.#active--;
+  }
+}

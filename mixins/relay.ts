@@ -1,0 +1,88 @@
+// Moves wake-ups from the outbox to the work streams. Any number of relays run at the same time: rows are taken with
+// SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
+// Redis away the rows stay.
+import { ALL_CLUSTERS, type OutboxTopic } from './outbox.ts';
+import type { Runtime } from './runtime.ts';
+import { type Feed, PARTITION_COUNT, partitionOf, workStream } from './stream-names.ts';
+import { Wakeable } from './wakeable.ts';
+import { WAKE_CHANNEL } from './write.ts';
+
+const BATCH = 1000;
+const POLL_MS = 200;
+const LONGEST_PAUSE_MS = 5_000;
+/** Messages of a partition kept at most; a lost one is found again by the owner's comparison of heads. */
+const MAX_MESSAGES = 10_000;
+const FEEDS: readonly OutboxTopic[] = ['config', 'bans'];
+
+interface OutboxRow {
+  topic: OutboxTopic;
+  key: string;
+}
+
+export interface Relay {
+  stop(): Promise<void>;
+}
+
+/** Starts relaying; ends with `stop`. */
+export function startRelay(runtime: Runtime): Relay {
+  const { log } = runtime;
+  const wakeable = new Wakeable();
+  const subscriber = runtime.newRedis();
+  subscriber.on('message', () => wakeable.wake());
+  subscriber.subscribe(WAKE_CHANNEL).catch((err) => log.warn({ err }, 'relay is not woken, it polls'));
+  let stopped = false;
+  const loop = async () => {
+    let pause = POLL_MS;
+    while (!stopped) {
+      try {
+        const moved = await relayBatch(runtime);
+        pause = POLL_MS;
+        if (moved === BATCH) continue;
+      } catch (err) {
+        if (pause === POLL_MS) log.warn({ err }, 'relaying failed, trying again');
+        pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+      }
+      // After a failure a wake-up must not defeat the pause.
+      await wakeable.sleep(pause, pause === POLL_MS);
+    }
+  };
+  const running = loop();
+  return {
+    stop: async () => {
+      stopped = true;
+      wakeable.end();
+      subscriber.disconnect();
+      await running;
+    },
+  };
+}
+
+/** Relays up to 1,000 rows; answers how many. Throws with the rows untouched when PostgreSQL or Redis fails. */
+export async function relayBatch(runtime: Runtime): Promise<number> {
+  return runtime.pools.bans.transaction(async (sql) => {
+    const { rows } = await sql.raw<{ rows: OutboxRow[] }>(
+      `delete from outbox where id in (select id from outbox order by id limit ${BATCH} for update skip locked)
+       returning topic, key`,
+    );
+    if (rows.length > 0) await addMessages(runtime, rows);
+    return rows.length;
+  });
+}
+
+async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[]): Promise<void> {
+  const pipeline = redis.pipeline();
+  const targets = new Set<string>();
+  for (const { topic, key } of rows) {
+    // A topic of a later version: its reader compares heads by itself.
+    if (!FEEDS.includes(topic)) continue;
+    const partitions = key === ALL_CLUSTERS ? [...Array(PARTITION_COUNT).keys()] : [partitionOf(key)];
+    for (const partition of partitions) {
+      const stream = workStream(env.redisPrefix, topic as Feed, partition);
+      // "Look again" once is as good as many times.
+      if (targets.has(`${stream} ${key}`)) continue;
+      targets.add(`${stream} ${key}`);
+      pipeline.xadd(stream, 'MAXLEN', '~', MAX_MESSAGES, '*', 'k', key);
+    }
+  }
+  for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error;
+}

@@ -1,0 +1,73 @@
+// The history a database belongs to. A database that was restored or failed over with loss has forgotten numbers that
+// nodes and readers have seen; a new epoch tells them, and numbers that carry no epoch jump ahead of anything seen.
+import type { Knex } from 'knex';
+
+/** How far numbers jump that readers see without an epoch. */
+export const SEQUENCE_JUMP = 1_000_000_000;
+/** Cluster creation and platform changes order themselves by it too (models/publish.ts). */
+const PLATFORM_LOCK = 'pg_advisory_xact_lock(1398162180, 1)';
+const BAN_FEED_LOCK = 'pg_advisory_xact_lock(1398162179, 1)';
+
+export interface HistoryState {
+  epoch: string;
+  /** Whether the server is the one, and on the timeline, that wrote the stored state. */
+  same: boolean;
+}
+
+// The timeline as written to the log now: the control file learns of a promotion only at the next checkpoint.
+const SYSTEM = `
+  (select system_identifier::text from pg_control_system()) as system_identifier,
+  ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint as timeline`;
+
+/** The epoch, and whether the server still is what it was. */
+export async function readHistory(sql: Knex): Promise<HistoryState> {
+  const { rows } = await sql.raw<{ rows: HistoryState[] }>(
+    `select s.epoch::text, (s.system_identifier, s.timeline) = (now.system_identifier, now.timeline) as same
+     from console_state s, (select ${SYSTEM}) now`,
+  );
+  return rows[0]!;
+}
+
+/**
+ * Begins a new epoch of every cluster's configuration and of the ban feed, in one transaction, unless the epoch is not
+ * `expected` any more (somebody else has done it). Answers the epoch in force. `why` is shown in the revisions.
+ */
+export async function beginEpoch(
+  sql: Knex,
+  why: string,
+  expected?: string,
+): Promise<{ epoch: string; begun: boolean }> {
+  return sql.transaction(async (trx) => {
+    await trx.raw("set local lock_timeout = '10s'; set local transaction_timeout = '60s'");
+    // The order of locks: guards, heads by id, feeds.
+    await trx.raw(`select ${PLATFORM_LOCK}`);
+    const state = (await trx('console_state').forUpdate().first('epoch')) as { epoch: string };
+    if (expected !== undefined && state.epoch !== expected) return { epoch: state.epoch, begun: false };
+    const now = BigInt(Date.now());
+    const epoch = String(now > BigInt(state.epoch) ? now : BigInt(state.epoch) + 1n);
+    await trx.raw(
+      `update console_state set epoch = ?, system_identifier = now.system_identifier, timeline = now.timeline
+       from (select ${SYSTEM}) now`,
+      [epoch],
+    );
+    await trx.raw('select from cluster_head order by cluster_id for no key update');
+    await trx('cluster_head').update({ epoch });
+    // A base is checked by the hash of its revision: the numbers go on from here under the new epoch.
+    await trx.raw(
+      `insert into config_revision (cluster_id, epoch, number, reason, params, actor, set_hash, entry_count)
+       select cluster_id, epoch, revision, 'history_restarted', ?::jsonb, ?::jsonb, set_hash, entry_count
+       from cluster_head where revision > 0`,
+      [JSON.stringify({ why }), JSON.stringify({ type: 'system', id: null, name: 'history' })],
+    );
+    await trx.raw(`select ${BAN_FEED_LOCK}`);
+    await trx.raw(
+      `update ban_head set seq = setval('ban_seq', greatest(nextval('ban_seq'),
+         (select max(seq) from ban_head)) + ${SEQUENCE_JUMP}) where cluster_id = ''`,
+    );
+    await trx('outbox').insert([
+      { topic: 'config', key: '*' },
+      { topic: 'bans', key: '*' },
+    ]);
+    return { epoch, begun: true };
+  });
+}

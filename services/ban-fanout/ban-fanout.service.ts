@@ -1,0 +1,22 @@
+// Emits the ban feed of clusters to the node channel's processes.
+import type { ServiceSchema } from 'moleculer';
+import type { Role } from '../../mixins/env.ts';
+import { FeedActor } from '../../mixins/feed-actor.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { banSource } from './ban-source.ts';
+
+export const roles: readonly Role[] = ['worker'];
+
+export default (runtime: Runtime): ServiceSchema => {
+  let actor: FeedActor | null = null;
+  return {
+    name: 'ban-fanout',
+    async started() {
+      actor = new FeedActor(runtime, banSource(runtime.pools.channel));
+      await actor.start();
+    },
+    async stopped() {
+      await actor?.stop();
+    },
+  };
+};

@@ -1,0 +1,36 @@
+// The ban feed of clusters as batches, encoded once for all nodes.
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { Pool } from 'pg';
+import type { FeedSource } from '../../mixins/feed-actor.ts';
+import { readBanChanges, readBanTargets } from '../../models/ban-feed.ts';
+import { BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+
+/** Changes in one pushed batch: about 100 KiB. */
+const BATCH = 1000;
+
+export function banSource(pool: Pool): FeedSource {
+  return {
+    feed: 'bans',
+    targets: async (clusterIds) => {
+      const targets = await readBanTargets(pool, clusterIds);
+      return new Map([...targets].map(([id, { epoch, sequence }]) => [id, { epoch, position: sequence }]));
+    },
+    read: async (clusterId, from, { epoch }) => {
+      const batch = await readBanChanges(pool, clusterId, from, BATCH);
+      // Another epoch has another stream.
+      if (!batch || batch.epoch !== epoch) return null;
+      return { from, to: batch.to, bytes: toBinary(BanBatchSchema, batch) };
+    },
+    mark: ({ epoch, position }) =>
+      toBinary(
+        BanBatchSchema,
+        create(BanBatchSchema, {
+          epoch,
+          from: position,
+          to: position,
+          truncated: true,
+          serverTimeMs: BigInt(Date.now()),
+        }),
+      ),
+  };
+}

@@ -1,0 +1,33 @@
+// The configuration feed of clusters as batches: differences, encoded once for all nodes.
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { Pool } from 'pg';
+import type { FeedSource } from '../../mixins/feed-actor.ts';
+import { readConfigDelta } from '../../models/config-delta.ts';
+import { readConfigHeads } from '../../models/config-history.ts';
+import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+
+export function configSource(pool: Pool): FeedSource {
+  return {
+    feed: 'config',
+    targets: async (clusterIds) => {
+      const heads = await readConfigHeads(pool, clusterIds);
+      return new Map([...heads].map(([id, { epoch, revision }]) => [id, { epoch, position: revision }]));
+    },
+    // From the end of the stream to the head at once: a burst of revisions becomes one difference.
+    read: async (clusterId, from, { epoch, position }) => {
+      const delta = await readConfigDelta(pool, clusterId, 'S', epoch, from, position);
+      return { from, to: position, bytes: toBinary(ConfigDeltaSchema, delta) };
+    },
+    mark: ({ epoch, position }) =>
+      toBinary(
+        ConfigDeltaSchema,
+        create(ConfigDeltaSchema, {
+          epoch,
+          track: Track.STABLE,
+          base: position,
+          revision: position,
+          truncated: true,
+        }),
+      ),
+  };
+}

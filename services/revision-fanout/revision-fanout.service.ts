@@ -1,0 +1,22 @@
+// Emits the configuration of clusters to the node channel's processes.
+import type { ServiceSchema } from 'moleculer';
+import type { Role } from '../../mixins/env.ts';
+import { FeedActor } from '../../mixins/feed-actor.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { configSource } from './config-source.ts';
+
+export const roles: readonly Role[] = ['worker'];
+
+export default (runtime: Runtime): ServiceSchema => {
+  let actor: FeedActor | null = null;
+  return {
+    name: 'revision-fanout',
+    async started() {
+      actor = new FeedActor(runtime, configSource(runtime.pools.channel));
+      await actor.start();
+    },
+    async stopped() {
+      await actor?.stop();
+    },
+  };
+};
