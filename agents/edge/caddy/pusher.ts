@@ -44,6 +44,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   private reloadWanted = false;
   private down = true;
   private running = false;
+  private calls = 0;
 
   constructor(target: PushTarget<Position, C, Answer>) {
     this.target = target;
@@ -71,6 +72,15 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     return !this.down && !this.running && !this.reloadWanted && this.queue.length === 0;
   }
 
+  /** Grows with every call; a status asked for before it changed says nothing any more. */
+  get activity(): number {
+    return this.calls;
+  }
+
+  get isDown(): boolean {
+    return this.down;
+  }
+
   /** Caddy does not answer; wait for `reconcile`. */
   markDown(): void {
     this.down = true;
@@ -96,6 +106,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   private async pump(): Promise<void> {
     if (this.running) return;
     this.running = true;
+    this.calls++;
     try {
       while (!this.down && (this.reloadWanted || this.queue.length > 0)) {
         if (this.reloadWanted) await this.reload();

@@ -61,6 +61,7 @@ export class ConfigFeed {
     this.options = options;
     this.store = options.store;
     this.log = options.log;
+    this.baseInvalid = options.store.hasDrifted;
     this.loop = new PullLoop({
       name: 'config',
       log: options.log,
@@ -73,6 +74,11 @@ export class ConfigFeed {
   get message(): string {
     if (this.missing.length > 0) return `upgrade required: this node lacks ${this.missing.join(', ')}`;
     return this.loop.problem === '' ? '' : `configuration not fetched: ${this.loop.problem}`;
+  }
+
+  /** What the node can follow deltas from; undefined when it holds nothing or something else than it should. */
+  get base(): ConfigPosition | undefined {
+    return this.baseInvalid || this.store.position.revision === 0n ? undefined : this.store.position;
   }
 
   onDelta(delta: ConfigDelta, receivedAt: number): void {
@@ -131,7 +137,7 @@ export class ConfigFeed {
   private isBehind(): boolean {
     const { position } = this.store;
     const { wanted } = this;
-    if (this.baseInvalid || position.revision === 0n) return true;
+    if (this.baseInvalid) return true;
     return (
       wanted !== undefined &&
       (wanted.epoch !== position.epoch || wanted.track !== position.track || wanted.revision > position.revision)

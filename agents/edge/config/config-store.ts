@@ -3,7 +3,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { BUCKET_COUNT, bucketOf } from '../../../proto/entry-hash.ts';
 import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
-import { type ConfigPosition, ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.ts';
 import { Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';
@@ -46,7 +46,7 @@ export interface ConfigStoreOptions {
 }
 
 export function noPosition(): ConfigPosition {
-  return create(ConfigPositionSchema, { track: Track.STABLE });
+  return create(ConfigPositionSchema);
 }
 
 interface Unwritten {
@@ -63,6 +63,7 @@ export class ConfigStore {
   private sum = new SetSum();
   private liveBytes = 0;
   private held = noPosition();
+  private drifted = false;
   private unwritten: Unwritten[] = [];
   private diskProblem = '';
 
@@ -71,7 +72,7 @@ export class ConfigStore {
     this.observer = options.observer;
   }
 
-  /** Reads the journal into the table. The position is kept only when the entries add up to its hash. */
+  /** Reads the journal into the table. */
   static open(options: ConfigStoreOptions): ConfigStore {
     const store = new ConfigStore(options);
     store.journal = Journal.open({
@@ -89,7 +90,7 @@ export class ConfigStore {
         revision: store.held.revision,
         entries: store.size,
       });
-      store.held = create(ConfigPositionSchema, { epoch: store.held.epoch, track: store.held.track });
+      store.drifted = true;
     }
     for (const [key, row] of store.rows) store.observe(key, row);
     return store;
@@ -97,6 +98,11 @@ export class ConfigStore {
 
   get position(): ConfigPosition {
     return this.held;
+  }
+
+  /** The entries read at the start did not add up to the hash of their position: it is no base for a delta. */
+  get hasDrifted(): boolean {
+    return this.drifted;
   }
 
   get size(): number {

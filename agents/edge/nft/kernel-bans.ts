@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import type { Lock } from '../../kit/locks.ts';
 import { tryLock } from '../../kit/locks.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { isAlive } from '../../kit/process-info.ts';
+import { isAlive, type ProcessMark } from '../../kit/process-info.ts';
 import { type Cidr, parseCidr } from '../bans/cidr.ts';
 import { resolveOverlaps, type TimedCidr } from './overlaps.ts';
 import { runNft, runScript } from './run-nft.ts';
@@ -39,7 +39,7 @@ export interface KernelBansOptions {
   table: string;
   nodeId: string;
   /** Process whose life the table is bound to. */
-  owner: { pid: number; startTime: string };
+  owner: ProcessMark;
   capacity: number;
   source: BanSource;
   allowed: () => Cidr[];
@@ -261,7 +261,7 @@ export class KernelBans {
   }
 }
 
-function ownerComment(nodeId: string, owner: { pid: number; startTime: string }): string {
+function ownerComment(nodeId: string, owner: ProcessMark): string {
   return `node=${nodeId.replace(/[^A-Za-z0-9_-]/g, '').slice(0, 64)} pid=${owner.pid} start=${owner.startTime}`;
 }
 
@@ -270,15 +270,26 @@ export async function deleteTable(nftBin: string, table: string): Promise<void> 
   await runScript(nftBin, renderDeleteTable(table));
 }
 
+/** Deletes the table if it is bound to this process; throws when there is none or nft does not work. */
+export async function deleteOwnTable(nftBin: string, table: string, owner: ProcessMark): Promise<void> {
+  const comment = await readOwner(nftBin, table);
+  if (comment?.mark.pid === owner.pid && comment.mark.startTime === owner.startTime) await deleteTable(nftBin, table);
+}
+
+async function readOwner(nftBin: string, table: string): Promise<{ nodeId: string; mark: ProcessMark } | undefined> {
+  const text = await runNft(nftBin, ['-t', 'list', 'table', 'inet', table]);
+  const comment = /^\s*comment "node=(\S+) pid=(\d+) start=(\d+)"/m.exec(text);
+  return comment ? { nodeId: comment[1]!, mark: { pid: Number(comment[2]), startTime: comment[3]! } } : undefined;
+}
+
 /** Removes other tables of this node whose owner is dead, e.g. after --nft-table was changed. */
 async function removeLeftovers({ nftBin, table, nodeId, log }: KernelBansOptions): Promise<void> {
   const listing = await runNft(nftBin, ['list', 'tables', 'inet']);
   for (const match of listing.matchAll(/^table inet (svc_[a-z0-9_]{1,28})$/gm)) {
     const name = match[1]!;
     if (name === table) continue;
-    const text = await runNft(nftBin, ['-t', 'list', 'table', 'inet', name]).catch(() => '');
-    const comment = /^\s*comment "node=(\S+) pid=(\d+) start=(\d+)"/m.exec(text);
-    if (comment?.[1] !== nodeId || isAlive({ pid: Number(comment[2]), startTime: comment[3]! })) continue;
+    const owner = await readOwner(nftBin, name);
+    if (owner?.nodeId !== nodeId || isAlive(owner.mark)) continue;
     await deleteTable(nftBin, name);
     log.info('leftover nftables table removed', { table: name });
   }

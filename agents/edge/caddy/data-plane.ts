@@ -1,0 +1,302 @@
+// Caddy as the agent sees it: who it is, whether it serves, where it is in both feeds. Every five seconds (twice a second
+// while it does not answer) its status is compared with the journals; only a difference is pushed.
+import { create } from '@bufbuild/protobuf';
+import type { Entry, EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
+import { type BanState, BanStateSchema, type GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
+import type { BanPosition, OwnBanLift } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
+import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import { errorText, type Log } from '../../kit/log.ts';
+import type { BanFeedChange } from '../bans/ban-feed.ts';
+import type { BanRow, BanStore } from '../bans/ban-store.ts';
+import type { ConfigChange, ConfigStore } from '../config/config-store.ts';
+import { entryKey } from '../config/entry.ts';
+import type { EdgeClient } from './edge-client.ts';
+import { type Change, Pusher } from './pusher.ts';
+
+const POLL_MS = 5000;
+const POLL_DOWN_MS = 500;
+const RETRY_UNAPPLIED_MS = 60_000;
+
+interface ConfigPush extends Change<ConfigPosition> {
+  upserts: Map<string, Entry>;
+  deletes: Map<string, EntryKey>;
+}
+
+interface BanPush extends Change<BanPosition> {
+  upserts: Map<string, BanRow>;
+  removed: Set<string>;
+  liftedOwn: OwnBanLift[];
+}
+
+interface ConfigAnswer {
+  position: ConfigPosition;
+  failed: FailedEntry[];
+}
+
+export interface DataPlaneOptions {
+  client: EdgeClient;
+  config: ConfigStore;
+  bans: BanStore;
+  log: Log;
+  /** Caddy runs this configuration now. */
+  configApplied: (position: ConfigPosition, failed: FailedEntry[], micros: number) => void;
+  /** Caddy enforces the bans up to this state now. */
+  bansApplied: (state: BanState, micros: number) => void;
+  /** Health or instance changed. */
+  changed: () => void;
+}
+
+export class DataPlane {
+  private readonly options: DataPlaneOptions;
+  private readonly log: Log;
+  private readonly config: Pusher<ConfigPosition, ConfigPush, ConfigAnswer>;
+  private readonly bans: Pusher<BanPosition, BanPush, BanState>;
+  private timer: NodeJS.Timeout | undefined;
+  private stopped = false;
+  private polling = false;
+  private lastRetry = performance.now();
+  private unapplied = 0n;
+  /** The last status received; undefined while Caddy does not answer. */
+  status: GetStatusResponse | undefined;
+  private problem = 'the data plane has not answered yet';
+
+  constructor(options: DataPlaneOptions) {
+    this.options = options;
+    this.log = options.log;
+    const { client } = options;
+    const failed = (feed: string) => (problem: string, unavailable: boolean) =>
+      this.pushFailed(feed, problem, unavailable);
+    this.config = new Pusher<ConfigPosition, ConfigPush, ConfigAnswer>({
+      name: 'config',
+      log: options.log,
+      held: () => options.config.position,
+      same: samePosition,
+      merge: mergeConfig,
+      push: async ({ base, target, upserts, deletes }) =>
+        configAnswer(
+          await client.applyConfig({ base, target, upserts: [...upserts.values()], deletes: [...deletes.values()] }),
+        ),
+      reload: async () => configAnswer(await client.reloadConfig()),
+      positionOf: (answer) => answer.position,
+      applied: (answer, micros) => this.configApplied(answer, micros),
+      failed: failed('config'),
+    });
+    this.bans = new Pusher<BanPosition, BanPush, BanState>({
+      name: 'bans',
+      log: options.log,
+      held: () => options.bans.position,
+      same: (left, right) => left.epoch === right.epoch && left.sequence === right.sequence,
+      merge: mergeBans,
+      push: async ({ base, target, upserts, removed, liftedOwn }) => {
+        const messages = [...upserts.values()].map((row) => options.bans.toMessage(row));
+        return banState(
+          await client.applyBans({ base, target, upserts: messages, removedIds: [...removed], liftedOwn }),
+        );
+      },
+      reload: async () => banState(await client.reloadBans()),
+      positionOf: (state) => state.position!,
+      applied: (state, micros) => this.bansApplied(state, micros),
+      failed: failed('bans'),
+    });
+  }
+
+  get healthy(): boolean {
+    return this.status?.serving === true && this.problem === '';
+  }
+
+  /** Why Caddy is not healthy; "" when it is. */
+  get message(): string {
+    if (this.problem !== '') return this.problem;
+    if (this.status?.serving === false) return 'the data plane has no open listeners';
+    return this.status?.warnings[0] ?? '';
+  }
+
+  start(): void {
+    void this.poll();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    this.options.client.close();
+  }
+
+  pushConfig(base: ConfigPosition, change: ConfigChange, receivedAt: number): void {
+    this.config.enqueue({
+      base,
+      target: change.position,
+      receivedAt,
+      upserts: new Map(change.upserts.map((entry) => [entryKey(entry.kind, entry.id), entry])),
+      deletes: new Map(change.deletes.map((key) => [entryKey(key.kind, key.id), key])),
+    });
+  }
+
+  reloadConfig(): void {
+    this.config.requestReload();
+  }
+
+  pushBans(change: BanFeedChange, receivedAt: number): void {
+    this.bans.enqueue({
+      base: change.base,
+      target: change.target,
+      receivedAt,
+      upserts: new Map(change.upserts.map((row) => [row.id, row])),
+      removed: new Set(change.removedIds),
+      liftedOwn: change.liftedOwn,
+    });
+  }
+
+  reloadBans(): void {
+    this.bans.requestReload();
+  }
+
+  private configApplied({ position, failed }: ConfigAnswer, micros: number): void {
+    this.problem = '';
+    this.options.configApplied(position, failed, micros);
+  }
+
+  private bansApplied(state: BanState, micros: number): void {
+    this.problem = '';
+    this.unapplied = state.unapplied;
+    this.options.bansApplied(state, micros);
+  }
+
+  private pushFailed(feed: string, problem: string, unavailable: boolean): void {
+    this.log.warn('data plane did not take a change', { feed, problem });
+    this.problem = problem;
+    if (unavailable) this.status = undefined;
+    this.options.changed();
+    this.schedule(POLL_DOWN_MS);
+  }
+
+  private schedule(delayMs: number): void {
+    clearTimeout(this.timer);
+    if (!this.stopped) this.timer = setTimeout(() => void this.poll(), delayMs);
+  }
+
+  private async poll(): Promise<void> {
+    if (this.polling) return;
+    this.polling = true;
+    const activity = [this.config.activity, this.bans.activity];
+    try {
+      const status = await this.options.client.getStatus();
+      const newInstance = status.instanceId !== this.status?.instanceId;
+      const wasHealthy = this.healthy;
+      this.status = status;
+      if (newInstance) {
+        this.log.info('data plane answers', {
+          instance: status.instanceId,
+          version: status.version,
+          warnings: status.warnings,
+        });
+        this.problem = '';
+      }
+      if (activity[0] === this.config.activity) this.compareConfig(status, newInstance);
+      if (activity[1] === this.bans.activity) this.compareBans(status, newInstance);
+      await this.retryUnapplied();
+      if (newInstance || wasHealthy !== this.healthy) this.options.changed();
+      this.schedule(this.healthy ? POLL_MS : POLL_DOWN_MS);
+    } catch (error) {
+      this.down(errorText(error));
+      this.schedule(POLL_DOWN_MS);
+    } finally {
+      this.polling = false;
+    }
+  }
+
+  private compareConfig(status: GetStatusResponse, newInstance: boolean): void {
+    if (!status.config || !(newInstance || this.config.isDown || this.config.idle)) return;
+    const same = samePosition(status.config, this.options.config.position);
+    if (same && (newInstance || this.config.isDown))
+      this.configApplied({ position: status.config, failed: status.failed }, 0);
+    if (!same || this.config.isDown) this.config.reconcile(status.config);
+  }
+
+  private compareBans(status: GetStatusResponse, newInstance: boolean): void {
+    const state = status.bans ?? create(BanStateSchema);
+    if (!state.position || !(newInstance || this.bans.isDown || this.bans.idle)) return;
+    const { epoch, sequence } = this.options.bans.position;
+    const same = state.position.epoch === epoch && state.position.sequence === sequence;
+    if (same && (newInstance || this.bans.isDown)) this.bansApplied(state, 0);
+    if (!same || this.bans.isDown) this.bans.reconcile(state.position);
+  }
+
+  /** Manual bans that found no room are tried again each minute. */
+  private async retryUnapplied(): Promise<void> {
+    if (this.unapplied === 0n || !this.bans.idle || performance.now() - this.lastRetry < RETRY_UNAPPLIED_MS) return;
+    this.lastRetry = performance.now();
+    this.bansApplied(banState(await this.options.client.retryBans()), 0);
+  }
+
+  private down(problem: string): void {
+    if (this.status !== undefined || this.problem !== problem) this.log.warn('data plane does not answer', { problem });
+    const changed = this.status !== undefined;
+    this.status = undefined;
+    this.problem = problem;
+    this.config.markDown();
+    this.bans.markDown();
+    if (changed) this.options.changed();
+  }
+}
+
+function samePosition(left: ConfigPosition, right: ConfigPosition): boolean {
+  return (
+    left.epoch === right.epoch &&
+    left.revision === right.revision &&
+    (left.revision === 0n || (left.track === right.track && Buffer.compare(left.setHash, right.setHash) === 0))
+  );
+}
+
+function configAnswer(answer: { position?: ConfigPosition | undefined; failed: FailedEntry[] }): ConfigAnswer {
+  if (!answer.position) throw new Error('the data plane answered without a position');
+  return { position: answer.position, failed: answer.failed };
+}
+
+function banState(answer: { state?: BanState | undefined }): BanState {
+  if (!answer.state?.position) throw new Error('the data plane answered without a ban position');
+  return answer.state;
+}
+
+/** One change with the final state of every key. */
+function mergeConfig(changes: readonly ConfigPush[]): ConfigPush {
+  const merged: ConfigPush = {
+    base: changes[0]!.base,
+    target: changes.at(-1)!.target,
+    receivedAt: changes[0]!.receivedAt,
+    upserts: new Map(),
+    deletes: new Map(),
+  };
+  for (const change of changes) {
+    for (const [key, name] of change.deletes) {
+      merged.upserts.delete(key);
+      merged.deletes.set(key, name);
+    }
+    for (const [key, entry] of change.upserts) {
+      merged.deletes.delete(key);
+      merged.upserts.set(key, entry);
+    }
+  }
+  return merged;
+}
+
+function mergeBans(changes: readonly BanPush[]): BanPush {
+  const merged: BanPush = {
+    base: changes[0]!.base,
+    target: changes.at(-1)!.target,
+    receivedAt: changes[0]!.receivedAt,
+    upserts: new Map(),
+    removed: new Set(),
+    liftedOwn: changes.flatMap((change) => change.liftedOwn),
+  };
+  for (const change of changes) {
+    for (const id of change.removed) {
+      merged.upserts.delete(id);
+      merged.removed.add(id);
+    }
+    for (const [id, row] of change.upserts) {
+      merged.removed.delete(id);
+      merged.upserts.set(id, row);
+    }
+  }
+  return merged;
+}

@@ -1,0 +1,63 @@
+// `status`: what the agent of this machine wrote last, and whether it still lives.
+import { resolve } from 'node:path';
+import { readTextIfPresent } from '../../kit/files.ts';
+import { startTimeOf } from '../../kit/process-info.ts';
+import type { Options } from '../options.ts';
+import { edgePaths } from '../paths.ts';
+
+const STALE_MS = 30_000;
+
+interface Status {
+  updatedAt: string;
+  node: { id: string; name: string; clusterId: string; serverUrl: string };
+  agent: { version: string; pid: number; certificateNotAfter: string };
+  console: { connected: boolean; problem: string };
+  config: { epoch: string; revision: string; appliedRevision: string; entries: number; failed: number };
+  bans: { epoch: string; sequence: string; appliedSequence: string; entries: number; unapplied: number };
+  kernel: { table: string | null; entries: number; problem: string };
+  dataPlane: { healthy: boolean; instance: string | null; version: string | null; sites: number };
+  lastError: string;
+}
+
+export async function statusCommand(options: Options): Promise<number> {
+  const paths = edgePaths(resolve(options.required('state-dir')));
+  const text = readTextIfPresent(paths.statusFile);
+  if (text === undefined) {
+    process.stderr.write(`no agent runs in ${paths.stateDir}\n`);
+    return 1;
+  }
+  const status = JSON.parse(text) as Status;
+  if (startTimeOf(status.agent.pid) === undefined || Date.now() - Date.parse(status.updatedAt) > STALE_MS) {
+    process.stderr.write(`the agent does not run any more; its last status is of ${status.updatedAt}\n`);
+    return 1;
+  }
+  process.stdout.write(options.flag('json') ? text : present(status));
+  return status.console.connected && status.dataPlane.healthy ? 0 : 3;
+}
+
+function present(status: Status): string {
+  const { node, config, bans, kernel, dataPlane } = status;
+  const rows: [string, string][] = [
+    ['node', `${node.name} (${node.id}) of cluster ${node.clusterId}`],
+    [
+      'console',
+      status.console.connected ? `connected to ${node.serverUrl}` : `not connected: ${status.console.problem}`,
+    ],
+    [
+      'data plane',
+      dataPlane.healthy ? `serving ${dataPlane.sites} sites, version ${dataPlane.version}` : 'not healthy',
+    ],
+    [
+      'configuration',
+      `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed`,
+    ],
+    [
+      'bans',
+      `sequence ${bans.sequence}, applied ${bans.appliedSequence}, ${bans.entries} held, ${bans.unapplied} without room`,
+    ],
+    ['kernel bans', kernel.table === null ? `off: ${kernel.problem}` : `${kernel.entries} in table ${kernel.table}`],
+    ['certificate', `valid until ${status.agent.certificateNotAfter}`],
+    ['last error', status.lastError || 'none'],
+  ];
+  return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}\n`).join('');
+}

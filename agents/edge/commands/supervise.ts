@@ -1,0 +1,163 @@
+// `supervise`: parent of the edge server (Caddy) and of the agent. It outlives both, holds the locks, and cleans up: after
+// itself when it stops, after a killed predecessor when it starts.
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ensurePrivateFolder, removeFile, writeFileAtomic } from '../../kit/files.ts';
+import { loadIdentity } from '../../kit/identity.ts';
+import { folderLockName, type Lock, tryLock } from '../../kit/locks.ts';
+import { createLog, errorText, type Log } from '../../kit/log.ts';
+import { markOf, type ProcessMark } from '../../kit/process-info.ts';
+import { renderCaddyConfig } from '../caddy/caddy-config.ts';
+import { deleteOwnTable } from '../nft/kernel-bans.ts';
+import { defaultTableName } from '../nft/script.ts';
+import type { Options } from '../options.ts';
+import { type EdgePaths, edgePaths } from '../paths.ts';
+import { childEnvironment } from '../supervise/child-environment.ts';
+import { ManagedChild } from '../supervise/managed-child.ts';
+import { stopLeftovers, writeSupervisorRecord } from '../supervise/supervisor-file.ts';
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** A second more than Caddy gives its own requests. */
+const CADDY_GRACE_MS = 11_000;
+const AGENT_GRACE_MS = 20_000;
+const EXIT_USAGE = 2;
+
+export async function superviseCommand(options: Options): Promise<number> {
+  const log = createLog(options.logLevel, { process: 'supervisor' });
+  const paths = edgePaths(resolve(options.required('state-dir')));
+  delete process.env.SVC_TOKEN;
+  const caddyBin = findExecutable(options.required('caddy-bin'));
+  if (caddyBin === undefined) {
+    log.error('the edge server binary cannot be run, name it with --caddy-bin', {
+      caddyBin: options.required('caddy-bin'),
+    });
+    return 1;
+  }
+  ensurePrivateFolder(paths.stateDir);
+  ensurePrivateFolder(paths.runDir);
+  const locks = await takeLocks(paths, options.list('http-listen'), log);
+  if (!locks) return 1;
+  try {
+    await stopLeftovers(paths.supervisorFile, log);
+    return await supervise(options, paths, caddyBin, log);
+  } catch (error) {
+    log.error('supervisor cannot start', { reason: errorText(error) });
+    return 1;
+  } finally {
+    await Promise.all(locks.map((lock) => lock.release()));
+  }
+}
+
+async function supervise(options: Options, paths: EdgePaths, caddyBin: string, log: Log): Promise<number> {
+  const self = markOf(process.pid)!;
+  writeCaddyConfig(options, paths);
+  removeFile(paths.socket);
+  const record = (): void => {
+    const children = [caddy.mark, agent.mark].filter((mark): mark is ProcessMark => mark !== undefined);
+    writeSupervisorRecord(paths.supervisorFile, { supervisor: self, children });
+  };
+  const caddy = new ManagedChild({
+    name: 'caddy',
+    command: caddyBin,
+    args: ['run', '--config', paths.caddyConfig],
+    // Caddy keeps nothing of its own on disk; what it still wants to write stays in the run folder.
+    env: childEnvironment({ XDG_DATA_HOME: paths.runDir, XDG_CONFIG_HOME: paths.runDir }),
+    ipc: false,
+    minDelayMs: 1000,
+    maxDelayMs: 30_000,
+    graceMs: CADDY_GRACE_MS,
+    log,
+    changed: record,
+  });
+  const agent = new ManagedChild({
+    name: 'agent',
+    command: process.execPath,
+    args: [...process.execArgv, MAIN, 'run', ...agentArguments(options, paths)],
+    env: childEnvironment({ SVC_SUPERVISED: '1' }),
+    ipc: true,
+    minDelayMs: 2000,
+    maxDelayMs: 60_000,
+    graceMs: AGENT_GRACE_MS,
+    finalCode: EXIT_USAGE,
+    log,
+    changed: record,
+  });
+  const signalled = new Promise<undefined>((stop) => {
+    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => stop(undefined));
+  });
+  void caddy.start();
+  const finalCode = await Promise.race([agent.start(), signalled]);
+  log.info('stopping', finalCode === undefined ? {} : { agentExitCode: finalCode });
+  await Promise.all([agent.stop(), caddy.stop()]);
+  await removeTable(options, paths, self, log);
+  removeFile(paths.supervisorFile);
+  log.info('stopped');
+  return finalCode ?? 0;
+}
+
+function writeCaddyConfig(options: Options, paths: EdgePaths): void {
+  const config = renderCaddyConfig({
+    stateDir: paths.stateDir,
+    socketPath: paths.socket,
+    httpListen: options.list('http-listen'),
+    banCapacity: options.integer('ban-capacity'),
+    banMaxMib: options.integer('ban-max-mib'),
+    proxyPeers: options.list('proxy-peers'),
+  });
+  writeFileAtomic(paths.caddyConfig, `${JSON.stringify(config, null, 2)}\n`, 0o600, false);
+}
+
+function agentArguments(options: Options, paths: EdgePaths): string[] {
+  const args = ['--state-dir', paths.stateDir];
+  args.push('--ban-capacity', String(options.integer('ban-capacity')));
+  for (const name of ['kernel-bans', 'nft-bin', 'nft-table', 'log-level']) {
+    const value = options.text(name);
+    if (value !== undefined) args.push(`--${name}`, value);
+  }
+  for (const peer of options.list('proxy-peers')) args.push('--proxy-peers', peer);
+  return args;
+}
+
+/** One lock for the folder and one per address: two edge servers on one address would both start and share it. */
+async function takeLocks(paths: EdgePaths, listen: readonly string[], log: Log): Promise<Lock[] | undefined> {
+  const locks: Lock[] = [];
+  const wanted: [string, string][] = [[folderLockName('supervise', paths.stateDir), paths.stateDir]];
+  for (const address of new Set(listen)) wanted.push([`listen/${address}`, address]);
+  for (const [name, what] of wanted) {
+    const lock = await tryLock(name);
+    if (!lock) {
+      log.error('another supervisor uses this already', { what });
+      await Promise.all(locks.map((held) => held.release()));
+      return undefined;
+    }
+    locks.push(lock);
+  }
+  return locks;
+}
+
+async function removeTable(options: Options, paths: EdgePaths, owner: ProcessMark, log: Log): Promise<void> {
+  if (options.text('kernel-bans') === 'off') return;
+  try {
+    const identity = loadIdentity(paths.stateDir);
+    const table = options.text('nft-table') ?? (identity && defaultTableName(identity.nodeId));
+    if (table !== undefined) await deleteOwnTable(options.required('nft-bin'), table, owner);
+  } catch (error) {
+    log.debug('no kernel table to delete', { reason: errorText(error) });
+  }
+}
+
+/** Path of an executable file, looked up on PATH when it is a bare name. */
+function findExecutable(name: string): string | undefined {
+  const candidates = name.includes('/')
+    ? [resolve(name)]
+    : (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder || '.', name));
+  return candidates.find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,180 @@
+// Options of the edge agent's commands.
+
+import type { LogLevel } from '../kit/log.ts';
+import { type OptionSpec, type OptionValue, UsageError } from '../kit/options.ts';
+import { parsePin, parseServerUrl } from '../kit/pinned-tls.ts';
+import { parseCidr } from './bans/cidr.ts';
+
+function problemOf(parse: (text: string) => unknown): (text: string) => string | undefined {
+  return (text) => {
+    try {
+      parse(text);
+      return undefined;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+}
+
+function checkListen(text: string): string | undefined {
+  const match = /^(?:\[[0-9a-fA-F:.]+\]|[^:[\]\s/]*):(\d{1,5})$/.exec(text);
+  return match && Number(match[1]) >= 1 && Number(match[1]) <= 65_535 ? undefined : `"${text}" is not [address]:port`;
+}
+
+const stateDir: OptionSpec = {
+  name: 'state-dir',
+  kind: 'text',
+  placeholder: 'FOLDER',
+  default: '/var/lib/svc-edge',
+  help: 'Folder for identity, journals and sockets, made private (0700).',
+};
+const logLevel: OptionSpec = {
+  name: 'log-level',
+  kind: 'choice',
+  choices: ['debug', 'info', 'warn', 'error'],
+  default: 'info',
+  help: 'Least severe messages to log.',
+};
+
+export const ENROLL_OPTIONS: readonly OptionSpec[] = [
+  stateDir,
+  {
+    name: 'server',
+    kind: 'text',
+    placeholder: 'https://HOST:8443',
+    check: problemOf(parseServerUrl),
+    help: 'Node channel of the console.',
+  },
+  {
+    name: 'ca-sha256',
+    kind: 'text',
+    placeholder: 'HEX',
+    check: problemOf(parsePin),
+    help: "SHA-256 of the console's certificate authority; nothing is sent to a server that cannot prove it.",
+  },
+  {
+    name: 'token',
+    kind: 'text',
+    secret: true,
+    placeholder: 'ewt_…',
+    help: 'One-time token. Better given on standard input or in SVC_TOKEN: arguments are visible to others.',
+  },
+  {
+    name: 'server-name',
+    kind: 'text',
+    placeholder: 'NAME',
+    help: "Name in the console's certificate when it is not the host of --server.",
+  },
+  {
+    name: 'node-name',
+    kind: 'text',
+    placeholder: 'NAME',
+    help: 'Host name to report instead of the machine’s, at most 64 characters.',
+    check: (text) => (text.length <= 64 ? undefined : 'longer than 64 characters'),
+  },
+  { name: 'force', kind: 'flag', help: 'Replace an existing identity.' },
+  logLevel,
+];
+
+const AGENT_OPTIONS: readonly OptionSpec[] = [
+  stateDir,
+  {
+    name: 'ban-capacity',
+    kind: 'integer',
+    placeholder: 'ENTRIES',
+    default: 100_000,
+    min: 100,
+    max: 10_000_000,
+    help: 'Most bans held at a time.',
+  },
+  {
+    name: 'kernel-bans',
+    kind: 'choice',
+    choices: ['auto', 'on', 'off'],
+    default: 'auto',
+    help: 'Drop global bans in the kernel: when it works, with an error when it does not, or never.',
+  },
+  { name: 'nft-bin', kind: 'text', placeholder: 'PATH', default: 'nft', help: 'The nft tool.' },
+  {
+    name: 'nft-table',
+    kind: 'text',
+    placeholder: 'NAME',
+    check: (text) =>
+      /^svc[a-z0-9_]{0,28}$/.test(text) ? undefined : 'must be svc followed by up to 28 of a-z, 0-9 and _',
+    help: 'nftables table of this node (family inet). Default: svc_ and the beginning of the node id.',
+  },
+  {
+    name: 'proxy-peers',
+    kind: 'list',
+    placeholder: 'CIDR',
+    default: [],
+    check: (text) => (parseCidr(text) ? undefined : `"${text}" is not an address or CIDR`),
+    help: 'Balancers that may send a PROXY protocol header; never dropped by kernel bans.',
+  },
+  logLevel,
+];
+
+export const RUN_OPTIONS: readonly OptionSpec[] = AGENT_OPTIONS;
+
+export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
+  ...AGENT_OPTIONS,
+  { name: 'caddy-bin', kind: 'text', placeholder: 'PATH', default: 'svc-caddy', help: 'The edge server binary.' },
+  {
+    name: 'http-listen',
+    kind: 'list',
+    placeholder: '[ADDRESS]:PORT',
+    default: [':80'],
+    check: checkListen,
+    help: 'Address to serve HTTP on.',
+  },
+  {
+    name: 'ban-max-mib',
+    kind: 'integer',
+    placeholder: 'MIB',
+    default: 32,
+    min: 1,
+    max: 4096,
+    aliases: ['ban-dict-mb'],
+    help: 'Most memory for bans in the data plane, MiB.',
+  },
+];
+
+export const STATUS_OPTIONS: readonly OptionSpec[] = [
+  stateDir,
+  { name: 'json', kind: 'flag', help: 'Print the status as JSON.' },
+];
+
+/** Typed access to parsed values. */
+export class Options {
+  private readonly values: ReadonlyMap<string, OptionValue>;
+
+  constructor(values: ReadonlyMap<string, OptionValue>) {
+    this.values = values;
+  }
+
+  text(name: string): string | undefined {
+    return this.values.get(name) as string | undefined;
+  }
+
+  required(name: string): string {
+    const value = this.text(name);
+    if (value === undefined) throw new UsageError(`--${name} is required`);
+    return value;
+  }
+
+  integer(name: string): number {
+    return this.values.get(name) as number;
+  }
+
+  list(name: string): readonly string[] {
+    return this.values.get(name) as readonly string[];
+  }
+
+  flag(name: string): boolean {
+    return this.values.get(name) === true;
+  }
+
+  get logLevel(): LogLevel {
+    return this.text('log-level') as LogLevel;
+  }
+}

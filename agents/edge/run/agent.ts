@@ -1,0 +1,439 @@
+// The agent of an enrolled node: journals first, then the data plane and the kernel, then the console. It serves what it
+// has with the console gone and follows the console when it is there.
+import { create } from '@bufbuild/protobuf';
+import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
+import { BanPositionSchema, BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
+import {
+  type ConfigPosition,
+  ConfigPositionSchema,
+  type FailedEntry,
+} from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import {
+  type HeartbeatResponse,
+  NodeInfoSchema,
+  type Target,
+  type WatchEvent,
+} from '../../../proto/gen/svc/node/v1/node_pb.ts';
+import { decodeEvent, NodeChannel, type NodeIdentity } from '../../kit/channel-client.ts';
+import { keepWatching } from '../../kit/keep-watching.ts';
+import { errorText, type Log } from '../../kit/log.ts';
+import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
+import type { ProcessMark } from '../../kit/process-info.ts';
+import { Renewal } from '../../kit/renewal.ts';
+import { SystemMetrics } from '../../kit/system-metrics.ts';
+import { BanFeed } from '../bans/ban-feed.ts';
+import { BanStore } from '../bans/ban-store.ts';
+import { DataPlane } from '../caddy/data-plane.ts';
+import { EdgeClient } from '../caddy/edge-client.ts';
+import { ConfigFeed } from '../config/config-feed.ts';
+import { ConfigStore } from '../config/config-store.ts';
+import { AllowList } from '../nft/allow-list.ts';
+import { KernelBans } from '../nft/kernel-bans.ts';
+import type { EdgePaths } from '../paths.ts';
+import { AGENT_VERSION } from '../version.ts';
+import { AppliedReporter } from './applied-reporter.ts';
+import { HeartbeatLoop } from './heartbeat.ts';
+import { ServerClock } from './server-clock.ts';
+import { StatsReporter } from './stats-reporter.ts';
+import { StatusFile } from './status-file.ts';
+
+const ALWAYS_FEATURES = ['bans-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
+const KERNEL_FEATURE = 'kernel-ban-v1';
+const MAINTAIN_MS = 30_000;
+const VERIFY_MS = 10 * 60_000;
+const RESOLVE_MS = 5 * 60_000;
+const ALLOW_DEBOUNCE_MS = 100;
+
+export interface AgentOptions {
+  paths: EdgePaths;
+  identity: NodeIdentity;
+  log: Log;
+  banCapacity: number;
+  kernelBans: 'auto' | 'on' | 'off';
+  nftBin: string;
+  nftTable: string;
+  proxyPeers: readonly string[];
+  /** Process the kernel table belongs to. */
+  owner: ProcessMark;
+  /** Leave the kernel table to the supervisor when stopping. */
+  keepTable: boolean;
+}
+
+export class EdgeAgent {
+  private readonly options: AgentOptions;
+  private readonly log: Log;
+  private readonly stopping = new AbortController();
+  private readonly clock = new ServerClock();
+  private readonly metrics = new SystemMetrics();
+  private readonly allow: AllowList;
+  private readonly config: ConfigStore;
+  private readonly bans: BanStore;
+  private readonly client: EdgeClient;
+  private readonly dataPlane: DataPlane;
+  private readonly configFeed: ConfigFeed;
+  private readonly banFeed: BanFeed;
+  private readonly applied: AppliedReporter;
+  private readonly heartbeat: HeartbeatLoop;
+  private readonly stats: StatsReporter;
+  private readonly status: StatusFile;
+  private readonly renewal: Renewal;
+  private channel: NodeChannel;
+  private connected = false;
+  private channelProblem = 'not connected yet';
+  private kernel: KernelBans | undefined;
+  private kernelProblem = '';
+  private consoleNames: string[];
+  private appliedConfig: ConfigPosition = create(ConfigPositionSchema);
+  private failed: FailedEntry[] = [];
+  private banState: BanState | undefined;
+  private allowTimer: NodeJS.Timeout | undefined;
+  private readonly timers: NodeJS.Timeout[] = [];
+  private watching: Promise<void> | undefined;
+
+  /** Reads the journals; throws when the disk cannot be used. */
+  constructor(options: AgentOptions) {
+    this.options = options;
+    const { log, paths, identity } = options;
+    this.log = log;
+    this.allow = new AllowList(log, options.proxyPeers, () => this.allowedChanged());
+    const { nodeId, clusterId } = identity;
+    this.config = ConfigStore.open({ path: paths.configJournal, nodeId, clusterId, log, observer: this.allow });
+    this.bans = BanStore.open({ path: paths.banJournal, nodeId, clusterId, log });
+    this.consoleNames = [new URL(identity.serverUrl).hostname.replace(/^\[|\]$/g, '')];
+    this.channel = new NodeChannel(identity);
+    this.renewal = new Renewal({ stateDir: paths.stateDir, log, identity, renewed: (next) => this.useIdentity(next) });
+    this.client = new EdgeClient(paths.socket);
+    const channel = (): NodeChannel | undefined => (this.stopping.signal.aborted ? undefined : this.channel);
+    this.applied = new AppliedReporter(channel, log);
+    this.dataPlane = new DataPlane({
+      client: this.client,
+      config: this.config,
+      bans: this.bans,
+      log,
+      configApplied: (position, failed, micros) => {
+        this.appliedConfig = position;
+        this.failed = failed;
+        this.applied.configApplied(position, failed, micros);
+        this.reportSoon();
+      },
+      bansApplied: (state, micros) => {
+        this.banState = state;
+        this.applied.bansApplied(state.position!, micros);
+        this.reportSoon();
+      },
+      changed: () => this.reportSoon(),
+    });
+    this.configFeed = new ConfigFeed({
+      store: this.config,
+      log,
+      features: () => this.features(),
+      channel,
+      changed: (base, change, receivedAt) => this.dataPlane.pushConfig(base, change, receivedAt),
+      replaced: () => this.dataPlane.reloadConfig(),
+    });
+    this.banFeed = new BanFeed({
+      store: this.bans,
+      clock: this.clock,
+      log,
+      channel,
+      changed: (change, receivedAt) => {
+        this.dataPlane.pushBans(change, receivedAt);
+        this.kernel?.update(change.globalCidrs);
+      },
+      replaced: () => {
+        this.dataPlane.reloadBans();
+        this.kernel?.resync();
+      },
+    });
+    this.heartbeat = new HeartbeatLoop({
+      channel,
+      log,
+      build: () => this.report(),
+      answered: (answer) => this.onAnswer(answer),
+    });
+    const instance = (): string | undefined => this.dataPlane.status?.instanceId;
+    this.stats = new StatsReporter({ path: paths.statsLedger, client: this.client, channel, instance, log });
+    this.status = new StatusFile(paths.statusFile, log, () => this.describe());
+    log.info('journals read', {
+      nodeId,
+      revision: this.config.position.revision,
+      entries: this.config.size,
+      banSequence: this.bans.position.sequence,
+      bans: this.bans.size,
+    });
+  }
+
+  async start(): Promise<void> {
+    this.dataPlane.start();
+    this.status.start();
+    // The console itself must be exempt before the first ban reaches the kernel.
+    await this.allow.resolve(this.consoleNames);
+    await this.startKernelBans();
+    this.every(MAINTAIN_MS, 'maintenance', async () => {
+      this.config.flush();
+      await this.bans.maintain();
+      await this.config.compactIfWorthwhile();
+    });
+    this.every(VERIFY_MS, 'verification', async () => {
+      if (!(await this.config.verify())) this.configFeed.startRepair('disk');
+    });
+    this.every(RESOLVE_MS, 'address resolution', () => this.allow.resolve(this.consoleNames));
+    this.watching = keepWatching<WatchEvent>({
+      log: this.log,
+      signal: this.stopping.signal,
+      open: (signal) => this.channel.watch(this.positions(), signal),
+      onEvent: (event) => this.onEvent(event),
+      connected: () => this.onConnected(),
+      disconnected: (problem) => this.onDisconnected(problem),
+    });
+    this.heartbeat.start();
+    this.stats.start();
+  }
+
+  /** Stops following the console and leaves everything serving. */
+  async stop(): Promise<void> {
+    for (const timer of this.timers) clearInterval(timer);
+    clearTimeout(this.allowTimer);
+    this.heartbeat.stop();
+    this.applied.stop();
+    this.stopping.abort();
+    this.channel.close();
+    await Promise.all([this.watching, this.configFeed.stop(), this.banFeed.stop(), this.stats.stop()]);
+    this.dataPlane.stop();
+    await this.kernel
+      ?.close(this.options.keepTable)
+      .catch((error) => this.log.warn('kernel table not deleted', { error }));
+    this.status.stop();
+    await Promise.all([this.config.close(), this.bans.close()]);
+  }
+
+  private positions() {
+    const { base } = this.configFeed;
+    const bans = this.bans.position;
+    return { ...(base ? { config: base } : {}), ...(bans.epoch > 0n ? { bans } : {}) };
+  }
+
+  private onEvent(event: WatchEvent): void {
+    const receivedAt = performance.now();
+    const decoded = decodeEvent(event);
+    switch (decoded.case) {
+      case 'banBatch':
+        this.banFeed.onBatch(decoded.value, receivedAt);
+        break;
+      case 'configDelta':
+        this.configFeed.onDelta(decoded.value, receivedAt);
+        break;
+      case 'ping':
+        this.clock.observe(decoded.value.serverTimeMs);
+        break;
+      case 'target':
+        this.onTarget(decoded.value);
+        break;
+      // Keys, tasks and settings belong to capabilities this node does not report.
+      default:
+        break;
+    }
+  }
+
+  private onTarget(target: Target): void {
+    this.clock.observe(target.serverTimeMs);
+    if (target.config) this.configFeed.onTarget(target.config);
+    if (target.bans) this.banFeed.onTarget(target.bans);
+  }
+
+  private onConnected(): void {
+    this.connected = true;
+    this.channelProblem = '';
+    this.log.info('connected to the console', { server: this.options.identity.serverUrl });
+    this.configFeed.onConnected();
+    this.banFeed.onConnected();
+    this.reportSoon();
+  }
+
+  private onDisconnected(problem: string): void {
+    this.connected = false;
+    this.channelProblem = problem;
+    const notAfterMs = this.renewal.notAfter * 1000;
+    if (Date.now() > notAfterMs) {
+      this.log.error('the certificate of this node has expired, enroll it again', {
+        notAfter: new Date(notAfterMs).toISOString(),
+      });
+    }
+    this.reopenChannel();
+    this.status.soon();
+  }
+
+  private reopenChannel(): void {
+    const old = this.channel;
+    this.channel = new NodeChannel(this.renewal.identity);
+    old.close();
+  }
+
+  private useIdentity(_identity: NodeIdentity): void {
+    // Closing the old connection ends the watch, which then reconnects with the new certificate.
+    this.reopenChannel();
+  }
+
+  private onAnswer(answer: HeartbeatResponse): void {
+    this.clock.observe(answer.serverTimeMs);
+    this.configFeed.onMissingFeatures(answer.missingFeatures);
+    if (answer.target) this.onTarget(answer.target);
+    const names = [
+      new URL(this.options.identity.serverUrl).hostname.replace(/^\[|\]$/g, ''),
+      ...answer.consoleAddresses,
+    ];
+    if (JSON.stringify(names) !== JSON.stringify(this.consoleNames)) {
+      this.consoleNames = names;
+      void this.allow.resolve(names);
+    }
+    void this.renewal.check(this.channel, answer.renewCertificate);
+    this.status.soon();
+  }
+
+  private reportSoon(): void {
+    this.heartbeat.soon();
+    this.status.soon();
+  }
+
+  private features(): ReadonlySet<string> {
+    return new Set(this.kernel && this.kernel.message === '' ? [...ALWAYS_FEATURES, KERNEL_FEATURE] : ALWAYS_FEATURES);
+  }
+
+  private report() {
+    const bans = this.banState;
+    return {
+      info: create(NodeInfoSchema, {
+        ...machineInfo(),
+        agentVersion: AGENT_VERSION,
+        engine: 'caddy',
+        engineVersion: this.dataPlane.status?.version ?? '',
+        ipAddresses: interfaceAddresses(),
+        features: [...this.features()].sort(),
+      }),
+      config: this.appliedConfig,
+      failed: this.failed,
+      bans: create(BanStatusSchema, {
+        position: bans?.position ?? create(BanPositionSchema),
+        entries: bans?.entries ?? 0n,
+        capacity: bans?.capacity ?? BigInt(this.options.banCapacity),
+        unappliedIds: bans?.unappliedIds.slice(0, 100) ?? [],
+        unapplied: bans?.unapplied ?? 0n,
+        autoEvicted: bans?.autoEvicted ?? 0n,
+        ...(this.kernel ? { kernelEntries: BigInt(this.kernel.entries) } : {}),
+      }),
+      metrics: this.metrics.read(this.dataPlane.status?.activeConnections ?? 0n),
+      dataPlaneHealthy: this.dataPlane.healthy,
+      message: this.message(),
+      certificateNotAfter: BigInt(this.renewal.notAfter),
+      dataPlaneInstance: this.dataPlane.status?.instanceId ?? '',
+    };
+  }
+
+  private message(): string {
+    const parts = [
+      this.dataPlane.message,
+      this.configFeed.message,
+      this.banFeed.message,
+      this.config.problem,
+      this.bans.problem,
+      this.kernel?.message ?? '',
+    ];
+    return parts.find((part) => part !== '')?.slice(0, 500) ?? '';
+  }
+
+  private describe(): Record<string, unknown> {
+    const { identity, nftTable } = this.options;
+    return {
+      node: {
+        id: identity.nodeId,
+        name: identity.nodeName,
+        clusterId: identity.clusterId,
+        serverUrl: identity.serverUrl,
+      },
+      agent: {
+        version: AGENT_VERSION,
+        pid: process.pid,
+        certificateNotAfter: new Date(this.renewal.notAfter * 1000).toISOString(),
+      },
+      console: { connected: this.connected, problem: this.channelProblem || this.heartbeat.problem },
+      config: {
+        epoch: this.config.position.epoch.toString(),
+        revision: this.config.position.revision.toString(),
+        appliedRevision: this.appliedConfig.revision.toString(),
+        entries: this.config.size,
+        failed: this.failed.length,
+      },
+      bans: {
+        epoch: this.bans.position.epoch.toString(),
+        sequence: this.bans.position.sequence.toString(),
+        appliedSequence: (this.banState?.position?.sequence ?? 0n).toString(),
+        entries: this.bans.size,
+        unapplied: Number(this.banState?.unapplied ?? 0n),
+      },
+      kernel: this.kernel
+        ? { table: nftTable, entries: this.kernel.entries, problem: this.kernel.message }
+        : { table: null, entries: 0, problem: this.kernelProblem },
+      dataPlane: {
+        healthy: this.dataPlane.healthy,
+        instance: this.dataPlane.status?.instanceId ?? null,
+        version: this.dataPlane.status?.version ?? null,
+        sites: Number(this.dataPlane.status?.sites ?? 0n),
+      },
+      features: [...this.features()].sort(),
+      lastError: this.message(),
+    };
+  }
+
+  private async startKernelBans(): Promise<void> {
+    const { kernelBans, nftBin, nftTable, owner, banCapacity, identity } = this.options;
+    if (kernelBans === 'off') {
+      this.kernelProblem = 'turned off';
+      return;
+    }
+    try {
+      this.kernel = await KernelBans.start({
+        nftBin,
+        table: nftTable,
+        nodeId: identity.nodeId,
+        owner,
+        capacity: banCapacity,
+        source: {
+          orderedGlobalCidrs: () => [
+            ...new Set(this.bans.ordered().flatMap((row) => (row.siteId === '' ? [row.cidr] : []))),
+          ],
+          remainingMs: (cidr) => this.bans.globalRemainingMs(cidr),
+        },
+        allowed: () => this.allow.cidrs(),
+        log: this.log,
+      });
+      this.log.info('kernel bans active', { table: nftTable, entries: this.kernel.entries });
+    } catch (error) {
+      this.kernelProblem = errorText(error);
+      const level = kernelBans === 'on' ? 'error' : 'warn';
+      this.log[level]('kernel bans do not work here, banning at HTTP level only', { reason: this.kernelProblem });
+    }
+  }
+
+  private allowedChanged(): void {
+    this.allowTimer ??= setTimeout(() => {
+      this.allowTimer = undefined;
+      this.kernel?.allowedChanged();
+    }, ALLOW_DEBOUNCE_MS);
+  }
+
+  /** Runs `work` periodically, never twice at a time. */
+  private every(periodMs: number, name: string, work: () => Promise<void>): void {
+    let running = false;
+    this.timers.push(
+      setInterval(() => {
+        if (running) return;
+        running = true;
+        work()
+          .catch((error) => this.log.error(`${name} failed`, { error }))
+          .finally(() => {
+            running = false;
+          });
+      }, periodMs),
+    );
+  }
+}

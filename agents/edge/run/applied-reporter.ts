@@ -1,0 +1,62 @@
+// Tells the console which positions are enforced, at most once in 50 ms and one call at a time. A lost report is not
+// repeated: every heartbeat says the same.
+import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
+import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import type { NodeChannel } from '../../kit/channel-client.ts';
+import type { Log } from '../../kit/log.ts';
+
+const BATCH_MS = 50;
+
+export class AppliedReporter {
+  private readonly channel: () => NodeChannel | undefined;
+  private readonly log: Log;
+  private config: { position: ConfigPosition; failed: FailedEntry[]; micros: number } | undefined;
+  private bans: { position: BanPosition; micros: number } | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private sending = false;
+
+  constructor(channel: () => NodeChannel | undefined, log: Log) {
+    this.channel = channel;
+    this.log = log;
+  }
+
+  configApplied(position: ConfigPosition, failed: FailedEntry[], micros: number): void {
+    this.config = { position, failed, micros };
+    this.arm();
+  }
+
+  bansApplied(position: BanPosition, micros: number): void {
+    this.bans = { position, micros };
+    this.arm();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private arm(): void {
+    if (!this.sending) this.timer ??= setTimeout(() => void this.send(), BATCH_MS);
+  }
+
+  private async send(): Promise<void> {
+    this.timer = undefined;
+    const { config, bans } = this;
+    this.config = undefined;
+    this.bans = undefined;
+    const channel = this.channel();
+    if (!channel || (!config && !bans)) return;
+    this.sending = true;
+    try {
+      await channel.applied({
+        ...(config ? { config: config.position, failed: config.failed, configMicros: BigInt(config.micros) } : {}),
+        ...(bans ? { bans: bans.position, bansMicros: BigInt(bans.micros) } : {}),
+      });
+    } catch (error) {
+      this.log.debug('applied positions not reported, the next heartbeat does', { error });
+    } finally {
+      this.sending = false;
+      if (this.config || this.bans) this.arm();
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// A child process that is kept running.
+//
+//   state     trigger                     next      also
+//   running   exit                        waiting   delay doubles, from the start again after a minute of life
+//   running   exit with a final code      ended     the owner is told
+//   waiting   delay over                  running
+//   any       stop                        stopped   SIGTERM, SIGKILL for the whole group when the grace is over
+import { type ChildProcess, spawn } from 'node:child_process';
+import { sleep } from '../../kit/backoff.ts';
+import type { Log } from '../../kit/log.ts';
+import { markOf, type ProcessMark } from '../../kit/process-info.ts';
+
+const LONG_LIFE_MS = 60_000;
+
+export interface ManagedChildOptions {
+  name: string;
+  command: string;
+  args: readonly string[];
+  env: Record<string, string | undefined>;
+  /** Opens an IPC channel by which the child notices that its parent is gone. */
+  ipc: boolean;
+  minDelayMs: number;
+  maxDelayMs: number;
+  graceMs: number;
+  /** Exit code that ends the supervision. */
+  finalCode?: number;
+  log: Log;
+  /** A process was started or is gone. */
+  changed: () => void;
+}
+
+export class ManagedChild {
+  private readonly options: ManagedChildOptions;
+  private readonly stopping = new AbortController();
+  private child: ChildProcess | undefined;
+  private running: Promise<number | undefined> | undefined;
+  /** The living process. */
+  mark: ProcessMark | undefined;
+
+  constructor(options: ManagedChildOptions) {
+    this.options = options;
+  }
+
+  /** Starts the child; resolves with its final code when it gave one, with undefined after `stop`. */
+  start(): Promise<number | undefined> {
+    this.running ??= this.keepRunning();
+    return this.running;
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    const { child } = this;
+    if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => {
+        this.options.log.warn('child did not stop in time, killing it', { child: this.options.name });
+        killGroup(child.pid!);
+      }, this.options.graceMs);
+      await this.running;
+      clearTimeout(timer);
+    }
+    await this.running;
+  }
+
+  private async keepRunning(): Promise<number | undefined> {
+    const { name, log, minDelayMs, maxDelayMs, finalCode } = this.options;
+    for (let delayMs = minDelayMs; !this.stopping.signal.aborted; ) {
+      const startedAt = performance.now();
+      const end = await this.runOnce();
+      if (this.stopping.signal.aborted) return undefined;
+      if (finalCode !== undefined && end.code === finalCode) return finalCode;
+      if (performance.now() - startedAt >= LONG_LIFE_MS) delayMs = minDelayMs;
+      log.error('child ended, starting it again', { child: name, ...end, inMs: delayMs });
+      await sleep(delayMs, this.stopping.signal);
+      delayMs = Math.min(delayMs * 2, maxDelayMs);
+    }
+    return undefined;
+  }
+
+  private runOnce(): Promise<{ code?: number; signal?: string; problem?: string }> {
+    const { name, command, args, env, ipc, log, changed } = this.options;
+    return new Promise((resolve) => {
+      const child = spawn(command, [...args], {
+        env,
+        // Its own group: a terminal's Ctrl-C reaches only the supervisor, which stops its children in order.
+        detached: true,
+        stdio: ipc ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', 'inherit', 'inherit'],
+      });
+      this.child = child;
+      if (child.pid !== undefined) {
+        this.mark = markOf(child.pid);
+        log.info('child started', { child: name, pid: child.pid });
+        changed();
+      }
+      child.once('error', (error) => resolve({ problem: error.message }));
+      child.once('exit', (code, signal) => {
+        this.mark = undefined;
+        changed();
+        resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) });
+      });
+    });
+  }
+}
+
+/** Kills a process group led by `pid`; one that is gone is fine. */
+export function killGroup(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // ESRCH: already gone.
+  }
+}

@@ -1,0 +1,58 @@
+// Keeps a server stream open: reconnects with jittered back-off, and when nothing was heard for too long.
+import { backoffDelay, sleep } from './backoff.ts';
+import { errorText, type Log } from './log.ts';
+
+export const SILENCE_MS = 45_000;
+
+export interface WatchOptions<Event> {
+  log: Log;
+  open: (signal: AbortSignal) => AsyncIterable<Event>;
+  onEvent: (event: Event) => void;
+  /** The first event of a connection arrived. */
+  connected: () => void;
+  /** The connection is over; called before the next is opened. */
+  disconnected: (problem: string) => void;
+  signal: AbortSignal;
+  silenceMs?: number;
+  /** Delay before a reconnect in ms; default: 1 s doubling to 30 s with jitter. */
+  delay?: (failures: number) => number;
+}
+
+/** Runs until the signal aborts; never rejects. */
+export async function keepWatching<Event>(options: WatchOptions<Event>): Promise<void> {
+  const { log, signal, silenceMs = SILENCE_MS, delay = backoffDelay } = options;
+  for (let failures = 0; !signal.aborted; failures++) {
+    const attempt = new AbortController();
+    const end = (): void => attempt.abort();
+    signal.addEventListener('abort', end, { once: true });
+    let silent = false;
+    const silence = setTimeout(() => {
+      silent = true;
+      attempt.abort();
+    }, silenceMs);
+    let problem = 'the console ended the stream';
+    try {
+      let first = true;
+      for await (const event of options.open(attempt.signal)) {
+        silence.refresh();
+        if (first) {
+          first = false;
+          failures = 0;
+          options.connected();
+        }
+        options.onEvent(event);
+      }
+    } catch (error) {
+      problem = silent ? `nothing heard for ${silenceMs} ms` : errorText(error);
+    } finally {
+      clearTimeout(silence);
+      signal.removeEventListener('abort', end);
+      attempt.abort();
+    }
+    if (signal.aborted) return;
+    const retryInMs = delay(failures);
+    log.warn('watch ended', { problem, retryInMs });
+    options.disconnected(problem);
+    await sleep(retryInMs, signal);
+  }
+}
