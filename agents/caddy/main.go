@@ -1,16 +1,27 @@
-// Command svc-caddy is Caddy with exactly the modules an edge node needs.
+// Command svc-caddy is the data plane of an edge node: Caddy with the modules an edge needs and no others.
 package main
 
 import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	_ "github.com/caddyserver/caddy/v2/modules/caddytls"
-	_ "github.com/caddyserver/caddy/v2/modules/caddytls/standardstek"
-	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
-	_ "github.com/caddyserver/caddy/v2/modules/logging"
+	"edge.svc/caddy/svccore"
 )
 
 func main() {
+	server, _ := caddy.Version()
+	caddy.CustomBinaryName = "svc-caddy"
+	caddy.CustomVersion = svccore.Version
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case "version", "-version", "--version", "-v":
+			fmt.Printf("svc-caddy %s (caddy %s, %s %s/%s)\n", svccore.Version, server, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return
+		}
+	}
 	caddycmd.Main()
 }

@@ -1,0 +1,117 @@
+// Package svcapi serves EdgeService to the agent on a unix socket that only the owner can reach.
+package svcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
+	"edge.svc/caddy/svccore"
+)
+
+func init() { svccore.API = Serve }
+
+const maxMessageBytes = 64 << 20
+
+// The listener outlives every load of a Caddy configuration, like what it serves.
+var process struct {
+	sync.Mutex
+	socket string
+}
+
+// Serve serves core on the socket for the rest of the process; calling it again with the same socket does nothing.
+func Serve(core *svccore.Core, socket string) error {
+	process.Lock()
+	defer process.Unlock()
+	if process.socket != "" {
+		if process.socket == socket {
+			return nil
+		}
+		return fmt.Errorf("the agent's socket is %s and cannot move to %s while the process runs", process.socket, socket)
+	}
+	ln, err := Listen(socket)
+	if err != nil {
+		return err
+	}
+	process.socket = socket
+	go func() { _ = NewServer(core).Serve(ln) }()
+	return nil
+}
+
+// Listen opens the socket for its owner alone. A socket that nobody serves any more is removed first.
+func Listen(socket string) (net.Listener, error) {
+	dir := filepath.Dir(socket)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	// The folder is private before the socket exists, so there is no moment in which others could reach it.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := removeStale(socket); err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return ln, nil
+}
+
+func removeStale(socket string) error {
+	info, err := os.Lstat(socket)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s exists and is not a socket", socket)
+	}
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err == nil {
+		conn.Close()
+		return fmt.Errorf("another process serves %s", socket)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("cannot tell whether %s is in use: %w", socket, err)
+	}
+	return os.Remove(socket)
+}
+
+// NewServer returns a server of EdgeService for HTTP/1.1 and HTTP/2 without TLS.
+func NewServer(core *svccore.Core) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle(edgev1connect.NewEdgeServiceHandler(&service{core: core},
+		connect.WithReadMaxBytes(maxMessageBytes),
+		connect.WithRecover(func(_ context.Context, _ connect.Spec, _ http.Header, p any) error {
+			return connect.NewError(connect.CodeInternal, fmt.Errorf("panic: %v", p))
+		}),
+	))
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           mux,
+		Protocols:         protocols,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		IdleTimeout:       10 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+	}
+}

@@ -1,0 +1,180 @@
+package svccore
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+)
+
+// ErrBase says that a change starts from another position than the one held; nothing was changed.
+var ErrBase = errors.New("configuration change does not start at the position held")
+
+const (
+	maxReportedFailures = 1000
+	maxReasonBytes      = 500
+)
+
+type entryKey struct{ kind, id string }
+
+// failure is an entry that was received and could not be compiled; its previous version, if any, keeps serving.
+type failure struct {
+	received [sha256.Size]byte
+	reason   string
+}
+
+// compiled is an entry after the first phase.
+type compiled struct {
+	key   entryKey
+	hash  [sha256.Size]byte
+	apply apply
+	err   error
+}
+
+func (c *Core) compile(entry *configv1.Entry) compiled {
+	out := compiled{key: entryKey{entry.GetKind(), entry.GetId()}, hash: sha256.Sum256(entry.GetBody())}
+	out.apply, out.err = c.compileContained(entry)
+	return out
+}
+
+// compileContained turns a panic of a compiler into a failure of the one entry.
+func (c *Core) compileContained(entry *configv1.Entry) (a apply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a, err = nil, errors.New("compiling the entry panicked")
+			c.logPanic("compiling an entry", p)
+		}
+	}()
+	return compileEntry(c, entry)
+}
+
+// Apply moves the configuration from base to target. Every entry is compiled first; then all that compiled take effect
+// at once. An entry that does not compile fails alone. It fails with ErrBase when base is not the position held.
+func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.Entry, deletes []*configv1.EntryKey) (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !samePosition(base, c.position) {
+		return nil, nil, ErrBase
+	}
+	ready := make([]compiled, len(upserts))
+	for i, entry := range upserts {
+		ready[i] = c.compile(entry)
+	}
+	tables := *c.tables.Load()
+	e := &edit{core: c, tables: &tables, state: c.state, nodes: &peditor{}}
+	for _, entry := range ready {
+		e.put(entry)
+	}
+	for _, key := range deletes {
+		e.delete(entryKey{key.GetKind(), key.GetId()})
+	}
+	c.tables.Store(&tables)
+	c.position = proto.CloneOf(target)
+	return c.position, c.failedEntries(), nil
+}
+
+// ReloadConfig reads the configuration journal and swaps to what it says.
+func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &edit{core: c, tables: emptyTables(), state: newWriterState(), nodes: &peditor{}, ownAllow: true, ownBlock: true}
+	position := &nodev1.ConfigPosition{}
+	header, warning := readJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
+		change := record.GetConfig()
+		for _, entry := range change.GetUpserts() {
+			e.put(c.compile(entry))
+		}
+		for _, key := range change.GetDeletes() {
+			e.delete(entryKey{key.GetKind(), key.GetId()})
+		}
+		if change.GetPosition() != nil {
+			position = proto.CloneOf(change.GetPosition())
+		}
+	})
+	c.noteJournal(configJournal, header, warning)
+	c.tables.Store(e.tables)
+	c.state = e.state
+	c.position = position
+	return c.position, c.failedEntries()
+}
+
+func (e *edit) put(entry compiled) {
+	if entry.err != nil {
+		e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err)}
+		return
+	}
+	entry.apply(e)
+	delete(e.state.failed, entry.key)
+	if entry.key.kind != "site" {
+		e.state.running[entry.key] = entry.hash
+	}
+}
+
+func (e *edit) delete(key entryKey) {
+	if k, ok := kinds[key.kind]; ok {
+		k.remove(e, key.id)
+	}
+	delete(e.state.failed, key)
+	delete(e.state.running, key)
+}
+
+// failedEntries lists the entries that fail now, sorted, at most 1000.
+func (c *Core) failedEntries() []*nodev1.FailedEntry {
+	if len(c.state.failed) == 0 {
+		return nil
+	}
+	keys := slices.SortedFunc(maps.Keys(c.state.failed), func(a, b entryKey) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+	})
+	keys = keys[:min(len(keys), maxReportedFailures)]
+	list := make([]*nodev1.FailedEntry, len(keys))
+	for i, key := range keys {
+		f := c.state.failed[key]
+		list[i] = &nodev1.FailedEntry{
+			Kind: key.kind, Id: key.id, ReceivedHash: f.received[:], RunningHash: c.runningHash(key), Reason: f.reason,
+		}
+	}
+	return list
+}
+
+func (c *Core) runningHash(key entryKey) []byte {
+	if key.kind == "site" {
+		if site, ok := c.tables.Load().sites.get(key.id); ok {
+			return site.hash[:]
+		}
+		return nil
+	}
+	if hash, ok := c.state.running[key]; ok {
+		return hash[:]
+	}
+	return nil
+}
+
+// reasonText bounds a reason and makes it text that protobuf can carry.
+func reasonText(err error) string {
+	s := strings.ToValidUTF8(err.Error(), "�")
+	if len(s) <= maxReasonBytes {
+		return s
+	}
+	s = s[:maxReasonBytes]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func samePosition(a, b *nodev1.ConfigPosition) bool {
+	return a.GetEpoch() == b.GetEpoch() && a.GetTrack() == b.GetTrack() && a.GetRevision() == b.GetRevision() &&
+		bytes.Equal(a.GetSetHash(), b.GetSetHash())
+}

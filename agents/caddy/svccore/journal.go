@@ -1,0 +1,112 @@
+package svccore
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+
+	"google.golang.org/protobuf/proto"
+
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+)
+
+const (
+	journalFormat = 1
+	// A record holds at most one page of a snapshot; anything longer is not a record.
+	maxRecordBytes = 64 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// readJournal calls each for every record after the header, in order, and returns the header. The reader never writes:
+// a torn tail, which a crash or a write in progress leaves, and anything after a damaged record are left alone and come
+// back as a warning. Without a file there is neither header nor warning. each must not keep the record.
+func readJournal(path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, warning string) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ""
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("journal cannot be opened: %v", err)
+	}
+	defer f.Close()
+	return readRecords(bufio.NewReaderSize(f, 256<<10), path, each)
+}
+
+func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, warning string) {
+	damaged := func(record int, offset int64, what string) string {
+		return fmt.Sprintf("journal %s: record %d at byte %d %s; what comes before it is used", path, record, offset, what)
+	}
+	var payload []byte
+	var offset int64
+	for n := 0; ; n++ {
+		var head [8]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			if err == io.EOF {
+				if header == nil {
+					return nil, fmt.Sprintf("journal %s is empty", path)
+				}
+				return header, ""
+			}
+			return header, damaged(n, offset, "is torn")
+		}
+		length := binary.LittleEndian.Uint32(head[:4])
+		if length > maxRecordBytes {
+			return header, damaged(n, offset, "is corrupt: its length is out of range")
+		}
+		var err error
+		if payload, err = readPayload(r, payload, int(length)); err != nil {
+			return header, damaged(n, offset, "is torn")
+		}
+		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+			if _, err := r.Peek(1); err != nil {
+				return header, damaged(n, offset, "is torn: its checksum is wrong")
+			}
+			return header, damaged(n, offset, "is corrupt: its checksum is wrong")
+		}
+		record := &edgev1.JournalRecord{}
+		if err := proto.Unmarshal(payload, record); err != nil {
+			return header, damaged(n, offset, "is corrupt: it cannot be decoded")
+		}
+		switch {
+		case n == 0:
+			h := record.GetHeader()
+			if h == nil {
+				return nil, damaged(n, offset, "is corrupt: it is not a header")
+			}
+			if h.GetFormat() != journalFormat {
+				return nil, fmt.Sprintf("journal %s has format %d, this version reads %d", path, h.GetFormat(), journalFormat)
+			}
+			header = h
+		case record.GetHeader() != nil:
+			return header, damaged(n, offset, "is corrupt: it is a second header")
+		default:
+			each(record)
+		}
+		offset += int64(len(head)) + int64(length)
+	}
+}
+
+// readPayload reads n bytes into a buffer that grows only as bytes arrive, so that a wrong length costs nothing.
+func readPayload(r io.Reader, buf []byte, n int) ([]byte, error) {
+	const step = 1 << 20
+	buf = buf[:0]
+	for len(buf) < n {
+		at := len(buf)
+		more := min(step, n-at)
+		if cap(buf)-at < more {
+			buf = append(buf, make([]byte, more)...)
+		} else {
+			buf = buf[:at+more]
+		}
+		if _, err := io.ReadFull(r, buf[at:at+more]); err != nil {
+			return nil, err
+		}
+	}
+	return buf, nil
+}

@@ -1,0 +1,221 @@
+package svcedge
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/netip"
+
+	"go.uber.org/zap"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/svcorigin"
+)
+
+// exchange is a request on its way through the stages. It is also the response writer, to know whether a response has
+// begun.
+type exchange struct {
+	http.ResponseWriter
+	svclisten.Exchange
+
+	started bool
+	conn    *svclisten.Conn
+	peer    netip.Addr
+}
+
+// WriteHeader notes that the response has begun.
+func (x *exchange) WriteHeader(status int) {
+	x.started = x.started || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes that the response has begun.
+func (x *exchange) Write(p []byte) (int, error) {
+	x.started = true
+	return x.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach what the server offers.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// serve takes a request through the stages. Their order is part of what the edge promises: a banned client learns
+// nothing about rules, and nothing under the reserved prefix ever reaches an origin.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	// Caddy's own, set before any handler.
+	delete(w.Header(), "Server")
+	if isHealthCheck(r) {
+		answerHealth(w, r)
+		return
+	}
+	x := &exchange{ResponseWriter: w}
+	defer h.contain(x, r)
+
+	stripInternal(r.Header)
+	stripInternal(r.Trailer)
+	requestID := assignRequestID(w.Header(), r.Header)
+	if refusedMethod(r) {
+		svcerrors.Write(x, r, http.StatusMethodNotAllowed, svcerrors.MethodNotAllowed)
+		return
+	}
+	if passedBefore(r.Header["Cdn-Loop"], h.core.LoopID()) {
+		svcerrors.Write(x, r, http.StatusLoopDetected, svcerrors.LoopDetected)
+		return
+	}
+
+	tables := h.core.Tables()
+	site := findSite(tables, r.Host)
+	if site == nil {
+		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.UnknownHost)
+		return
+	}
+	site.Counter.Add()
+	if site.Disabled {
+		svcerrors.Write(x, r, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
+		return
+	}
+
+	r, leave := x.enter(tables, site, r)
+	if leave != nil {
+		defer leave()
+	}
+	if _, banned := h.core.Bans.Lookup(site.ID, x.Client); banned && !tables.Exempt(x.Client) {
+		w.Header()["Connection"] = []string{"close"}
+		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.IPBanned)
+		return
+	}
+	if isReserved(r.URL.Path) {
+		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.NotFound)
+		return
+	}
+	if tables.Blocked(x.Client) {
+		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.PolicyDenied)
+		return
+	}
+	if upgrades(r) && !site.WebSocket {
+		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.WebSocketDisabled)
+		return
+	}
+	if site.BodyLimit > 0 && r.ContentLength > site.BodyLimit {
+		svcerrors.Write(x, r, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
+		return
+	}
+	h.proxy(x, r, tables, site, requestID)
+}
+
+// findSite returns the site of a host, or the default site where the cluster wants that for unknown ones. It returns nil
+// for a host that gets the page, and ends the handler for one that gets no answer at all.
+func findSite(tables *svccore.Tables, rawHost string) *svccore.Site {
+	host, kind := svccore.NormalizeHost(rawHost)
+	if kind != svccore.HostInvalid {
+		if site := tables.SiteOfHost(host); site != nil {
+			return site
+		}
+	}
+	action := tables.Unknown.Host
+	if kind == svccore.HostAddress {
+		action = tables.Unknown.Address
+	}
+	switch action {
+	case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_CLOSE:
+		panic(http.ErrAbortHandler)
+	case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_SITE:
+		return tables.DefaultSite()
+	}
+	return nil
+}
+
+// enter finds the client and makes the exchange known to new bans; the returned function takes it out again.
+func (x *exchange) enter(tables *svccore.Tables, site *svccore.Site, r *http.Request) (*http.Request, func()) {
+	x.SiteID = site.ID
+	if x.conn = svclisten.FromContext(r.Context()); x.conn == nil {
+		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+			x.peer = peer.Addr().WithZone("").Unmap()
+		}
+		x.Client = tables.ClientIP.Resolve(x.peer, netip.Addr{}, r.Header)
+		return r, nil
+	}
+	x.peer = x.conn.Peer
+	x.Client = tables.ClientIP.Resolve(x.peer, x.conn.Proxied(), r.Header)
+	if r.ProtoMajor == 1 {
+		x.conn.Begin(&x.Exchange)
+		return r, x.leave
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	x.Cancel = cancel
+	x.conn.Begin(&x.Exchange)
+	return r.WithContext(ctx), x.leave
+}
+
+func (x *exchange) leave() {
+	x.conn.End(&x.Exchange)
+	if x.Cancel != nil {
+		x.Cancel()
+	}
+}
+
+func (h *Handler) proxy(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site, requestID string) {
+	pool, err := site.Pool(h.core.Health)
+	if err != nil {
+		h.log.Error("site cannot be served", zap.String("site", site.ID), zap.Error(err))
+		svcerrors.Write(x, r, http.StatusInternalServerError, svcerrors.InternalError)
+		return
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	pool.ServeHTTP(x, r, svcorigin.Request{
+		Transports:       h.core.Transports,
+		ClientAddr:       x.Client,
+		PeerAddr:         x.peer,
+		Scheme:           scheme,
+		RequestID:        requestID,
+		CDNLoop:          h.core.LoopID(),
+		DropForwardedFor: tables.ClientIP.DropForwardedFor,
+		Mode:             modeNames[tables.ClientIP.Mode],
+		BodyLimit:        site.BodyLimit,
+		Fail:             svcerrors.Write,
+	})
+}
+
+var modeNames = map[configv1.ClientIpMode]string{
+	configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT:         "direct",
+	configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL: "proxy_protocol",
+	configv1.ClientIpMode_CLIENT_IP_MODE_HEADER:         "header",
+}
+
+// contain keeps a panic to its request: the client gets the page of an internal error where nothing was sent yet, else
+// a broken response.
+func (h *Handler) contain(x *exchange, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	h.log.Error("panic contained", zap.String("site", x.SiteID), zap.Any("panic", p), zap.Stack("stack"))
+	if x.started {
+		panic(http.ErrAbortHandler)
+	}
+	svcerrors.Write(x, r, http.StatusInternalServerError, svcerrors.InternalError)
+}
+
+const healthPath = "/.svc/health"
+
+func isHealthCheck(r *http.Request) bool {
+	return r.URL.Path == healthPath && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+func answerHealth(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h["Content-Type"] = []string{"text/plain; charset=utf-8"}
+	h["Content-Length"] = []string{"2"}
+	h["Cache-Control"] = []string{"no-store"}
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, "ok")
+	}
+}

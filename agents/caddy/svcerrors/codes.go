@@ -1,0 +1,115 @@
+package svcerrors
+
+// Codes of the header X-Svc-Error.
+const (
+	BadRequest         = "bad-request"
+	BodyTooLarge       = "body-too-large"
+	IPBanned           = "ip-banned"
+	InternalError      = "internal-error"
+	LoopDetected       = "loop-detected"
+	MethodNotAllowed   = "method-not-allowed"
+	NoOrigin           = "no-origin"
+	NotFound           = "not-found"
+	OriginError        = "origin-error"
+	OriginTimeout      = "origin-timeout"
+	OriginUnreachable  = "origin-unreachable"
+	PolicyDenied       = "policy-denied"
+	SiteDisabled       = "site-disabled"
+	SNIHostMismatch    = "sni-host-mismatch"
+	UnknownHost        = "unknown-host"
+	WebSocketDisabled  = "websocket-disabled"
+	headerError        = "X-Svc-Error"
+	headerRequestID    = "X-Request-Id"
+	maxRequestIDBytes  = 128
+	chinese, english   = 0, 1
+	languages          = 2
+	hopNone            = ""
+	hopVisitor         = "visitor"
+	hopEdge, hopOrigin = "edge", "origin"
+)
+
+// text is what a page says: title and one sentence, Chinese and English.
+type text struct {
+	titles, sentences [languages]string
+	// Where the failure is; "" leaves the picture of the way out, for pages that must stay small.
+	hop string
+}
+
+var texts = map[string]text{
+	BadRequest: {
+		[languages]string{"请求无效", "Bad request"},
+		[languages]string{"服务器无法理解此请求。", "The server could not understand this request."},
+		hopVisitor,
+	},
+	BodyTooLarge: {
+		[languages]string{"内容过大", "Content too large"},
+		[languages]string{"上传的内容超过了此网站允许的大小。", "What you sent is larger than this website accepts."},
+		hopVisitor,
+	},
+	IPBanned: {
+		[languages]string{"访问被拒绝", "Access denied"},
+		[languages]string{"您的 IP 地址已被封禁。", "Your IP address is banned."},
+		hopNone,
+	},
+	InternalError: {
+		[languages]string{"内部错误", "Internal error"},
+		[languages]string{"边缘节点处理请求时出错，请稍后重试。", "The edge failed while handling this request. Please try again later."},
+		hopEdge,
+	},
+	MethodNotAllowed: {
+		[languages]string{"不支持的方法", "Method not allowed"},
+		[languages]string{"此处不支持该请求方法。", "This request method is not available here."},
+		hopVisitor,
+	},
+	NoOrigin: {
+		[languages]string{"没有可用的源站", "No origin available"},
+		[languages]string{"此网站目前没有可用的源站，请稍后重试。", "No origin of this website can be used at the moment. Please try again later."},
+		hopOrigin,
+	},
+	NotFound: {
+		[languages]string{"未找到", "Not found"},
+		[languages]string{"此地址上没有内容。", "There is nothing at this address."},
+		hopEdge,
+	},
+	OriginError: {
+		[languages]string{"源站错误", "Origin error"},
+		[languages]string{"源站返回了错误的响应，请稍后重试。", "The origin answered with an error. Please try again later."},
+		hopOrigin,
+	},
+	OriginTimeout: {
+		[languages]string{"源站超时", "Origin timed out"},
+		[languages]string{"源站没有及时响应，请稍后重试。", "The origin did not answer in time. Please try again later."},
+		hopOrigin,
+	},
+	OriginUnreachable: {
+		[languages]string{"无法连接源站", "Origin unreachable"},
+		[languages]string{"边缘节点无法连接源站，请稍后重试。", "The edge could not reach the origin. Please try again later."},
+		hopOrigin,
+	},
+	PolicyDenied: {
+		[languages]string{"访问被拒绝", "Access denied"},
+		[languages]string{"安全策略不允许此请求。", "A security policy does not allow this request."},
+		hopEdge,
+	},
+	SiteDisabled: {
+		[languages]string{"网站已停用", "Website disabled"},
+		[languages]string{"此网站目前已停用。", "This website is disabled at the moment."},
+		hopEdge,
+	},
+	UnknownHost: {
+		[languages]string{"未知的网站", "Unknown website"},
+		[languages]string{"此节点上没有该域名的网站。", "No website with this name is served here."},
+		hopEdge,
+	},
+	WebSocketDisabled: {
+		[languages]string{"WebSocket 已关闭", "WebSocket is off"},
+		[languages]string{"此网站不接受 WebSocket 连接。", "This website does not accept WebSocket connections."},
+		hopEdge,
+	},
+}
+
+// Answers to programs rather than people.
+var plain = map[string]string{
+	LoopDetected:    "loop detected\n",
+	SNIHostMismatch: "the host does not belong to this connection\n",
+}

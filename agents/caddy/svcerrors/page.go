@@ -1,0 +1,166 @@
+// Package svcerrors writes the answers that the edge makes by itself when it cannot or may not pass a request on.
+//
+// The pages need nothing from elsewhere: no script, no address, styles inside. The only text of a request that they
+// show is its id, escaped.
+package svcerrors
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Write answers with the page of a code. The request id is taken from the response header, where the caller put it.
+// Headers that describe another body are removed. HEAD gets the headers only.
+func Write(w http.ResponseWriter, r *http.Request, status int, code string) {
+	h := w.Header()
+	for _, name := range []string{"Content-Encoding", "Etag", "Last-Modified", "Expires", "Accept-Ranges", "Content-Range", "Trailer"} {
+		delete(h, name)
+	}
+	h[headerError] = []string{code}
+	h["Cache-Control"] = []string{"no-store"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	var body []byte
+	if line, ok := plain[code]; ok {
+		h["Content-Type"] = []string{"text/plain; charset=utf-8"}
+		body = []byte(line)
+	} else {
+		h["Content-Type"] = []string{"text/html; charset=utf-8"}
+		h["Content-Security-Policy"] = []string{"default-src 'none'; style-src 'unsafe-inline'"}
+		language := english
+		if prefersChinese(r.Header["Accept-Language"]) {
+			language = chinese
+		}
+		body = render(status, code, language, first(h[headerRequestID]))
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body)
+	}
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+type pageKey struct {
+	status   int
+	code     string
+	language int
+}
+
+// page is a page around the place of the request id.
+type page struct{ before, after string }
+
+// The pages that requests meet most are put together once.
+var pages = func() map[pageKey]page {
+	made := map[pageKey]page{}
+	for code, status := range map[string]int{
+		BadRequest: 400, BodyTooLarge: 413, IPBanned: 403, InternalError: 500, MethodNotAllowed: 405, NoOrigin: 502,
+		NotFound: 404, OriginError: 502, OriginTimeout: 504, OriginUnreachable: 502, PolicyDenied: 403, SiteDisabled: 503,
+		UnknownHost: 404, WebSocketDisabled: 403,
+	} {
+		for language := range languages {
+			made[pageKey{status, code, language}] = build(status, code, language)
+		}
+	}
+	return made
+}()
+
+func render(status int, code string, language int, requestID string) []byte {
+	p, ok := pages[pageKey{status, code, language}]
+	if !ok {
+		p = build(status, code, language)
+	}
+	id := html.EscapeString(requestID[:min(len(requestID), maxRequestIDBytes)])
+	body := make([]byte, 0, len(p.before)+len(id)+len(p.after))
+	body = append(body, p.before...)
+	body = append(body, id...)
+	return append(body, p.after...)
+}
+
+const style = `:root{color-scheme:light dark;--b:#f6f7f9;--f:#1c2230;--m:#667085;--l:#d0d5dd;--e:#d92d20}` +
+	`@media(prefers-color-scheme:dark){:root{--b:#10141c;--f:#e6e9ef;--m:#98a2b3;--l:#344054;--e:#f97066}}` +
+	`body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--b);color:var(--f);` +
+	`font:16px/1.6 system-ui,sans-serif}main{max-width:34rem;padding:2rem}h1{font-size:1.6rem;margin:.2em 0}` +
+	`.s{color:var(--m);font-size:.9rem}ol{display:flex;list-style:none;padding:0;margin:2rem 0;gap:.5rem}` +
+	`li{flex:1;text-align:center;border-top:3px solid var(--l);padding-top:.5rem}` +
+	`li.e{border-color:var(--e);color:var(--e)}code{word-break:break-all}`
+
+// The page of a banned client is sent to floods of them, so it is as small as it can be.
+const smallStyle = `:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;margin:15vh auto;max-width:32rem;padding:0 1rem}`
+
+var (
+	langs      = [languages]string{"zh", "en"}
+	idLabels   = [languages]string{"请求编号", "Request ID"}
+	hops       = []string{hopVisitor, hopEdge, hopOrigin}
+	hopLabels  = map[string][languages]string{hopVisitor: {"访客", "Visitor"}, hopEdge: {"边缘节点", "Edge"}, hopOrigin: {"源站", "Origin"}}
+	failLabels = [languages]string{"出错", "failed"}
+)
+
+func build(status int, code string, language int) page {
+	t, ok := texts[code]
+	if !ok {
+		title := fmt.Sprint(status, " ", http.StatusText(status))
+		t = text{titles: [languages]string{title, title}, hop: hopEdge}
+	}
+	var b strings.Builder
+	css := style
+	if t.hop == hopNone {
+		css = smallStyle
+	}
+	fmt.Fprintf(&b, `<!doctype html><html lang="%s"><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
+		`<title>%d %s</title><style>%s</style><main><p class="s">%d</p><h1>%s</h1><p>%s</p>`,
+		langs[language], status, t.titles[language], css, status, t.titles[language], t.sentences[language])
+	if t.hop != hopNone {
+		b.WriteString("<ol>")
+		for _, hop := range hops {
+			label := hopLabels[hop][language]
+			if hop == t.hop {
+				fmt.Fprintf(&b, `<li class="e">%s: %s`, label, failLabels[language])
+			} else {
+				b.WriteString("<li>" + label)
+			}
+		}
+		b.WriteString("</ol>")
+	}
+	fmt.Fprintf(&b, `<p class="s">%s: <code>`, idLabels[language])
+	return page{before: b.String(), after: "</code></p></main></html>\n"}
+}
+
+// prefersChinese reports whether Accept-Language ranks Chinese above every other language. Without one, and in a tie
+// that another language leads, pages are English.
+func prefersChinese(values []string) bool {
+	const enough = 256
+	best, chineseBest := -1.0, false
+	left := enough
+	for _, value := range values {
+		value = value[:min(len(value), left)]
+		left -= len(value)
+		for item := range strings.SplitSeq(value, ",") {
+			tag, parameters, _ := strings.Cut(strings.TrimSpace(item), ";")
+			if tag == "" {
+				continue
+			}
+			q := 1.0
+			if text, ok := strings.CutPrefix(strings.TrimSpace(parameters), "q="); ok {
+				parsed, err := strconv.ParseFloat(text, 64)
+				if err != nil || !(parsed >= 0 && parsed <= 1) {
+					continue
+				}
+				q = parsed
+			}
+			if q > best && q > 0 {
+				language, _, _ := strings.Cut(strings.ToLower(tag), "-")
+				best, chineseBest = q, language == "zh"
+			}
+		}
+	}
+	return chineseBest
+}

@@ -1,0 +1,194 @@
+package svclisten
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pires/go-proxyproto"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccore"
+)
+
+// Enough for a PROXY header with its extensions; a longer one closes the connection.
+const proxyBufferBytes = 4096
+
+// Conn is a client connection. The PROXY header is read with the first bytes, by the goroutine of the connection: a
+// client that sends nothing holds up only itself.
+type Conn struct {
+	net.Conn
+	// Peer is the TCP peer, invalid on other networks.
+	Peer netip.Addr
+
+	core     *svccore.Core
+	registry *Registry
+	shard    *registryShard
+	// Neighbours in the shard, under its lock.
+	next, prev *Conn
+	closed     atomic.Bool
+
+	// Of the reading goroutine.
+	started bool
+	rest    *bufio.Reader
+
+	mu        sync.Mutex
+	proxied   netip.Addr
+	exchanges *Exchange
+}
+
+// Exchange is one request with its response.
+type Exchange struct {
+	Client netip.Addr
+	SiteID string
+	// Cancel ends the exchange alone; nil where it ends with its connection.
+	Cancel context.CancelFunc
+
+	next, prev *Exchange
+}
+
+var errNoProxyAddress = errors.New("the PROXY header names no TCP address")
+
+// Read reads the PROXY header first where the cluster's setting asks for one.
+func (c *Conn) Read(p []byte) (int, error) {
+	if !c.started {
+		c.started = true
+		if c.core.Tables().ClientIP.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
+			if err := c.readProxyHeader(); err != nil {
+				c.Close()
+				return 0, err
+			}
+		}
+	}
+	if c.rest != nil {
+		n, err := c.rest.Read(p)
+		if c.rest.Buffered() == 0 {
+			c.rest = nil
+		}
+		return n, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *Conn) readProxyHeader() error {
+	reader := bufio.NewReaderSize(c.Conn, proxyBufferBytes)
+	header, err := proxyproto.Read(reader)
+	if err != nil {
+		return err
+	}
+	client := c.Peer
+	if !header.Command.IsLocal() && !header.TransportProtocol.IsUnspec() {
+		source, ok := header.SourceAddr.(*net.TCPAddr)
+		if !ok {
+			return errNoProxyAddress
+		}
+		client = source.AddrPort().Addr().WithZone("").Unmap()
+	}
+	c.mu.Lock()
+	c.proxied = client
+	c.mu.Unlock()
+	if reader.Buffered() > 0 {
+		c.rest = reader
+	}
+	return nil
+}
+
+// Proxied is the address from the PROXY header, invalid without one.
+func (c *Conn) Proxied() netip.Addr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proxied
+}
+
+// client is whose connection it is; invalid while it is not known because the PROXY header has not come yet.
+func (c *Conn) client(tables *svccore.Tables) netip.Addr {
+	if tables.ClientIP.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
+		return c.Proxied()
+	}
+	return c.Peer
+}
+
+// Begin enters an exchange; bans made from now on end it. Check for a ban after it, so that none slips between.
+func (c *Conn) Begin(x *Exchange) {
+	c.mu.Lock()
+	if x.next = c.exchanges; x.next != nil {
+		x.next.prev = x
+	}
+	c.exchanges = x
+	c.mu.Unlock()
+}
+
+// End leaves an exchange.
+func (c *Conn) End(x *Exchange) {
+	c.mu.Lock()
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		c.exchanges = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	}
+	x.next, x.prev = nil, nil
+	c.mu.Unlock()
+}
+
+// endExchanges cancels the banned exchanges and reports whether one can only end with the connection.
+func (c *Conn) endExchanges(banned func(siteID string, addr netip.Addr) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for x := c.exchanges; x != nil; x = x.next {
+		switch {
+		case !banned(x.SiteID, x.Client):
+		case x.Cancel == nil:
+			return true
+		default:
+			x.Cancel()
+		}
+	}
+	return false
+}
+
+// Close closes the connection and leaves the registry.
+func (c *Conn) Close() error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return net.ErrClosed
+	}
+	c.registry.remove(c)
+	return c.Conn.Close()
+}
+
+// Abort closes the connection with a reset: what is still to be sent is thrown away and no port lingers.
+func (c *Conn) Abort() {
+	if tcp, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+type connKey struct{}
+
+// FromContext returns the connection of a request, nil when it did not come through the wrapper.
+func FromContext(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}
+
+// withConn puts the connection under a TLS layer, or the connection itself, into the context of its requests. It reads
+// nothing.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	for {
+		switch c := conn.(type) {
+		case *Conn:
+			return context.WithValue(ctx, connKey{}, c)
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return ctx
+		}
+	}
+}
