@@ -7,7 +7,7 @@ import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { validateInput } from '../../mixins/validate.ts';
-import { Passwords } from './password.ts';
+import { Passwords } from '../../mixins/passwords.ts';
 import { presentSession, presentUser } from './present-session.ts';
 import { endSession, findSession } from './sessions.ts';
 import { type SignIn, signIn } from './sign-in.ts';

@@ -6,7 +6,7 @@ import { asUnavailable, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { countSignInAttempt } from '../../models/sign-in-attempt.ts';
 import { User } from '../../models/user.ts';
-import type { Passwords } from './password.ts';
+import type { Passwords } from '../../mixins/passwords.ts';
 import { createSession } from './sessions.ts';
 
 const ATTEMPTS = 3;

@@ -9,7 +9,7 @@ import { recordAudit } from '../../models/audit-entry.ts';
 import { completeSetup, lockSetup, setupCompletedAt } from '../../models/console-state.ts';
 import { createCluster } from '../../models/create-cluster.ts';
 import { User } from '../../models/user.ts';
-import type { Passwords } from '../auth/password.ts';
+import type { Passwords } from '../../mixins/passwords.ts';
 
 const FIRST_CLUSTER = 'default';
 const LOCK_NOT_AVAILABLE = '55P03';

@@ -4,7 +4,7 @@ import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { isSetUp } from '../../models/console-state.ts';
-import { Passwords } from '../auth/password.ts';
+import { Passwords } from '../../mixins/passwords.ts';
 import { setUp } from './set-up.ts';
 
 export const roles: Role[] = ['app'];

@@ -1,6 +1,6 @@
 // Password hashes: scrypt, with its parameters in the hash, so that they can be raised later.
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
-import { fail } from '../../contract/errors.ts';
+import { fail } from '../contract/errors.ts';
 
 const COST = 2 ** 15;
 const BLOCK_SIZE = 8;
