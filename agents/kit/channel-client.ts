@@ -10,15 +10,15 @@ import type {
   GetBansRequest,
   GetBansResponse,
   ReportBansRequest,
-} from '../../proto/gen/svc/node/v1/bans_pb.ts';
-import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.ts';
+} from '../../proto/gen/svc/node/v1/bans_pb.js';
+import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import {
   type ConfigDelta,
   ConfigDeltaSchema,
   type ConfigPosition,
   type GetConfigRequest,
   type GetConfigResponse,
-} from '../../proto/gen/svc/node/v1/config_pb.ts';
+} from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
   type AppliedRequest,
   type HeartbeatRequest,
@@ -30,7 +30,7 @@ import {
   type ReportStatsRequest,
   type ReportStatsResponse,
   type WatchEvent,
-} from '../../proto/gen/svc/node/v1/node_pb.ts';
+} from '../../proto/gen/svc/node/v1/node_pb.js';
 import {
   certificatePin,
   fetchPinnedAuthority,

@@ -99,7 +99,7 @@ export class JournalDraft {
   constructor(path: string) {
     this.path = path;
     removeFile(path);
-    this.fd = openSync(path, 'wx', 0o600);
+    this.fd = openSync(path, 'wx+', 0o600);
   }
 
   get bytes(): number {

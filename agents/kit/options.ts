@@ -117,7 +117,8 @@ export function describeOptions(specs: readonly OptionSpec[]): string {
       const notes = [spec.help];
       if (spec.kind === 'list') notes.push('May be repeated.');
       if (spec.min !== undefined && spec.max !== undefined) notes.push(`${spec.min} to ${spec.max}.`);
-      if (spec.default !== undefined) notes.push(`Default: ${[spec.default].flat().join(', ')}.`);
+      if (spec.default !== undefined && [spec.default].flat().length > 0)
+        notes.push(`Default: ${[spec.default].flat().join(', ')}.`);
       if (spec.aliases?.length) notes.push(`Also --${spec.aliases.join(', --')}.`);
       return `  --${spec.name}${value}\n      ${notes.join(' ')} [${environmentName(spec.name)}]`;
     })

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { create } from '@bufbuild/protobuf';
-import { type Metrics, MetricsSchema } from '../../proto/gen/svc/node/v1/node_pb.ts';
+import { type Metrics, MetricsSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 
 interface CpuTimes {
   busy: number;

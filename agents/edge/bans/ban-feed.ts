@@ -9,7 +9,7 @@ import {
   type GetBansResponse,
   type OwnBanLift,
   OwnBanLiftSchema,
-} from '../../../proto/gen/svc/node/v1/bans_pb.ts';
+} from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { judgeBatch } from '../config/delta-rules.ts';

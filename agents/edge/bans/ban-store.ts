@@ -3,14 +3,14 @@
 
 import { performance } from 'node:perf_hooks';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type BanChange, JournalRecordSchema } from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
+import { type BanChange, JournalRecordSchema } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import {
   type Ban,
   type BanPosition,
   BanPositionSchema,
   BanSchema,
   BanSource,
-} from '../../../proto/gen/svc/node/v1/bans_pb.ts';
+} from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import { Journal } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { decodeHeader, encodeHeader, JOURNAL_FORMAT } from '../config/record.ts';

@@ -1,10 +1,10 @@
 // Caddy as the agent sees it: who it is, whether it serves, where it is in both feeds. Every five seconds (twice a second
 // while it does not answer) its status is compared with the journals; only a difference is pushed.
 import { create } from '@bufbuild/protobuf';
-import type { Entry, EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
-import { type BanState, BanStateSchema, type GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
-import type { BanPosition, OwnBanLift } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
-import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import type { Entry, EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.js';
+import { type BanState, BanStateSchema, type GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import type { BanPosition, OwnBanLift } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { BanFeedChange } from '../bans/ban-feed.ts';
 import type { BanRow, BanStore } from '../bans/ban-store.ts';

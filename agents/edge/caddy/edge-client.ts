@@ -18,7 +18,7 @@ import {
   type DrainStatsResponse,
   EdgeService,
   type GetStatusResponse,
-} from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
+} from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const CALL_TIMEOUT_MS = 10_000;

@@ -7,7 +7,7 @@
 //   nothing held, or repair did not add up       GetConfig()                     snapshot in pages, swap, then delta
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import type { Entry } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
+import type { Entry } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import {
   type ConfigDelta,
   type ConfigPage,
@@ -15,7 +15,7 @@ import {
   ConfigPositionSchema,
   type ConfigRepair,
   type GetConfigResponse,
-} from '../../../proto/gen/svc/node/v1/config_pb.ts';
+} from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { PullLoop } from '../run/pull-loop.ts';

@@ -2,8 +2,8 @@
 // configuration feed changes it, one change at a time; a change is in the journal before it is in the table's position.
 import { clone, create } from '@bufbuild/protobuf';
 import { BUCKET_COUNT, bucketOf } from '../../../proto/entry-hash.ts';
-import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
-import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
+import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';

@@ -4,8 +4,8 @@
 //   same history?   base <= mine < revision   revision <= mine   otherwise
 //   yes             apply                     ignore             pull
 //   no              pull                      pull               pull
-import type { BanBatch, BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
-import type { ConfigDelta, ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import type { BanBatch, BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigDelta, ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 
 export type Verdict = 'apply' | 'ignore' | 'pull';
 

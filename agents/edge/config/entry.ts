@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
-import { type Entry, EntrySchema } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
+import { type Entry, EntrySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import { readFields } from './wire.ts';
 
 /** Separates kind and id in the key of a map; neither can hold it. */

@@ -1,8 +1,8 @@
 // Records of the configuration journal: built around entries that are already encoded, read back as places in the file.
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.ts';
-import { type JournalHeader, JournalRecordSchema } from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
-import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import { type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
+import { type JournalHeader, JournalRecordSchema } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { fieldHeader, readFields } from './wire.ts';
 
 export const JOURNAL_FORMAT = 1;

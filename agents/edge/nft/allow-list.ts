@@ -8,7 +8,7 @@ import {
   IpListChunkSchema,
   IpListKind,
   IpListSchema,
-} from '../../../proto/gen/svc/config/v1/cluster_pb.ts';
+} from '../../../proto/gen/svc/config/v1/cluster_pb.js';
 import { errorText, type Log } from '../../kit/log.ts';
 import { type Cidr, formatCidr, parseCidr } from '../bans/cidr.ts';
 import type { EntryObserver } from '../config/config-store.ts';

@@ -288,7 +288,7 @@ async function removeLeftovers({ nftBin, table, nodeId, log }: KernelBansOptions
   for (const match of listing.matchAll(/^table inet (svc_[a-z0-9_]{1,28})$/gm)) {
     const name = match[1]!;
     if (name === table) continue;
-    const owner = await readOwner(nftBin, name);
+    const owner = await readOwner(nftBin, name).catch(() => undefined);
     if (owner?.nodeId !== nodeId || isAlive(owner.mark)) continue;
     await deleteTable(nftBin, name);
     log.info('leftover nftables table removed', { table: name });

@@ -1,19 +1,19 @@
 // The agent of an enrolled node: journals first, then the data plane and the kernel, then the console. It serves what it
 // has with the console gone and follows the console when it is there.
 import { create } from '@bufbuild/protobuf';
-import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.ts';
-import { BanPositionSchema, BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
+import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import { BanPositionSchema, BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import {
   type ConfigPosition,
   ConfigPositionSchema,
   type FailedEntry,
-} from '../../../proto/gen/svc/node/v1/config_pb.ts';
+} from '../../../proto/gen/svc/node/v1/config_pb.js';
 import {
   type HeartbeatResponse,
   NodeInfoSchema,
   type Target,
   type WatchEvent,
-} from '../../../proto/gen/svc/node/v1/node_pb.ts';
+} from '../../../proto/gen/svc/node/v1/node_pb.js';
 import { decodeEvent, NodeChannel, type NodeIdentity } from '../../kit/channel-client.ts';
 import { keepWatching } from '../../kit/keep-watching.ts';
 import { errorText, type Log } from '../../kit/log.ts';

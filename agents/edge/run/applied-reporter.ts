@@ -1,7 +1,7 @@
 // Tells the console which positions are enforced, at most once in 50 ms and one call at a time. A lost report is not
 // repeated: every heartbeat says the same.
-import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.ts';
-import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.ts';
+import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 

@@ -1,5 +1,5 @@
 // Heartbeats: every interval the console asks for (15 s), and soon after something was applied or changed.
-import type { HeartbeatRequest, HeartbeatResponse } from '../../../proto/gen/svc/node/v1/node_pb.ts';
+import type { HeartbeatRequest, HeartbeatResponse } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 

@@ -1,0 +1,240 @@
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { frameRecord, Journal } from '../../../../agents/kit/journal.ts';
+import { temporaryFolder } from '../helpers/folder.ts';
+import { memoryLog } from '../helpers/log.ts';
+
+const HEADER = Buffer.from('header of the file');
+
+function open(path: string, extra: { onRecord?: (payload: Buffer, offset: number) => boolean } = {}) {
+  const records: string[] = [];
+  const { log, lines } = memoryLog();
+  const journal = Journal.open({
+    path,
+    log,
+    header: HEADER,
+    accept: (payload) => payload.equals(HEADER),
+    onRecord:
+      extra.onRecord ??
+      ((payload) => {
+        records.push(payload.toString());
+        return true;
+      }),
+  });
+  return { journal, records, lines };
+}
+
+async function written(t: ExecutionContext, texts: string[]): Promise<string> {
+  const path = join(temporaryFolder(t), 'x.journal');
+  const { journal } = open(path);
+  for (const text of texts) journal.append(Buffer.from(text));
+  await journal.close();
+  return path;
+}
+
+async function reread(path: string): Promise<{ records: string[]; lines: string[]; damage: string }> {
+  const { journal, records, lines } = open(path);
+  const { damage } = journal;
+  await journal.close();
+  return { records, lines, damage };
+}
+
+test('records come back in order after a restart', async (t) => {
+  const path = await written(t, ['one', 'two', 'three']);
+  t.deepEqual((await reread(path)).records, ['one', 'two', 'three']);
+});
+
+test('the payload of a record is found again at the offset that append returned', async (t) => {
+  const { journal } = open(join(temporaryFolder(t), 'x.journal'));
+  journal.append(Buffer.from('one'));
+  const offset = journal.append(Buffer.from('second'));
+  t.is(journal.read(offset, 6).toString(), 'second');
+  await journal.close();
+});
+
+test('a file cut at any byte keeps every whole record before the cut and can be appended to', async (t) => {
+  const texts = ['first', 'the second record', 'x'];
+  const path = await written(t, texts);
+  const whole = readFileSync(path);
+  const ends = [8 + HEADER.length];
+  for (const text of texts) ends.push(ends.at(-1)! + 8 + text.length);
+  for (let length = ends[0]!; length < whole.length; length++) {
+    writeFileSync(path, whole.subarray(0, length));
+    const expected = texts.filter((_, index) => ends[index + 1]! <= length);
+    const { journal, records } = open(path);
+    t.deepEqual(records, expected, `cut at ${length}`);
+    journal.append(Buffer.from('after'));
+    await journal.close();
+    t.deepEqual((await reread(path)).records, [...expected, 'after'], `appended after a cut at ${length}`);
+  }
+});
+
+test('a file cut inside its first record is set aside, an empty one starts anew', async (t) => {
+  const path = await written(t, ['one']);
+  truncateSync(path, 10);
+  const { records, lines, damage } = await reread(path);
+  t.deepEqual(records, []);
+  t.not(damage, '');
+  t.true(lines.some((line) => line.includes('set aside')));
+  t.is(readdirSync(join(path, '..')).filter((name) => name.includes('.corrupt-')).length, 1);
+  truncateSync(path, 0);
+  t.is((await reread(path)).damage, '');
+});
+
+test('a changed byte anywhere loses no record before it and never yields a wrong one', async (t) => {
+  const texts = ['first record', 'second record', 'third record'];
+  const path = await written(t, texts);
+  const whole = readFileSync(path);
+  const first = 8 + HEADER.length;
+  const size = 8 + texts[0]!.length;
+  for (let at = first; at < whole.length; at++) {
+    const changed = Buffer.from(whole);
+    changed[at]! ^= 0x41;
+    writeFileSync(path, changed);
+    const hit = texts.findIndex(
+      (_, index) => at < first + texts.slice(0, index + 1).reduce((sum, text) => sum + 8 + text.length, 0),
+    );
+    const { records } = await reread(path);
+    t.deepEqual(records, texts.slice(0, hit), `byte ${at}`);
+    t.true(size > 0);
+  }
+});
+
+test('damage in the middle sets a copy aside and says so; damage at the end is only cut', async (t) => {
+  const path = await written(t, ['first record', 'second record', 'third record']);
+  const whole = readFileSync(path);
+  const changed = Buffer.from(whole);
+  changed[whole.indexOf('second')]! ^= 1;
+  writeFileSync(path, changed);
+  const middle = await reread(path);
+  t.deepEqual(middle.records, ['first record']);
+  t.not(middle.damage, '');
+  const copies = readdirSync(join(path, '..')).filter((name) => name.includes('.corrupt-'));
+  t.is(copies.length, 1);
+  t.deepEqual(readFileSync(join(path, '..', copies[0]!)), changed);
+  const tail = Buffer.from(whole);
+  tail[whole.indexOf('third')]! ^= 1;
+  writeFileSync(path, tail);
+  const end = await reread(path);
+  t.deepEqual(end.records, ['first record', 'second record']);
+  t.is(end.damage, '');
+});
+
+test('zeros behind the last record, as a power cut leaves them, are cut', async (t) => {
+  const path = await written(t, ['one']);
+  writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(4096)]));
+  const { records, damage } = await reread(path);
+  t.deepEqual(records, ['one']);
+  t.is(damage, '');
+});
+
+test('a record that makes no sense ends the reading like damage', async (t) => {
+  const path = await written(t, ['one', 'nonsense', 'three']);
+  const seen: string[] = [];
+  const { journal } = open(path, {
+    onRecord: (payload) => {
+      if (payload.toString() === 'nonsense') return false;
+      seen.push(payload.toString());
+      return true;
+    },
+  });
+  t.not(journal.damage, '');
+  await journal.close();
+  t.deepEqual(seen, ['one']);
+  t.deepEqual((await reread(path)).records, ['one']);
+});
+
+test('a file with another header is set aside untouched', async (t) => {
+  const path = join(temporaryFolder(t), 'x.journal');
+  const foreign = Buffer.concat([frameRecord(Buffer.from('other header')), frameRecord(Buffer.from('data'))]);
+  writeFileSync(path, foreign);
+  const { records, damage } = await reread(path);
+  t.deepEqual(records, []);
+  t.not(damage, '');
+  const aside = readdirSync(join(path, '..')).find((name) => name.includes('.foreign-'))!;
+  t.deepEqual(readFileSync(join(path, '..', aside)), foreign);
+});
+
+test('a rewrite keeps what was appended while it ran, at the offsets it announces', async (t) => {
+  const path = join(temporaryFolder(t), 'x.journal');
+  const { journal } = open(path);
+  for (let index = 0; index < 100; index++) journal.append(Buffer.from(`old ${index}`));
+  let late = 0;
+  let shifted = 0;
+  await journal.rewrite(
+    async (draft) => {
+      draft.append(Buffer.from('live'));
+      late = journal.append(Buffer.from('late'));
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+    (tailFrom, shift) => {
+      t.true(late >= tailFrom);
+      shifted = late + shift;
+    },
+  );
+  t.is(journal.read(shifted, 4).toString(), 'late');
+  journal.append(Buffer.from('later'));
+  await journal.close();
+  t.deepEqual((await reread(path)).records, ['live', 'late', 'later']);
+  t.deepEqual(readdirSync(join(path, '..')), ['x.journal']);
+});
+
+test('a rewrite that fails leaves the file as it was', async (t) => {
+  const path = await written(t, ['one']);
+  const { journal } = open(path);
+  await t.throwsAsync(
+    journal.rewrite(
+      async (draft) => {
+        draft.append(Buffer.from('half'));
+        throw new Error('disk full');
+      },
+      () => t.fail('not swapped'),
+    ),
+    { message: 'disk full' },
+  );
+  await journal.close();
+  t.deepEqual((await reread(path)).records, ['one']);
+  t.deepEqual(readdirSync(join(path, '..')), ['x.journal']);
+});
+
+test('a leftover of an interrupted rewrite is ignored and removed', async (t) => {
+  const path = await written(t, ['one']);
+  writeFileSync(`${path}.next`, 'half a file');
+  writeFileSync(`${path}.shadow`, 'half a snapshot');
+  t.deepEqual((await reread(path)).records, ['one']);
+  t.deepEqual(readdirSync(join(path, '..')), ['x.journal']);
+});
+
+test('property: any appends, a cut anywhere and more appends give a prefix followed by the later ones', async (t) => {
+  const path = join(temporaryFolder(t), 'x.journal');
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.string({ minLength: 1, maxLength: 300 }), { maxLength: 12 }),
+      fc.array(fc.string({ minLength: 1, maxLength: 300 }), { maxLength: 4 }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      async (before, after, share) => {
+        writeFileSync(path, '');
+        const { journal } = open(path);
+        for (const text of before) journal.append(Buffer.from(text));
+        await journal.close();
+        const whole = readFileSync(path);
+        const least = 8 + HEADER.length;
+        const cut = least + Math.floor((whole.length - least) * share);
+        writeFileSync(path, whole.subarray(0, cut));
+        const again = open(path);
+        const kept = [...again.records];
+        for (const text of after) again.journal.append(Buffer.from(text));
+        await again.journal.close();
+        const { records } = await reread(path);
+        return (
+          kept.every((text, index) => text === Buffer.from(before[index]!).toString()) &&
+          JSON.stringify(records) === JSON.stringify([...kept, ...after.map((text) => Buffer.from(text).toString())])
+        );
+      },
+    ),
+    { numRuns: 150 },
+  );
+  t.pass();
+});
