@@ -1,6 +1,7 @@
 // Addresses of nodes, which bans may not cover. Whoever changes the set of a node holds ban_guard, so that a ban
 // created at the same moment either sees the address or comes first.
 import type { Knex } from 'knex';
+import type { Pool } from 'pg';
 import { BaseModel } from './base.ts';
 
 export class NodeAddress extends BaseModel {
@@ -29,4 +30,15 @@ export async function replaceNodeAddresses(
      on conflict do nothing`,
     [JSON.stringify(entries), node.id],
   );
+}
+
+/** Reported and remote addresses of a node as stored. */
+export async function storedNodeAddresses(pool: Pick<Pool, 'query'>, nodeId: string): Promise<NodeAddressEntry[]> {
+  const { rows } = await pool.query<NodeAddressEntry>({
+    name: 'node-addresses',
+    text: `select host(address) as address, source from node_address
+      where node_id = $1 and source in ('reported', 'remote')`,
+    values: [nodeId],
+  });
+  return rows;
 }

@@ -8,7 +8,7 @@ type NodeOutput = Output<typeof nodes.get>;
 export function presentNode(row: NodeRow): NodeOutput {
   const info = row.info ?? {};
   const text = (name: string): string => (typeof info[name] === 'string' ? info[name] : '');
-  const failedEntries = row.failed ?? [];
+  const failedEntries = (row.failed ?? []).map(({ kind, id, running, reason }) => ({ kind, id, running, reason }));
   const reported = row.epoch !== null;
   return {
     id: row.id,

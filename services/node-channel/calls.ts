@@ -1,0 +1,144 @@
+// The unary calls of an authenticated node: plain functions of (identity, request).
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { NODE_DAYS } from '../../mixins/certificate-authority.ts';
+import { noteNodeAhead } from '../../mixins/history.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { answerGetBans } from '../../models/ban-feed.ts';
+import { answerGetConfig } from '../../models/get-config.ts';
+import { addSiteMinutes } from '../../models/site-request-minute.ts';
+import type { BanPosition, GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition, GetConfigRequest, GetConfigResponse } from '../../proto/gen/svc/node/v1/config_pb.js';
+import {
+  type AppliedRequest,
+  type HeartbeatRequest,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+  type ReportStatsRequest,
+} from '../../proto/gen/svc/node/v1/node_pb.js';
+import { readBeat, readPosition } from './heartbeat.ts';
+import type { NodeIdentity } from './identity.ts';
+import type { NodeReports } from './node-reports.ts';
+import type { ClusterFeed } from './watch/cluster-feed.ts';
+import type { WatchHub } from './watch/watch-hub.ts';
+
+const HEARTBEAT_SECONDS = 15;
+const RENEW_MS = (NODE_DAYS * 86_400_000) / 3;
+const MAX_STAT_ROWS = 10_000;
+/** More requests of one site in one minute than this are a broken counter. */
+const MAX_REQUESTS = 10_000_000_000n;
+
+export interface CallContext {
+  runtime: Runtime;
+  hub: WatchHub;
+  reports: NodeReports;
+  /** Names and addresses that kernel bans must never drop. */
+  consoleAddresses: () => string[];
+}
+
+async function feedOf(context: CallContext, node: NodeIdentity): Promise<ClusterFeed> {
+  const feed = await context.hub.feed(node.clusterId);
+  if (!feed) throw new ConnectError('the cluster is gone', Code.NotFound);
+  return feed;
+}
+
+export async function heartbeat(
+  context: CallContext,
+  node: NodeIdentity,
+  request: HeartbeatRequest,
+  remoteAddress: string | null,
+): Promise<HeartbeatResponse> {
+  const now = new Date();
+  const feed = await feedOf(context, node);
+  const beat = readBeat(node, request, remoteAddress, now);
+  if (beat.features.length !== node.features.size || beat.features.some((name) => !node.features.has(name))) {
+    node.features = new Set(beat.features);
+    context.hub.retarget(node.nodeId);
+  }
+  const missingFeatures = feed.missingFeatures(node);
+  const bans = request.bans?.position;
+  const position = readPosition(node.nodeId, now, request.config, bans, request.failed);
+  await context.reports.heartbeat(node, { ...beat, missingFeatures }, position, now);
+  await noteWhenAhead(context, feed, request.config, bans);
+  return create(HeartbeatResponseSchema, {
+    target: feed.target(now.getTime()),
+    intervalSeconds: HEARTBEAT_SECONDS,
+    renewCertificate: node.certificateNotAfter.getTime() - now.getTime() < RENEW_MS,
+    serverTimeMs: BigInt(now.getTime()),
+    missingFeatures,
+    consoleAddresses: context.consoleAddresses(),
+  });
+}
+
+export function applied(context: CallContext, node: NodeIdentity, request: AppliedRequest): void {
+  const position = readPosition(node.nodeId, new Date(), request.config, request.bans, request.failed);
+  context.reports.applied(node, position);
+}
+
+export async function getConfig(
+  context: CallContext,
+  node: NodeIdentity,
+  request: GetConfigRequest,
+): Promise<GetConfigResponse> {
+  const feed = await feedOf(context, node);
+  const missing = feed.missingFeatures(node);
+  if (missing.length > 0) {
+    throw new ConnectError(`the node lacks ${missing.join(', ')}`, Code.FailedPrecondition);
+  }
+  await noteWhenAhead(context, feed, request.base, undefined);
+  const answer = await answerGetConfig(context.runtime.pools.channel, node.clusterId, request);
+  if (!answer) throw new ConnectError('the cluster is gone', Code.NotFound);
+  return answer;
+}
+
+export async function getBans(
+  context: CallContext,
+  node: NodeIdentity,
+  request: GetBansRequest,
+): Promise<GetBansResponse> {
+  const feed = await feedOf(context, node);
+  await noteWhenAhead(context, feed, undefined, request.after);
+  return answerGetBans(context.runtime.pools.channel, node.clusterId, request);
+}
+
+/** A batch counts once, however often it comes. Answers the highest batch stored. */
+export async function reportStats(
+  context: CallContext,
+  node: NodeIdentity,
+  request: ReportStatsRequest,
+): Promise<bigint> {
+  if (request.minutes.length > MAX_STAT_ROWS) {
+    throw new ConnectError(`a batch holds at most ${MAX_STAT_ROWS} minutes`, Code.InvalidArgument);
+  }
+  if (request.sequence < 1n || request.sequence >= 2n ** 63n) {
+    throw new ConnectError('the batch has no valid sequence', Code.InvalidArgument);
+  }
+  const rows = request.minutes.flatMap(({ siteId, minute, requests }) => {
+    const valid = siteId.length <= 64 && !siteId.includes('\0') && requests <= MAX_REQUESTS && isMinute(minute);
+    return valid ? [{ siteId, minute: Number(minute), requests: Number(requests) }] : [];
+  });
+  return addSiteMinutes(context.runtime.pools.channel, node, request.sequence, rows);
+}
+
+function isMinute(value: bigint): boolean {
+  return value > 0n && value < 2n ** 40n;
+}
+
+/** A node beyond its target proves that the database lost something, unless only this process is behind. */
+async function noteWhenAhead(
+  context: CallContext,
+  feed: ClusterFeed,
+  config: ConfigPosition | undefined,
+  bans: BanPosition | undefined,
+): Promise<void> {
+  const ahead =
+    (config && config.epoch === feed.config.epoch && config.revision > feed.config.ring.head) ||
+    (bans && bans.epoch === feed.bans.epoch && bans.sequence > feed.bans.ring.head);
+  if (!ahead) return;
+  const began = await noteNodeAhead(context.runtime, {
+    clusterId: feed.clusterId,
+    ...(config ? { config } : {}),
+    ...(bans ? { bans } : {}),
+  });
+  if (began) await context.hub.compare();
+}

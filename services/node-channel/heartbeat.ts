@@ -1,0 +1,164 @@
+// A heartbeat's content, bounded and in the contract's shape. Nodes are authenticated, not trusted: every text and
+// list is cut, every address parsed.
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { NodeAddressEntry } from '../../models/node-address.ts';
+import type { PositionRow } from '../../models/node-state.ts';
+import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition, FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
+import type { HeartbeatRequest, Metrics, NodeInfo } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { NodeIdentity } from './identity.ts';
+import type { Beat } from './node-reports.ts';
+
+const MAX_ADDRESSES = 64;
+const MAX_FEATURES = 64;
+const MAX_FAILED = 100;
+const MAX_UNAPPLIED = 100;
+const FEATURE = /^[a-z0-9][a-z0-9-]{0,63}$/;
+
+/** NUL cannot be stored; the rest of a text is shown as it is. */
+function text(value: string, maxChars: number): string {
+  return value.replaceAll('\0', '').slice(0, maxChars);
+}
+
+/** The capabilities a node reports, sorted. */
+export function readFeatures(info: NodeInfo | undefined): string[] {
+  const names = (info?.features ?? []).slice(0, MAX_FEATURES).filter((name) => FEATURE.test(name));
+  return [...new Set(names)].sort();
+}
+
+export function readInfo(info: NodeInfo | undefined): object {
+  return {
+    hostname: text(info?.hostname ?? '', 253),
+    agentVersion: text(info?.agentVersion ?? '', 64),
+    os: text(info?.os ?? '', 32),
+    arch: text(info?.arch ?? '', 32),
+    engine: text(info?.engine ?? '', 64),
+    engineVersion: text(info?.engineVersion ?? '', 64),
+    ipAddresses: readAddresses(info),
+  };
+}
+
+/** Canonical addresses; what is none, and zones, are dropped. */
+export function readAddresses(info: NodeInfo | undefined): string[] {
+  const addresses = (info?.ipAddresses ?? []).slice(0, MAX_ADDRESSES).flatMap((value) => canonicalAddress(value) ?? []);
+  return [...new Set(addresses)];
+}
+
+/** An address as PostgreSQL writes it; mapped IPv4 as IPv4. Undefined for what is no address. */
+export function canonicalAddress(value: string): string | undefined {
+  if (isIP(value) === 0 || value.includes('%')) return undefined;
+  const parsed = ipaddr.process(value);
+  return parsed.toString();
+}
+
+/** Addresses that bans may not cover: what the node reports and where it comes from. */
+export function addressEntries(info: NodeInfo | undefined, remoteAddress: string | null): NodeAddressEntry[] {
+  const entries: NodeAddressEntry[] = readAddresses(info).map((address) => ({ address, source: 'reported' }));
+  if (remoteAddress !== null) entries.push({ address: remoteAddress, source: 'remote' });
+  return entries;
+}
+
+export function readBeat(
+  node: NodeIdentity,
+  request: HeartbeatRequest,
+  remoteAddress: string | null,
+  now: Date,
+): Omit<Beat, 'missingFeatures'> {
+  return {
+    nodeId: node.nodeId,
+    info: readInfo(request.info),
+    features: readFeatures(request.info),
+    metrics: request.metrics ? readMetrics(request.metrics, now) : null,
+    banStatus: request.bans ? readBanStatus(request.bans) : null,
+    remoteAddress,
+    dataPlaneHealthy: request.dataPlaneHealthy,
+    dataPlaneInstance: text(request.dataPlaneInstance, 64),
+    message: text(request.message, 500),
+    certificateNotAfter: request.certificateNotAfter > 0n ? seconds(request.certificateNotAfter) : null,
+    addresses: addressEntries(request.info, remoteAddress),
+    unappliedIds: unappliedIds(request.bans),
+  };
+}
+
+/** Positions of a report. `failed` is undefined where the report does not say. */
+export function readPosition(
+  nodeId: string,
+  at: Date,
+  config: ConfigPosition | undefined,
+  bans: BanPosition | undefined,
+  failed: readonly FailedEntry[],
+): PositionRow {
+  return {
+    nodeId,
+    at,
+    config: config && {
+      epoch: bounded(config.epoch),
+      revision: bounded(config.revision),
+      setHash: Buffer.from(config.setHash.subarray(0, 32)).toString('hex'),
+      failed: JSON.stringify(failed.slice(0, MAX_FAILED).map(readFailed)),
+    },
+    bans: bans && { epoch: bounded(bans.epoch), sequence: bounded(bans.sequence) },
+  };
+}
+
+function readFailed(entry: FailedEntry): object {
+  return {
+    kind: text(entry.kind, 64),
+    id: text(entry.id, 200),
+    received: Buffer.from(entry.receivedHash.subarray(0, 32)).toString('hex'),
+    running: entry.runningHash.length > 0,
+    reason: text(entry.reason, 500),
+  };
+}
+
+function readMetrics(metrics: Metrics, now: Date): object {
+  return {
+    cpuPercent: finite(metrics.cpuPercent),
+    load1: finite(metrics.load1),
+    load5: finite(metrics.load5),
+    load15: finite(metrics.load15),
+    memoryUsedBytes: count(metrics.memoryUsedBytes),
+    memoryTotalBytes: count(metrics.memoryTotalBytes),
+    egressBps: count(metrics.egressBps),
+    activeConnections: count(metrics.activeConnections),
+    reportedAt: now.toISOString(),
+  };
+}
+
+function readBanStatus(status: BanStatus): object {
+  return {
+    epoch: String(bounded(status.position?.epoch ?? 0n)),
+    sequence: String(bounded(status.position?.sequence ?? 0n)),
+    entries: count(status.entries),
+    capacity: count(status.capacity),
+    unapplied: count(status.unapplied),
+    unappliedIds: unappliedIds(status),
+    kernelEntries: status.kernelEntries === undefined ? null : count(status.kernelEntries),
+    autoEvicted: count(status.autoEvicted),
+  };
+}
+
+function unappliedIds(status: BanStatus | undefined): string[] {
+  const ids = (status?.unappliedIds ?? []).slice(0, MAX_UNAPPLIED).map((id) => text(id, 128));
+  return [...new Set(ids)].sort();
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0;
+}
+
+function count(value: bigint): number {
+  return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
+}
+
+/** Within PostgreSQL's bigint. */
+function bounded(value: bigint): bigint {
+  const max = 2n ** 63n - 1n;
+  return value > max ? max : value;
+}
+
+function seconds(value: bigint): Date | null {
+  const ms = Number(value) * 1000;
+  return ms <= 8.64e15 ? new Date(ms) : null;
+}

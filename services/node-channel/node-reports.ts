@@ -1,0 +1,170 @@
+// What nodes report, collected and written in sets: everything of a heartbeat at most once a second, positions that
+// people wait for (did my change arrive?) within 50 ms. Each report is stamped when it arrives here.
+import type { Runtime } from '../../mixins/runtime.ts';
+import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/node-address.ts';
+import {
+  type BeatRow,
+  type PositionRow,
+  replaceUnapplied,
+  writeAuthErrors,
+  writeBeats,
+  writePositions,
+} from '../../models/node-state.ts';
+import type { NodeIdentity } from './identity.ts';
+
+const POSITION_MS = 40;
+const BEAT_MS = 1000;
+/** After an Applied, a heartbeat that was on its way before does not take the position back. */
+const OVERTAKEN_MS = 5_000;
+
+interface LastKnown {
+  position: PositionRow;
+  appliedAt: number;
+  /** Null: not read yet. */
+  addresses: string | null;
+  unapplied: string;
+}
+
+export interface Beat extends Omit<BeatRow, 'lastSeenAt'> {
+  addresses: NodeAddressEntry[];
+  unappliedIds: string[];
+}
+
+export class NodeReports {
+  readonly #runtime: Runtime;
+  readonly #last = new Map<string, LastKnown>();
+  readonly #beats = new Map<string, BeatRow>();
+  readonly #positions = new Map<string, PositionRow>();
+  readonly #authErrors = new Map<string, string>();
+  #positionTimer: NodeJS.Timeout | null = null;
+  #beatTimer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** Resolves once addresses and unapplied bans, where they changed, are stored: bans depend on them. */
+  async heartbeat(node: NodeIdentity, beat: Beat, position: PositionRow, now: Date): Promise<void> {
+    const { addresses, unappliedIds, ...row } = beat;
+    this.#authErrors.delete(node.nodeId);
+    this.#beats.set(node.nodeId, { ...row, lastSeenAt: now });
+    this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
+    this.#setPosition(node.nodeId, position, now.getTime() - OVERTAKEN_MS);
+    const last = this.#last.get(node.nodeId)!;
+    // Read once: a thousand nodes that connect again must not line up for the guard over nothing.
+    last.addresses ??= addressKey(await storedNodeAddresses(this.#runtime.pools.channel, node.nodeId));
+    if (last.addresses !== addressKey(addresses)) {
+      await this.#runtime.pools.bans.transaction((sql) =>
+        replaceNodeAddresses(sql, { id: node.nodeId, clusterId: node.clusterId }, addresses),
+      );
+      last.addresses = addressKey(addresses);
+    }
+    const unappliedKey = JSON.stringify(unappliedIds);
+    if (last.unapplied !== unappliedKey) {
+      await replaceUnapplied(this.#runtime.pools.channel, node.nodeId, unappliedIds);
+      last.unapplied = unappliedKey;
+    }
+  }
+
+  applied(node: NodeIdentity, position: PositionRow): void {
+    this.#setPosition(node.nodeId, position, Number.NEGATIVE_INFINITY);
+    const last = this.#last.get(node.nodeId);
+    if (last) last.appliedAt = position.at.getTime();
+  }
+
+  /** Records why a node's certificate was refused; shown until its next heartbeat. */
+  refused(nodeId: string, reason: string): void {
+    this.#authErrors.set(nodeId, reason);
+    this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
+  }
+
+  /** Forgets nodes that are not connected here any more; the next heartbeat writes everything again. */
+  forget(nodeId: string): void {
+    this.#last.delete(nodeId);
+  }
+
+  /** Writes what is left. */
+  async stop(): Promise<void> {
+    this.#flushPositions();
+    this.#flushBeats();
+    await this.#writing;
+  }
+
+  #setPosition(nodeId: string, position: PositionRow, overtakenSince: number): void {
+    const last = this.#last.get(nodeId);
+    if (!last) {
+      this.#last.set(nodeId, { position, appliedAt: 0, addresses: null, unapplied: '' });
+      this.#queuePosition(position);
+      return;
+    }
+    const merged = mergePositions(last.position, position, last.appliedAt > overtakenSince);
+    if (samePosition(last.position, merged)) return;
+    last.position = merged;
+    this.#queuePosition(merged);
+  }
+
+  #queuePosition(position: PositionRow): void {
+    this.#positions.set(position.nodeId, position);
+    this.#positionTimer ??= setTimeout(() => this.#flushPositions(), POSITION_MS);
+  }
+
+  #flushPositions(): void {
+    if (this.#positionTimer) clearTimeout(this.#positionTimer);
+    this.#positionTimer = null;
+    const rows = [...this.#positions.values()];
+    this.#positions.clear();
+    if (rows.length > 0) this.#write('positions', () => writePositions(this.#runtime.pools.channel, rows));
+  }
+
+  #flushBeats(): void {
+    if (this.#beatTimer) clearTimeout(this.#beatTimer);
+    this.#beatTimer = null;
+    const beats = [...this.#beats.values()];
+    const errors = [...this.#authErrors].map(([nodeId, reason]) => ({ nodeId, reason }));
+    this.#beats.clear();
+    this.#authErrors.clear();
+    if (beats.length > 0) this.#write('heartbeats', () => writeBeats(this.#runtime.pools.channel, beats));
+    if (errors.length > 0) this.#write('refusals', () => writeAuthErrors(this.#runtime.pools.channel, errors));
+  }
+
+  /** One after the other, so that a later report is never overwritten by an earlier one. */
+  #write(what: string, work: () => Promise<void>): void {
+    this.#writing = this.#writing.then(work).catch((err) => {
+      // The next heartbeat says it all again.
+      this.#last.clear();
+      this.#runtime.log.warn({ err }, `writing ${what} of nodes failed`);
+    });
+  }
+}
+
+/** A feed keeps its place when the report leaves it out, or when `overtaken` and the report is behind in the same history. */
+function mergePositions(last: PositionRow, next: PositionRow, overtaken: boolean): PositionRow {
+  const merged = { ...next };
+  const { config, bans } = next;
+  if (!config || (overtaken && last.config?.epoch === config.epoch && config.revision < last.config.revision)) {
+    merged.config = last.config;
+  }
+  if (!bans || (overtaken && last.bans?.epoch === bans.epoch && bans.sequence < last.bans.sequence)) {
+    merged.bans = last.bans;
+  }
+  return merged;
+}
+
+function samePosition(a: PositionRow, b: PositionRow): boolean {
+  return (
+    a.config?.epoch === b.config?.epoch &&
+    a.config?.revision === b.config?.revision &&
+    a.config?.setHash === b.config?.setHash &&
+    a.config?.failed === b.config?.failed &&
+    a.bans?.epoch === b.bans?.epoch &&
+    a.bans?.sequence === b.bans?.sequence
+  );
+}
+
+function addressKey(entries: readonly NodeAddressEntry[]): string {
+  return entries
+    .map(({ address, source }) => `${source} ${address}`)
+    .sort()
+    .join();
+}

@@ -1,0 +1,32 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+
+/** Lets a bounded number of tasks run at once; the others wait in line, which is bounded too. */
+export class Turns {
+  readonly #limit: number;
+  readonly #maxWaiting: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(limit: number, maxWaiting: number) {
+    this.#limit = limit;
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /** Throws resource_exhausted when the line is full. */
+  async take<T>(task: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#limit) {
+      if (this.#waiting.length >= this.#maxWaiting) throw new ConnectError('try again later', Code.ResourceExhausted);
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else {
+      this.#running += 1;
+    }
+    try {
+      return await task();
+    } finally {
+      const next = this.#waiting.shift();
+      // Whoever waits takes over the place; the count stays.
+      if (next) next();
+      else this.#running -= 1;
+    }
+  }
+}

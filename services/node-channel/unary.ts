@@ -1,0 +1,142 @@
+// Connect handlers: the mapping of calls to functions, of errors to codes, and nothing else.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+} from '@connectrpc/connect';
+import { compressionGzip, connectNodeAdapter } from '@connectrpc/connect-node';
+import { errorCodeOf } from '../../contract/errors.ts';
+import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { asUnavailable } from '../../mixins/write.ts';
+import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { applied, type CallContext, getBans, getConfig, heartbeat, reportStats } from './calls.ts';
+import { enroll, renewCertificate } from './enroll.ts';
+import type { NodeIdentity } from './identity.ts';
+import { Turns } from './turns.ts';
+
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
+export type Handler = (request: Request, response: Response) => void;
+
+/** Body of a call before anybody is known, bytes; counted after decompression. */
+const STRANGER_BYTES = 64 * 1024;
+const NODE_BYTES = 16 * 1024 * 1024;
+/** Below this, compressing costs more than it saves. */
+const COMPRESS_MIN_BYTES = 8 * 1024;
+/** Enrollments at once: each holds a database connection that the API shares. */
+const ENROLLMENTS = 4;
+const MAX_WAITING_ENROLLMENTS = 2000;
+
+/** What the check before the adapter found out. */
+export interface Caller {
+  node: NodeIdentity | null;
+  remoteAddress: string | null;
+}
+
+const callerKey = createContextKey<Caller>({ node: null, remoteAddress: null });
+
+/** Handlers of Enroll and of all other unary calls; `callerOf` answers what the server found out about a request. */
+export function createUnaryHandlers(
+  context: CallContext,
+  authority: CertificateAuthority,
+  callerOf: (request: Request) => Caller,
+): { stranger: Handler; node: Handler } {
+  const { runtime } = context;
+  const contextValues = (request: unknown) => createContextValues().set(callerKey, callerOf(request as Request));
+  const shared = {
+    contextValues,
+    grpc: false,
+    grpcWeb: false,
+    acceptCompression: [compressionGzip],
+    compressMinBytes: COMPRESS_MIN_BYTES,
+    interceptors: [errorCodes(runtime)],
+  };
+  return {
+    stranger: connectNodeAdapter({
+      ...shared,
+      readMaxBytes: STRANGER_BYTES,
+      routes: (router) => routeEnroll(router, runtime, authority),
+    }) as Handler,
+    node: connectNodeAdapter({
+      ...shared,
+      readMaxBytes: NODE_BYTES,
+      routes: (router) => routeNodeCalls(router, context, authority),
+    }) as Handler,
+  };
+}
+
+function routeEnroll(router: ConnectRouter, runtime: Runtime, authority: CertificateAuthority): void {
+  const turns = new Turns(ENROLLMENTS, MAX_WAITING_ENROLLMENTS);
+  router.rpc(NodeService.method.enroll, async (request, call) => {
+    const { remoteAddress } = call.values.get(callerKey);
+    const { certificate, ...enrolled } = await turns.take(() => enroll(runtime, authority, request, remoteAddress));
+    runtime.log.info({ nodeId: enrolled.nodeId, clusterId: enrolled.clusterId }, 'node enrolled');
+    return { ...enrolled, ...certificateAnswer(authority, certificate) };
+  });
+}
+
+function routeNodeCalls(router: ConnectRouter, context: CallContext, authority: CertificateAuthority): void {
+  const { method } = NodeService;
+  router.rpc(method.renewCertificate, async (request, call) => {
+    const { remoteAddress } = call.values.get(callerKey);
+    const certificate = await renewCertificate(context.runtime, authority, nodeOf(call), request.csrPem, remoteAddress);
+    return certificateAnswer(authority, certificate);
+  });
+  router.rpc(method.heartbeat, (request, call) =>
+    heartbeat(context, nodeOf(call), request, call.values.get(callerKey).remoteAddress),
+  );
+  router.rpc(method.applied, (request, call) => {
+    applied(context, nodeOf(call), request);
+    return {};
+  });
+  router.rpc(method.getConfig, (request, call) => getConfig(context, nodeOf(call), request));
+  router.rpc(method.getBans, (request, call) => getBans(context, nodeOf(call), request));
+  router.rpc(method.reportStats, async (request, call) => ({
+    acknowledged: await reportStats(context, nodeOf(call), request),
+  }));
+  router.rpc(method.reportBans, () => {
+    throw new ConnectError('this console takes no automatic bans yet', Code.Unimplemented);
+  });
+}
+
+function nodeOf(call: HandlerContext): NodeIdentity {
+  const { node } = call.values.get(callerKey);
+  // The server lets nobody in without; a mistake there must not become a call without an identity.
+  if (!node) throw new ConnectError('no identity', Code.Unauthenticated);
+  return node;
+}
+
+function certificateAnswer(
+  authority: CertificateAuthority,
+  { certificatePem, notAfter }: { certificatePem: string; notAfter: Date },
+): { certificatePem: string; caCertificatePem: string; notAfter: bigint } {
+  return {
+    certificatePem,
+    caCertificatePem: authority.certificatePem,
+    notAfter: BigInt(Math.floor(notAfter.getTime() / 1000)),
+  };
+}
+
+/** Errors with a code pass; a busy or absent database is `unavailable`; everything else is masked and logged once. */
+function errorCodes(runtime: Runtime): Interceptor {
+  return (next) => async (request) => {
+    try {
+      return await next(request);
+    } catch (error) {
+      if (error instanceof ConnectError) throw error;
+      const known = asUnavailable(error);
+      if (errorCodeOf(known) === 'SERVICE_UNAVAILABLE') {
+        throw new ConnectError('the console cannot answer now', Code.Unavailable);
+      }
+      runtime.log.error({ err: error, call: request.method.name }, 'node channel call failed');
+      throw new ConnectError('internal error', Code.Internal);
+    }
+  };
+}

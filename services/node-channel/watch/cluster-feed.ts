@@ -1,0 +1,155 @@
+// What the streams of one cluster read from: the rings of its two feeds and where their heads are.
+import { create } from '@bufbuild/protobuf';
+import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import { ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
+import type { NodeIdentity } from '../identity.ts';
+import { eventFrame } from './frames.ts';
+import { Ring, type RingBatch } from './ring.ts';
+import type { StartPosition, WatchStream } from './watch-stream.ts';
+
+/** Both rings of a cluster together stay below this per process. */
+const RING_LIMITS = { bytes: 2 * 1024 * 1024, ageMs: 10 * 60_000 };
+
+/** Heads as PostgreSQL has them. */
+export interface ClusterHeads {
+  config: { epoch: bigint; revision: bigint; setHash: Uint8Array };
+  bans: { epoch: bigint; sequence: bigint };
+  /** Capabilities the cluster's live entries need. */
+  features: ReadonlySet<string>;
+}
+
+/** One feed: its epoch and ring. A new epoch starts over. */
+export class FeedTrack {
+  epoch: bigint;
+  ring: Ring;
+  /** A head seen in PostgreSQL and not in Redis at the last look. */
+  lagging: bigint | null = null;
+
+  constructor(epoch: bigint, head: bigint) {
+    this.epoch = epoch;
+    this.ring = new Ring(head, RING_LIMITS);
+  }
+
+  cursorFor(start: StartPosition | undefined): bigint {
+    const served =
+      start !== undefined &&
+      start.epoch === this.epoch &&
+      start.number >= this.ring.floor &&
+      start.number <= this.ring.head;
+    return served ? start.number : this.ring.head;
+  }
+
+  /**
+   * Compares with the head in PostgreSQL; answers whether streams must be told. A head ahead of the ring gets until the
+   * next look to arrive by Redis, unless `impatient`.
+   */
+  reconcile(epoch: bigint, head: bigint, impatient: boolean): boolean {
+    if (epoch !== this.epoch) {
+      this.epoch = epoch;
+      this.ring.clear(head);
+      this.lagging = null;
+      return true;
+    }
+    if (head <= this.ring.head) {
+      this.lagging = null;
+      return false;
+    }
+    if (!impatient && (this.lagging === null || this.ring.head >= this.lagging)) {
+      this.lagging = head;
+      return false;
+    }
+    this.lagging = null;
+    this.ring.clear(head);
+    return true;
+  }
+}
+
+export class ClusterFeed {
+  readonly clusterId: string;
+  readonly config: FeedTrack;
+  readonly bans: FeedTrack;
+  readonly streams = new Set<WatchStream>();
+  #setHash: Uint8Array;
+  #required: Set<string>;
+  #targetFrame: { key: string; at: number; frame: Buffer } | null = null;
+
+  constructor(clusterId: string, heads: ClusterHeads) {
+    this.clusterId = clusterId;
+    this.config = new FeedTrack(heads.config.epoch, heads.config.revision);
+    this.bans = new FeedTrack(heads.bans.epoch, heads.bans.sequence);
+    this.#setHash = heads.config.setHash;
+    this.#required = new Set(heads.features);
+  }
+
+  /** What the cluster's nodes should run, as far as this process knows. */
+  target(now: number): Target {
+    return create(TargetSchema, {
+      config: create(ConfigPositionSchema, {
+        epoch: this.config.epoch,
+        track: Track.STABLE,
+        revision: this.config.ring.head,
+        setHash: this.#setHash,
+      }),
+      bans: create(BanPositionSchema, { epoch: this.bans.epoch, sequence: this.bans.ring.head }),
+      serverTimeMs: BigInt(now),
+    });
+  }
+
+  /** The Target as a frame; streams that start within a second share it. */
+  targetFrame(): Buffer {
+    const key = `${this.config.epoch}/${this.config.ring.head}/${this.bans.epoch}/${this.bans.ring.head}`;
+    const now = Date.now();
+    if (this.#targetFrame?.key !== key || now - this.#targetFrame.at > 1000) {
+      this.#targetFrame = { key, at: now, frame: eventFrame({ case: 'target', value: this.target(now) }) };
+    }
+    return this.#targetFrame.frame;
+  }
+
+  /** Capabilities that the cluster's configuration needs and the node lacks. */
+  missingFeatures(node: NodeIdentity): string[] {
+    return [...this.#required].filter((feature) => !node.features.has(feature)).sort();
+  }
+
+  isFrozen(node: NodeIdentity): boolean {
+    for (const feature of this.#required) if (!node.features.has(feature)) return true;
+    return false;
+  }
+
+  /** Call {@link wake} after the last of several batches. */
+  appendConfig(batch: RingBatch, setHash: Uint8Array, features: Iterable<string>): void {
+    // Known before the batch is sent: the first node that lacks one must not receive it.
+    for (const feature of features) this.#required.add(feature);
+    if (this.config.ring.append(batch)) this.#setHash = setHash;
+  }
+
+  appendBans(batch: RingBatch): void {
+    this.bans.ring.append(batch);
+  }
+
+  /**
+   * Takes over the heads of PostgreSQL where Redis did not deliver them (`impatient`: Redis is away). Answers whether it
+   * did, which moves the place to follow the streams from.
+   */
+  reconcile(heads: ClusterHeads, impatient: boolean): boolean {
+    const before = [...this.#required].sort().join();
+    // Features of batches that this look is too old to know stay.
+    if (heads.config.revision >= this.config.ring.head) this.#required = new Set(heads.features);
+    const config = this.config.reconcile(heads.config.epoch, heads.config.revision, impatient);
+    const bans = this.bans.reconcile(heads.bans.epoch, heads.bans.sequence, impatient);
+    if (heads.config.epoch === this.config.epoch && heads.config.revision === this.config.ring.head) {
+      this.#setHash = heads.config.setHash;
+    }
+    this.config.ring.trim(Date.now());
+    this.bans.ring.trim(Date.now());
+    if (config || bans || before !== [...this.#required].sort().join()) {
+      for (const stream of this.streams) stream.demandTarget();
+      this.wake();
+    }
+    return config || bans;
+  }
+
+  wake(): void {
+    for (const stream of this.streams) stream.pump();
+  }
+}

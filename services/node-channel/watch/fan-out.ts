@@ -1,0 +1,103 @@
+// Hands what arrives on the fan-out streams to the feeds of the clusters that have nodes here. Losing anything is
+// harmless: heads are compared with PostgreSQL every 2 s.
+import { fromBinary } from '@bufbuild/protobuf';
+import { FanoutReader, type ReadBatch } from '../../../mixins/fanout-stream.ts';
+import type { Runtime } from '../../../mixins/runtime.ts';
+import { type Feed, fanoutStream } from '../../../mixins/stream-names.ts';
+import { ConfigDeltaSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import type { ClusterFeed, FeedTrack } from './cluster-feed.ts';
+import { banBatchFrame, configDeltaFrame } from './frames.ts';
+
+interface Followed {
+  feed: ClusterFeed;
+  kind: Feed;
+  epoch: bigint;
+}
+
+const KINDS: readonly Feed[] = ['bans', 'config'];
+
+export class FanOut {
+  readonly #runtime: Runtime;
+  readonly #reader: FanoutReader;
+  readonly #followed = new Map<string, Followed>();
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#reader = new FanoutReader(runtime, { onBatches: (stream, batches) => this.#deliver(stream, batches) });
+  }
+
+  /** Whether batches can arrive at all. */
+  get healthy(): boolean {
+    return this.#runtime.redis.status === 'ready';
+  }
+
+  start(): void {
+    this.#reader.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#reader.stop();
+  }
+
+  /** Follows the cluster's streams from its heads on; again after a head was taken from elsewhere. */
+  follow(feed: ClusterFeed): void {
+    for (const kind of KINDS) {
+      const { epoch, ring } = trackOf(feed, kind);
+      const stream = fanoutStream(this.#runtime.env.redisPrefix, feed.clusterId, kind, epoch);
+      this.#dropOthers(feed, kind, stream);
+      this.#followed.set(stream, { feed, kind, epoch });
+      this.#reader.follow(stream, ring.head);
+    }
+  }
+
+  unfollow(feed: ClusterFeed): void {
+    for (const kind of KINDS) this.#dropOthers(feed, kind, null);
+  }
+
+  /** Streams of this feed's earlier epochs. */
+  #dropOthers(feed: ClusterFeed, kind: Feed, kept: string | null): void {
+    for (const [stream, followed] of this.#followed) {
+      if (followed.feed !== feed || followed.kind !== kind || stream === kept) continue;
+      this.#followed.delete(stream);
+      this.#reader.unfollow(stream);
+    }
+  }
+
+  #deliver(stream: string, batches: readonly ReadBatch[]): void {
+    const followed = this.#followed.get(stream);
+    if (!followed) return;
+    const { feed, kind, epoch } = followed;
+    const track = trackOf(feed, kind);
+    if (track.epoch !== epoch) return;
+    try {
+      for (const batch of batches) append(feed, track, kind, batch);
+    } catch (err) {
+      // Bytes that cannot be read: nodes are told the head and pull.
+      this.#runtime.log.error({ err, stream }, 'unreadable batch');
+      track.ring.clear(batches.at(-1)!.to);
+    }
+    feed.wake();
+  }
+}
+
+function trackOf(feed: ClusterFeed, kind: Feed): FeedTrack {
+  return kind === 'bans' ? feed.bans : feed.config;
+}
+
+function append(feed: ClusterFeed, track: FeedTrack, kind: Feed, { from, to, bytes }: ReadBatch): void {
+  if (bytes === null) {
+    // Redis lost the batch: streams are told the head and their nodes pull.
+    if (to > track.ring.head) track.ring.clear(to);
+    return;
+  }
+  // A mark carries a position only; the comparison with PostgreSQL takes care of it.
+  if (from === to || bytes.length === 0) return;
+  const at = Date.now();
+  if (kind === 'bans') {
+    feed.appendBans({ from, to, frame: banBatchFrame(bytes), at });
+    return;
+  }
+  const delta = fromBinary(ConfigDeltaSchema, bytes);
+  const features = delta.upserts.flatMap((entry) => entry.features);
+  feed.appendConfig({ from, to, frame: configDeltaFrame(bytes), at }, delta.setHash, features);
+}

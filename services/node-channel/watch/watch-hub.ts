@@ -1,0 +1,173 @@
+// All Watch streams of the process: opens them, feeds them, and keeps the feeds true to PostgreSQL.
+import type { Runtime } from '../../../mixins/runtime.ts';
+import type { NodeIdentity } from '../identity.ts';
+import { ClusterFeed } from './cluster-feed.ts';
+import { FanOut } from './fan-out.ts';
+import { eventFrame } from './frames.ts';
+import { readHeads } from './heads.ts';
+import { type Sink, type StartPosition, WatchStream } from './watch-stream.ts';
+
+const COMPARE_MS = 2_000;
+const PING_MS = 15_000;
+/** A connection that takes nothing for this long is closed. */
+const STALL_MS = 30_000;
+/** Feeds without streams are kept this long: their nodes come back. */
+const IDLE_FEED_MS = 60_000;
+/** More than one stream of a node means that older ones are dead; the newest wins. */
+export const REPLACED = { code: 'aborted', message: 'the node opened another stream' };
+/** The node was disabled or deleted, or its certificate replaced. */
+export const REFUSED = { code: 'unauthenticated', message: 'the node is not accepted any more' };
+
+export class WatchHub {
+  readonly #runtime: Runtime;
+  readonly #feeds = new Map<string, ClusterFeed>();
+  readonly #opening = new Map<string, Promise<ClusterFeed | null>>();
+  readonly #byNode = new Map<string, WatchStream>();
+  readonly #idleSince = new Map<string, number>();
+  readonly #fanOut: FanOut;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #comparing: Promise<void> | null = null;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#fanOut = new FanOut(runtime);
+  }
+
+  get streamCount(): number {
+    return this.#byNode.size;
+  }
+
+  start(): void {
+    this.#fanOut.start();
+    this.#timers.push(
+      setInterval(() => this.compare(), COMPARE_MS),
+      setInterval(() => this.#ping(), PING_MS),
+    );
+  }
+
+  /** Ends every stream; nodes connect elsewhere. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const stream of this.#byNode.values()) stream.end({ code: 'unavailable', message: 'the console is stopping' });
+    await this.#fanOut.stop();
+    await this.#comparing;
+  }
+
+  /** Starts a stream on the sink; null when the node's cluster is gone. */
+  async open(
+    node: NodeIdentity,
+    sink: Sink,
+    start: { config: StartPosition | undefined; bans: StartPosition | undefined },
+  ): Promise<WatchStream | null> {
+    const feed = await this.feed(node.clusterId);
+    if (!feed) return null;
+    const stream = new WatchStream(node, sink, feed, start);
+    this.#byNode.get(node.nodeId)?.end(REPLACED);
+    this.#byNode.set(node.nodeId, stream);
+    feed.streams.add(stream);
+    this.#idleSince.delete(feed.clusterId);
+    sink.once('close', () => this.#forget(stream, feed));
+    stream.pump();
+    return stream;
+  }
+
+  /** The feed of a cluster, made at first need; null when there is no such cluster. */
+  async feed(clusterId: string): Promise<ClusterFeed | null> {
+    const known = this.#feeds.get(clusterId);
+    if (known) return known;
+    let opening = this.#opening.get(clusterId);
+    if (!opening) {
+      opening = this.#openFeed(clusterId).finally(() => this.#opening.delete(clusterId));
+      this.#opening.set(clusterId, opening);
+    }
+    return opening;
+  }
+
+  async #openFeed(clusterId: string): Promise<ClusterFeed | null> {
+    const heads = (await readHeads(this.#runtime.pools.channel, [clusterId])).get(clusterId);
+    if (!heads) return null;
+    const feed = new ClusterFeed(clusterId, heads);
+    this.#feeds.set(clusterId, feed);
+    this.#idleSince.set(clusterId, Date.now());
+    this.#fanOut.follow(feed);
+    return feed;
+  }
+
+  /** Nodes with an open stream. */
+  *nodes(): Generator<NodeIdentity> {
+    for (const stream of this.#byNode.values()) yield stream.node;
+  }
+
+  /** The streams whose node passes the test end with the reason. */
+  endWhere(test: (node: NodeIdentity) => boolean, reason: { code: string; message: string }): void {
+    for (const stream of this.#byNode.values()) if (test(stream.node)) stream.end(reason);
+  }
+
+  /** The node's capabilities changed: what it may receive did, too. */
+  retarget(nodeId: string): void {
+    const stream = this.#byNode.get(nodeId);
+    stream?.demandTarget();
+    stream?.pump();
+  }
+
+  /** Compares the feeds with PostgreSQL; one comparison at a time. */
+  async compare(): Promise<void> {
+    this.#comparing ??= this.#compareOnce().finally(() => {
+      this.#comparing = null;
+    });
+    return this.#comparing;
+  }
+
+  async #compareOnce(): Promise<void> {
+    try {
+      this.#endStalled();
+      this.#dropIdleFeeds();
+      const clusterIds = [...this.#feeds.keys()];
+      if (clusterIds.length === 0) return;
+      const heads = await readHeads(this.#runtime.pools.channel, clusterIds);
+      const impatient = !this.#fanOut.healthy;
+      for (const [clusterId, feed] of this.#feeds) {
+        const current = heads.get(clusterId);
+        if (current && feed.reconcile(current, impatient)) this.#fanOut.follow(feed);
+      }
+    } catch (err) {
+      this.#runtime.log.warn({ err }, 'comparing feeds with the database failed');
+    }
+  }
+
+  #endStalled(): void {
+    const before = Date.now() - STALL_MS;
+    for (const stream of this.#byNode.values()) {
+      if (stream.blockedSince === null || stream.blockedSince > before) continue;
+      this.#runtime.log.info({ nodeId: stream.node.nodeId }, 'node does not read its stream');
+      stream.end({ code: 'resource_exhausted', message: 'the node does not read' });
+    }
+  }
+
+  #dropIdleFeeds(): void {
+    const before = Date.now() - IDLE_FEED_MS;
+    for (const [clusterId, since] of this.#idleSince) {
+      if (since > before) continue;
+      this.#idleSince.delete(clusterId);
+      const feed = this.#feeds.get(clusterId);
+      if (!feed || feed.streams.size > 0) continue;
+      this.#feeds.delete(clusterId);
+      this.#fanOut.unfollow(feed);
+    }
+  }
+
+  #ping(): void {
+    const frame = eventFrame({
+      case: 'ping',
+      value: { $typeName: 'svc.node.v1.Ping', serverTimeMs: BigInt(Date.now()) },
+    });
+    for (const stream of this.#byNode.values()) stream.writeNow(frame);
+  }
+
+  #forget(stream: WatchStream, feed: ClusterFeed): void {
+    stream.abandon();
+    feed.streams.delete(stream);
+    if (feed.streams.size === 0) this.#idleSince.set(feed.clusterId, Date.now());
+    if (this.#byNode.get(stream.node.nodeId) === stream) this.#byNode.delete(stream.node.nodeId);
+  }
+}

@@ -1,0 +1,131 @@
+// One node's Watch stream: two cursors and a wake function. It writes while the connection takes bytes, and otherwise
+// remembers nothing.
+//
+// | state    | trigger                        | next                                          |
+// | flowing  | write answered false           | blocked                                       |
+// | blocked  | drain                          | flowing, continues at its cursors             |
+// | blocked  | for longer than the limit      | ended (connection destroyed)                  |
+// | any      | cursor off the ring, new epoch | the next event is a Target: the node pulls    |
+import type { Writable } from 'node:stream';
+import type { NodeIdentity } from '../identity.ts';
+import type { ClusterFeed } from './cluster-feed.ts';
+import { endFrame } from './frames.ts';
+
+/** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
+export type Sink = Pick<Writable, 'write' | 'end' | 'destroy' | 'once'>;
+
+export interface StartPosition {
+  epoch: bigint;
+  number: bigint;
+}
+
+export class WatchStream {
+  readonly node: NodeIdentity;
+  readonly #sink: Sink;
+  readonly #feed: ClusterFeed;
+  #configCursor = 0n;
+  #bansCursor = 0n;
+  #targetDue = true;
+  #start: { config: StartPosition | undefined; bans: StartPosition | undefined } | null;
+  /** When the connection stopped taking bytes; null while it takes them. */
+  #blockedSince: number | null = null;
+  #ended = false;
+
+  constructor(
+    node: NodeIdentity,
+    sink: Sink,
+    feed: ClusterFeed,
+    start: { config: StartPosition | undefined; bans: StartPosition | undefined },
+  ) {
+    this.node = node;
+    this.#sink = sink;
+    this.#feed = feed;
+    this.#start = start;
+  }
+
+  get blockedSince(): number | null {
+    return this.#blockedSince;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The next event is a Target. */
+  demandTarget(): void {
+    this.#targetDue = true;
+  }
+
+  /** Writes what is due until the connection is full. */
+  pump(): void {
+    while (!this.#ended && this.#blockedSince === null) {
+      const frame = this.#nextFrame();
+      if (!frame) return;
+      this.#write(frame);
+    }
+  }
+
+  /** Writes a frame that is worthless later, such as a ping; dropped while the connection is full. */
+  writeNow(frame: Buffer): void {
+    if (!this.#ended && this.#blockedSince === null) this.#write(frame);
+  }
+
+  /** Ends the stream with the reason; a full connection is destroyed instead. */
+  end(error: { code: string; message: string }): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    if (this.#blockedSince === null) this.#sink.end(endFrame(error));
+    else this.#sink.destroy();
+  }
+
+  /** The connection is gone. */
+  abandon(): void {
+    this.#ended = true;
+  }
+
+  #nextFrame(): Buffer | undefined {
+    if (this.#targetDue) {
+      this.#targetDue = false;
+      this.#placeCursors();
+      return this.#feed.targetFrame();
+    }
+    const bans = this.#feed.bans.ring.next(this.#bansCursor);
+    if (bans === 'lost') return this.#startOver();
+    if (bans) {
+      this.#bansCursor = bans.to;
+      return bans.frame;
+    }
+    // A node that lacks a capability keeps its configuration; it is told the target all the same.
+    if (this.#feed.isFrozen(this.node)) {
+      this.#configCursor = this.#feed.config.ring.head;
+      return undefined;
+    }
+    const config = this.#feed.config.ring.next(this.#configCursor);
+    if (config === 'lost') return this.#startOver();
+    if (!config) return undefined;
+    this.#configCursor = config.to;
+    return config.frame;
+  }
+
+  #startOver(): Buffer | undefined {
+    this.#targetDue = true;
+    return this.#nextFrame();
+  }
+
+  /** The node's own positions where the rings still hold what follows them, else the heads: then the Target makes it pull. */
+  #placeCursors(): void {
+    const start = this.#start;
+    this.#start = null;
+    this.#configCursor = this.#feed.config.cursorFor(start?.config);
+    this.#bansCursor = this.#feed.bans.cursorFor(start?.bans);
+  }
+
+  #write(frame: Buffer): void {
+    if (this.#sink.write(frame)) return;
+    this.#blockedSince = Date.now();
+    this.#sink.once('drain', () => {
+      this.#blockedSince = null;
+      this.pump();
+    });
+  }
+}
