@@ -86,7 +86,7 @@ async function main(): Promise<void> {
 if (values.help) {
   say(HELP);
 } else {
-  installShutdown(async () => stores?.stop());
+  installShutdown(async () => stores?.stop(), { signalIsSuccess: false });
   try {
     await main();
   } catch (error) {

@@ -20,7 +20,7 @@ export async function startConsoleProcess(
   processes: Processes,
   env: NodeJS.ProcessEnv,
   localUrl: string,
-  options: Pick<ChildSpec, 'logFile' | 'restarted'>,
+  options: Pick<ChildSpec, 'logFile'>,
 ): Promise<Child> {
   return during('console', async () => {
     const child = processes.start({
@@ -29,7 +29,6 @@ export async function startConsoleProcess(
       args: [join(root, 'bin', 'console.ts')],
       cwd: root,
       env,
-      restart: true,
       graceMs: 20_000,
       ...options,
     });
@@ -39,6 +38,7 @@ export async function startConsoleProcess(
       if (Date.now() > deadline) throw new Refusal(`the console does not answer\n${tail(child.logFile)}`.trimEnd());
       await delay(50);
     }
+    child.keepRunning();
     return child;
   });
 }

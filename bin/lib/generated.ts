@@ -1,7 +1,6 @@
 // Generated files: made from proto/ and contract/, committed, and compared with a fresh generation by the check.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { run } from './commands.ts';
 import { root } from './root.ts';
 
@@ -47,12 +46,12 @@ export const generated: readonly Generated[] = [
     path: 'docs/api/openapi.json',
     applies: () => existsSync(join(root, 'contract/openapi.ts')),
     generate: async (out) => {
-      const { openApiDocument } = (await import(pathToFileURL(join(root, 'contract/openapi.ts')).href)) as {
-        openApiDocument(publicUrl: string): unknown;
-      };
+      const { openApi } = await import('../../contract/openapi.ts');
+      const { PROCEDURES } = await import('../../contract/index.ts');
+      const document = openApi(PROCEDURES.values(), { server: `${EXAMPLE_URL}/api/v1`, version: 'dev' });
       const file = join(out, 'docs/api/openapi.json');
       mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, `${JSON.stringify(openApiDocument(EXAMPLE_URL), null, 2)}\n`);
+      writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
     },
   },
 ];

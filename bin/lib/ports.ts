@@ -25,6 +25,15 @@ export async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
+/** Whether the machine can listen on the IPv6 loopback address. */
+export function hasIpv6(): Promise<boolean> {
+  return new Promise((done) => {
+    const server = createServer();
+    server.once('error', () => done(false));
+    server.listen({ host: '::1', port: 0 }, () => server.close(() => done(true)));
+  });
+}
+
 export class Ports {
   readonly #file: string;
   readonly #stored: Record<string, number>;

@@ -128,7 +128,6 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   };
   const child = processes.start({
     name: 'PostgreSQL',
-    restart: true,
     command: join(bin, 'postgres'),
     args: ['-D', dataDir, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
     cwd: dataDir,
@@ -141,6 +140,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const urlOf = (name: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${name}`;
   await waitUntilAnswering(urlOf('postgres'), child);
   await createDatabase(urlOf('postgres'), database);
+  child.keepRunning();
   return { url: urlOf(database), child, stop: () => child.stop() };
 }
 

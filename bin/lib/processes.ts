@@ -16,9 +16,6 @@ export interface ChildSpec {
   gid?: number;
   /** File that receives stdout and stderr; without one they go where this process' go. */
   logFile?: string;
-  /** Starts it again when it ends by itself, a few times a minute at most. */
-  restart?: boolean;
-  restarted?: (pid: number) => void;
   /** First signal of a stop; SIGKILL follows after `graceMs`. */
   stopSignal?: NodeJS.Signals;
   graceMs?: number;
@@ -37,6 +34,8 @@ export interface Child {
   /** Resolves when the process has ended and is not started again. */
   readonly ended: Promise<Ending>;
   running(): boolean;
+  /** From now on it is started again when it ends by itself, a few times a minute at most. */
+  keepRunning(): void;
   stop(): Promise<void>;
 }
 
@@ -87,6 +86,7 @@ export function tail(file: string | undefined, lines = 15): string {
 export class Processes {
   readonly #file: string;
   readonly #children: Child[] = [];
+  #closed = false;
   #written: Written[] = [];
 
   /** `file` is the list on disk; what an earlier launcher left there is stopped by `stopLeftovers`. */
@@ -113,15 +113,18 @@ export class Processes {
     return names;
   }
 
+  /** Starts a child. Throws once everything is being stopped. */
   start(spec: ChildSpec): Child {
+    if (this.#closed) throw new Error(`${spec.name} is not started any more: everything is being stopped`);
     let current = this.#spawn(spec);
     let stopping: Promise<void> | undefined;
+    let kept = false;
     const recent: number[] = [];
     const watch = async (): Promise<Ending> => {
       for (;;) {
         const ending = await current.ended;
         this.#forget(current.entry);
-        if (stopping || spec.restart !== true) return ending;
+        if (stopping || !kept) return ending;
         const now = Date.now();
         recent.push(now);
         while ((recent[0] ?? now) < now - RESTART_WINDOW_MS) recent.shift();
@@ -132,7 +135,6 @@ export class Processes {
         if (current.entry) await stopGroup(current.entry);
         if (stopping) return ending;
         current = this.#spawn(spec);
-        spec.restarted?.(current.pid);
       }
     };
     let over = false;
@@ -147,6 +149,9 @@ export class Processes {
         return current.pid;
       },
       running: () => !over,
+      keepRunning: () => {
+        kept = true;
+      },
       stop: () => {
         stopping ??= (async () => {
           if (current.entry) await stopGroup(current.entry);
@@ -196,6 +201,7 @@ export class Processes {
 
   /** Stops every child, the last started first. */
   async stopAll(): Promise<void> {
+    this.#closed = true;
     for (const child of [...this.#children].reverse()) await child.stop();
   }
 

@@ -82,7 +82,6 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   writeFileSync(config, `${settings.join('\n')}\n`, { mode: 0o600 });
   const child = processes.start({
     name: 'Redis',
-    restart: true,
     command: program,
     args: [config],
     cwd: dataDir,
@@ -94,6 +93,7 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
     if (Date.now() > deadline) throw new Refusal(`Redis does not answer:\n${tail(logFile)}`);
     await delay(25);
   }
+  child.keepRunning();
   return { url: `redis://:${password}@127.0.0.1:${port}/0`, child, stop: () => child.stop() };
 }
 

@@ -13,8 +13,14 @@ export interface Shutdown {
   begin(reason: string, exitCode: number): void;
 }
 
-/** Installs the handlers. `stop` runs once; afterwards the process exits. A second Ctrl-C later ends it at once. */
-export function installShutdown(stop: () => Promise<void>): Shutdown {
+/**
+ * Installs the handlers. `stop` runs once; afterwards the process exits, with 0 after a signal when ending on one is what
+ * the launcher is for. A second Ctrl-C later ends it at once.
+ */
+export function installShutdown(
+  stop: () => Promise<void>,
+  options: { signalIsSuccess: boolean } = { signalIsSuccess: true },
+): Shutdown {
   const abort = new AbortController();
   let since = 0;
   const begin = (reason: string, exitCode: number) => {
@@ -34,7 +40,7 @@ export function installShutdown(stop: () => Promise<void>): Shutdown {
     process.on(name, () => {
       const exitCode = 128 + constants.signals[name];
       if (since !== 0 && Date.now() - since > SAME_PRESS_MS) process.exit(exitCode);
-      begin(name === 'SIGINT' ? 'interrupted' : name, exitCode);
+      begin(name === 'SIGINT' ? 'interrupted' : name, options.signalIsSuccess ? 0 : exitCode);
     });
   }
   // A launcher killed with SIGKILL cannot hand anything on; its end is seen by the parent that changes.

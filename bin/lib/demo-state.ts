@@ -1,0 +1,75 @@
+// What the demo remembers between starts, and what it tells scripts.
+import { randomBytes } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { Operator } from './console-client.ts';
+
+/** Grows step by step; each step is saved when it is done, so that a killed start goes on where it was. */
+export interface DemoState {
+  operator: Operator & { name: string };
+  accessKey?: string;
+  clusterId?: string;
+  /** The cluster and console settings below were made. */
+  configured?: boolean;
+  site?: { id: string; host: string };
+  node?: { id: string; server: string };
+}
+
+/** demo.json: the demo as scripts see it. */
+export interface DemoFacts {
+  consoleUrl: string;
+  nodeApiUrl: string;
+  accessKey: string;
+  operator: Operator;
+  clusterId: string;
+  nodeId: string;
+  /** host:port of the edge; https is null until sites can have certificates. */
+  edge: { http: string; https: string | null };
+  /** host:port. */
+  origin: string;
+  clientIpHeader: string;
+  site: { id: string; host: string };
+  pids: { console: number; agent: number; caddy: number };
+}
+
+function writePrivate(file: string, value: unknown): void {
+  writeFileSync(`${file}.new`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+export class DemoMemory {
+  readonly state: DemoState;
+  readonly #stateFile: string;
+  readonly #factsFile: string;
+
+  constructor(stateFile: string, factsFile: string) {
+    this.#stateFile = stateFile;
+    this.#factsFile = factsFile;
+    this.state = readState(stateFile);
+    this.save({});
+  }
+
+  /** Adds to the state and writes it. */
+  save(change: Partial<DemoState>): void {
+    Object.assign(this.state, change);
+    writePrivate(this.#stateFile, this.state);
+  }
+
+  publish(facts: DemoFacts): void {
+    writePrivate(this.#factsFile, facts);
+  }
+
+  /** Scripts wait for the file: it is there only while the demo is ready. */
+  withdraw(): void {
+    rmSync(this.#factsFile, { force: true });
+  }
+}
+
+function readState(file: string): DemoState {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as DemoState;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    const password = randomBytes(15).toString('base64url');
+    return { operator: { name: 'Demo', email: 'demo@example.com', password } };
+  }
+}

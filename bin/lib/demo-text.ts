@@ -1,0 +1,34 @@
+// What the demo prints when it is ready.
+import { relative } from 'node:path';
+import type { DemoFacts } from './demo-state.ts';
+import { root } from './root.ts';
+
+export function demoText(facts: DemoFacts, folder: string, options: { kernel: boolean }): string {
+  const { consoleUrl, operator, accessKey, edge, site, clientIpHeader, origin } = facts;
+  const port = edge.http.split(':').at(-1);
+  const data = relative(root, folder);
+  const other = data === 'data/demo' ? '' : ` -- --data ${data.startsWith('..') ? folder : data}`;
+  return `
+The demo runs.
+
+  Console   ${consoleUrl}   (sign in as ${operator.email}, password ${operator.password})
+  API       ${consoleUrl}/api/v1   (access key ${accessKey})
+  Site      http://${site.host}:${port}   (served by the edge, from the origin ${origin})
+  Data      ${folder}
+
+Two settings let one machine play many visitors: the cluster takes the client address from the header ${clientIpHeader}
+(trusted from 127.0.0.0/8 and ::1), and loopback is on the origin allow list.
+${options.kernel ? 'Banned addresses are dropped in the kernel too.' : 'Bans work at HTTP level; with root and nft, --kernel adds the kernel.'}
+
+In another terminal:
+
+  eval "$(npm run -s demo:env${other})"
+  curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.7"       # 200
+  curl -X POST $CONSOLE/api/v1/bans -H "x-api-key: $KEY" -H 'content-type: application/json' \\
+    -d '{"scope":"platform","cidr":"203.0.113.7","reason":"abuse","durationSeconds":600}'
+  curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.7"       # 403, X-Svc-Error: ip-banned
+  curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.8"       # 200
+
+Ctrl-C stops everything; the next start goes on where this one was.
+`;
+}

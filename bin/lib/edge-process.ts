@@ -1,0 +1,119 @@
+// The edge node of this machine: enrolled and supervised as a child of a launcher.
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { EnrollmentToken } from './demo-steps.ts';
+import { type Child, type Processes, tail } from './processes.ts';
+import { Refusal } from './progress.ts';
+import { root } from './root.ts';
+
+const main = join(root, 'agents', 'edge', 'main.ts');
+const ENROLL_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 60_000;
+
+export interface EdgeOptions {
+  processes: Processes;
+  stateDir: string;
+  logFile: string;
+  caddy: string;
+  listen: string[];
+  kernelBans: 'on' | 'off';
+}
+
+/** Our own settings travel as options: SVC_* of the environment are for the console and would be read by the agent too. */
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SVC_')));
+}
+
+/** The identity in a node's state folder. */
+export function enrolledNode(stateDir: string): { nodeId: string; serverUrl: string } | undefined {
+  const file = join(stateDir, 'identity.json');
+  if (!existsSync(file)) return undefined;
+  return JSON.parse(readFileSync(file, 'utf8')) as { nodeId: string; serverUrl: string };
+}
+
+/** Trades the token, handed over on standard input, for an identity in the state folder. */
+export async function enroll(stateDir: string, { token, serverUrl, caSha256 }: EnrollmentToken): Promise<void> {
+  const args = [
+    main,
+    'enroll',
+    '--state-dir',
+    stateDir,
+    '--server',
+    serverUrl,
+    '--ca-sha256',
+    caSha256,
+    '--node-name',
+    'demo',
+    '--force',
+  ];
+  const child = spawn(process.execPath, args, {
+    env: environment(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    timeout: ENROLL_TIMEOUT_MS,
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-10_000);
+    });
+  }
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(token);
+  const code = await new Promise<number | null>((done, fail) => {
+    child.on('error', fail);
+    child.on('close', done);
+  });
+  if (code !== 0) throw new Refusal(`the node could not enrol:\n${output.trimEnd()}`);
+}
+
+/** Starts supervisor, agent and Caddy. */
+export function superviseEdge(options: EdgeOptions): Child {
+  const args = [main, 'supervise', '--state-dir', options.stateDir, '--caddy-bin', options.caddy];
+  args.push('--kernel-bans', options.kernelBans, ...options.listen.flatMap((address) => ['--http-listen', address]));
+  return options.processes.start({
+    name: 'edge node',
+    command: process.execPath,
+    args,
+    cwd: root,
+    env: environment(),
+    logFile: options.logFile,
+    // The supervisor gives Caddy ten seconds to finish its requests.
+    graceMs: 20_000,
+  });
+}
+
+/** Ids of the agent and of Caddy below the supervisor; undefined while one of them is missing. */
+export function edgePids(supervisor: number): { agent: number; caddy: number } | undefined {
+  let agent: number | undefined;
+  let caddy: number | undefined;
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      if (Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) !== supervisor) continue;
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+      if (command.includes('svc-caddy')) caddy = Number(name);
+      else agent = Number(name);
+    } catch {
+      // ended in between
+    }
+  }
+  return agent === undefined || caddy === undefined ? undefined : { agent, caddy };
+}
+
+/** Waits for agent and Caddy. */
+export async function waitForEdge(child: Child): Promise<{ agent: number; caddy: number }> {
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  for (;;) {
+    const pids = edgePids(child.pid);
+    if (pids) {
+      child.keepRunning();
+      return pids;
+    }
+    if (!child.running() || Date.now() > deadline)
+      throw new Refusal(`the edge node did not start:\n${tail(child.logFile)}`);
+    await delay(50);
+  }
+}
