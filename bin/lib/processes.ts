@@ -59,15 +59,16 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
 }
 
 async function stopGroup(entry: Written): Promise<void> {
-  // Only the leader gets the polite signal: a supervisor stops its own children in its own order.
-  if (markOf(entry.pid)?.started === entry.started) process.kill(entry.pid, entry.stopSignal);
-  else killGroup(entry.pid, 'SIGTERM');
+  const leads = () => markOf(entry.pid)?.started === entry.started;
+  // Only the leader gets the polite signal at first: a supervisor stops its own children in its own order.
+  if (leads()) process.kill(entry.pid, entry.stopSignal);
+  let leftBehind = false;
   const deadline = Date.now() + entry.graceMs;
   while (groupMembers(entry).length > 0) {
-    if (Date.now() > deadline) {
-      killGroup(entry.pid, 'SIGKILL');
-      await delay(50);
-      continue;
+    if (Date.now() > deadline) killGroup(entry.pid, 'SIGKILL');
+    else if (!leftBehind && !leads()) {
+      leftBehind = true;
+      killGroup(entry.pid, 'SIGTERM');
     }
     await delay(20);
   }

@@ -1,0 +1,57 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { hasIpv6, isFree, Ports } from '../../../../bin/lib/ports.ts';
+
+async function listen(t: ExecutionContext, host: string, port = 0): Promise<number> {
+  const server: Server = createServer();
+  await new Promise<void>((done, fail) => {
+    server.once('error', fail);
+    server.listen({ host, port, ipv6Only: host === '::1' }, done);
+  });
+  t.teardown(() => new Promise<void>((done) => server.close(() => done())));
+  return (server.address() as { port: number }).port;
+}
+
+function portsFile(): string {
+  return join(mkdtempSync(join(tmpdir(), 'ports-')), 'ports.json');
+}
+
+for (const host of ['127.0.0.1', '0.0.0.0', '::1']) {
+  test(`a port somebody listens on at ${host} is not free`, async (t) => {
+    if (host === '::1' && !(await hasIpv6())) return t.pass('the machine has no IPv6');
+    t.false(await isFree(await listen(t, host)));
+  });
+}
+
+test('a picked port is stored and picked again', async (t) => {
+  const file = portsFile();
+  const first = await new Ports(file).pick('console', 33_000);
+  t.is(await new Ports(file).pick('console', 34_000), first);
+  t.is(JSON.parse(readFileSync(file, 'utf8')).console, first);
+});
+
+test('a stored port that is in use moves to another one', async (t) => {
+  const file = portsFile();
+  const taken = await listen(t, '::');
+  writeFileSync(file, JSON.stringify({ console: taken }));
+  const picked = await new Ports(file).pick('console', taken);
+  t.not(picked, taken);
+  t.true(await isFree(picked));
+});
+
+test('two names never share a port, not even one that is only stored', async (t) => {
+  const file = portsFile();
+  const ports = new Ports(file);
+  const first = await ports.pick('console', 35_000);
+  t.not(await ports.pick('edge', first), first);
+  t.not(await new Ports(file).pick('origin', first), first);
+});
+
+test('a damaged file of ports is picked again', async (t) => {
+  const file = portsFile();
+  writeFileSync(file, '{"console": 30');
+  t.true((await new Ports(file).pick('console', 36_000)) >= 36_000);
+});
