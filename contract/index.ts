@@ -2,12 +2,14 @@
 import type { AnyProcedure, Resource } from './procedure.ts';
 import { accessKeys } from './resources/access-keys.ts';
 import { account } from './resources/account.ts';
+import { changes } from './resources/changes.ts';
 import { clusters } from './resources/clusters.ts';
 import { enrollmentTokens } from './resources/enrollment-tokens.ts';
 import { nodeChannelSettings } from './resources/node-channel-settings.ts';
 import { nodeGroups } from './resources/node-groups.ts';
 import { nodes } from './resources/nodes.ts';
 import { regions } from './resources/regions.ts';
+import { revisions } from './resources/revisions.ts';
 import { settings } from './resources/settings.ts';
 import { system } from './resources/system.ts';
 
@@ -22,6 +24,8 @@ export const RESOURCES: readonly Resource[] = [
   nodes,
   enrollmentTokens,
   nodeChannelSettings,
+  changes,
+  revisions,
 ];
 
 /** All procedures by name. */

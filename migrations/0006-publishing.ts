@@ -114,6 +114,8 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       insert into outbox (topic, key) values ('config', p_cluster);
     end $$;
 
+    alter table ban_change add column changed_at timestamptz not null default clock_timestamp();
+
     -- The next number of the ban feed. The lock is held until the commit, so numbers are in the order of commits:
     -- called among the last statements of the transaction.
     create function ban_next(out epoch bigint, out seq bigint)

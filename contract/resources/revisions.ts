@@ -1,0 +1,35 @@
+// Published revisions of a cluster, as people see them.
+import Type from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Decimal, Id, Input, Nullable, Timestamp } from '../scalars/common.ts';
+
+export const Revision = Type.Object({
+  clusterId: Id,
+  revision: Decimal,
+  contentHash: Type.String({ description: 'Hash of the published set, 64 hexadecimal digits.' }),
+  entryCount: Type.Integer({ minimum: 0 }),
+  reasonCode: Type.String(),
+  reasonParams: Type.Record(Type.String(), Type.Unknown()),
+  actor: Type.Object({ type: Type.String(), id: Nullable(Type.String()), name: Type.String() }),
+  changed: Type.Array(Type.Object({ kind: Type.String(), id: Type.String() }), {
+    maxItems: 100,
+    description: 'Entries of the configuration that the revision changed; the first 100.',
+  }),
+  createdAt: Timestamp,
+});
+
+export const revisions = resource('clusters', {
+  revisions: procedure({
+    method: 'GET',
+    path: '/clusters/{id}/revisions',
+    summary: 'Lists the latest 20 published revisions of a cluster, newest first.',
+    input: Input({ id: Id }),
+    output: Type.Object({ items: Type.Array(Revision, { maxItems: 20 }) }),
+    status: 200,
+    access: { scope: 'clusters:read' },
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['CLUSTER_NOT_FOUND'],
+  }),
+});

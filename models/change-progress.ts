@@ -1,0 +1,109 @@
+// How far a published revision or a ban has come among the nodes it concerns.
+import type { Knex } from 'knex';
+import { ONLINE_SECONDS } from './node-state.ts';
+
+export type WaitReason =
+  | 'offline'
+  | 'never_connected'
+  | 'behind'
+  | 'capability_missing'
+  | 'data_plane_unhealthy'
+  | 'entry_failed'
+  | 'ban_unapplied';
+
+export interface Progress {
+  clusterId: string | null;
+  publishedAt: Date;
+  reason: string;
+  nodes: { total: number; applied: number; failed: number; offline: number };
+  waiting: { id: string; name: string; online: boolean; reason: WaitReason }[];
+  firstAppliedAt: Date | null;
+  lastAppliedAt: Date | null;
+  done: boolean;
+}
+
+interface ProgressRow {
+  clusterId: string | null;
+  publishedAt: Date;
+  reason: string;
+  total: number;
+  applied: number;
+  failed: number;
+  offline: number;
+  waiting: Progress['waiting'];
+  firstAppliedAt: Date | null;
+  lastAppliedAt: Date | null;
+}
+
+const MAX_WAITING = 20;
+const ONLINE = `coalesce(s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds', false)`;
+
+// `state` has a row for each node concerned: id, name, online, reached, failed, reason, applied_at.
+const SUMMARY = `
+  (select count(*)::int from state) as total,
+  (select count(*)::int from state where reached and not failed) as applied,
+  (select count(*)::int from state where reached and failed) as failed,
+  (select count(*)::int from state where not reached and not online) as offline,
+  (select min(applied_at) from state where reached and not failed) as "firstAppliedAt",
+  (select max(applied_at) from state where reached and not failed) as "lastAppliedAt",
+  (select coalesce(json_agg(json_build_object('id', w.id, 'name', w.name, 'online', w.online, 'reason', w.reason)), '[]')
+    from (select id, name, online, reason from state where failed or not reached
+      order by online desc, name, id limit ${MAX_WAITING}) w) as waiting`;
+
+const WHY = (failed: string, failure: string) => `
+  case when s.last_seen_at is null then 'never_connected' when not ${ONLINE} then 'offline'
+    when ${failed} then '${failure}' when s.missing_features <> '{}' then 'capability_missing'
+    when not s.data_plane_healthy then 'data_plane_unhealthy' else 'behind' end`;
+
+/** Null when the cluster has or remembers no such revision. */
+export async function readRevisionProgress(sql: Knex, clusterId: string, revision: string): Promise<Progress | null> {
+  const failed = `exists (select from jsonb_to_recordset(s.failed) as f(kind text, id text)
+    join jsonb_to_recordset(r.changed) as c(kind text, id text) on c.kind = f.kind and c.id = f.id)`;
+  return progress(
+    sql,
+    `with r as (
+      select r.*, h.epoch as head_epoch from config_revision r join cluster_head h on h.cluster_id = r.cluster_id
+      where r.cluster_id = ? and r.number = ? order by r.epoch desc limit 1
+    ), state as (
+      select n.id, n.name, ${ONLINE} as online, s.applied_at,
+        coalesce(s.epoch = r.head_epoch and s.revision >= r.number, false) as reached,
+        coalesce(s.epoch = r.head_epoch and s.revision >= r.number and ${failed}, false) as failed,
+        ${WHY(failed, 'entry_failed')} as reason
+      from r join node n on n.cluster_id = r.cluster_id and n.status = 'active'
+      left join node_state s on s.node_id = n.id
+    )
+    select r.cluster_id as "clusterId", r.created_at as "publishedAt", r.reason, ${SUMMARY} from r`,
+    [clusterId, revision],
+  );
+}
+
+/** Null when the feed's history is another, or the number is not remembered any more. */
+export async function readBanProgress(sql: Knex, epoch: string, seq: string): Promise<Progress | null> {
+  const failed = 'exists (select from ban_unapplied u where u.node_id = n.id and u.ban_id = c.ban_id)';
+  return progress(
+    sql,
+    `with c as (
+      select c.*, b.lifted_at is not null or b.id is null as lifted, t.epoch
+      from ban_change c cross join console_state t left join ban b on b.id = c.ban_id
+      where c.seq = ? and t.epoch = ?
+    ), state as (
+      select n.id, n.name, ${ONLINE} as online, s.bans_applied_at as applied_at,
+        coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq, false) as reached,
+        coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq and ${failed}, false) as failed,
+        ${WHY(failed, 'ban_unapplied')} as reason
+      from c join node n on c.cluster_id in ('', n.cluster_id) and n.status = 'active'
+      left join node_state s on s.node_id = n.id
+    )
+    select nullif(c.cluster_id, '') as "clusterId", c.changed_at as "publishedAt",
+      case when c.lifted then 'ban_lifted' else 'ban_created' end as reason, ${SUMMARY} from c`,
+    [seq, epoch],
+  );
+}
+
+async function progress(sql: Knex, statement: string, bindings: readonly string[]): Promise<Progress | null> {
+  const { rows } = await sql.raw<{ rows: ProgressRow[] }>(statement, bindings as never);
+  const row = rows[0];
+  if (!row) return null;
+  const { total, applied, failed, offline, ...rest } = row;
+  return { ...rest, nodes: { total, applied, failed, offline }, done: applied + offline === total };
+}

@@ -1,0 +1,27 @@
+import { fail } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { changes } from '../../contract/resources/changes.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
+
+/** Tells how far a change has come; CHANGE_NOT_FOUND when there is or was none of that id. */
+export async function getChange(
+  { pools }: Runtime,
+  { id }: Input<typeof changes.get>,
+): Promise<Output<typeof changes.get>> {
+  const ban = /^ban=([0-9]+):([0-9]+)$/.exec(id);
+  const [clusterId = '', revision = ''] = id.split('=');
+  const progress = ban
+    ? await readBanProgress(pools.api, ban[1]!, ban[2]!)
+    : await readRevisionProgress(pools.api, clusterId, revision);
+  if (!progress) return fail('CHANGE_NOT_FOUND');
+  const { publishedAt, firstAppliedAt, lastAppliedAt, ...rest } = progress;
+  return {
+    id,
+    kind: ban ? 'ban' : 'config',
+    ...rest,
+    publishedAt: publishedAt.toISOString(),
+    firstAppliedAt: firstAppliedAt?.toISOString() ?? null,
+    lastAppliedAt: lastAppliedAt?.toISOString() ?? null,
+  };
+}
