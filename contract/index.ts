@@ -2,16 +2,22 @@
 import type { AnyProcedure, Resource } from './procedure.ts';
 import { accessKeys } from './resources/access-keys.ts';
 import { account } from './resources/account.ts';
+import { banSettings, bans } from './resources/bans.ts';
 import { changes } from './resources/changes.ts';
+import { clientIp } from './resources/client-ip.ts';
 import { clusters } from './resources/clusters.ts';
 import { enrollmentTokens } from './resources/enrollment-tokens.ts';
+import { ipLists } from './resources/ip-lists.ts';
 import { nodeChannelSettings } from './resources/node-channel-settings.ts';
 import { nodeGroups } from './resources/node-groups.ts';
 import { nodes } from './resources/nodes.ts';
+import { originAllowList } from './resources/origin-allow-list.ts';
 import { regions } from './resources/regions.ts';
 import { revisions } from './resources/revisions.ts';
 import { settings } from './resources/settings.ts';
+import { sites } from './resources/sites.ts';
 import { system } from './resources/system.ts';
+import { unknownHosts } from './resources/unknown-hosts.ts';
 
 export const RESOURCES: readonly Resource[] = [
   system,
@@ -26,6 +32,13 @@ export const RESOURCES: readonly Resource[] = [
   nodeChannelSettings,
   changes,
   revisions,
+  sites,
+  originAllowList,
+  clientIp,
+  unknownHosts,
+  ipLists,
+  bans,
+  banSettings,
 ];
 
 /** All procedures by name. */

@@ -16,7 +16,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       created_at timestamptz not null default now(),
       updated_at timestamptz not null default now()
     );
-    create index site_cluster on site (cluster_id, id);
+    create index site_cluster on site (cluster_id, id desc);
     create index site_search on site using gin (search_text gin_trgm_ops);
 
     -- Unique console-wide per (name, form). form: exact, wildcard, suffix, pattern; name without its marker.
@@ -37,10 +37,12 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       created_at timestamptz not null default now(),
       updated_at timestamptz not null default now()
     );
+    -- chunk: the published chunk the entry travels in, a hash of its text.
     create table ip_list_entry (
       ip_list_id text not null references ip_list on delete cascade,
+      chunk smallint not null check (chunk between 0 and 63),
       cidr cidr not null,
-      primary key (ip_list_id, cidr)
+      primary key (ip_list_id, chunk, cidr)
     );
     create index ip_list_entry_cidr on ip_list_entry using gist (cidr inet_ops);
   `);

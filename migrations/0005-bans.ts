@@ -29,6 +29,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     create unique index ban_one_auto_platform on ban (cidr) where source = 'auto' and scope = 'platform' and lifted_at is null;
     create index ban_cidr on ban using gist (cidr inet_ops);
     create index ban_expiry on ban (expires_at);
+    create index ban_manual_active on ban (expires_at) where source = 'manual' and lifted_at is null;
     create index ban_newest on ban (created_at desc, id desc) where lifted_at is null;
     create index ban_site on ban (site_id) where site_id is not null;
     create index ban_active_cluster on ban (cluster_id, id) where lifted_at is null;
@@ -49,6 +50,17 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     -- FOR SHARE by creates, FOR NO KEY UPDATE by writers of allow lists, node addresses and maxTotal.
     create table ban_guard (id boolean primary key default true check (id));
     insert into ban_guard default values;
+
+    -- How many manual bans were active when the feed's sequence stood at at_seq. Each create takes a number, so
+    -- counted + (numbers since) is never below the truth, and nobody counts or bumps a counter far from the limit.
+    create table ban_count (
+      id boolean primary key default true check (id),
+      counted bigint not null default 0,
+      at_seq bigint not null default 0
+    );
+    insert into ban_count default values;
+
+    create index node_address_lookup on node_address using gist (address inet_ops);
 
     -- Manual bans a node reported it could not hold.
     create table ban_unapplied (

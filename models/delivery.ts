@@ -1,9 +1,10 @@
 // How far sites have reached the nodes: a histogram of nodes by revision, laid over the intervals of revisions in which
 // each site's entry was one version, less the entries nodes could not apply. Never sites times nodes.
-import { fromBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
-import { SiteSchema } from '../proto/gen/svc/config/v1/site_pb.js';
 import { ONLINE_SECONDS } from './node-state.ts';
+
+/** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
+export const DISABLED_REF = 'state:disabled';
 
 export interface DeliveredSite {
   id: string;
@@ -33,7 +34,7 @@ interface Interval {
   siteId: string;
   from: number;
   to: number | null;
-  body: Buffer;
+  disabled: boolean;
 }
 
 /** A node that could not apply the site's entry; `running`: it serves an earlier version. */
@@ -90,9 +91,11 @@ async function nodeGroups(sql: Knex, bindings: Bindings): Promise<NodeGroup[]> {
 /** Versions that a node which is not hopelessly behind can run: the latest, and those ended lately. */
 async function siteIntervals(sql: Knex, bindings: Bindings): Promise<Interval[]> {
   const { rows } = await sql.raw(
-    `select e.resource_id as "siteId", e.from_revision::float8 as "from", e.to_revision::float8 as "to", b.body
-       from config_entry e join config_blob b on b.hash = e.blob_hash
+    `select e.resource_id as "siteId", e.from_revision::float8 as "from", e.to_revision::float8 as "to",
+       '${DISABLED_REF}' = any(e.refs) as disabled
+       from config_entry e
       where e.cluster_id = any(:clusters) and e.resource_id = any(:sites) and e.kind = 'site' and e.track = 'S'
+        and e.blob_hash is not null
         and (e.to_revision is null or e.to_revision > (
           select min(${REVISION}) ${ACTIVE_ONLINE} and n.cluster_id = e.cluster_id))`,
     bindings,
@@ -123,7 +126,7 @@ function delivery(
   failures: readonly Failure[],
 ): Delivery {
   const latest = intervals.find(({ to }) => to === null);
-  const running = site.enabled ? intervals : intervals.filter(({ body }) => !fromBinary(SiteSchema, body).disabled);
+  const running = site.enabled ? intervals : intervals.filter(({ disabled }) => !disabled);
   const serves = (revision: number) =>
     running.some(({ from, to }) => from <= revision && (to === null || revision < to));
   const isCurrent = ({ revision, healthy }: { revision: number; healthy: boolean }) =>

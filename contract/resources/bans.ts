@@ -119,17 +119,12 @@ export const bans = resource('bans', {
           },
         ),
       ),
-      covers: Type.Object(
-        { bans: Type.Integer({ minimum: 0 }) },
-        { description: 'Active bans of the same scope inside the range.' },
-      ),
+      coveredBans: Type.Integer({ minimum: 0, description: 'Active bans of the same scope inside the range.' }),
       warnings: Type.Array(
         Type.Object({
-          kind: Type.Union([Type.Literal('own_address'), Type.Literal('origin')]),
+          kind: Type.Union([Type.Literal('own_address')], { description: 'own_address: the caller is in the range.' }),
           address: Type.String(),
-          sites: Type.Integer({ minimum: 0, description: 'Sites whose origin has the address.' }),
         }),
-        { description: 'Addresses one rarely wants banned: yours, and origins of sites.' },
       ),
     }),
     status: 200,
@@ -137,7 +132,7 @@ export const bans = resource('bans', {
     readOnly: false,
     audit: null,
     idempotency: 'accepted',
-    errors: ['SITE_NOT_FOUND'],
+    errors: [],
   }),
   delete: procedure({
     method: 'DELETE',

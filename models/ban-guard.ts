@@ -1,0 +1,13 @@
+// What bans are checked against may not change between check and commit: creators of bans hold the guard together,
+// writers of allow lists, node addresses and the limit hold it alone.
+import type { Knex } from 'knex';
+
+/** For creators of bans. What is read after it, in a later statement, is complete and stays so. */
+export async function shareBanGuard(sql: Knex): Promise<void> {
+  await sql.raw('select 1 from ban_guard for share');
+}
+
+/** For writers of what bans are checked against. */
+export async function holdBanGuard(sql: Knex): Promise<void> {
+  await sql.raw('select 1 from ban_guard for no key update');
+}

@@ -1,0 +1,33 @@
+// Kind "client-ip": how the client address of a request is found. Without an entry the TCP peer is the client.
+import { create, toBinary } from '@bufbuild/protobuf';
+import { ClientIpMode, ClientIpSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
+import { singleClusterKind } from './single-cluster-kind.ts';
+
+/** As saved in cluster.client_ip: the fields of the mode, normalised. */
+export type ClientIp =
+  | { mode: 'direct'; dropForwardedFor: boolean }
+  | { mode: 'proxy_protocol' }
+  | { mode: 'header'; trustedCidrs: string[]; header: string };
+
+export const DEFAULT_CLIENT_IP: ClientIp = { mode: 'direct', dropForwardedFor: false };
+
+const MODES: Record<ClientIp['mode'], ClientIpMode> = {
+  direct: ClientIpMode.DIRECT,
+  proxy_protocol: ClientIpMode.PROXY_PROTOCOL,
+  header: ClientIpMode.HEADER,
+};
+
+export const clientIpKind = singleClusterKind<ClientIp>({
+  kind: 'client-ip',
+  column: 'client_ip',
+  compilerVersion: 1,
+  compile(settings) {
+    if (settings.mode === 'direct' && !settings.dropForwardedFor) return null;
+    const { mode, ...fields } = settings;
+    return {
+      body: toBinary(ClientIpSchema, create(ClientIpSchema, { ...fields, mode: MODES[mode] })),
+      features: ['client-ip-v1'],
+      refs: [],
+    };
+  },
+});

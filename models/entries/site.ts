@@ -1,0 +1,109 @@
+// Kind "site": a site as the edge executes it. Origins get an id made of what they are, so that health an edge has
+// observed survives every change that leaves the origin itself alone.
+import { createHash } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
+import { type Domain, type DomainForm as Form, formatDomain } from '../../contract/scalars/domain.ts';
+import {
+  BalancePolicy,
+  DomainForm,
+  DomainSchema,
+  type Origin as OriginEntry,
+  OriginPoolSchema,
+  OriginSchema,
+  SiteSchema,
+} from '../../proto/gen/svc/config/v1/site_pb.js';
+import { DISABLED_REF } from '../delivery.ts';
+import type { CompiledEntry, EntryKind } from './kind.ts';
+
+export interface SiteSource {
+  id: string;
+  name: string;
+  enabled: boolean;
+  domains: Domain[];
+  origins: Origin[];
+  originSettings: OriginSettings;
+  contentSettings: ContentSettings;
+  createdAt: Date;
+}
+
+const LIST_BATCH = 1000;
+
+const FORMS: Record<Form, DomainForm> = {
+  exact: DomainForm.EXACT,
+  wildcard: DomainForm.WILDCARD,
+  suffix: DomainForm.SUFFIX,
+  pattern: DomainForm.PATTERN,
+};
+const POLICIES: Record<OriginSettings['policy'], BalancePolicy> = {
+  weighted_random: BalancePolicy.WEIGHTED_RANDOM,
+  round_robin: BalancePolicy.ROUND_ROBIN,
+  consistent_hash: BalancePolicy.CONSISTENT_HASH,
+};
+
+export const siteKind: EntryKind = {
+  kind: 'site',
+  compilerVersion: 1,
+  bypass: false,
+  onRollback: 'dropIfDisabled',
+  scope: 'cluster',
+  async compile(sql, clusterId, ids) {
+    const { rows } = await sql.raw<{ rows: SiteSource[] }>(
+      `select s.id, s.name, s.enabled, s.origins, s.origin_settings as "originSettings",
+              s.content_settings as "contentSettings", s.created_at as "createdAt", d.domains
+         from site s cross join lateral (
+           select coalesce(jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position), '[]') as domains
+             from site_domain where site_id = s.id) d
+        where s.cluster_id = ? and s.id = any(?)`,
+      [clusterId, ids as never],
+    );
+    return new Map(rows.map((row) => [row.id, compileSite(row)]));
+  },
+  async *list(sql, clusterId) {
+    let after = '';
+    for (;;) {
+      const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+        'select id from site where cluster_id = ? and id > ? order by id limit ?',
+        [clusterId, after, LIST_BATCH],
+      );
+      if (rows.length === 0) return;
+      yield rows.map(({ id }) => id);
+      after = rows.at(-1)!.id;
+    }
+  },
+};
+
+/** The entry of a site; a disabled one keeps its name and domains only. */
+export function compileSite(site: SiteSource): CompiledEntry {
+  const { origins, originSettings, contentSettings } = site;
+  const message = create(SiteSchema, {
+    name: site.name,
+    disabled: !site.enabled,
+    domains: site.domains.map(({ form, name }) => create(DomainSchema, { form: FORMS[form], name })),
+    createdAtMs: BigInt(site.createdAt.getTime()),
+    ...(site.enabled
+      ? {
+          origins: compileOrigins(origins),
+          pool: create(OriginPoolSchema, { ...originSettings, policy: POLICIES[originSettings.policy] }),
+          requestBodyLimit: BigInt(contentSettings.requestBodyLimit),
+        }
+      : {}),
+  });
+  const newForms = site.domains.some(({ form }) => form === 'suffix' || form === 'pattern');
+  return {
+    body: toBinary(SiteSchema, message),
+    features: newForms ? ['domains-v2'] : [],
+    refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
+  };
+}
+
+function compileOrigins(origins: readonly Origin[]): OriginEntry[] {
+  const seen = new Map<string, number>();
+  return origins.map(({ scheme, ...origin }) => {
+    const identity = JSON.stringify([scheme, origin.address, origin.port, origin.hostHeader, origin.sni, origin.group]);
+    const occurrence = seen.get(identity) ?? 0;
+    seen.set(identity, occurrence + 1);
+    const id = createHash('sha256').update(`${identity}#${occurrence}`).digest('base64url').slice(0, 16);
+    return create(OriginSchema, { ...origin, id, https: scheme === 'https' });
+  });
+}

@@ -1,0 +1,188 @@
+// Sites and their domains. Origins and settings are the objects of the contract, complete: defaults are filled in when
+// they are saved, so that a later default changes no saved site.
+import { domainToUnicode } from 'node:url';
+import type { Knex } from 'knex';
+import type { ContentSettings, Origin, OriginSettings } from '../contract/resources/site-origins.ts';
+import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
+
+export interface SitePorts {
+  http: number[];
+  https: number[];
+}
+
+/** What a site is, beside who serves it and since when. */
+export interface SiteContent {
+  name: string;
+  domains: Domain[];
+  origins: Origin[];
+  originSettings: OriginSettings;
+  contentSettings: ContentSettings;
+}
+
+export interface SiteRow extends SiteContent {
+  id: string;
+  clusterId: string;
+  clusterName: string;
+  enabled: boolean;
+  ports: SitePorts;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface SiteFilter {
+  search?: string | undefined;
+  clusterId?: string | undefined;
+}
+
+interface DomainRow {
+  form: DomainForm;
+  name: string;
+}
+
+const DEFAULT_PORTS: SitePorts = { http: [80], https: [443] };
+
+const COLUMNS = `
+  s.id, s.cluster_id as "clusterId", c.name as "clusterName", s.name, s.enabled, s.ports, s.origins,
+  s.origin_settings as "originSettings", s.content_settings as "contentSettings",
+  s.created_at as "createdAt", s.updated_at as "updatedAt", d.domains`;
+const JOINS = `
+  join cluster c on c.id = s.cluster_id
+  cross join lateral (
+    select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position) as domains
+      from site_domain where site_id = s.id) d`;
+
+function conditions({ search, clusterId }: SiteFilter): { where: string; bindings: Record<string, string> } {
+  const clauses: string[] = [];
+  const bindings: Record<string, string> = {};
+  const text = search?.trim().toLowerCase();
+  if (text) {
+    clauses.push('search_text like :pattern');
+    bindings.pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`;
+  }
+  if (clusterId !== undefined) {
+    clauses.push('cluster_id = :clusterId');
+    bindings.clusterId = clusterId;
+  }
+  return { where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
+}
+
+/** Sites, newest first. The page is cut before anything is joined, so that its cost follows the page. */
+export async function sitePage(sql: Knex, filter: SiteFilter, limit: number, offset: number): Promise<SiteRow[]> {
+  const { where, bindings } = conditions(filter);
+  // Filtered rows are few or cheap to sort; a scan in id order would read every site for a rare match.
+  const source = filter.search?.trim()
+    ? `(with hit as materialized (select * from site ${where}) select * from hit order by id desc limit :limit offset :offset)`
+    : `(select * from site ${where} order by id desc limit :limit offset :offset)`;
+  const { rows } = await sql.raw(`select ${COLUMNS} from ${source} s ${JOINS} order by s.id desc`, {
+    ...bindings,
+    limit,
+    offset,
+  });
+  return rows;
+}
+
+export async function siteCount(sql: Knex, filter: SiteFilter): Promise<number> {
+  const { where, bindings } = conditions(filter);
+  const { rows } = await sql.raw(`select count(*)::int as total from site ${where}`, bindings);
+  return rows[0].total;
+}
+
+export async function siteById(sql: Knex, id: string): Promise<SiteRow | undefined> {
+  const { rows } = await sql.raw(`select ${COLUMNS} from site s ${JOINS} where s.id = ?`, [id]);
+  return rows[0];
+}
+
+/** The cluster that serves a site; it never changes. */
+export async function clusterOfSite(sql: Knex, id: string): Promise<string | undefined> {
+  const { rows } = await sql.raw('select cluster_id from site where id = ?', [id]);
+  return rows[0]?.cluster_id;
+}
+
+/** The cluster of a new site: the one asked for, else the oldest; undefined when there is none. */
+export async function clusterForSite(sql: Knex, asked: string | undefined): Promise<string | undefined> {
+  const query =
+    asked === undefined ? sql('cluster').orderBy(['created_at', 'id']) : sql('cluster').where({ id: asked });
+  return (await query.first('id'))?.id;
+}
+
+/** The site, locked against other writers and deletion until the end of the transaction. */
+export async function lockSite(sql: Knex, id: string): Promise<SiteRow | undefined> {
+  const { rows } = await sql.raw('select 1 from site where id = ? for update', [id]);
+  return rows.length === 0 ? undefined : siteById(sql, id);
+}
+
+/** Inserts an enabled site without domains; answers its id. */
+export async function insertSite(sql: Knex, clusterId: string, content: SiteContent, now: Date): Promise<string> {
+  const { rows } = await sql.raw(
+    `insert into site (cluster_id, name, origins, origin_settings, content_settings, ports, search_text,
+       created_at, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+    [clusterId, ...contentBindings(content), JSON.stringify(DEFAULT_PORTS), searchText(content), now, now],
+  );
+  return rows[0].id;
+}
+
+export async function updateSite(sql: Knex, id: string, content: SiteContent, updatedAt: Date): Promise<void> {
+  await sql.raw(
+    `update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, search_text = ?, updated_at = ?
+      where id = ?`,
+    [...contentBindings(content), searchText(content), updatedAt, id],
+  );
+}
+
+export async function setSiteEnabled(sql: Knex, id: string, enabled: boolean, updatedAt: Date): Promise<void> {
+  await sql.raw('update site set enabled = ?, updated_at = ? where id = ?', [enabled, updatedAt, id]);
+}
+
+export async function deleteSite(sql: Knex, id: string): Promise<void> {
+  await sql.raw('delete from site where id = ?', [id]);
+}
+
+/** Keeps the site's name for revisions, which outlive it. */
+export async function labelSite(sql: Knex, id: string, name: string): Promise<void> {
+  await sql.raw(
+    'insert into site_label (site_id, name) values (?, ?) on conflict (site_id) do update set name = excluded.name',
+    [id, name],
+  );
+}
+
+/**
+ * Gives the site exactly these domains; answers those that another site has, in which case the transaction must be
+ * rolled back. Rows go in one order everywhere, so that two writers wait for each other instead of deadlocking.
+ */
+export async function replaceDomains(sql: Knex, siteId: string, domains: readonly Domain[]): Promise<Domain[]> {
+  await sql.raw('delete from site_domain where site_id = ?', [siteId]);
+  const forms = domains.map(({ form }) => form) as never;
+  const names = domains.map(({ name }) => name) as never;
+  const { rows } = await sql.raw<{ rows: DomainRow[] }>(
+    `insert into site_domain (site_id, position, form, name)
+     select ?, d.position - 1, d.form, d.name from unnest(?::text[], ?::text[]) with ordinality d(form, name, position)
+      order by d.form, d.name
+     on conflict on constraint site_domain_unique do nothing returning form, name`,
+    [siteId, forms, names],
+  );
+  const inserted = new Set(rows.map(formatDomain));
+  return domains.filter((domain) => !inserted.has(formatDomain(domain)));
+}
+
+/** Id of an enabled site of the cluster, kept from deletion until the end of the transaction; undefined without one. */
+export async function keepEnabledSite(sql: Knex, clusterId: string, id: string): Promise<string | undefined> {
+  const { rows } = await sql.raw('select id from site where id = ? and cluster_id = ? and enabled for key share', [
+    id,
+    clusterId,
+  ]);
+  return rows[0]?.id;
+}
+
+function contentBindings({ name, origins, originSettings, contentSettings }: SiteContent): string[] {
+  return [name, ...[origins, originSettings, contentSettings].map((part) => JSON.stringify(part))];
+}
+
+/** What search looks through: lower case, one line per name. */
+function searchText({ name, domains }: SiteContent): string {
+  const texts = domains.flatMap((domain) => {
+    const text = formatDomain(domain);
+    // People search for what they read, not for punycode.
+    return text.includes('xn--') ? [text, domainToUnicode(domain.name)] : [text];
+  });
+  return [name, ...texts].join('\n').toLowerCase();
+}

@@ -1,0 +1,30 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Input } from '../../contract/procedure.ts';
+import type { banSettings } from '../../contract/resources/bans.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { holdBanGuard } from '../../models/ban-guard.ts';
+import { type BanSettings, readBanSettings, writeBanSettings } from '../../models/ban-setting.ts';
+
+export async function getBanSettings({ pools }: Runtime): Promise<BanSettings> {
+  return readBanSettings(pools.api);
+}
+
+/** Changes the given settings; a lower limit lifts nothing, it only ends creating. */
+export async function setBanSettings(
+  runtime: Runtime,
+  input: Input<typeof banSettings.set>,
+  call: Call,
+): Promise<BanSettings> {
+  return write(runtime, call, {}, async (tx) => {
+    await holdBanGuard(tx.sql);
+    const before = await readBanSettings(tx.sql);
+    const after = { ...before, ...input };
+    if (isDeepStrictEqual(before, after)) return after;
+    await writeBanSettings(tx.sql, after, tx.now);
+    await recordAudit(tx, 'system.bans_update', null, { before, after });
+    return after;
+  });
+}

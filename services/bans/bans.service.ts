@@ -1,0 +1,22 @@
+import type { ServiceSchema } from 'moleculer';
+import { banSettings, bans } from '../../contract/resources/bans.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { getBanSettings, setBanSettings } from './ban-settings.ts';
+import { createBan } from './create-ban.ts';
+import { liftBan } from './lift-ban.ts';
+import { listBans } from './list-bans.ts';
+import { previewBan } from './preview-ban.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService('bans', [
+    implement(bans.list, (input) => listBans(runtime, input)),
+    implement(bans.create, (input, call) => createBan(runtime, input, call)),
+    implement(bans.preview, (input, call) => previewBan(runtime, input, call)),
+    implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
+    implement(banSettings.get, () => getBanSettings(runtime)),
+    implement(banSettings.set, (input, call) => setBanSettings(runtime, input, call)),
+  ]);

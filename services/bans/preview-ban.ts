@@ -1,0 +1,67 @@
+import { ContractError } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { bans } from '../../contract/resources/bans.ts';
+import {
+  type Cidr,
+  contains,
+  formatAddress,
+  formatCidr,
+  parseAddress,
+  parseCidr,
+} from '../../contract/scalars/cidr.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { banCount, manualBanOf } from '../../models/ban.ts';
+import { readBanSettings } from '../../models/ban-setting.ts';
+import { siteById } from '../../models/site.ts';
+import { assertUnprotected, checkBanInput } from './check-ban.ts';
+
+type Preview = Output<typeof bans.preview>;
+
+/** What creating the ban would do now: the same checks, nothing written. Throws BAD_REQUEST only. */
+export async function previewBan(runtime: Runtime, input: Input<typeof bans.preview>, call: Call): Promise<Preview> {
+  const cidr = parseCidr(input.cidr);
+  const preview: Preview = {
+    cidr: cidr && formatCidr(cidr),
+    addresses: cidr ? addressCount(cidr) : '0',
+    renews: null,
+    refusal: null,
+    coveredBans: 0,
+    warnings: cidr ? warningsFor(cidr, call.ip) : [],
+  };
+  try {
+    await look(runtime, input, preview);
+  } catch (error) {
+    if (!(error instanceof ContractError) || error.type === 'BAD_REQUEST') throw error;
+    preview.refusal = { code: error.type, data: error.data };
+  }
+  return preview;
+}
+
+async function look({ pools }: Runtime, input: Input<typeof bans.preview>, preview: Preview): Promise<void> {
+  const sql = pools.bans;
+  const now = new Date();
+  const { cidr, text, siteId } = checkBanInput(input);
+  const site = siteId === null ? undefined : await siteById(sql, siteId);
+  if (siteId !== null && !site) throw new ContractError('SITE_NOT_FOUND');
+  const filter = { scope: input.scope, siteId: siteId ?? undefined, cidr: text };
+  preview.coveredBans = await banCount(sql, { ...filter, inside: true }, now);
+  await assertUnprotected(sql, cidr, { siteId, clusterId: site?.clusterId ?? null, cidr: text });
+  const before = await manualBanOf(sql, { siteId, cidr: text }, { lock: false });
+  if (before && before.expiresAt > now) {
+    preview.renews = { id: before.id, expiresAt: before.expiresAt.toISOString() };
+    return;
+  }
+  const { maxTotal } = await readBanSettings(sql);
+  const active = await banCount(sql, { source: 'manual' }, now);
+  if (active >= maxTotal) throw new ContractError('BAN_PLATFORM_LIMIT', { limit: maxTotal });
+}
+
+function addressCount({ family, prefix }: Cidr): string {
+  return (1n << BigInt((family === 4 ? 32 : 128) - prefix)).toString();
+}
+
+function warningsFor(cidr: Cidr, ip: string | null): Preview['warnings'] {
+  const own = ip === null ? null : parseAddress(ip);
+  return own && contains(cidr, own) ? [{ kind: 'own_address', address: formatAddress(own) }] : [];
+}

@@ -1,0 +1,14 @@
+import type { ServiceSchema } from 'moleculer';
+import { clientIp } from '../../contract/resources/client-ip.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { getClientIp, setClientIp } from './client-ip.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService('client-ip', [
+    implement(clientIp.get, (input) => getClientIp(runtime, input)),
+    implement(clientIp.set, (input, call) => setClientIp(runtime, input, call)),
+  ]);

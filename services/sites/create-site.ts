@@ -1,0 +1,33 @@
+import { fail } from '../../contract/errors.ts';
+import type { Input } from '../../contract/procedure.ts';
+import type { sites } from '../../contract/resources/sites.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { readOriginAllowList } from '../../models/origin-allow-list.ts';
+import { clusterForSite, insertSite } from '../../models/site.ts';
+import { violatedConstraint } from '../../models/violations.ts';
+import { assignDomains } from './assign-domains.ts';
+import { assertOriginsAllowed } from './origin-policy.ts';
+import { publishSite, type SiteChange } from './publish-site.ts';
+import { newContent } from './site-content.ts';
+
+/** Creates and publishes an enabled site. Throws the errors the contract lists. */
+export async function createSite(runtime: Runtime, input: Input<typeof sites.create>, call: Call): Promise<SiteChange> {
+  const content = newContent(input);
+  const clusterId =
+    (await clusterForSite(runtime.pools.api, input.clusterId)) ??
+    fail(input.clusterId === undefined ? 'NO_CLUSTER' : 'CLUSTER_NOT_FOUND');
+  return write(runtime, call, { clusterId, status: 201 }, async (tx) => {
+    assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
+    const id = await insertSite(tx.sql, clusterId, content, tx.now).catch((error) => {
+      // The cluster was deleted meanwhile.
+      if (violatedConstraint(error) === 'site_cluster_id_fkey') fail('CLUSTER_NOT_FOUND');
+      throw error;
+    });
+    await assignDomains(tx, id, content.domains);
+    await recordAudit(tx, 'site.create', { type: 'site', id, name: content.name });
+    return publishSite(tx, id, 'site_created');
+  });
+}

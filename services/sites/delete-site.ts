@@ -1,0 +1,35 @@
+import { fail } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { sites } from '../../contract/resources/sites.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { liftBansOfSite } from '../../models/ban.ts';
+import { releaseDefaultSite } from '../../models/cluster-settings.ts';
+import { publish } from '../../models/publish.ts';
+import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/site.ts';
+
+/** Deletes a site, ends its role as default site and lifts its bans. Throws SITE_NOT_FOUND. */
+export async function deleteSite(
+  runtime: Runtime,
+  input: Input<typeof sites.delete>,
+  call: Call,
+): Promise<Output<typeof sites.delete>> {
+  const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  return write(runtime, call, { clusterId }, async (tx) => {
+    // The cluster before the site, as whoever sets the default site does.
+    const wasDefault = await releaseDefaultSite(tx.sql, clusterId, input.id);
+    const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
+    await removeSite(tx.sql, site.id);
+    await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name });
+    const revision = await publish(tx, {
+      clusterId,
+      entries: [{ kind: 'site', id: site.id }, ...(wasDefault ? [{ kind: 'unknown-hosts', id: '' }] : [])],
+      reason: 'site_deleted',
+      params: { site: site.name, siteId: site.id },
+    });
+    await liftBansOfSite(tx, site.id);
+    return { revision };
+  });
+}

@@ -1,0 +1,21 @@
+import { fail } from '../../contract/errors.ts';
+import { pageOf } from '../../contract/page.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { sites } from '../../contract/resources/sites.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { siteById, siteCount, sitePage } from '../../models/site.ts';
+import { presentSite, presentSites, type SiteOutput } from './present-site.ts';
+
+export async function listSites(
+  { pools }: Runtime,
+  input: Input<typeof sites.list>,
+): Promise<Output<typeof sites.list>> {
+  const { limit, offset } = pageOf({ pageSize: 20, ...input });
+  const [rows, total] = await Promise.all([sitePage(pools.api, input, limit, offset), siteCount(pools.api, input)]);
+  return { items: await presentSites(pools.api, rows), total };
+}
+
+/** Throws SITE_NOT_FOUND. */
+export async function getSite({ pools }: Runtime, input: Input<typeof sites.get>): Promise<SiteOutput> {
+  return presentSite(pools.api, (await siteById(pools.api, input.id)) ?? fail('SITE_NOT_FOUND'));
+}

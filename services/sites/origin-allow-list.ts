@@ -1,0 +1,46 @@
+import { isDeepStrictEqual } from 'node:util';
+import { badField } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { originAllowList } from '../../contract/resources/origin-allow-list.ts';
+import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
+import type { Call } from '../../mixins/call.ts';
+import { publishRequested } from '../../mixins/publish-requested.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/origin-allow-list.ts';
+import { requestPublication } from '../../models/publish.ts';
+import { lockSetting } from '../../models/setting.ts';
+
+type AllowList = Output<typeof originAllowList.get>;
+
+export async function getOriginAllowList({ pools }: Runtime): Promise<AllowList> {
+  return { cidrs: await readOriginAllowList(pools.api) };
+}
+
+/** Replaces the list on every cluster; an equal list changes nothing. Throws BAD_REQUEST. */
+export async function setOriginAllowList(
+  runtime: Runtime,
+  input: Input<typeof originAllowList.set>,
+  call: Call,
+): Promise<AllowList> {
+  const { cidrs, invalid } = normaliseCidrs(input.cidrs);
+  if (invalid !== null) badField(`/cidrs/${invalid}`, 'cidr');
+  let clusterIds: string[] = [];
+  const output = await write(runtime, call, {}, async (tx) => {
+    await lockSetting(tx.sql, ORIGIN_ALLOW_LIST);
+    const before = await readOriginAllowList(tx.sql);
+    if (isDeepStrictEqual(before, cidrs)) return { cidrs };
+    await writeOriginAllowList(tx.sql, cidrs, tx.now);
+    const added = cidrs.filter((cidr) => !before.includes(cidr));
+    const removed = before.filter((cidr) => !cidrs.includes(cidr));
+    await recordAudit(tx, 'system.origin_allow_list_update', null, { added, removed });
+    clusterIds = await requestPublication(tx, {
+      entries: [{ kind: 'origin-policy', id: '' }],
+      reason: 'origin_allow_list_updated',
+    });
+    return { cidrs };
+  });
+  await publishRequested(runtime, call, clusterIds);
+  return output;
+}

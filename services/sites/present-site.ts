@@ -1,0 +1,36 @@
+import type { Knex } from 'knex';
+import type { Output } from '../../contract/procedure.ts';
+import type { sites } from '../../contract/resources/sites.ts';
+import { formatDomain } from '../../contract/scalars/domain.ts';
+import { deliveryOf } from '../../models/delivery.ts';
+import type { SiteRow } from '../../models/site.ts';
+
+export type SiteOutput = Output<typeof sites.get>;
+
+/** Sites as the contract shows them, in the order given. */
+export async function presentSites(sql: Knex, rows: readonly SiteRow[]): Promise<SiteOutput[]> {
+  const deliveries = await deliveryOf(sql, rows);
+  return rows.map((row) => present(row, deliveries.get(row.id)!));
+}
+
+export async function presentSite(sql: Knex, row: SiteRow): Promise<SiteOutput> {
+  return (await presentSites(sql, [row]))[0]!;
+}
+
+function present(row: SiteRow, delivery: SiteOutput['delivery']): SiteOutput {
+  return {
+    id: row.id,
+    name: row.name,
+    enabled: row.enabled,
+    clusterId: row.clusterId,
+    clusterName: row.clusterName,
+    domains: row.domains.map(formatDomain),
+    origins: row.origins,
+    originSettings: row.originSettings,
+    contentSettings: row.contentSettings,
+    ports: row.ports,
+    delivery,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,30 @@
+import type { ServiceSchema } from 'moleculer';
+import { originAllowList } from '../../contract/resources/origin-allow-list.ts';
+import { sites } from '../../contract/resources/sites.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { createSite } from './create-site.ts';
+import { deleteSite } from './delete-site.ts';
+import { launchCheck } from './launch-check.ts';
+import { getSite, listSites } from './list-sites.ts';
+import { getOriginAllowList, setOriginAllowList } from './origin-allow-list.ts';
+import { setSiteEnabled } from './set-site-enabled.ts';
+import { siteFeatures } from './site-features.ts';
+import { updateSite } from './update-site.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService('sites', [
+    implement(sites.list, (input) => listSites(runtime, input)),
+    implement(sites.get, (input) => getSite(runtime, input)),
+    implement(sites.create, (input, call) => createSite(runtime, input, call)),
+    implement(sites.update, (input, call) => updateSite(runtime, input, call)),
+    implement(sites.delete, (input, call) => deleteSite(runtime, input, call)),
+    implement(sites.setEnabled, (input, call) => setSiteEnabled(runtime, input, call)),
+    implement(sites.features, (input) => siteFeatures(runtime, input)),
+    implement(sites.launch, (input) => launchCheck(runtime, input)),
+    implement(originAllowList.get, () => getOriginAllowList(runtime)),
+    implement(originAllowList.set, (input, call) => setOriginAllowList(runtime, input, call)),
+  ]);

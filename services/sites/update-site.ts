@@ -1,0 +1,36 @@
+import { isDeepStrictEqual } from 'node:util';
+import { fail } from '../../contract/errors.ts';
+import type { Input } from '../../contract/procedure.ts';
+import type { sites } from '../../contract/resources/sites.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { readOriginAllowList } from '../../models/origin-allow-list.ts';
+import { clusterOfSite, lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import { assignDomains } from './assign-domains.ts';
+import { assertOriginsAllowed } from './origin-policy.ts';
+import { presentSite } from './present-site.ts';
+import { publishSite, type SiteChange } from './publish-site.ts';
+import { changedContent } from './site-content.ts';
+
+const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings'] as const;
+
+/** Changes the given parts; what equals the saved site writes and publishes nothing. Throws the contract's errors. */
+export async function updateSite(runtime: Runtime, input: Input<typeof sites.update>, call: Call): Promise<SiteChange> {
+  const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  return write(runtime, call, { clusterId }, async (tx) => {
+    const before = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
+    assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
+    const content: SiteContent = changedContent(before, input);
+    // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
+    if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
+    const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
+    if (changed.length === 0) return { site: await presentSite(tx.sql, before), revision: null };
+    await saveSite(tx.sql, before.id, content, nextUpdatedAt(before.updatedAt, tx.now));
+    if (changed.includes('domains')) await assignDomains(tx, before.id, content.domains);
+    await recordAudit(tx, 'site.update', { type: 'site', id: before.id, name: content.name }, { changed });
+    return publishSite(tx, before.id, 'site_updated');
+  });
+}

@@ -1,0 +1,14 @@
+import type { ServiceSchema } from 'moleculer';
+import { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { getUnknownHosts, setUnknownHosts } from './unknown-hosts.ts';
+
+export const roles: Role[] = ['app'];
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService('unknown-hosts', [
+    implement(unknownHosts.get, (input) => getUnknownHosts(runtime, input)),
+    implement(unknownHosts.set, (input, call) => setUnknownHosts(runtime, input, call)),
+  ]);
