@@ -57,6 +57,11 @@ export class BanFeed {
     });
   }
 
+  /** Whether a pull is under way; pushed changes wait meanwhile. */
+  get pulling(): boolean {
+    return this.loop.busy;
+  }
+
   get message(): string {
     return this.loop.problem === '' ? '' : `bans not fetched: ${this.loop.problem}`;
   }

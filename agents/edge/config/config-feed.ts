@@ -70,6 +70,11 @@ export class ConfigFeed {
     });
   }
 
+  /** Whether a pull is under way; pushed changes wait meanwhile. */
+  get pulling(): boolean {
+    return this.loop.busy;
+  }
+
   /** Why the node does not follow its target; "" when it does. */
   get message(): string {
     if (this.missing.length > 0) return `upgrade required: this node lacks ${this.missing.join(', ')}`;

@@ -2,12 +2,8 @@
 // has with the console gone and follows the console when it is there.
 import { create } from '@bufbuild/protobuf';
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
-import { BanPositionSchema, BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import {
-  type ConfigPosition,
-  ConfigPositionSchema,
-  type FailedEntry,
-} from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import {
   type HeartbeatResponse,
   NodeInfoSchema,
@@ -83,7 +79,8 @@ export class EdgeAgent {
   private kernel: KernelBans | undefined;
   private kernelProblem = '';
   private consoleNames: string[];
-  private appliedConfig: ConfigPosition = create(ConfigPositionSchema);
+  /** Unset until the data plane has said what it runs. */
+  private appliedConfig: ConfigPosition | undefined;
   private failed: FailedEntry[] = [];
   private banState: BanState | undefined;
   private allowTimer: NodeJS.Timeout | undefined;
@@ -310,10 +307,10 @@ export class EdgeAgent {
         ipAddresses: interfaceAddresses(),
         features: [...this.features()].sort(),
       }),
-      config: this.appliedConfig,
+      ...(this.appliedConfig ? { config: this.appliedConfig } : {}),
       failed: this.failed,
       bans: create(BanStatusSchema, {
-        position: bans?.position ?? create(BanPositionSchema),
+        ...(bans?.position ? { position: bans.position } : {}),
         entries: bans?.entries ?? 0n,
         capacity: bans?.capacity ?? BigInt(this.options.banCapacity),
         unappliedIds: bans?.unappliedIds.slice(0, 100) ?? [],
@@ -359,7 +356,7 @@ export class EdgeAgent {
       config: {
         epoch: this.config.position.epoch.toString(),
         revision: this.config.position.revision.toString(),
-        appliedRevision: this.appliedConfig.revision.toString(),
+        appliedRevision: (this.appliedConfig?.revision ?? 0n).toString(),
         entries: this.config.size,
         failed: this.failed.length,
       },

@@ -1,0 +1,301 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { BanBatchSchema, BanSchema, BanSource } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { TestAuthority } from '../helpers/authority.ts';
+import { TestConsole } from '../helpers/console.ts';
+import { type Feeds, openFeeds } from '../helpers/feeds.ts';
+import { temporaryFolder, until } from '../helpers/folder.ts';
+
+async function start(t: ExecutionContext): Promise<{ testConsole: TestConsole; folder: string }> {
+  const testConsole = await TestConsole.start({ authority: await TestAuthority.create() });
+  t.teardown(() => testConsole.stop());
+  return { testConsole, folder: temporaryFolder(t) };
+}
+
+const site = (id: string, text: string, features: string[] = []) => ({
+  kind: 'site',
+  id,
+  body: Buffer.from(text),
+  features,
+});
+
+function ban(id: string, cidr: string, seconds = 3600, siteId = '') {
+  const now = Date.now();
+  return create(BanSchema, {
+    id,
+    cidr,
+    siteId,
+    source: BanSource.MANUAL,
+    createdAtMs: BigInt(now),
+    expiresAtMs: BigInt(now + seconds * 1000),
+    reason: 'abuse',
+  });
+}
+
+const inStep = (feeds: Feeds, testConsole: TestConsole) => (): boolean =>
+  !feeds.configFeed.pulling &&
+  feeds.config.position.revision === testConsole.revision &&
+  feeds.config.position.epoch === testConsole.epoch &&
+  Buffer.compare(feeds.config.position.setHash, testConsole.position().setHash) === 0;
+
+const bansInStep = (feeds: Feeds, testConsole: TestConsole) => (): boolean =>
+  !feeds.banFeed.pulling &&
+  feeds.bans.position.epoch === testConsole.banEpoch &&
+  feeds.bans.position.sequence === testConsole.banSequence;
+
+test('a new node takes a snapshot in pages, then follows pushes one by one', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish(Array.from({ length: 8 }, (_, index) => site(`s${index}`, `body ${index}`)));
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  t.is(feeds.config.size, 8);
+  t.deepEqual(feeds.pushed, ['reload']);
+  testConsole.publish([site('s1', 'changed')]);
+  testConsole.publish([], [{ kind: 'site', id: 's2' }]);
+  await until(t, 'pushes', inStep(feeds, testConsole));
+  t.deepEqual(feeds.pushed, ['reload', '1->2', '2->3']);
+  t.is(feeds.config.size, 7);
+  t.true(await feeds.config.verify());
+});
+
+test('a restart reads everything from disk and asks for nothing', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'one'), site('b', 'two')]);
+  testConsole.changeBans([ban('b1', '192.0.2.1/32')]);
+  const first = await openFeeds(t, folder, testConsole);
+  first.connect();
+  await until(t, 'both', () => inStep(first, testConsole)() && bansInStep(first, testConsole)());
+  await first.close();
+  const pulls = testConsole.configRequests.length;
+  const second = await openFeeds(t, folder, testConsole);
+  t.is(second.config.position.revision, 1n);
+  t.is(second.config.size, 2);
+  t.is(second.bans.size, 1);
+  second.connect();
+  await until(t, 'connected', () => testConsole.watchers === 1);
+  t.is(testConsole.watches.at(-1)!.config!.revision, 1n);
+  t.is(testConsole.configRequests.length, pulls);
+});
+
+test('changes that were never pushed are pulled as one delta', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'one')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  testConsole.pushing = false;
+  testConsole.publish([site('b', 'two')]);
+  testConsole.publish([site('c', 'three')], [{ kind: 'site', id: 'a' }]);
+  testConsole.push({ case: 'target', value: testConsole.target() });
+  await until(t, 'pull', inStep(feeds, testConsole));
+  t.deepEqual(feeds.pushed, ['reload', '1->3']);
+});
+
+test('a lost connection is opened again and what was missed is fetched', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'one')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  for (let round = 0; round < 3; round++) {
+    testConsole.cut();
+    testConsole.publish([site('a', `round ${round}`)]);
+    testConsole.changeBans([ban(`r${round}`, '192.0.2.1/32')]);
+    await until(t, `round ${round}`, () => inStep(feeds, testConsole)() && bansInStep(feeds, testConsole)());
+  }
+  t.is(feeds.bans.size, 3);
+});
+
+test('another epoch is repaired by buckets, not by a full transfer', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish(Array.from({ length: 40 }, (_, index) => site(`s${index}`, `body ${index}`)));
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  testConsole.pushing = false;
+  testConsole.epoch += 1n;
+  testConsole.publish([site('s3', 'restored')], [{ kind: 'site', id: 's4' }]);
+  const before = testConsole.configRequests.length;
+  testConsole.push({ case: 'target', value: testConsole.target() });
+  await until(t, 'repair', inStep(feeds, testConsole));
+  t.is(feeds.config.size, 39);
+  t.true(testConsole.configRequests.slice(before).some((request) => request.bucketSums.length === 4096 * 32));
+  t.false(testConsole.configRequests.slice(before).some((request) => request.pageToken !== ''));
+  t.true(await feeds.config.verify());
+});
+
+test('a hash that does not match leads to a repair', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'one'), site('b', 'two')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  // A delta that forgets one of its entries.
+  testConsole.pushing = false;
+  testConsole.publish([site('a', 'one!'), site('b', 'two!')]);
+  const delta = testConsole.deltaSince(1n);
+  delta.upserts.pop();
+  feeds.configFeed.onDelta(delta, performance.now());
+  await until(t, 'repair', inStep(feeds, testConsole));
+  t.true(await feeds.config.verify());
+});
+
+test('a damaged journal is told, set aside and healed by the console', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'first body'), site('b', 'second body')]);
+  testConsole.changeBans([ban('b1', '192.0.2.1/32')]);
+  const first = await openFeeds(t, folder, testConsole);
+  first.connect();
+  await until(t, 'both', () => inStep(first, testConsole)() && bansInStep(first, testConsole)());
+  await first.close();
+  for (const [name, text] of [
+    ['config.journal', 'first body'],
+    ['bans.journal', '192.0.2.1'],
+  ] as const) {
+    const path = join(folder, name);
+    const bytes = readFileSync(path);
+    bytes[bytes.indexOf(text)]! ^= 1;
+    writeFileSync(path, bytes);
+  }
+  const second = await openFeeds(t, folder, testConsole);
+  t.not(second.config.problem + second.bans.problem, '');
+  t.true(readdirSync(folder).some((name) => name.startsWith('config.journal.corrupt-')));
+  second.connect();
+  await until(t, 'healed', () => inStep(second, testConsole)() && bansInStep(second, testConsole)());
+  t.is(second.config.size, 2);
+  t.is(second.bans.size, 1);
+});
+
+test('a node that lacks a capability keeps its configuration until the console says otherwise', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'one')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  testConsole.publish([site('b', 'two', ['cache-v9'])]);
+  await until(t, 'refused', () => feeds.configFeed.message.includes('cache-v9'));
+  t.is(feeds.config.position.revision, 1n);
+  testConsole.publish([site('b', 'two')]);
+  t.is(feeds.config.position.revision, 1n);
+  feeds.configFeed.onMissingFeatures([]);
+  await until(t, 'follows again', inStep(feeds, testConsole));
+  t.is(feeds.configFeed.message, '');
+});
+
+test('a snapshot goes on where it was interrupted', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish(Array.from({ length: 12 }, (_, index) => site(`s${index}`, `body ${index}`)));
+  let pages = 0;
+  testConsole.onCall = (method) => {
+    if (method === 'getConfig' && ++pages === 3) throw new ConnectError('not now', Code.Unavailable);
+  };
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  const tokens = testConsole.configRequests.map((request) => request.pageToken).filter((token) => token !== '');
+  t.deepEqual([...new Set(tokens)].length, tokens.length, 'no page was fetched twice');
+});
+
+test('a ban list of another epoch replaces all bans', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.changeBans(Array.from({ length: 7 }, (_, index) => ban(`b${index}`, `192.0.2.${index}/32`)));
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'bans', bansInStep(feeds, testConsole));
+  t.is(feeds.bans.size, 7);
+  testConsole.banEpoch += 1n;
+  testConsole.bans.delete('b3');
+  testConsole.push({ case: 'target', value: testConsole.target() });
+  await until(t, 'replaced', bansInStep(feeds, testConsole));
+  t.is(feeds.bans.size, 6);
+});
+
+test('malformed bans are left out and the rest of the batch applies', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.changeBans([ban('ok', '192.0.2.1/32')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'bans', bansInStep(feeds, testConsole));
+  testConsole.changeBans([
+    ban('wide', '10.0.0.0/8'),
+    ban('bad id', '192.0.2.2/32'),
+    ban('text', 'all of them'),
+    ban('past', '192.0.2.3/32', -5),
+    ban('mapped', '::ffff:192.0.2.99/128'),
+    ban('host-bits', '192.0.2.77/24'),
+  ]);
+  await until(t, 'batch', bansInStep(feeds, testConsole));
+  t.deepEqual(
+    feeds.bans
+      .ordered()
+      .map((row) => `${row.id} ${row.cidr}`)
+      .sort(),
+    ['host-bits 192.0.2.0/24', 'mapped 192.0.2.99/32', 'ok 192.0.2.1/32'],
+  );
+});
+
+test('a clock that is wrong by hours does not change how long a ban lasts', async (t) => {
+  const { testConsole, folder } = await start(t);
+  const feeds = await openFeeds(t, folder, testConsole);
+  const hours = 3600_000 * 5;
+  const serverNow = Date.now() + hours;
+  feeds.onEvent({
+    $typeName: 'svc.node.v1.WatchEvent',
+    event: { case: 'target', value: { $typeName: 'svc.node.v1.Target', serverTimeMs: BigInt(serverNow) } },
+  });
+  feeds.banFeed.onBatch(
+    create(BanBatchSchema, {
+      epoch: 0n,
+      from: 0n,
+      to: 1n,
+      serverTimeMs: BigInt(serverNow - 60_000),
+      upserts: [{ ...ban('b', '192.0.2.1/32'), expiresAtMs: BigInt(serverNow + 60_000) }],
+    }),
+    performance.now(),
+  );
+  const remaining = feeds.bans.globalRemainingMs('192.0.2.1/32')!;
+  t.true(remaining > 50_000 && remaining <= 61_000, String(remaining));
+});
+
+test('property: any history of publishes with lost, doubled and reordered deltas ends where the console is', async (t) => {
+  const { testConsole, folder } = await start(t);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'connected', () => testConsole.watchers === 1);
+  testConsole.pushing = false;
+  const step = fc.record({
+    id: fc.integer({ min: 0, max: 6 }),
+    remove: fc.boolean(),
+    delivery: fc.constantFrom('push', 'lose', 'double', 'late', 'early'),
+  });
+  let text = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+      const late: ReturnType<TestConsole['deltaSince']>[] = [];
+      for (const { id, remove, delivery } of steps) {
+        const base = testConsole.revision;
+        if (remove && testConsole.entries.has(`site/s${id}`)) testConsole.publish([], [{ kind: 'site', id: `s${id}` }]);
+        else testConsole.publish([site(`s${id}`, `text ${text++}`)]);
+        const delta = testConsole.deltaSince(base);
+        if (delivery === 'late') late.push(delta);
+        else if (delivery === 'early') late.unshift(delta);
+        else if (delivery !== 'lose') feeds.configFeed.onDelta(delta, 0);
+        if (delivery === 'double') feeds.configFeed.onDelta(delta, 0);
+      }
+      for (const delta of late) feeds.configFeed.onDelta(delta, 0);
+      testConsole.push({ case: 'target', value: testConsole.target() });
+      await until(t, 'in step', inStep(feeds, testConsole));
+      return feeds.config.size === testConsole.entries.size && (await feeds.config.verify());
+    }),
+    { numRuns: 25 },
+  );
+  await feeds.close();
+  const again = await openFeeds(t, folder, testConsole);
+  t.true(inStep(again, testConsole)());
+  t.true(await again.config.verify());
+});
