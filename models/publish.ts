@@ -2,6 +2,7 @@
 //
 // Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind), write. Nothing
 // else may be added here, because every change of the cluster waits for it.
+import type { Knex } from 'knex';
 import { fail } from '../contract/errors.ts';
 import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
@@ -129,6 +130,15 @@ export async function requestPublication(
       (clusterIds ?? null) as never,
       (clusterIds ?? null) as never,
     ],
+  );
+  return rows.map((row) => row.cluster_id);
+}
+
+/** Clusters with requests that are older than the given age, at most 1,000. */
+export async function clustersWithRequests(sql: Knex, ageSeconds: number): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { cluster_id: string }[] }>(
+    `select distinct cluster_id from publish_request where created_at < now() - make_interval(secs => ?) limit 1000`,
+    [ageSeconds],
   );
   return rows.map((row) => row.cluster_id);
 }

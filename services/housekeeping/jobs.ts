@@ -1,147 +1,51 @@
-// What ends by age: each job deletes in batches, so that no statement holds many rows.
-import type { Knex } from 'knex';
+// What ends by age, and what actions left to do: one process of all runs each job.
 import { systemCall } from '../../mixins/call.ts';
 import type { LeaderJob } from '../../mixins/leader.ts';
 import { publishClusterRequests } from '../../mixins/publish-requested.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { clustersWithRequests } from '../../models/publish.ts';
+import * as sweeps from '../../models/sweeps.ts';
 
-const MINUTE_MS = 60_000;
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
-const BATCH = 2000;
 const MAX_BATCHES = 50;
-/** Closed entries kept at most beyond the live ones, however few those are. */
-const MIN_CLOSED = 10_000;
 /** A request that young belongs to the action that made it. */
-const REQUEST_AGE = '3 seconds';
+const REQUEST_AGE_SECONDS = 3;
+
+type Sql = Runtime['pools']['api'];
 
 export const JOBS: readonly LeaderJob[] = [
-  { name: 'publish-requests', everyMs: 2_000, run: publishLeftRequests },
-  { name: 'raise-delta-floors', everyMs: 5 * MINUTE_MS, run: raiseDeltaFloors },
-  { name: 'sweep-entries', everyMs: 10 * MINUTE_MS, run: (runtime, signal) => repeat(runtime, signal, sweepEntries) },
-  { name: 'sweep-revisions', everyMs: HOUR_MS, run: (runtime, signal) => repeat(runtime, signal, sweepRevisions) },
-  { name: 'sweep-blobs', everyMs: HOUR_MS, run: (runtime, signal) => repeat(runtime, signal, sweepBlobs) },
-  { name: 'purge-bans', everyMs: 5 * MINUTE_MS, run: (runtime, signal) => repeat(runtime, signal, purgeBans) },
-  {
-    name: 'purge-ban-changes',
-    everyMs: 5 * MINUTE_MS,
-    run: (runtime, signal) => repeat(runtime, signal, purgeBanChanges),
-  },
-  { name: 'purge-idempotency', everyMs: HOUR_MS, run: (runtime, signal) => repeat(runtime, signal, purgeIdempotency) },
-  { name: 'purge-enrollment-tokens', everyMs: HOUR_MS, run: (runtime, signal) => repeat(runtime, signal, purgeTokens) },
+  { name: 'publish-requests', everyMs: 2 * SECOND_MS, run: publishLeftRequests },
+  { name: 'raise-delta-floors', everyMs: 5 * MINUTE_MS, run: ({ pools }) => sweeps.raiseDeltaFloors(pools.api) },
+  sweep('sweep-entries', 10 * MINUTE_MS, sweeps.sweepEntries),
+  sweep('sweep-revisions', HOUR_MS, sweeps.sweepRevisions),
+  sweep('sweep-blobs', HOUR_MS, sweeps.sweepBlobs),
+  sweep('purge-bans', 5 * MINUTE_MS, sweeps.purgeBans),
+  sweep('purge-ban-changes', 5 * MINUTE_MS, sweeps.purgeBanChanges),
+  sweep('purge-idempotency', HOUR_MS, sweeps.purgeIdempotency),
+  sweep('purge-enrollment-tokens', HOUR_MS, sweeps.purgeTokens),
 ];
 
-/** Runs a batch until it deletes fewer rows than it may. */
-async function repeat(runtime: Runtime, signal: AbortSignal, batch: (sql: Knex) => Promise<number>): Promise<void> {
-  for (let count = 0; count < MAX_BATCHES && !signal.aborted; count++) {
-    if ((await batch(runtime.pools.api)) < BATCH) return;
-  }
-}
-
-async function deleted(sql: Knex, statement: string): Promise<number> {
-  const { rowCount } = await sql.raw<{ rowCount: number }>(statement);
-  return rowCount;
+/** A job that runs a batch until it deletes fewer rows than it may. */
+function sweep(name: string, everyMs: number, batch: (sql: Sql) => Promise<number>): LeaderJob {
+  return {
+    name,
+    everyMs,
+    async run({ pools }, signal) {
+      for (let count = 0; count < MAX_BATCHES && !signal.aborted; count++) {
+        if ((await batch(pools.api)) < sweeps.SWEEP_BATCH) return;
+      }
+    },
+  };
 }
 
 /** Publishes what the actions could not in time. */
 export async function publishLeftRequests(runtime: Runtime, signal: AbortSignal): Promise<void> {
-  const { rows } = await runtime.pools.api.raw<{ rows: { cluster_id: string }[] }>(
-    `select distinct cluster_id from publish_request where created_at < now() - interval '${REQUEST_AGE}' limit 1000`,
-  );
-  for (const { cluster_id: clusterId } of rows) {
+  for (const clusterId of await clustersWithRequests(runtime.pools.api, REQUEST_AGE_SECONDS)) {
     if (signal.aborted) return;
     await publishClusterRequests(runtime, systemCall('publish-requests'), clusterId).catch((err: unknown) =>
       runtime.log.warn({ err, clusterId }, 'requested publication failed, it will be tried again'),
     );
   }
-}
-
-/**
- * Differences reach back 7 days, less where closed entries would outnumber the live ones, never less than 15 minutes:
- * snapshots read at a revision that young.
- */
-export async function raiseDeltaFloors(runtime: Runtime): Promise<void> {
-  await runtime.pools.api.raw(`
-    with floor as (
-      select h.cluster_id, greatest(
-        (select max(r.number) from config_revision r where r.cluster_id = h.cluster_id and r.epoch = h.epoch
-          and r.created_at < now() - interval '7 days'),
-        (select least(surplus.to_revision, coalesce((
-            select max(r.number) from config_revision r where r.cluster_id = h.cluster_id and r.epoch = h.epoch
-              and r.created_at < now() - interval '15 minutes'), 0))
-          from (select e.to_revision from config_entry e
-            where e.cluster_id = h.cluster_id and e.to_revision is not null
-            order by e.to_revision desc offset greatest(h.entry_count, ${MIN_CLOSED}) limit 1) surplus)) as revision
-      from cluster_head h
-    )
-    update cluster_head h set delta_floor = floor.revision from floor
-    where floor.cluster_id = h.cluster_id and floor.revision > h.delta_floor`);
-}
-
-export async function sweepEntries(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from config_entry where ctid = any(array(
-       select e.ctid from cluster_head h join config_entry e
-         on e.cluster_id = h.cluster_id and e.to_revision is not null and e.to_revision <= h.delta_floor
-       limit ${BATCH}))`,
-  );
-}
-
-/** Beyond the latest 200 that people see, a revision stays as long as it can be a base. */
-export async function sweepRevisions(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from config_revision where ctid = any(array(
-       select r.ctid from cluster_head h join config_revision r on r.cluster_id = h.cluster_id
-         and r.number <= h.revision - 200 and (r.number < h.delta_floor or r.epoch <> h.epoch)
-       limit ${BATCH}))`,
-  );
-}
-
-/** A blob without an entry for a day; one that a publication is about to use is locked by it and skipped. */
-export async function sweepBlobs(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from config_blob where hash = any(array(
-       select b.hash from config_blob b where b.touched_at < now() - interval '24 hours'
-         and not exists (select from config_entry e where e.blob_hash = b.hash)
-       limit ${BATCH} for update skip locked))`,
-  );
-}
-
-/** Expired for an hour: no node can hold a copy any more. */
-export async function purgeBans(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from ban where id = any(array(
-       select id from ban where expires_at < now() - interval '1 hour' limit ${BATCH} for update skip locked))`,
-  );
-}
-
-export async function purgeBanChanges(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from ban_change where seq = any(array(
-       select seq from ban_change where keep_until < now() limit ${BATCH} for update skip locked))`,
-  );
-}
-
-/** Records live for 24 hours. */
-export async function purgeIdempotency(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from idempotency_record where (namespace, key) in (
-       select namespace, key from idempotency_record where started_at < now() - interval '24 hours'
-       limit ${BATCH} for update skip locked)`,
-  );
-}
-
-/** Tokens are listed for 7 days after they were used or ran out. */
-export async function purgeTokens(sql: Knex): Promise<number> {
-  return deleted(
-    sql,
-    `delete from enrollment_token where id = any(array(
-       select id from enrollment_token where coalesce(used_at, expires_at) < now() - interval '7 days'
-       limit ${BATCH} for update skip locked))`,
-  );
 }

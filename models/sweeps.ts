@@ -1,0 +1,103 @@
+// Deletes what is old, in batches: each function deletes up to one batch and answers how many rows that were.
+import type { Knex } from 'knex';
+
+/** Rows in one batch at most. */
+export const SWEEP_BATCH = 2000;
+/** Closed entries kept at most beyond the live ones, however few those are. */
+const MIN_CLOSED = 10_000;
+
+/**
+ * Differences reach back 7 days, less where closed entries would outnumber the live ones, never less than 15 minutes:
+ * snapshots read at a revision that young.
+ */
+export async function raiseDeltaFloors(sql: Knex): Promise<void> {
+  await sql.raw(`
+    with floor as (
+      select h.cluster_id, greatest(
+        (select max(r.number) from config_revision r where r.cluster_id = h.cluster_id and r.epoch = h.epoch
+          and r.created_at < now() - interval '7 days'),
+        (select least(surplus.to_revision, coalesce((
+            select max(r.number) from config_revision r where r.cluster_id = h.cluster_id and r.epoch = h.epoch
+              and r.created_at < now() - interval '15 minutes'), 0))
+          from (select e.to_revision from config_entry e
+            where e.cluster_id = h.cluster_id and e.to_revision is not null
+            order by e.to_revision desc offset greatest(h.entry_count, ${MIN_CLOSED}) limit 1) surplus)) as revision
+      from cluster_head h
+    )
+    update cluster_head h set delta_floor = floor.revision from floor
+    where floor.cluster_id = h.cluster_id and floor.revision > h.delta_floor`);
+}
+
+export async function sweepEntries(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from config_entry where ctid = any(array(
+       select e.ctid from cluster_head h join config_entry e
+         on e.cluster_id = h.cluster_id and e.to_revision is not null and e.to_revision <= h.delta_floor
+       limit ${SWEEP_BATCH}))`,
+  );
+}
+
+/** Beyond the latest 200 that people see, a revision stays as long as it can be a base. */
+export async function sweepRevisions(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from config_revision where ctid = any(array(
+       select r.ctid from cluster_head h join config_revision r on r.cluster_id = h.cluster_id
+         and r.number <= h.revision - 200 and (r.number < h.delta_floor or r.epoch <> h.epoch)
+       limit ${SWEEP_BATCH}))`,
+  );
+}
+
+/** A blob without an entry for a day; one that a publication is about to use is locked by it and skipped. */
+export async function sweepBlobs(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from config_blob where hash = any(array(
+       select b.hash from config_blob b where b.touched_at < now() - interval '24 hours'
+         and not exists (select from config_entry e where e.blob_hash = b.hash)
+       limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+/** Expired for an hour: no node can hold a copy any more. */
+export async function purgeBans(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from ban where id = any(array(
+       select id from ban where expires_at < now() - interval '1 hour' limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+export async function purgeBanChanges(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from ban_change where seq = any(array(
+       select seq from ban_change where keep_until < now() limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+/** Records live for 24 hours. */
+export async function purgeIdempotency(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from idempotency_record where (namespace, key) in (
+       select namespace, key from idempotency_record where started_at < now() - interval '24 hours'
+       limit ${SWEEP_BATCH} for update skip locked)`,
+  );
+}
+
+/** Tokens are listed for 7 days after they were used or ran out. */
+export async function purgeTokens(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from enrollment_token where id = any(array(
+       select id from enrollment_token where coalesce(used_at, expires_at) < now() - interval '7 days'
+       limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+async function deleted(sql: Knex, statement: string): Promise<number> {
+  const { rowCount } = await sql.raw<{ rowCount: number }>(statement);
+  return rowCount;
+}
