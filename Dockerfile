@@ -1,0 +1,58 @@
+# syntax=docker/dockerfile:1
+# Two images from one file:
+#   docker build --target console -t edge-delivery-console/console .
+#   docker build --target edge    -t edge-delivery-console/edge .
+
+# --- packages of the console and of the agent, without development ones and without embedded servers
+FROM node:24-bookworm-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN --mount=type=cache,target=/root/.npm \
+    npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+
+# --- the edge's Caddy with our modules
+FROM golang:1.26-bookworm AS caddy
+WORKDIR /src
+COPY agents/caddy/go.mod agents/caddy/go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY agents/caddy/ ./
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /svc-caddy .
+
+# --- console: every role from the same image, chosen by ROLE
+FROM node:24-bookworm-slim AS console
+WORKDIR /app
+ENV NODE_ENV=production \
+    NODE_COMPILE_CACHE=/tmp/node-compile-cache
+COPY --from=packages /app/node_modules ./node_modules
+COPY package.json moleculer.config.ts LICENSE NOTICE ./
+COPY bin/console.ts bin/migrate.ts ./bin/
+COPY bin/lib/progress.ts ./bin/lib/
+COPY contract ./contract
+COPY migrations ./migrations
+COPY mixins ./mixins
+COPY models ./models
+COPY proto ./proto
+COPY services ./services
+USER 1000:1000
+EXPOSE 3000 8443 9464
+CMD ["node", "bin/console.ts"]
+
+# --- edge node: agent and Caddy. Kernel bans need NET_ADMIN; ports below 1024 need NET_BIND_SERVICE.
+FROM node:24-bookworm-slim AS edge
+RUN apt-get update && apt-get install -y --no-install-recommends nftables && rm -rf /var/lib/apt/lists/*
+WORKDIR /app
+ENV NODE_ENV=production \
+    NODE_COMPILE_CACHE=/tmp/node-compile-cache \
+    SVC_STATE_DIR=/var/lib/svc-edge
+COPY --from=packages /app/node_modules ./node_modules
+COPY --from=caddy /svc-caddy /usr/local/bin/svc-caddy
+COPY package.json LICENSE NOTICE ./
+COPY contract/capabilities.ts ./contract/
+COPY proto ./proto
+COPY agents/kit ./agents/kit
+COPY agents/edge ./agents/edge
+VOLUME /var/lib/svc-edge
+EXPOSE 80
+ENTRYPOINT ["node", "agents/edge/main.ts"]
+CMD ["supervise"]

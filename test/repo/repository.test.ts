@@ -1,0 +1,76 @@
+// Rules of the repository that no tool knows.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import test from 'ava';
+import { root } from '../../bin/lib/root.ts';
+
+const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
+  .split('\0')
+  .filter((file) => file !== '' && existsSync(join(root, file)));
+const GENERATED = /^(proto\/gen|agents\/caddy\/gen|docs\/api)\/|^package-lock\.json$|[.](binpb|sum)$/;
+const written = files.filter((file) => !GENERATED.test(file));
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+
+test('TypeScript files are named in kebab-case', (t) => {
+  const names = files.filter((file) => /[.](ts|mjs)$/.test(file) && !GENERATED.test(file));
+  t.deepEqual(
+    names.filter((file) => !/^[a-z0-9]+([-.][a-z0-9]+)*[.](ts|mjs)$/.test(basename(file))),
+    [],
+  );
+});
+
+test('a unit test lies in the mirror of the folder it tests', (t) => {
+  const tests = files.filter((file) => file.startsWith('test/unit/') && file.endsWith('.test.ts'));
+  const orphans = tests.filter((file) => !existsSync(join(root, dirname(file.slice('test/unit/'.length)))));
+  t.deepEqual(orphans, []);
+});
+
+test('no test is skipped, marked failing or run alone', (t) => {
+  const marks = /\b(test|it)(\.serial)?\.(skip|only|todo|failing)\(|\bt\.Skip(Now|f)?\(/;
+  const tests = written.filter((file) => /[.]test[.]ts$|_test[.]go$/.test(file));
+  t.deepEqual(
+    tests.filter((file) => file !== 'test/repo/repository.test.ts' && marks.test(read(file))),
+    [],
+  );
+});
+
+test('no file names a machine or a folder of one', (t) => {
+  const place = new RegExp(['/work/', 'main'].join('') + '|' + ['/root/', '[a-z]'].join('') + '|/tmp/bash' + '_jobs');
+  t.deepEqual(
+    written.filter((file) => place.test(read(file))),
+    [],
+  );
+});
+
+test('every relative link of a document leads somewhere', (t) => {
+  const broken: string[] = [];
+  for (const file of files.filter((name) => name.endsWith('.md'))) {
+    for (const [, target = ''] of read(file).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      if (!existsSync(join(root, file, '..', target))) broken.push(`${file}: ${target}`);
+    }
+  }
+  t.deepEqual(broken, []);
+});
+
+test('licence and notice are there', (t) => {
+  t.regex(read('LICENSE'), /Apache License\s+Version 2\.0/);
+  t.is((JSON.parse(read('package.json')) as { license: string }).license, 'Apache-2.0');
+  const notice = read('NOTICE');
+  const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+  const named: Record<string, string> = {
+    pg: 'node-postgres',
+    objection: 'Objection',
+    typebox: 'TypeBox',
+    otpauth: 'OTPAuth',
+  };
+  for (const name of Object.keys(dependencies)) {
+    const words = named[name] ?? (name.startsWith('@') ? name.slice(1).split('/')[0]! : name);
+    const scope: Record<string, string> = {
+      bufbuild: 'Buf Technologies',
+      connectrpc: 'Connect for ECMAScript',
+      peculiar: 'Peculiar',
+    };
+    t.true(notice.toLowerCase().includes((scope[words] ?? words).toLowerCase()), `NOTICE does not name ${name}`);
+  }
+});
