@@ -1,0 +1,108 @@
+// A fleet of simulated nodes in this process: enrolled through the real channel, with real certificates and streams.
+import { performance } from 'node:perf_hooks';
+import { Arrivals } from './arrivals.ts';
+import { createDecoder } from './decode.ts';
+import { enrollNodes, type Token } from './enroll-nodes.ts';
+import { FullStore, LightStore } from './node-store.ts';
+import { SimulatedNode } from './simulated-node.ts';
+
+export interface FleetOptions {
+  nodes: number;
+  /** https://host:port of the node channel. */
+  serverUrl: string;
+  /** A one-time token for the node with this index. */
+  newToken(index: number): Promise<Token>;
+  /** Capabilities the nodes report. */
+  features?: readonly string[];
+  /** Nodes keep entries and bans and check set hashes. Default false: positions only. */
+  full?: boolean;
+  heartbeatMs?: number;
+  /** Longest pause before a node connects again, ms. */
+  reconnectMs?: number;
+  /** Waits until every node has received its first target. Default true. */
+  waitConnected?: boolean;
+}
+
+export interface Fleet {
+  nodes: SimulatedNode[];
+  /** Per node: when it had ban number `sequence`, Unix ms with fractions; undefined where it has not. */
+  received(sequence: bigint | string): (number | undefined)[];
+  /** The same for revisions. */
+  receivedRevision(revision: bigint | string): (number | undefined)[];
+  /** Resolves once every node (or the given ones) has reached it; throws after `timeoutMs`. */
+  waitForBans(sequence: bigint | string, timeoutMs?: number, nodes?: readonly SimulatedNode[]): Promise<void>;
+  waitForRevision(revision: bigint | string, timeoutMs?: number, nodes?: readonly SimulatedNode[]): Promise<void>;
+  /** Share of time this process was busy since the start, 0 to 1. */
+  busy(): number;
+  stop(): Promise<void>;
+}
+
+const DEFAULT_FEATURES = ['bans-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
+const CONNECT_MS = 60_000;
+/** Nodes that connect at once: more only queue handshakes. */
+const CONNECT_STEP = 25;
+
+/** Milliseconds of the system clock with fractions, comparable between processes of one machine. */
+export function clockMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const features = options.features ?? DEFAULT_FEATURES;
+  const identities = await enrollNodes(options.nodes, options.serverUrl, options.newToken, features);
+  const bans = new Arrivals(options.nodes);
+  const revisions = new Arrivals(options.nodes);
+  const decode = createDecoder();
+  const startedAt = performance.eventLoopUtilization();
+  const nodes = identities.map(
+    (identity, index) =>
+      new SimulatedNode({
+        index,
+        serverUrl: options.serverUrl,
+        identity,
+        features,
+        store: options.full ? new FullStore() : new LightStore(),
+        heartbeatMs: options.heartbeatMs ?? 15_000,
+        reconnectMs: options.reconnectMs ?? 30_000,
+        decode,
+        onBans: (node, sequence) => bans.record(node, sequence, clockMs()),
+        onConfig: (node, revision) => revisions.record(node, revision, clockMs()),
+      }),
+  );
+  const fleet: Fleet = {
+    nodes,
+    received: (sequence) => bans.reached(BigInt(sequence)),
+    receivedRevision: (revision) => revisions.reached(BigInt(revision)),
+    waitForBans: (sequence, timeoutMs, some = nodes) =>
+      until(() => some.every((node) => node.bans.sequence >= BigInt(sequence)), timeoutMs, `ban number ${sequence}`),
+    waitForRevision: (revision, timeoutMs, some = nodes) =>
+      until(() => some.every((node) => node.config.revision >= BigInt(revision)), timeoutMs, `revision ${revision}`),
+    busy: () => performance.eventLoopUtilization(startedAt).utilization,
+    stop: async () => {
+      for (const node of nodes) node.stop();
+      // Sessions close in the next turns of the loop.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    },
+  };
+  try {
+    for (let from = 0; from < nodes.length; from += CONNECT_STEP) {
+      const step = nodes.slice(from, from + CONNECT_STEP);
+      for (const node of step) node.start();
+      if (options.waitConnected !== false) {
+        await until(() => step.every((node) => node.counts.targets > 0), CONNECT_MS, 'the first target of every node');
+      }
+    }
+    return fleet;
+  } catch (error) {
+    await fleet.stop();
+    throw error;
+  }
+}
+
+async function until(condition: () => boolean, timeoutMs = 30_000, what = 'the condition'): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`${what} was not reached within ${timeoutMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

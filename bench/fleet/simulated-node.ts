@@ -1,0 +1,306 @@
+// One simulated node: a real identity, a real Watch stream, the cursor rules of the agent, no data plane.
+import type { ClientHttp2Stream } from 'node:http2';
+import { create } from '@bufbuild/protobuf';
+import { judgeBatch, judgeDelta } from '../../agents/edge/config/delta-rules.ts';
+import { backoffDelay } from '../../agents/kit/backoff.ts';
+import { bucketOf } from '../../proto/entry-hash.ts';
+import { type BanBatch, type BanPosition, BanPositionSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import {
+  type ConfigDelta,
+  type ConfigPosition,
+  ConfigPositionSchema,
+  Track,
+} from '../../proto/gen/svc/node/v1/config_pb.js';
+import type { Target } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { CallRefused, Connection, type Identity } from './connection.ts';
+import type { DecodedEvent } from './decode.ts';
+import type { NodeStore } from './node-store.ts';
+
+const APPLIED_MS = 50;
+const RETRY_PULL_MS = 200;
+
+export interface NodeOptions {
+  index: number;
+  serverUrl: string;
+  identity: Identity;
+  store: NodeStore;
+  features: readonly string[];
+  heartbeatMs: number;
+  /** Longest pause before it connects again. */
+  reconnectMs: number;
+  decode(event: Buffer): DecodedEvent;
+  onBans(index: number, sequence: bigint): void;
+  onConfig(index: number, revision: bigint): void;
+}
+
+export class SimulatedNode {
+  readonly index: number;
+  readonly nodeId: string;
+  readonly store: NodeStore;
+  config: ConfigPosition = create(ConfigPositionSchema, { track: Track.STABLE });
+  bans: BanPosition = create(BanPositionSchema);
+  /** Counters for tests. */
+  readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0 };
+  /** Why the console last ended or refused the stream. */
+  lastRefusal: CallRefused | null = null;
+  readonly #options: NodeOptions;
+  #connection: Connection | null = null;
+  #stream: ClientHttp2Stream | null = null;
+  #target: Target | null = null;
+  #pulling = false;
+  #appliedTimer: NodeJS.Timeout | null = null;
+  #heartbeatTimer: NodeJS.Timeout | null = null;
+  #connectTimer: NodeJS.Timeout | null = null;
+  #holdsAcks = false;
+  #stalled = false;
+  #attempt = 0;
+  #stopped = false;
+
+  constructor(options: NodeOptions) {
+    this.#options = options;
+    this.index = options.index;
+    this.nodeId = options.identity.nodeId;
+    this.store = options.store;
+  }
+
+  get connected(): boolean {
+    return this.#stream !== null;
+  }
+
+  start(): void {
+    this.#connect();
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), Math.random() * Math.min(2_000, this.#options.heartbeatMs));
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const timer of [this.#appliedTimer, this.#heartbeatTimer, this.#connectTimer]) if (timer) clearTimeout(timer);
+    this.#connection?.destroy();
+  }
+
+  /** Stops or resumes to acknowledge what it applied. */
+  holdAcks(hold: boolean): void {
+    this.#holdsAcks = hold;
+    if (!hold) this.#acknowledge();
+  }
+
+  /** Stops or resumes to read its stream; the connection stays. */
+  stall(stalled: boolean): void {
+    this.#stalled = stalled;
+    if (stalled) this.#stream?.pause();
+    else this.#stream?.resume();
+  }
+
+  /** Breaks the connection as a cut cable would; it connects again. */
+  drop(): void {
+    this.#connection?.destroy();
+  }
+
+  /** Forgets everything it holds, as a node with an empty disk. */
+  reset(): void {
+    this.config = create(ConfigPositionSchema, { track: Track.STABLE });
+    this.bans = create(BanPositionSchema);
+    this.store.replaceEntries([]);
+    this.store.replaceBans([]);
+    this.drop();
+  }
+
+  async heartbeat(): Promise<void> {
+    const answer = await this.#connection!.call('heartbeat', {
+      info: {
+        hostname: `sim-${this.index}`,
+        agentVersion: 'simulator',
+        os: 'linux',
+        arch: 'amd64',
+        features: [...this.#options.features],
+        ipAddresses: [],
+      },
+      config: this.config,
+      bans: { position: this.bans, entries: BigInt(this.store.banCount()), capacity: 100_000n },
+      dataPlaneHealthy: true,
+      dataPlaneInstance: 'simulated',
+    });
+    if (answer.target) this.#aim(answer.target);
+  }
+
+  #connect(): void {
+    if (this.#stopped) return;
+    this.counts.connections += 1;
+    const { serverUrl, identity } = this.#options;
+    const connection = new Connection(serverUrl, identity.authorityPem, identity);
+    this.#connection = connection;
+    const stream = connection.watch(
+      { config: this.config, bans: this.bans },
+      (event) => this.#receive(event),
+      (reason) => {
+        this.#stream = null;
+        if (reason) this.lastRefusal = reason;
+        connection.destroy();
+        const delay = backoffDelay(this.#attempt++, Math.random, 200, this.#options.reconnectMs);
+        if (!this.#stopped) this.#connectTimer = setTimeout(() => this.#connect(), delay);
+      },
+    );
+    this.#stream = stream;
+    if (this.#stalled) stream.pause();
+  }
+
+  #receive(bytes: Buffer): void {
+    this.#attempt = 0;
+    const event = this.#options.decode(bytes);
+    if (event.case === 'banBatch') this.#receiveBans(event.value);
+    else if (event.case === 'configDelta') this.#receiveConfig(event.value);
+    else if (event.case === 'target') {
+      this.counts.targets += 1;
+      this.#aim(event.value);
+    }
+  }
+
+  #receiveBans(batch: BanBatch): void {
+    this.counts.batches += 1;
+    const verdict = judgeBatch(this.bans, batch);
+    if (verdict === 'apply') {
+      this.store.changeBans(batch.upserts, batch.removedIds);
+      this.#moveBans(batch.epoch, batch.to);
+    } else if (verdict === 'pull') void this.#pull();
+  }
+
+  #receiveConfig(delta: ConfigDelta): void {
+    this.counts.deltas += 1;
+    const verdict = judgeDelta(this.config, delta);
+    if (verdict === 'apply') this.#applyDelta(delta);
+    else if (verdict === 'pull') void this.#pull();
+  }
+
+  #applyDelta(delta: ConfigDelta): void {
+    this.store.changeEntries(delta.upserts, delta.deletes);
+    this.#moveConfig(delta.epoch, delta.revision, delta.setHash);
+  }
+
+  #moveBans(epoch: bigint, sequence: bigint): void {
+    this.bans = create(BanPositionSchema, { epoch, sequence });
+    this.#options.onBans(this.index, sequence);
+    this.#scheduleApplied();
+  }
+
+  #moveConfig(epoch: bigint, revision: bigint, setHash: Uint8Array): void {
+    // What it holds decides; a difference sends it to repair.
+    const held = this.store.setHash();
+    this.config = create(ConfigPositionSchema, { epoch, track: Track.STABLE, revision, setHash: held ?? setHash });
+    this.#options.onConfig(this.index, revision);
+    this.#scheduleApplied();
+    if (held && Buffer.compare(held, setHash) !== 0) {
+      this.config = create(ConfigPositionSchema, { track: Track.STABLE });
+      void this.#pull();
+    }
+  }
+
+  #aim(target: Target): void {
+    this.#target = target;
+    if (this.#behind()) void this.#pull();
+  }
+
+  #behind(): { config: boolean; bans: boolean } | null {
+    const { config, bans } = this.#target ?? {};
+    const behind = {
+      config: config !== undefined && (config.epoch !== this.config.epoch || config.revision > this.config.revision),
+      bans: bans !== undefined && (bans.epoch !== this.bans.epoch || bans.sequence > this.bans.sequence),
+    };
+    return behind.config || behind.bans ? behind : null;
+  }
+
+  /** Fetches what it lacks; one pull at a time, repeated until it is where the console is. */
+  async #pull(): Promise<void> {
+    if (this.#pulling || this.#stopped) return;
+    this.#pulling = true;
+    this.counts.pulls += 1;
+    try {
+      await this.#pullBans();
+      await this.#pullConfig();
+    } catch (error) {
+      if (!(error instanceof CallRefused)) throw error;
+      // The heartbeat's target or the next event tries again.
+      if (!this.#stopped) setTimeout(() => this.#behind() && void this.#pull(), RETRY_PULL_MS).unref();
+    } finally {
+      this.#pulling = false;
+    }
+  }
+
+  async #pullBans(): Promise<void> {
+    let pageToken = '';
+    do {
+      const answer = await this.#connection!.call('getBans', { after: this.bans, pageToken });
+      if (answer.reset) this.store.replaceBans(answer.upserts);
+      else this.store.changeBans(answer.upserts, answer.removedIds);
+      pageToken = answer.nextPageToken;
+      const { position } = answer;
+      const ahead = position && position.epoch === this.bans.epoch && position.sequence < this.bans.sequence;
+      if (pageToken === '' && position && !ahead) this.#moveBans(position.epoch, position.sequence);
+    } while (pageToken !== '');
+  }
+
+  async #pullConfig(): Promise<void> {
+    for (let round = 0; round < 1000; round++) {
+      const { result } = await this.#connection!.call('getConfig', { base: this.config });
+      if (result.case === 'page') await this.#pullSnapshot(result.value);
+      else if (result.case === 'repair' && result.value.checkpoint) {
+        const buckets = new Set(result.value.buckets);
+        this.store.replaceBuckets(({ kind, id }) => buckets.has(bucketOf(kind, id)), result.value.entries);
+        const { epoch, revision, setHash } = result.value.checkpoint;
+        this.#moveConfig(epoch, revision, setHash);
+      } else if (result.case === 'delta') {
+        const { value: delta } = result;
+        if (delta.revision === this.config.revision) return;
+        if (judgeDelta(this.config, delta) === 'apply') this.#applyDelta(delta);
+      }
+      if (!this.#behind()?.config) return;
+    }
+  }
+
+  async #pullSnapshot(first: {
+    nextPageToken: string;
+    entries: Parameters<NodeStore['replaceEntries']>[0];
+    checkpoint?: ConfigPosition | undefined;
+  }): Promise<void> {
+    let page = first;
+    let checkpoint = page.checkpoint;
+    let entries = [...page.entries];
+    while (page.nextPageToken !== '') {
+      const { result } = await this.#connection!.call('getConfig', {
+        base: this.config,
+        pageToken: page.nextPageToken,
+      });
+      if (result.case !== 'page') return;
+      page = result.value;
+      // Another checkpoint: the snapshot started over.
+      if (page.checkpoint?.revision !== checkpoint?.revision) entries = [];
+      checkpoint = page.checkpoint;
+      entries.push(...page.entries);
+    }
+    if (!checkpoint) return;
+    this.store.replaceEntries(entries);
+    this.#moveConfig(checkpoint.epoch, checkpoint.revision, checkpoint.setHash);
+  }
+
+  #scheduleApplied(): void {
+    if (this.#holdsAcks || this.#appliedTimer) return;
+    this.#appliedTimer = setTimeout(() => {
+      this.#appliedTimer = null;
+      this.#acknowledge();
+    }, APPLIED_MS);
+  }
+
+  #acknowledge(): void {
+    if (this.#holdsAcks || this.#stopped || !this.#connection || this.#connection.closed) return;
+    this.#connection.call('applied', { config: this.config, bans: this.bans }).catch(() => undefined);
+  }
+
+  #beat(): void {
+    if (this.#stopped) return;
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), this.#options.heartbeatMs * (0.9 + Math.random() * 0.2));
+    if (this.#stalled || this.#holdsAcks || !this.#connection || this.#connection.closed) return;
+    this.heartbeat().catch((error) => {
+      if (!(error instanceof CallRefused)) throw error;
+      this.lastRefusal = error;
+    });
+  }
+}
