@@ -4,6 +4,7 @@ import type { Context, ServiceSchema } from 'moleculer';
 import type { AnyProcedure, Input, Output } from '../contract/procedure.ts';
 import type { Call } from './call.ts';
 import { validateInput } from './validate.ts';
+import { asUnavailable } from './write.ts';
 
 export interface Implementation {
   procedure: AnyProcedure;
@@ -37,7 +38,9 @@ export function contractService(
         handler: async (ctx: Context<unknown, CallMeta>) => {
           const input = validateInput(procedure, ctx.params);
           const call: Call = { ...ctx.meta.call, changes: [] };
-          const output = await handler(input as never, call);
+          const output = await handler(input as never, call).catch((error: unknown) => {
+            throw asUnavailable(error);
+          });
           if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];
           return output;
         },

@@ -25,9 +25,31 @@ export function createLog(level: string, destination?: Writable): Logger {
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: (error: unknown) => describeError(error) },
     redact: { paths: REDACTED, censor: '[secret]' },
   };
   return destination ? pino(options, destination) : pino(options);
+}
+
+interface LoggedError {
+  type: string;
+  message: string;
+  stack?: string | undefined;
+  code?: unknown;
+  cause?: LoggedError;
+}
+
+/** What is written of an error. Not its other fields: errors of drivers carry whole connections. */
+function describeError(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return error;
+  const { code, cause, message, stack } = error as Error & { code?: unknown };
+  return {
+    type: error.name,
+    message,
+    ...(code === undefined ? {} : { code }),
+    stack,
+    ...(cause instanceof Error && depth < 3 ? { cause: describeError(cause, depth + 1) as LoggedError } : {}),
+  };
 }
 
 // The broker tells the story of its own start at info; that is detail here.

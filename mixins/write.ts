@@ -101,7 +101,9 @@ const UNREACHABLE = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT',
 
 /** The error to answer: SERVICE_UNAVAILABLE for a database that is busy or away, else the error itself. */
 export function asUnavailable(error: unknown): unknown {
-  const { code, name, message } = (error ?? {}) as { code?: unknown; name?: unknown; message?: unknown };
+  // Objection wraps what the driver threw.
+  const thrown = (error as { nativeError?: unknown } | null)?.nativeError ?? error ?? {};
+  const { code, name, message } = thrown as { code?: unknown; name?: unknown; message?: unknown };
   const away =
     (typeof code === 'string' && (UNAVAILABLE.has(code) || UNREACHABLE.has(code))) ||
     name === 'KnexTimeoutError' ||
