@@ -30,7 +30,8 @@ function environment(): NodeJS.ProcessEnv {
 export function enrolledNode(stateDir: string): { nodeId: string; serverUrl: string } | undefined {
   const file = join(stateDir, 'identity.json');
   if (!existsSync(file)) return undefined;
-  return JSON.parse(readFileSync(file, 'utf8')) as { nodeId: string; serverUrl: string };
+  const identity = JSON.parse(readFileSync(file, 'utf8')) as { node_id: string; server_url: string };
+  return { nodeId: identity.node_id, serverUrl: identity.server_url };
 }
 
 /** Trades the token, handed over on standard input, for an identity in the state folder. */
