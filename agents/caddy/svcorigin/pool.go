@@ -1,0 +1,172 @@
+package svcorigin
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+)
+
+const maxOrigins = 1000
+
+// Pool is the compiled origin group of a site: what a request needs to find and reach an origin. It holds no
+// connection and no goroutine, so a node can have any number of them.
+type Pool struct {
+	origins    []origin
+	state      *State
+	policy     configv1.BalancePolicy
+	websocket  bool
+	keepalive  bool
+	status     bool
+	tries      int
+	maxFails   uint32
+	recovery   time.Duration
+	connect    time.Duration
+	send, read time.Duration
+	idle       time.Duration
+	maxUses    uint32
+
+	mu sync.Mutex
+	// Current weights of the smooth round robin.
+	turns []int32
+}
+
+type origin struct {
+	health originKey
+	dial   dialKey
+	hash   uint64
+	// "" sends the request's host.
+	hostHeader string
+	weight     int32
+	backup     bool
+}
+
+// dialKey names what a connection was made to; connections with equal keys can stand in for one another.
+type dialKey struct {
+	host string
+	port uint16
+	tls  tlsMode
+	// Server name sent and verified; an IP literal is only verified.
+	name string
+}
+
+type tlsMode uint8
+
+const (
+	plain tlsMode = iota
+	tlsVerified
+	tlsUnverified
+)
+
+// Compile turns the origins of a site into a Pool. It fails when a field has a value the node cannot work with.
+func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPool, state *State) (*Pool, error) {
+	if len(origins) > maxOrigins {
+		return nil, fmt.Errorf("%d origins are more than %d", len(origins), maxOrigins)
+	}
+	p := &Pool{
+		origins:   make([]origin, 0, len(origins)),
+		state:     state,
+		policy:    pool.GetPolicy(),
+		websocket: pool.GetWebsocket(),
+		keepalive: pool.GetKeepalive(),
+		status:    pool.GetStatusRetry(),
+		tries:     int(min(max(pool.GetTries(), 1), 5)),
+		maxFails:  max(pool.GetMaxFails(), 1),
+		recovery:  time.Duration(pool.GetRecoverySeconds()) * time.Second,
+		connect:   milliseconds(pool.GetConnectTimeoutMs(), 10*time.Second),
+		send:      milliseconds(pool.GetSendTimeoutMs(), time.Minute),
+		read:      milliseconds(pool.GetReadTimeoutMs(), time.Minute),
+		idle:      time.Duration(pool.GetKeepaliveIdleSeconds()) * time.Second,
+		maxUses:   pool.GetKeepaliveMaxRequests(),
+	}
+	if p.idle == 0 {
+		p.idle = time.Minute
+	}
+	if p.maxUses == 0 {
+		p.maxUses = 1000
+	}
+	for _, o := range origins {
+		compiled, err := compileOrigin(siteID, o, pool.GetTlsVerify())
+		if err != nil {
+			return nil, fmt.Errorf("origin %s: %w", o.GetId(), err)
+		}
+		// Only rules choose another group than the default one, and rules bring their own pools.
+		if o.GetGroup() == "" {
+			p.origins = append(p.origins, compiled)
+		}
+	}
+	return p, nil
+}
+
+func milliseconds(n uint32, unset time.Duration) time.Duration {
+	if n == 0 {
+		return unset
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func compileOrigin(siteID string, o *configv1.Origin, verify bool) (origin, error) {
+	host := strings.ToLower(o.GetAddress())
+	if o.GetPort() < 1 || o.GetPort() > 65535 {
+		return origin{}, fmt.Errorf("port %d is not between 1 and 65535", o.GetPort())
+	}
+	if _, err := netip.ParseAddr(host); err != nil && (host == "" || len(host) > 253 || strings.ContainsFunc(host, isNotHostByte)) {
+		return origin{}, errors.New("address is neither a host name nor an IP address")
+	}
+	if h := o.GetHostHeader(); !httpguts.ValidHostHeader(h) || strings.ContainsAny(h, "/\\") {
+		return origin{}, errors.New("host header is not valid")
+	}
+	if strings.ContainsFunc(o.GetSni(), isNotHostByte) {
+		return origin{}, errors.New("server name is not a host name")
+	}
+	c := origin{
+		health:     originKey{siteID, o.GetId()},
+		dial:       dialKey{host: host, port: uint16(o.GetPort())},
+		hostHeader: o.GetHostHeader(),
+		weight:     int32(min(max(o.GetWeight(), 1), 100)),
+		backup:     o.GetBackup(),
+	}
+	if o.GetHttps() {
+		c.dial.tls = tlsUnverified
+		if verify {
+			c.dial.tls = tlsVerified
+		}
+		c.dial.name = serverName(o)
+	}
+	c.hash = hashString(o.GetId())
+	return c, nil
+}
+
+// serverName is the origin's own setting, else the host sent to it, else its address.
+func serverName(o *configv1.Origin) string {
+	name := o.GetSni()
+	if name == "" {
+		name = withoutPort(o.GetHostHeader())
+	}
+	if name == "" {
+		name = o.GetAddress()
+	}
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
+
+func isNotHostByte(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
+}
+
+// withoutPort cuts the port, and the brackets of an IPv6 literal, off a host.
+func withoutPort(host string) string {
+	if rest, ok := strings.CutPrefix(host, "["); ok {
+		inside, _, _ := strings.Cut(rest, "]")
+		return inside
+	}
+	if name, _, ok := strings.Cut(host, ":"); ok && strings.Count(host, ":") == 1 {
+		return name
+	}
+	return host
+}

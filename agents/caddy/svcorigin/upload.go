@@ -1,0 +1,196 @@
+package svcorigin
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A body of known length up to this size is read before an origin is asked, so that it can be sent again.
+const maxReplay = 64 << 10
+
+var errBodyTooLarge = errors.New("request body is too large")
+
+// body is what a request sends to the origin.
+type body struct {
+	// Length, 0 for none, -1 for unknown.
+	length int64
+	// A small body, read already.
+	small []byte
+	// Any other body, sent as it comes in.
+	stream io.Reader
+	// Largest size of a body of unknown length, 0 for any.
+	limit   int64
+	trailer http.Header
+	control *http.ResponseController
+	// Longest pause of the client, and of the origin while it takes the body.
+	pause time.Duration
+	// The stream was read from, so it cannot be sent again.
+	used bool
+}
+
+// prepareBody reads a small body. A failure is the client's.
+func (p *Pool) prepareBody(b *body, w http.ResponseWriter, r *http.Request, limit int64) error {
+	b.length = r.ContentLength
+	if b.length == 0 || r.Body == nil || r.Body == http.NoBody {
+		b.length = 0
+		return nil
+	}
+	if limit > 0 && b.length > limit {
+		return errBodyTooLarge
+	}
+	b.control, b.pause, b.limit = http.NewResponseController(w), p.send, limit
+	if b.length < 0 || b.length > maxReplay || len(r.Trailer) > 0 {
+		if len(r.Trailer) > 0 {
+			b.length = -1
+		}
+		b.stream, b.trailer = r.Body, r.Trailer
+		// Without this the server reads the rest of the body itself when the answer begins.
+		_ = b.control.EnableFullDuplex()
+		return nil
+	}
+	b.small = make([]byte, b.length)
+	for at := 0; at < len(b.small); {
+		b.arm()
+		n, err := r.Body.Read(b.small[at:])
+		at += n
+		if err != nil && at < len(b.small) {
+			return unexpected(err)
+		}
+	}
+	b.disarm()
+	return nil
+}
+
+// arm bounds the next read from the client. A server that cannot do it has its own limits.
+func (b *body) arm()    { _ = b.control.SetReadDeadline(time.Now().Add(b.pause)) }
+func (b *body) disarm() { _ = b.control.SetReadDeadline(time.Time{}) }
+
+// upload sends a stream to an origin beside the reading of the answer.
+type upload struct {
+	body *body
+	done chan struct{}
+
+	mu sync.Mutex
+	// Everything was sent, or cannot be sent any more: the origin's time to answer runs.
+	sent    bool
+	stopped bool
+	// The body could not be read from the client, before anybody stopped the upload.
+	client error
+	// Why not everything was sent. Set before done is closed.
+	err error
+}
+
+func startUpload(c *conn, b *body) *upload {
+	u := &upload{body: b, done: make(chan struct{})}
+	b.used = true
+	c.upload = u
+	go u.run(c)
+	return u
+}
+
+func (u *upload) run(c *conn) {
+	defer close(u.done)
+	client := false
+	u.err = u.copy(c, &client)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.sent = true
+	if client && !u.stopped {
+		// Nobody waits for the answer to half a request.
+		u.client = u.err
+		c.abort()
+		return
+	}
+	// When the origin closed its side it may have answered before.
+	_ = c.arm(time.Now().Add(c.readTimeout))
+}
+
+func (u *upload) copy(c *conn, client *bool) error {
+	buffer := largeBuffers.Get().(*[largeBuffer]byte)
+	defer largeBuffers.Put(buffer)
+	b := u.body
+	// Room for the line before a chunk and for the end after it.
+	const front = 8
+	data := buffer[front : len(buffer)-2]
+	total := int64(0)
+	for {
+		b.arm()
+		n, err := b.stream.Read(data)
+		total += int64(n)
+		if b.limit > 0 && total > b.limit {
+			*client = true
+			return errBodyTooLarge
+		}
+		if n > 0 {
+			out := data[:n]
+			if b.length < 0 {
+				out = frameChunk(buffer[:], front, n)
+			}
+			if werr := c.SetWriteDeadline(time.Now().Add(b.pause)); werr != nil {
+				return werr
+			}
+			if c.aborted.Load() {
+				return errAborted
+			}
+			if _, werr := c.Write(out); werr != nil {
+				return werr
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			*client = true
+			return err
+		}
+	}
+	b.disarm()
+	if b.length >= 0 {
+		if total != b.length {
+			*client = true
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}
+	end := append(buffer[:0], "0\r\n"...)
+	for name, values := range b.trailer {
+		if edgeOwns(name) || !trailerAllowed(name) {
+			continue
+		}
+		for _, v := range values {
+			end = appendField(end, name, v)
+		}
+	}
+	_, err := c.Write(append(end, '\r', '\n'))
+	return err
+}
+
+// frameChunk writes the size before and the line end after n bytes at front.
+func frameChunk(buffer []byte, front, n int) []byte {
+	var digits [8]byte
+	size := strconv.AppendInt(digits[:0], int64(n), 16)
+	start := front - 2 - len(size)
+	copy(buffer[start:], size)
+	buffer[front-2], buffer[front-1] = '\r', '\n'
+	buffer[front+n], buffer[front+n+1] = '\r', '\n'
+	return buffer[start : front+n+2]
+}
+
+// stop ends an upload that is still going on and waits for it: the body must not be read after the request. It returns
+// the client's failure to send the body, if that was what ended it.
+func (u *upload) stop(c *conn) error {
+	u.mu.Lock()
+	u.stopped = true
+	sent := u.sent
+	u.mu.Unlock()
+	if !sent {
+		c.abort()
+		_ = u.body.control.SetReadDeadline(longAgo)
+	}
+	<-u.done
+	return u.client
+}
