@@ -43,15 +43,8 @@ func (Wrapper) CaddyModule() caddy.ModuleInfo {
 
 // Provision parses the networks and hooks the wrapper into its server.
 func (w *Wrapper) Provision(ctx caddy.Context) error {
-	for _, cidr := range w.ProxyPeers {
-		p, err := netip.ParsePrefix(cidr)
-		if err != nil {
-			return fmt.Errorf("proxy_peers: %w", err)
-		}
-		if w.peers == nil {
-			w.peers = new(bart.Lite)
-		}
-		w.peers.Insert(p.Masked())
+	if err := w.parsePeers(); err != nil {
+		return err
 	}
 	core, err := svccore.FromContext(ctx)
 	if err != nil {
@@ -73,6 +66,20 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 		})
 		return withConn(ctx, c)
 	})
+	return nil
+}
+
+func (w *Wrapper) parsePeers() error {
+	for _, cidr := range w.ProxyPeers {
+		p, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return fmt.Errorf("proxy_peers: %w", err)
+		}
+		if w.peers == nil {
+			w.peers = new(bart.Lite)
+		}
+		w.peers.Insert(p.Masked())
+	}
 	return nil
 }
 
