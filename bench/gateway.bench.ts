@@ -32,7 +32,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const bare = spawn(process.execPath, ['-e', BARE_SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     mkdirSync(folder, { recursive: true });
-    await stack.api('PUT', '/settings/bans', { maxTotal: 100_000, shareAutoBans: true });
+    await stack.client.api('PUT', '/settings/bans', { maxTotal: 100_000, shareAutoBans: true });
     const [port] = (await once(bare.stdout!, 'data')) as [Buffer];
     const keys = await stack.accessKeys(quick ? 120 : 700);
     log(`${keys.length} access keys`);

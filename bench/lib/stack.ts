@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { ConsoleClient } from '../../bin/lib/console-client.ts';
 
 /** What the demo leaves for scripts in its data folder. */
 export interface DemoFacts {
@@ -21,9 +22,8 @@ export interface DemoFacts {
 export interface Stack {
   facts: DemoFacts;
   folder: string;
-  api<T>(method: string, apiPath: string, body?: unknown): Promise<T>;
-  /** Calls a session procedure as the operator. */
-  rpc<T>(name: string, input: unknown): Promise<T>;
+  /** Signed in as the operator, with the demo's access key. Session calls (`rpc`) are not counted by the rate limit. */
+  client: ConsoleClient;
   /** `count` fresh access keys: a key takes 600 requests in a row. */
   accessKeys(count: number): Promise<string[]>;
   stop(): Promise<void>;
@@ -41,15 +41,14 @@ export async function startStack(name: string, options: { kernel?: boolean } = {
     { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
   );
   const facts = await factsOf(demo, path.join(folder, 'demo.json'));
-  const cookie = await signIn(facts);
-  const api = <T>(method: string, apiPath: string, body?: unknown) => request<T>(facts, method, apiPath, body);
-  const rpc = <T>(procedure: string, input: unknown) => call<T>(facts, cookie, procedure, input);
+  const client = new ConsoleClient(facts.consoleUrl, facts.consoleUrl);
+  client.accessKey = facts.accessKey;
+  await client.signIn(facts.operator);
   return {
     facts,
     folder,
-    api,
-    rpc,
-    accessKeys: (count) => createKeys(rpc, count),
+    client,
+    accessKeys: (count) => createKeys(client, count),
     stop: () => stop(demo, folder),
   };
 }
@@ -68,51 +67,16 @@ async function factsOf(demo: ChildProcess, file: string): Promise<DemoFacts> {
   throw new Error(`the demo was not ready in time:\n${output}`);
 }
 
-async function request<T>(facts: DemoFacts, method: string, apiPath: string, body?: unknown): Promise<T> {
-  const response = await fetch(`${facts.consoleUrl}/api/v1${apiPath}`, {
-    method,
-    headers: { 'x-api-key': facts.accessKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(15_000),
-  });
-  return answer<T>(response);
-}
-
-async function signIn(facts: DemoFacts): Promise<string> {
-  const response = await fetch(`${facts.consoleUrl}/api/auth/sign-in/email`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', origin: facts.consoleUrl },
-    body: JSON.stringify({ email: facts.operator.email, password: facts.operator.password }),
-  });
-  await answer(response);
-  return response.headers
-    .getSetCookie()
-    .map((header) => header.split(';')[0])
-    .join('; ');
-}
-
-async function call<T>(facts: DemoFacts, cookie: string, procedure: string, input: unknown): Promise<T> {
-  const response = await fetch(`${facts.consoleUrl}/rpc/${procedure.replaceAll('.', '/')}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-csrf-token': 'orpc', origin: facts.consoleUrl, cookie },
-    body: JSON.stringify(input),
-  });
-  return answer<T>(response);
-}
-
-async function answer<T>(response: Response): Promise<T> {
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${response.url} answered ${response.status}: ${text.slice(0, 500)}`);
-  return JSON.parse(text) as T;
-}
-
-async function createKeys(rpc: Stack['rpc'], count: number): Promise<string[]> {
+async function createKeys(client: ConsoleClient, count: number): Promise<string[]> {
   const keys: string[] = [];
   while (keys.length < count) {
     const batch = Math.min(8, count - keys.length);
     const created = await Promise.all(
       Array.from({ length: batch }, (_, index) =>
-        rpc<{ secret: string }>('accessKeys.create', { name: `bench ${keys.length + index}`, scope: 'readwrite' }),
+        client.rpc<{ secret: string }>('accessKeys.create', {
+          name: `bench ${keys.length + index}`,
+          scope: 'readwrite',
+        }),
       ),
     );
     keys.push(...created.map((each) => each.secret));

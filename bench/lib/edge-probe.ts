@@ -1,0 +1,59 @@
+// Asks the edge over and over as one visitor and says when an answer first satisfies a condition.
+import http from 'node:http';
+import { clockMs } from '../fleet/fleet.ts';
+
+export interface ProbeTarget {
+  /** host:port of the edge. */
+  edge: string;
+  host: string;
+  path?: string;
+  headers?: Record<string, string>;
+}
+
+const PAUSE_MS = 1;
+const LIMIT_MS = 30_000;
+
+/** Unix ms of the first answer that satisfies `done`. Keeps one connection; asks again 1 ms after each answer. */
+export async function firstAnswer(
+  target: ProbeTarget,
+  done: (status: number, body: string) => boolean,
+): Promise<number> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const deadline = clockMs() + LIMIT_MS;
+  try {
+    for (;;) {
+      const { status, body } = await get(agent, target);
+      const now = clockMs();
+      if (done(status, body)) return now;
+      if (now > deadline) throw new Error(`the edge still answers ${status}`);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  } finally {
+    agent.destroy();
+  }
+}
+
+function get(agent: http.Agent, target: ProbeTarget): Promise<{ status: number; body: string }> {
+  const [hostname, port] = splitAddress(target.edge);
+  return new Promise((resolve, reject) => {
+    const request = http.get(
+      { agent, hostname, port, path: target.path ?? '/', headers: { ...target.headers, host: target.host } },
+      (response) => {
+        let body = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => {
+          body += chunk;
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+        response.on('error', reject);
+      },
+    );
+    request.setTimeout(5000, () => request.destroy(new Error('the edge does not answer')));
+    request.on('error', reject);
+  });
+}
+
+function splitAddress(address: string): [string, number] {
+  const at = address.lastIndexOf(':');
+  return [address.slice(0, at).replace(/^\[|\]$/g, ''), Number(address.slice(at + 1))];
+}

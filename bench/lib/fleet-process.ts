@@ -1,0 +1,113 @@
+// A simulated fleet in a process of its own, so that its work does not delay the clock of the benchmark that watches it.
+import { type ChildProcess, fork } from 'node:child_process';
+import { startFleet } from '../fleet/fleet.ts';
+import type { Stack } from './stack.ts';
+
+/** What the benchmark asks of the fleet's process. */
+type Question =
+  | { type: 'start'; serverUrl: string; nodes: number }
+  | { type: 'token'; id: number; token: { token: string; serverUrl: string; caSha256: string } }
+  | { type: 'bans' | 'revision'; id: number; number: string };
+
+type Answer =
+  | { type: 'token'; id: number; index: number }
+  | { type: 'ready' }
+  | { type: 'received'; id: number; at: (number | null)[] }
+  | { type: 'failed'; message: string };
+
+const WAIT_MS = 30_000;
+const START_MS = 300_000;
+
+export interface FleetProcess {
+  pid: number;
+  /** Unix ms (with fractions) at which each node had the ban; waits until all have. */
+  receivedBan(sequence: string): Promise<number[]>;
+  receivedRevision(revision: string): Promise<number[]>;
+  stop(): void;
+}
+
+/** Enrolls and connects `nodes` simulated nodes. */
+export async function startFleetProcess(stack: Stack, nodes: number): Promise<FleetProcess> {
+  const child = fork(import.meta.filename, ['fleet'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const waiting = new Map<number, (at: number[]) => void>();
+  let nextId = 0;
+  const ask = (type: 'bans' | 'revision', number: string): Promise<number[]> => {
+    const id = nextId++;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`not every node had ${type} ${number}`)), WAIT_MS);
+      waiting.set(id, (at) => {
+        clearTimeout(timer);
+        resolve(at);
+      });
+      child.send({ type, id, number } satisfies Question);
+    });
+  };
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the fleet did not start in time')), START_MS);
+    child.on('exit', (code) => reject(new Error(`the fleet ended with ${code}`)));
+    child.on('message', (message) => {
+      const answer = message as Answer;
+      if (answer.type === 'token') void giveToken(stack, child, answer).catch(reject);
+      if (answer.type === 'received') waiting.get(answer.id)?.(answer.at.map((time) => time ?? Number.NaN));
+      if (answer.type === 'failed') reject(new Error(answer.message));
+      if (answer.type === 'ready') {
+        clearTimeout(timer);
+        resolve();
+      }
+    });
+    child.send({ type: 'start', serverUrl: stack.facts.nodeApiUrl, nodes } satisfies Question);
+  });
+  return {
+    pid: child.pid!,
+    receivedBan: (sequence) => ask('bans', sequence),
+    receivedRevision: (revision) => ask('revision', revision),
+    stop: () => void child.kill('SIGKILL'),
+  };
+}
+
+async function giveToken(stack: Stack, child: ChildProcess, { id, index }: { id: number; index: number }) {
+  const token = await stack.client.rpc<{ token: string; serverUrl: string; caSha256: string }>(
+    'enrollmentTokens.create',
+    { clusterId: stack.facts.clusterId, nodeName: `simulated-${index}` },
+  );
+  child.send({ type: 'token', id, token } satisfies Question);
+}
+
+async function serveFleet(): Promise<void> {
+  const say = (answer: Answer) => process.send!(answer);
+  const tokens = new Map<number, (token: Extract<Question, { type: 'token' }>['token']) => void>();
+  let nextId = 0;
+  let fleet: Awaited<ReturnType<typeof startFleet>> | null = null;
+  process.on('disconnect', () => process.exit(0));
+  process.on('message', async (message) => {
+    const question = message as Question;
+    if (question.type === 'token') tokens.get(question.id)?.(question.token);
+    if (question.type === 'start') {
+      fleet = await startFleet({
+        nodes: question.nodes,
+        serverUrl: question.serverUrl,
+        newToken: (index) => {
+          const id = nextId++;
+          say({ type: 'token', id, index });
+          return new Promise((resolve) => tokens.set(id, resolve));
+        },
+      });
+      say({ type: 'ready' });
+    }
+    if (question.type === 'bans' && fleet) {
+      await fleet.waitForBans(question.number, WAIT_MS);
+      say({ type: 'received', id: question.id, at: fleet.received(question.number).map((time) => time ?? null) });
+    }
+    if (question.type === 'revision' && fleet) {
+      await fleet.waitForRevision(question.number, WAIT_MS);
+      const at = fleet.receivedRevision(question.number).map((time) => time ?? null);
+      say({ type: 'received', id: question.id, at });
+    }
+  });
+  process.on('unhandledRejection', (error) => {
+    say({ type: 'failed', message: String(error) });
+    setTimeout(() => process.exit(1), 100);
+  });
+}
+
+if (process.argv[2] === 'fleet' && process.send) await serveFleet();
