@@ -1,0 +1,400 @@
+import test from 'ava';
+import type { Knex } from 'knex';
+import { systemCall } from '../../mixins/call.ts';
+import { write } from '../../mixins/write.ts';
+import { holdBanGuard } from '../../models/ban-guard.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let running: TestConsole;
+let api: Api;
+let sql: Knex;
+let clusterId: string;
+let siteId: string;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  sql = api.sql;
+  clusterId = await api.cluster('bans');
+  siteId = (await api.site(clusterId, 'bans.example', { name: 'Bans' })).id;
+});
+test.after.always('stop', () => running?.stop());
+
+let last = 0;
+/** An address no other test uses. */
+function address(): string {
+  last += 1;
+  return `198.18.${last >> 8}.${last & 255}`;
+}
+
+const platform = (cidr: string, more: Body = {}) => ({
+  scope: 'platform',
+  cidr,
+  reason: 'abuse',
+  durationSeconds: 3600,
+  ...more,
+});
+const forSite = (cidr: string, more: Body = {}) => platform(cidr, { scope: 'site', siteId, ...more });
+const create = (body: Body): Promise<Body> => api.ok('POST', '/bans', body);
+const active = async (query: string): Promise<Body> => api.ok('GET', `/bans?${query}`);
+const ids = (page: Body) => page.items.map((ban: Body) => ban.id);
+
+/** What nodes of a cluster are told: ids changed after a number, with the cluster the change concerns. */
+const changes = (after: string) => sql('ban_change').where('seq', '>', after).orderBy('seq');
+
+test('a ban has every field of the specification', async (t) => {
+  const cidr = address();
+  const before = Date.now();
+  const ban = await create(forSite(cidr, { reason: 'spam', durationSeconds: 60 }));
+  t.deepEqual(Object.keys(ban).sort(), [
+    'cidr',
+    'createdAt',
+    'createdBy',
+    'distributed',
+    'expiresAt',
+    'id',
+    'node',
+    'reason',
+    'scope',
+    'seq',
+    'siteId',
+    'siteName',
+    'source',
+    'trigger',
+    'unappliedNodes',
+  ]);
+  t.like(ban, {
+    scope: 'site',
+    cidr: `${cidr}/32`,
+    reason: 'spam',
+    source: 'manual',
+    siteId,
+    siteName: 'Bans',
+    node: null,
+    trigger: null,
+    distributed: true,
+    unappliedNodes: 0,
+  });
+  t.is(ban.createdBy.type, 'api_key');
+  t.is(Date.parse(ban.expiresAt) - Date.parse(ban.createdAt), 60_000);
+  t.true(Date.parse(ban.createdAt) >= before);
+  t.regex(ban.seq, /^[0-9]+$/);
+  t.deepEqual((await active(`address=${cidr}`)).items, [ban]);
+});
+
+test('a platform ban has no site', async (t) => {
+  const ban = await create(platform(address()));
+  t.like(ban, { scope: 'platform', siteId: null, siteName: null });
+});
+
+for (const [given, canonical] of [
+  ['2001:DB8:5::1', '2001:db8:5::1/128'],
+  ['2001:db8:6:7::9/64', '2001:db8:6:7::/64'],
+  ['::ffff:198.19.0.1', '198.19.0.1/32'],
+  ['198.19.1.77/24', '198.19.1.0/24'],
+  ['198.20.0.0/16', '198.20.0.0/16'],
+  ['2001:db8:7::/48', '2001:db8:7::/48'],
+  ['::102:304', '::102:304/128'],
+] as const) {
+  test(`${given} is banned as ${canonical}`, async (t) => {
+    const ban = await create(platform(given));
+    t.is(ban.cidr, canonical);
+    t.deepEqual(ids(await active(`address=${encodeURIComponent(canonical)}`)), [ban.id]);
+  });
+}
+
+test('wrong input is refused with the field or its own code', async (t) => {
+  const [{ count: before }] = await sql('ban').count();
+  const cidr = address();
+  await api.badField(t, '/scope', 'POST', '/bans', platform(cidr, { scope: 'global' }));
+  await api.badField(t, '/siteId', 'POST', '/bans', platform(cidr, { scope: 'site' }));
+  await api.badField(t, '/siteId', 'POST', '/bans', platform(cidr, { siteId }));
+  await api.badField(t, '/reason', 'POST', '/bans', platform(cidr, { reason: 'cc_ip_rate' }));
+  await api.badField(t, '/reason', 'POST', '/bans', { ...platform(cidr), reason: undefined });
+  await api.badField(t, '/durationSeconds', 'POST', '/bans', platform(cidr, { durationSeconds: 60.5 }));
+  await api.badField(t, '/durationSeconds', 'POST', '/bans', platform(cidr, { durationSeconds: '60' }));
+  await api.badField(t, '/cidr', 'POST', '/bans', platform(cidr, { cidr: 1 }));
+  await api.badField(t, '/note', 'POST', '/bans', platform(cidr, { note: 'x' }));
+  for (const durationSeconds of [59, 604_801, 0, -60, 1e300]) {
+    await api.refused(t, [400, 'BAN_EXPIRY_OUT_OF_RANGE'], 'POST', '/bans', platform(cidr, { durationSeconds }));
+  }
+  for (const bad of ['', 'x', '1.2.3', '01.2.3.4', '1.2.3.4/33', 'fe80::1%eth0', '1.2.3.4 ', '*']) {
+    await api.refused(t, [400, 'BAN_INVALID_CIDR'], 'POST', '/bans', platform(bad));
+  }
+  for (const [short, min] of [
+    ['198.18.0.0/15', 16],
+    ['0.0.0.0/0', 16],
+    ['2001:db8::/47', 48],
+    ['::/0', 48],
+    ['::ffff:0:0/96', 16],
+  ] as const) {
+    t.deepEqual(await api.refused(t, [400, 'BAN_PREFIX_TOO_SHORT'], 'POST', '/bans', platform(short)), { min });
+  }
+  const unknown = platform(cidr, { scope: 'site', siteId: 'nobody' });
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'POST', '/bans', unknown);
+  const [{ count: after }] = await sql('ban')
+    .where({ cidr: `${cidr}/32` })
+    .count();
+  t.is(after, '0');
+  t.truthy(before);
+});
+
+test('the shortest and the longest ban are allowed', async (t) => {
+  for (const durationSeconds of [60, 604_800]) {
+    const ban = await create(platform(address(), { durationSeconds }));
+    t.is(Date.parse(ban.expiresAt) - Date.parse(ban.createdAt), durationSeconds * 1000);
+  }
+});
+
+test('creating again renews: same id, other reason and expiry, audited as an update, sent again', async (t) => {
+  const cidr = address();
+  const first = await create(platform(cidr));
+  const second = await create(platform(`${cidr}/32`, { reason: 'attack', durationSeconds: 7200 }));
+  t.is(second.id, first.id);
+  t.is(second.reason, 'attack');
+  t.is(second.createdAt, first.createdAt);
+  t.true(Date.parse(second.expiresAt) > Date.parse(first.expiresAt));
+  t.true(BigInt(second.seq) > BigInt(first.seq));
+  t.deepEqual(
+    (await api.audit(first.id)).map(({ action }) => action),
+    ['ban.create', 'ban.update'],
+  );
+  const sent = (await changes(first.seq)).filter((row) => row.ban_id === first.id);
+  t.deepEqual(
+    sent.map((row) => [row.seq, row.cluster_id]),
+    [[second.seq, '']],
+  );
+});
+
+test('global and site bans of one address are two bans', async (t) => {
+  const cidr = address();
+  const [global, own] = [await create(platform(cidr)), await create(forSite(cidr))];
+  t.not(global.id, own.id);
+  t.is((await active(`address=${cidr}`)).total, 2);
+});
+
+test('an expired ban is gone: creating makes a new one', async (t) => {
+  const cidr = address();
+  const first = await create(platform(cidr));
+  await sql('ban')
+    .where({ id: first.id })
+    .update({ expires_at: new Date(Date.now() - 1000) });
+  t.is((await active(`address=${cidr}`)).total, 0);
+  await api.refused(t, [404, 'BAN_NOT_FOUND'], 'DELETE', `/bans/${first.id}`);
+  const second = await create(platform(cidr));
+  t.not(second.id, first.id);
+  t.deepEqual(
+    (await api.audit(second.id)).map(({ action }) => action),
+    ['ban.create'],
+  );
+});
+
+test('a lifted ban is gone, once', async (t) => {
+  const cidr = address();
+  const ban = await create(forSite(cidr));
+  const answer = await api.call('DELETE', `/bans/${ban.id}`);
+  t.is(answer.status, 200);
+  t.regex(answer.headers.get('x-svc-change') ?? '', /^ban=[0-9]+:[0-9]+$/);
+  await api.refused(t, [404, 'BAN_NOT_FOUND'], 'DELETE', `/bans/${ban.id}`);
+  await api.refused(t, [404, 'BAN_NOT_FOUND'], 'DELETE', '/bans/nobody');
+  t.is((await active(`address=${cidr}`)).total, 0);
+  t.deepEqual(
+    (await api.audit(ban.id)).map(({ action }) => action),
+    ['ban.create', 'ban.delete'],
+  );
+  const sent = (await changes(ban.seq)).filter((row) => row.ban_id === ban.id);
+  t.deepEqual(
+    sent.map((row) => row.cluster_id),
+    [clusterId],
+  );
+  t.not((await create(forSite(cidr))).id, ban.id);
+});
+
+test('no ban makes a revision', async (t) => {
+  const cluster = await api.cluster('quiet');
+  const site = (await api.site(cluster, 'quiet.example')).id;
+  const ban = await create(forSite(address(), { siteId: site }));
+  await api.ok('DELETE', `/bans/${ban.id}`);
+  await api.ok('DELETE', `/bans/${(await create(platform(address()))).id}`);
+  t.deepEqual(await api.reasons(cluster), ['cluster_created', 'site_created']);
+});
+
+test('a site ban concerns the nodes of its cluster, a global one all nodes', async (t) => {
+  const [own, global] = [await create(forSite(address())), await create(platform(address()))];
+  const rows = await sql('ban_change').whereIn('ban_id', [own.id, global.id]).orderBy('seq');
+  t.deepEqual(
+    rows.map((row) => [row.ban_id, row.cluster_id, row.seq]),
+    [
+      [own.id, clusterId, own.seq],
+      [global.id, '', global.seq],
+    ],
+  );
+  t.is((await sql('ban_head').where({ cluster_id: clusterId }).first()).seq >= own.seq, true);
+});
+
+test('protected addresses are refused with the address', async (t) => {
+  const other = await api.cluster('elsewhere');
+  await api.node(clusterId, 'here', { addresses: ['198.51.100.1', '2001:db8:aaaa::1'] });
+  await api.node(other, 'there', { addresses: ['198.51.100.65'] });
+  const allow = await api.ok('POST', '/ip-lists', {
+    name: 'trusted',
+    kind: 'allow',
+    entries: ['198.51.100.128/26', '2001:db8:bbbb::/64'],
+  });
+  await api.ok('POST', '/ip-lists', { name: 'unused', kind: 'collection', entries: ['198.51.100.200'] });
+  const refused: readonly (readonly [Body, string])[] = [
+    [platform('127.0.0.1'), '127.0.0.0/8'],
+    [platform('127.5.0.0/16'), '127.0.0.0/8'],
+    [platform('0.0.0.0'), '0.0.0.0/8'],
+    [platform('::1'), '::1/128'],
+    [platform('::'), '::/128'],
+    [platform('::/48'), '::1/128'],
+    [platform('::ffff:127.0.0.1'), '127.0.0.0/8'],
+    [forSite('127.0.0.1'), '127.0.0.0/8'],
+    [platform('198.51.100.1'), '198.51.100.1'],
+    [platform('198.51.100.0/26'), '198.51.100.1'],
+    [platform('198.51.100.65'), '198.51.100.65'],
+    [forSite('198.51.100.1'), '198.51.100.1'],
+    [platform('2001:db8:aaaa::/64'), '2001:db8:aaaa::1'],
+    // A range that overlaps an allow list, from inside, exactly and from outside.
+    [platform('198.51.100.130'), '198.51.100.128/26'],
+    [forSite('198.51.100.128/26'), '198.51.100.128/26'],
+    [platform('198.51.100.128/25'), '198.51.100.128/26'],
+    [platform('2001:db8:bbbb::/48'), '2001:db8:bbbb::/64'],
+  ];
+  for (const [body, expected] of refused) {
+    const data = await api.refused(t, [400, 'BAN_PROTECTED_ADDRESS'], 'POST', '/bans', body);
+    t.deepEqual(data, { address: expected }, body.cidr);
+  }
+  // A site ban may cover a node of another cluster; a list that is no allow list protects nothing.
+  await create(forSite('198.51.100.65'));
+  await create(platform('198.51.100.200'));
+  await api.ok('PUT', `/ip-lists/${allow.id}`, { kind: 'collection', entries: ['198.51.100.128/26'] });
+  await create(platform('198.51.100.130'));
+});
+
+test('filters: scope, site, source, address covering or inside; newest first; pages', async (t) => {
+  const other = (await api.site(clusterId, 'filters.example')).id;
+  const [a, b, c] = [
+    await create(platform('203.0.113.0/24')),
+    await create(platform('203.0.113.7', { scope: 'site', siteId: other })),
+    await create(platform('203.0.113.128/25')),
+  ];
+  const find = async (query: string) => ids(await active(query));
+  t.deepEqual(await find('address=203.0.113.0/24'), [c.id, b.id, a.id]);
+  t.deepEqual(await find('address=203.0.113.7'), [b.id, a.id]);
+  t.deepEqual(await find('address=203.0.113.200'), [c.id, a.id]);
+  t.deepEqual(await find('address=203.0.113.0/25'), [b.id, a.id]);
+  t.deepEqual(await find('address=203.0.113.0/24&scope=platform'), [c.id, a.id]);
+  t.deepEqual(await find(`siteId=${other}`), [b.id]);
+  t.deepEqual(await find('siteId=nobody'), []);
+  t.deepEqual(await find('address=203.0.113.0/24&source=auto'), []);
+  t.deepEqual(await find('address=203.0.113.0/24&pageSize=1&page=2'), [b.id]);
+  t.is((await active('address=203.0.113.0/24&pageSize=1&page=2')).total, 3);
+  t.deepEqual(await find('address=203.0.113.0/24&page=9'), []);
+  await api.refused(t, [400, 'BAN_INVALID_CIDR'], 'GET', '/bans?address=x');
+  for (const [query, field] of [
+    ['pageSize=0', '/pageSize'],
+    ['pageSize=101', '/pageSize'],
+    ['page=0', '/page'],
+    ['scope=global', '/scope'],
+    ['source=x', '/source'],
+    ['unknown=1', '/unknown'],
+  ]) {
+    await api.badField(t, field!, 'GET', `/bans?${query}`);
+  }
+});
+
+test('unappliedNodes counts online nodes only', async (t) => {
+  const ban = await create(platform(address()));
+  for (const [name, online] of [
+    ['full-1', true],
+    ['full-2', true],
+    ['gone', false],
+  ] as const) {
+    const nodeId = await api.node(clusterId, name, { online });
+    await sql('ban_unapplied').insert({ node_id: nodeId, ban_id: ban.id });
+  }
+  const page = await active(`address=${ban.cidr}`);
+  t.is(page.items[0].unappliedNodes, 2);
+  t.is((await create(platform(ban.cidr))).unappliedNodes, 2);
+});
+
+test('deleting a site lifts its bans', async (t) => {
+  const site = (await api.site(clusterId, 'leaving.example')).id;
+  const made = [];
+  for (let index = 0; index < 3; index++) made.push(await create(forSite(address(), { siteId: site })));
+  const expired = await create(forSite(address(), { siteId: site }));
+  await sql('ban')
+    .where({ id: expired.id })
+    .update({ expires_at: new Date(0) });
+  await api.ok('DELETE', `/sites/${site}`);
+  t.is((await active(`siteId=${site}`)).total, 0);
+  const rows = await sql('ban').where({ site_id: site }).whereNotNull('lifted_at');
+  t.deepEqual(rows.map((row) => row.id).sort(), made.map((ban) => ban.id).sort());
+  for (const row of rows) {
+    t.truthy(await sql('ban_change').where({ ban_id: row.id, seq: row.seq, cluster_id: clusterId }).first());
+  }
+});
+
+test('a preview tells what creating would do and writes nothing', async (t) => {
+  const cidr = address();
+  const ban = await create(platform(cidr));
+  const counts = async () => [
+    (
+      await sql('ban')
+        .where({ cidr: `${cidr}/32` })
+        .count()
+    )[0],
+    (await sql('audit_entry').where({ target_id: ban.id }).count())[0],
+  ];
+  const before = await counts();
+  t.like(await api.ok('POST', '/bans/preview', platform(cidr)), {
+    cidr: `${cidr}/32`,
+    addresses: '1',
+    renews: { id: ban.id, expiresAt: ban.expiresAt },
+    refusal: null,
+    coveredBans: 1,
+  });
+  t.deepEqual((await api.ok('POST', '/bans/preview', platform('127.0.0.1'))).refusal, {
+    code: 'BAN_PROTECTED_ADDRESS',
+    data: { address: '127.0.0.0/8' },
+  });
+  t.is((await api.ok('POST', '/bans/preview', platform('127.0.0.1'))).warnings[0].kind, 'own_address');
+  t.is((await api.ok('POST', '/bans/preview', platform('2001:db8:77::/48'))).addresses, (2n ** 80n).toString());
+  t.is((await api.ok('POST', '/bans/preview', platform('x'))).refusal.code, 'BAN_INVALID_CIDR');
+  t.is((await api.ok('POST', '/bans/preview', platform('10.0.0.0/8'))).refusal.code, 'BAN_PREFIX_TOO_SHORT');
+  t.deepEqual(await counts(), before);
+});
+
+test('a create waits for a writer of protected addresses and sees what it wrote', async (t) => {
+  const { runtime } = running.running;
+  const cidr = address();
+  let creating: Promise<Body> | undefined;
+  await write(runtime, systemCall('test'), {}, async (tx) => {
+    await holdBanGuard(tx.sql);
+    creating = api.call('POST', '/bans', platform(cidr));
+    await eventually(async () => {
+      const { rows } = await sql.raw(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%ban_guard for share%'`,
+      );
+      return rows.length > 0;
+    });
+    const [{ id }] = await tx.sql('ip_list').insert({ name: 'raced', kind: 'allow', entry_count: 1 }).returning('id');
+    await tx.sql('ip_list_entry').insert({ ip_list_id: id, chunk: 0, cidr: `${cidr}/32` });
+  });
+  const answer = await creating!;
+  t.is(answer.body.code, 'BAN_PROTECTED_ADDRESS');
+  t.deepEqual(answer.body.data, { address: `${cidr}/32` });
+});
+
+test('parallel creates of one address make one ban', async (t) => {
+  const cidr = address();
+  const made: Body[] = await Promise.all(Array.from({ length: 20 }, () => create(platform(cidr))));
+  t.is(new Set(made.map((ban) => ban.id)).size, 1);
+  t.is((await active(`address=${cidr}`)).total, 1);
+  const actions = (await api.audit(made[0].id)).map(({ action }) => action);
+  t.deepEqual(actions, ['ban.create', ...new Array(19).fill('ban.update')]);
+});

@@ -1,0 +1,201 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import test from 'ava';
+import { chunkOf } from '../../models/ip-list.ts';
+import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
+import { usersOfIpList } from '../../services/ip-lists/references.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let running: TestConsole;
+let api: Api;
+let clusters: string[];
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  clusters = [await api.cluster('one'), await api.cluster('two')];
+});
+test.after.always('stop', () => running?.stop());
+test.beforeEach('start empty', async () => {
+  await api.sql('ip_list').delete();
+});
+
+const create = (name: string, kind: string, entries: string[]) => api.ok('POST', '/ip-lists', { name, kind, entries });
+const addresses = (count: number, from = 0) =>
+  Array.from(
+    { length: count },
+    (_, n) => `100.${((from + n) >> 16) & 255}.${((from + n) >> 8) & 255}.${(from + n) & 255}`,
+  );
+
+/** The list as a cluster's entries have it. */
+async function published(cluster: string, id: string): Promise<Body> {
+  const header = await api.entry(cluster, 'ip-list', id);
+  if (!header) return undefined;
+  const chunks = (await api.entries(cluster, 'ip-list-chunk')).filter((chunk) => chunk.startsWith(`${id}/`));
+  const cidrs: string[] = [];
+  for (const chunk of chunks) {
+    const message = fromBinary(IpListChunkSchema, (await api.entry(cluster, 'ip-list-chunk', chunk))!);
+    for (const cidr of message.cidrs) {
+      if (chunk !== `${id}/${chunkOf(cidr)}` || message.listId !== id) throw new Error(`${cidr} in ${chunk}`);
+    }
+    cidrs.push(...message.cidrs);
+  }
+  return { ...fromBinary(IpListSchema, header), cidrs: cidrs.sort(), chunks: chunks.length };
+}
+
+test.serial('a list is normalised, published on every cluster in chunks, audited', async (t) => {
+  const list = await create('office', 'allow', ['2001:DB8::1', '192.0.2.7/24', '192.0.2.0/24', '::ffff:10.0.0.1']);
+  t.like(list, {
+    name: 'office',
+    kind: 'allow',
+    entries: ['10.0.0.1/32', '192.0.2.0/24', '2001:db8::1/128'],
+    entryCount: 3,
+  });
+  t.deepEqual(await api.ok('GET', `/ip-lists/${list.id}`), list);
+  const { entries, ...summary } = list;
+  t.deepEqual(await api.ok('GET', '/ip-lists'), { items: [summary], total: 1 });
+  for (const cluster of clusters) {
+    t.like(await published(cluster, list.id), {
+      name: 'office',
+      listKind: IpListKind.ALLOW,
+      entryCount: 3,
+      cidrs: [...entries].sort(),
+    });
+    t.is((await api.reasons(cluster)).at(-1), 'rules_updated');
+  }
+  t.deepEqual(
+    (await api.audit(list.id)).map(({ action }) => action),
+    ['ip_list.create'],
+  );
+});
+
+test.serial('an update publishes only the chunks that changed', async (t) => {
+  const before = addresses(500);
+  const list = await create('many', 'block', before);
+  t.true((await published(clusters[0]!, list.id)).chunks > 50);
+  const added = '203.0.113.9/32';
+  const after = await api.ok('PUT', `/ip-lists/${list.id}`, { kind: 'block', entries: [...before.slice(1), added] });
+  t.is(after.entryCount, 500);
+  t.true(Date.parse(after.updatedAt) > Date.parse(list.updatedAt));
+  for (const cluster of clusters) {
+    const { revision } = await api.sql('cluster_head').where({ cluster_id: cluster }).first();
+    const touched = await api.sql('config_entry').where({ cluster_id: cluster, from_revision: revision });
+    const expected = new Set([`${before[0]}/32`, added].map((cidr) => `${list.id}/${chunkOf(cidr)}`));
+    t.deepEqual(touched.map((row) => row.resource_id).sort(), [...expected].sort());
+    t.deepEqual((await published(cluster, list.id)).cidrs, [...after.entries].sort());
+  }
+});
+
+test.serial('an update with nothing new writes nothing; another kind publishes the header', async (t) => {
+  const list = await create('kinds', 'collection', ['192.0.2.1']);
+  const reasons = await api.reasons(clusters[0]!);
+  t.deepEqual(await api.ok('PUT', `/ip-lists/${list.id}`, { kind: 'collection', entries: ['192.0.2.1/32'] }), list);
+  t.deepEqual(await api.reasons(clusters[0]!), reasons);
+  t.is((await api.audit(list.id)).length, 1);
+  const changed = await api.ok('PUT', `/ip-lists/${list.id}`, { kind: 'block', entries: ['192.0.2.1'] });
+  t.is(changed.kind, 'block');
+  t.is((await published(clusters[1]!, list.id)).listKind, IpListKind.BLOCK);
+  t.is((await api.audit(list.id)).at(-1)!.action, 'ip_list.update');
+});
+
+test.serial('a deleted list is gone everywhere', async (t) => {
+  const list = await create('gone', 'allow', addresses(100));
+  await api.ok('DELETE', `/ip-lists/${list.id}`);
+  await api.refused(t, [404, 'IP_LIST_NOT_FOUND'], 'GET', `/ip-lists/${list.id}`);
+  await api.refused(t, [404, 'IP_LIST_NOT_FOUND'], 'DELETE', `/ip-lists/${list.id}`);
+  const body = { kind: 'allow', entries: [] };
+  await api.refused(t, [404, 'IP_LIST_NOT_FOUND'], 'PUT', `/ip-lists/${list.id}`, body);
+  for (const cluster of clusters) {
+    t.is(await published(cluster, list.id), undefined);
+    t.deepEqual(
+      (await api.entries(cluster, 'ip-list-chunk')).filter((id) => id.startsWith(list.id)),
+      [],
+    );
+  }
+  t.is((await api.audit(list.id)).at(-1)!.action, 'ip_list.delete');
+});
+
+test.serial('a new cluster has all lists from its first revision', async (t) => {
+  const list = await create('early', 'block', addresses(200));
+  const cluster = await api.cluster('late');
+  t.is((await published(cluster, list.id)).cidrs.length, 200);
+  t.deepEqual(await api.reasons(cluster), ['cluster_created']);
+});
+
+test.serial('names are checked and unique', async (t) => {
+  await create('taken', 'allow', []);
+  const data = await api.refused(t, [409, 'IP_LIST_NAME_TAKEN'], 'POST', '/ip-lists', {
+    name: 'taken',
+    kind: 'block',
+    entries: [],
+  });
+  t.deepEqual(data, { name: 'taken' });
+  for (const name of ['', '1a', 'a-b', 'a b', 'ä', 'a'.repeat(65)]) {
+    await api.badField(t, '/name', 'POST', '/ip-lists', { name, kind: 'allow', entries: [] });
+  }
+  await create('a'.repeat(64), 'allow', []);
+  await create('_', 'allow', []);
+  await api.badField(t, '/kind', 'POST', '/ip-lists', { name: 'x', kind: 'deny', entries: [] });
+  await api.badField(t, '/entries', 'POST', '/ip-lists', { name: 'x', kind: 'allow' });
+  await api.badField(t, '/entries/1', 'POST', '/ip-lists', { name: 'x', kind: 'allow', entries: ['10.0.0.1', 'x'] });
+  await api.badField(t, '/name', 'PUT', '/ip-lists/x', { name: 'x', kind: 'allow', entries: [] });
+});
+
+test.serial('10,000 entries fit in a list, one more does not', async (t) => {
+  const list = await create('large', 'block', addresses(10_000));
+  t.is(list.entryCount, 10_000);
+  t.is((await published(clusters[0]!, list.id)).cidrs.length, 10_000);
+  const tooMany = { name: 'larger', kind: 'block', entries: addresses(10_001) };
+  t.like(await api.refused(t, [409, 'IP_LIST_LIMIT'], 'POST', '/ip-lists', tooMany), { limit: 10_000, of: 'list' });
+  const { name: _, ...update } = tooMany;
+  t.like(await api.refused(t, [409, 'IP_LIST_LIMIT'], 'PUT', `/ip-lists/${list.id}`, update), { limit: 10_000 });
+  // Duplicates count once.
+  await create('doubles', 'block', [...addresses(9_000), ...addresses(9_000)]);
+});
+
+test.serial('50,000 entries in all, also when creates race', async (t) => {
+  for (const name of ['a', 'b', 'c', 'd']) await create(name, 'collection', addresses(10_000));
+  const bodies = Array.from({ length: 4 }, (_, n) => ({
+    name: `race${n}`,
+    kind: 'block',
+    entries: addresses(4_000, n),
+  }));
+  const answers = await Promise.all(bodies.map((body) => api.call('POST', '/ip-lists', body)));
+  t.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 409, 409]);
+  for (const { body } of answers.filter(({ status }) => status === 409)) {
+    t.is(body.code, 'IP_LIST_LIMIT');
+    t.deepEqual(body.data, { limit: 50_000, of: 'entries' });
+  }
+});
+
+test.serial('128 lists, not one more', async (t) => {
+  await api.sql.raw(`insert into ip_list (name, kind) select 'n' || n, 'block' from generate_series(1, 127) n`);
+  await create('last', 'block', []);
+  const data = await api.refused(t, [409, 'IP_LIST_LIMIT'], 'POST', '/ip-lists', {
+    name: 'more',
+    kind: 'block',
+    entries: [],
+  });
+  t.deepEqual(data, { limit: 128, of: 'lists' });
+  const page = await api.ok('GET', '/ip-lists?pageSize=100&page=2');
+  t.is(page.total, 128);
+  t.is(page.items.length, 28);
+});
+
+test.serial('a stale view is refused', async (t) => {
+  const list = await create('stale', 'block', []);
+  const body = { kind: 'block', entries: ['10.0.0.1'], expectedUpdatedAt: '2020-01-01T00:00:00Z' };
+  const data = await api.refused(t, [409, 'UPDATED_AT_MISMATCH'], 'PUT', `/ip-lists/${list.id}`, body);
+  t.deepEqual(data, { updatedAt: list.updatedAt });
+  await api.ok('PUT', `/ip-lists/${list.id}`, { ...body, expectedUpdatedAt: list.updatedAt });
+});
+
+test.serial('users of a list are named, the first five', async (t) => {
+  const lookups = [
+    async () => ['a', 'b', 'c'],
+    async (_: unknown, id: string) => [`${id}1`, 'e', 'f'],
+    async () => ['never'],
+  ];
+  t.deepEqual(await usersOfIpList(api.sql, 'x', lookups), ['a', 'b', 'c', 'x1', 'e']);
+  t.deepEqual(await usersOfIpList(api.sql, 'x'), []);
+});
