@@ -22,7 +22,7 @@ export async function firstAnswer(
   const deadline = clockMs() + LIMIT_MS;
   try {
     for (;;) {
-      const { status, body } = await get(agent, target);
+      const { status, body } = await get(agent, target).catch(retriable);
       const now = clockMs();
       if (done(status, body)) return now;
       if (now > deadline) throw new Error(`the edge still answers ${status}`);
@@ -31,6 +31,12 @@ export async function firstAnswer(
   } finally {
     agent.destroy();
   }
+}
+
+/** A new ban also ends open connections: asked again on a new one, as a client would. */
+function retriable(error: unknown): { status: number; body: string } {
+  if ((error as { code?: string }).code === 'ECONNRESET') return { status: 0, body: '' };
+  throw error;
 }
 
 function get(agent: http.Agent, target: ProbeTarget): Promise<{ status: number; body: string }> {
