@@ -58,6 +58,28 @@ export async function certificateStates(
   return new Map(rows.map((row) => [row.serial, row]));
 }
 
+/** Why a certificate cannot be used, by serial; those that can are absent. */
+export async function certificateTroubles(
+  pool: Pick<Pool, 'query'>,
+  serials: readonly string[],
+): Promise<Map<string, 'unknown' | 'superseded' | 'revoked' | 'deleted' | 'disabled'>> {
+  const { rows } = await pool.query<{
+    serial: string;
+    trouble: 'unknown' | 'superseded' | 'revoked' | 'deleted' | 'disabled';
+  }>({
+    name: 'certificate-troubles',
+    text: `select asked.serial, case
+          when k.serial is null then 'unknown' when k.state <> 'active' then k.state
+          when n.id is null then 'deleted' else n.status end as trouble
+      from unnest($1::text[]) as asked(serial)
+      left join node_certificate k on k.serial = asked.serial
+      left join node n on n.id = k.node_id
+      where k.state is distinct from 'active' or n.status is distinct from 'active'`,
+    values: [serials],
+  });
+  return new Map(rows.map(({ serial, trouble }) => [serial, trouble]));
+}
+
 /** The first use of a certificate ends the ones issued to the node before it. */
 export async function markFirstUse(pool: Pick<Pool, 'query'>, serial: string): Promise<void> {
   await pool.query({

@@ -8,7 +8,12 @@ import type { TLSSocket } from 'node:tls';
 import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { NODE_ORGANISATION } from '../../mixins/certificate-authority.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { type CertificateState, certificateStates, markFirstUse } from '../../models/node-certificate.ts';
+import {
+  type CertificateState,
+  certificateStates,
+  certificateTroubles,
+  markFirstUse,
+} from '../../models/node-certificate.ts';
 import type { NodeIdentity } from './identity.ts';
 
 /** Why a certificate is refused, as people see it in `authError`. */
@@ -87,10 +92,14 @@ export class Authenticator {
     for (const [serial, known] of this.#known) if (known.usedAt < forgotten) this.#known.delete(serial);
     const serials = [...this.#known.keys()];
     if (serials.length === 0) return;
-    const states = await certificateStates(this.#runtime.pools.channel, serials);
+    // Only what is wrong is answered: with a thousand nodes everything else would be read for nothing.
+    const wrong = await certificateTroubles(this.#runtime.pools.channel, serials);
     for (const serial of serials) {
       const known = this.#known.get(serial);
-      if (known) update(known, states.get(serial));
+      if (!known) continue;
+      const trouble = wrong.get(serial) ?? null;
+      if (known.identity) known.identity.status = trouble === 'disabled' ? 'disabled' : 'active';
+      known.refusal = trouble === null || trouble === 'disabled' ? null : REFUSALS[trouble];
     }
   }
 
@@ -125,10 +134,9 @@ export class Authenticator {
   }
 
   async #lookUp(serial: string): Promise<Known> {
-    const known: Known = { identity: null, refusal: null, usedAt: Date.now() };
     const state = (await certificateStates(this.#runtime.pools.channel, [serial])).get(serial);
-    update(known, state);
-    if (known.refusal === null && state && !state.used) {
+    const known = toKnown(state);
+    if (known.identity && state && !state.used) {
       await markFirstUse(this.#runtime.pools.channel, serial);
       // The certificate before it ends here; connections that still use it are to be told.
       await this.refresh();
@@ -139,31 +147,32 @@ export class Authenticator {
   }
 }
 
-/** Takes over what the database says; the identity object stays the same. */
-function update(known: Known, state: CertificateState | undefined): void {
-  known.refusal = refusalOf(state);
-  if (!state?.nodeId || state.clusterId === null || state.status === null) return;
-  if (known.identity) {
-    known.identity.status = state.status;
-    known.identity.name = state.name ?? known.identity.name;
-    return;
-  }
-  known.identity = {
-    nodeId: state.nodeId,
-    clusterId: state.clusterId,
-    serial: state.serial,
-    certificateNotAfter: state.notAfter,
-    name: state.name ?? '',
-    status: state.status,
-    features: new Set(state.features),
-  };
-}
+const REFUSALS = {
+  unknown: 'CERT_UNKNOWN_SERIAL',
+  revoked: 'CERT_REVOKED',
+  superseded: 'CERT_SUPERSEDED',
+  deleted: 'NODE_NOT_FOUND',
+} as const satisfies Record<string, RefusalReason>;
 
-function refusalOf(state: CertificateState | undefined): RefusalReason | null {
-  if (!state) return 'CERT_UNKNOWN_SERIAL';
-  if (state.state === 'revoked') return 'CERT_REVOKED';
-  if (state.state === 'superseded') return 'CERT_SUPERSEDED';
-  return state.clusterId === null ? 'NODE_NOT_FOUND' : null;
+/** What the database says of a serial at its first use here. */
+function toKnown(state: CertificateState | undefined): Known {
+  const usedAt = Date.now();
+  if (!state) return { identity: null, refusal: REFUSALS.unknown, usedAt };
+  const { serial, nodeId, clusterId, name, status, notAfter, features } = state;
+  if (state.state !== 'active') return { identity: null, refusal: REFUSALS[state.state], usedAt };
+  if (nodeId === null || clusterId === null || status === null) {
+    return { identity: null, refusal: REFUSALS.deleted, usedAt };
+  }
+  const identity: NodeIdentity = {
+    nodeId,
+    clusterId,
+    serial,
+    certificateNotAfter: notAfter,
+    name: name ?? '',
+    status,
+    features: new Set(features),
+  };
+  return { identity, refusal: null, usedAt };
 }
 
 /** Reads a certificate that the TLS handshake accepted without judging it. */

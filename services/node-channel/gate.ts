@@ -36,6 +36,7 @@ export class Gate {
   readonly #hub: WatchHub;
   readonly #reports: NodeReports;
   readonly #callers = new WeakMap<Request, Caller>();
+  readonly #remoteAddresses = new WeakMap<TLSSocket, string | null>();
   readonly #stranger: Handler;
   readonly #node: Handler;
 
@@ -80,7 +81,7 @@ export class Gate {
       return;
     }
     const socket = socketOf(request);
-    const remoteAddress = canonicalAddress(socket.remoteAddress ?? '') ?? null;
+    const remoteAddress = this.#remoteAddressOf(socket);
     if (method === 'Enroll') {
       this.#callers.set(request, { node: null, remoteAddress });
       this.#serve(this.#stranger, request, response);
@@ -144,6 +145,15 @@ export class Gate {
       if (!(error instanceof BadWatchRequest)) throw error;
       refuse(request, response, { status: 400, code: 'invalid_argument', message: error.message });
     }
+  }
+
+  #remoteAddressOf(socket: TLSSocket): string | null {
+    let address = this.#remoteAddresses.get(socket);
+    if (address === undefined) {
+      address = canonicalAddress(socket.remoteAddress ?? '') ?? null;
+      this.#remoteAddresses.set(socket, address);
+    }
+    return address;
   }
 
   #callerOf(request: Request): Caller {

@@ -5,7 +5,7 @@ export interface NodeIdentity {
   readonly clusterId: string;
   readonly serial: string;
   readonly certificateNotAfter: Date;
-  name: string;
+  readonly name: string;
   status: 'active' | 'disabled';
   /** Capabilities of the last heartbeat. */
   features: ReadonlySet<string>;

@@ -19,12 +19,14 @@ import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { applied, type CallContext, getBans, getConfig, heartbeat, reportStats } from './calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
 import type { NodeIdentity } from './identity.ts';
+import { type Calls, isPlain, servePlain } from './plain-calls.ts';
 import { Turns } from './turns.ts';
 
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 export type Handler = (request: Request, response: Response) => void;
 
+const PATH_PREFIX = `/${NodeService.typeName}/`;
 /** Body of a call before anybody is known, bytes; counted after decompression. */
 const STRANGER_BYTES = 64 * 1024;
 const NODE_BYTES = 16 * 1024 * 1024;
@@ -58,17 +60,29 @@ export function createUnaryHandlers(
     compressMinBytes: COMPRESS_MIN_BYTES,
     interceptors: [errorCodes(runtime)],
   };
+  const calls = nodeCalls(context, authority);
+  const adapter = connectNodeAdapter({
+    ...shared,
+    readMaxBytes: NODE_BYTES,
+    routes: (router) => routeNodeCalls(router, calls),
+  }) as Handler;
+  const limits = { maxBytes: NODE_BYTES, compressMinBytes: COMPRESS_MIN_BYTES };
   return {
     stranger: connectNodeAdapter({
       ...shared,
       readMaxBytes: STRANGER_BYTES,
       routes: (router) => routeEnroll(router, runtime, authority),
     }) as Handler,
-    node: connectNodeAdapter({
-      ...shared,
-      readMaxBytes: NODE_BYTES,
-      routes: (router) => routeNodeCalls(router, context, authority),
-    }) as Handler,
+    node: (request, response) => {
+      if (!isPlain(request)) {
+        adapter(request, response);
+        return;
+      }
+      const name = (request.url as string).slice(PATH_PREFIX.length);
+      void servePlain(name, calls, callerOf(request), request, response, limits, (error, call) =>
+        toConnectError(runtime, error, call),
+      );
+    },
   };
 }
 
@@ -82,33 +96,40 @@ function routeEnroll(router: ConnectRouter, runtime: Runtime, authority: Certifi
   });
 }
 
-function routeNodeCalls(router: ConnectRouter, context: CallContext, authority: CertificateAuthority): void {
-  const { method } = NodeService;
-  router.rpc(method.renewCertificate, async (request, call) => {
-    const { remoteAddress } = call.values.get(callerKey);
-    const certificate = await renewCertificate(context.runtime, authority, nodeOf(call), request.csrPem, remoteAddress);
-    return certificateAnswer(authority, certificate);
-  });
-  router.rpc(method.heartbeat, (request, call) =>
-    heartbeat(context, nodeOf(call), request, call.values.get(callerKey).remoteAddress),
-  );
-  router.rpc(method.applied, (request, call) => {
-    applied(context, nodeOf(call), request);
-    return {};
-  });
-  router.rpc(method.getConfig, (request, call) => getConfig(context, nodeOf(call), request));
-  router.rpc(method.getBans, (request, call) => getBans(context, nodeOf(call), request));
-  router.rpc(method.reportStats, async (request, call) => ({
-    acknowledged: await reportStats(context, nodeOf(call), request),
-  }));
-  router.rpc(method.reportBans, () => {
-    throw new ConnectError('this console takes no automatic bans yet', Code.Unimplemented);
-  });
+/** What the calls of an authenticated node do, however they arrive. */
+function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls {
+  const { runtime } = context;
+  return {
+    renewCertificate: async ({ csrPem }, { node, remoteAddress }) =>
+      certificateAnswer(authority, await renewCertificate(runtime, authority, known(node), csrPem, remoteAddress)),
+    heartbeat: (request, { node, remoteAddress }) => heartbeat(context, known(node), request, remoteAddress),
+    applied: (request, { node }) => {
+      applied(context, known(node), request);
+      return {};
+    },
+    getConfig: (request, { node }) => getConfig(context, known(node), request),
+    getBans: (request, { node }) => getBans(context, known(node), request),
+    reportStats: async (request, { node }) => ({ acknowledged: await reportStats(context, known(node), request) }),
+    reportBans: () => {
+      throw new ConnectError('this console takes no automatic bans yet', Code.Unimplemented);
+    },
+  };
 }
 
-function nodeOf(call: HandlerContext): NodeIdentity {
-  const { node } = call.values.get(callerKey);
-  // The server lets nobody in without; a mistake there must not become a call without an identity.
+function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
+  const { method } = NodeService;
+  const callerOf = (call: HandlerContext) => call.values.get(callerKey);
+  router.rpc(method.renewCertificate, (request, call) => calls.renewCertificate(request, callerOf(call)));
+  router.rpc(method.heartbeat, (request, call) => calls.heartbeat(request, callerOf(call)));
+  router.rpc(method.applied, (request, call) => calls.applied(request, callerOf(call)));
+  router.rpc(method.getConfig, (request, call) => calls.getConfig(request, callerOf(call)));
+  router.rpc(method.getBans, (request, call) => calls.getBans(request, callerOf(call)));
+  router.rpc(method.reportStats, (request, call) => calls.reportStats(request, callerOf(call)));
+  router.rpc(method.reportBans, (request, call) => calls.reportBans(request, callerOf(call)));
+}
+
+function known(node: NodeIdentity | null): NodeIdentity {
+  // The gate lets nobody in without; a mistake there must not become a call without an identity.
   if (!node) throw new ConnectError('no identity', Code.Unauthenticated);
   return node;
 }
@@ -124,19 +145,22 @@ function certificateAnswer(
   };
 }
 
-/** Errors with a code pass; a busy or absent database is `unavailable`; everything else is masked and logged once. */
 function errorCodes(runtime: Runtime): Interceptor {
   return (next) => async (request) => {
     try {
       return await next(request);
     } catch (error) {
-      if (error instanceof ConnectError) throw error;
-      const known = asUnavailable(error);
-      if (errorCodeOf(known) === 'SERVICE_UNAVAILABLE') {
-        throw new ConnectError('the console cannot answer now', Code.Unavailable);
-      }
-      runtime.log.error({ err: error, call: request.method.name }, 'node channel call failed');
-      throw new ConnectError('internal error', Code.Internal);
+      throw toConnectError(runtime, error, request.method.name);
     }
   };
+}
+
+/** Errors with a code pass; a busy or absent database is `unavailable`; everything else is masked and logged once. */
+function toConnectError(runtime: Runtime, error: unknown, call: string): ConnectError {
+  if (error instanceof ConnectError) return error;
+  if (errorCodeOf(asUnavailable(error)) === 'SERVICE_UNAVAILABLE') {
+    return new ConnectError('the console cannot answer now', Code.Unavailable);
+  }
+  runtime.log.error({ err: error, call }, 'node channel call failed');
+  return new ConnectError('internal error', Code.Internal);
 }

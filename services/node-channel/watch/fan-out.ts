@@ -85,13 +85,11 @@ function trackOf(feed: ClusterFeed, kind: Feed): FeedTrack {
 }
 
 function append(feed: ClusterFeed, track: FeedTrack, kind: Feed, { from, to, bytes }: ReadBatch): void {
-  if (bytes === null) {
-    // Redis lost the batch: streams are told the head and their nodes pull.
+  if (bytes === null || from === to) {
+    // A mark, or a batch that Redis lost: streams are told the head and their nodes pull.
     if (to > track.ring.head) track.ring.clear(to);
     return;
   }
-  // A mark carries a position only; the comparison with PostgreSQL takes care of it.
-  if (from === to || bytes.length === 0) return;
   const at = Date.now();
   if (kind === 'bans') {
     feed.appendBans({ from, to, frame: banBatchFrame(bytes), at });

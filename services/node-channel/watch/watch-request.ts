@@ -30,14 +30,20 @@ function readBounded(body: Readable): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let size = 0;
+  let ended = false;
   const timer = setTimeout(() => reject(new BadWatchRequest('the request did not end')), READ_MS);
   body.on('data', (chunk: Buffer) => {
     size += chunk.length;
     if (size > MAX_REQUEST_BYTES) reject(new BadWatchRequest('the request is too large'));
     else chunks.push(chunk);
   });
-  body.once('end', () => resolve(Buffer.concat(chunks)));
+  body.once('end', () => {
+    ended = true;
+    resolve(Buffer.concat(chunks));
+  });
   body.once('error', reject);
-  body.once('close', () => reject(new BadWatchRequest('the connection ended')));
+  body.once('close', () => {
+    if (!ended) reject(new BadWatchRequest('the connection ended'));
+  });
   return promise.finally(() => clearTimeout(timer));
 }
