@@ -32,8 +32,8 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
     return redis;
   };
   const pools = {
-    api: createPool(env.databaseUrl, 'svc-api', POOL_SIZES.api),
-    bans: createPool(env.databaseUrl, 'svc-bans', POOL_SIZES.bans),
+    api: createPool(env.databaseUrl, 'svc-api', POOL_SIZES.api, log),
+    bans: createPool(env.databaseUrl, 'svc-bans', POOL_SIZES.bans, log),
     channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel'), max: POOL_SIZES.channel }),
   };
   // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
@@ -86,12 +86,15 @@ function poolConnection(connectionString: string, name: string): pg.PoolConfig {
   };
 }
 
-function createPool(databaseUrl: string, name: string, max: number): Knex {
+function createPool(databaseUrl: string, name: string, max: number, log: Logger): Knex {
+  // The pool tells of every broken connection; whoever needed it is told as well, so this is detail.
+  const detail = (message: unknown) => log.debug({ pool: name, detail: String(message) }, 'database pool');
   return knexFactory({
     client: 'pg',
     connection: poolConnection(databaseUrl, name) as Knex.PgConnectionConfig,
     pool: { min: 0, max },
     acquireConnectionTimeout: CONNECT_MS,
+    log: { warn: detail, error: detail, deprecate: detail, debug: detail },
   });
 }
 

@@ -54,8 +54,8 @@ const AWAY = new Set([
 export function presentable(error: unknown, log: Logger, requestId: string): { type: ErrorCode; data: unknown } {
   const code = errorCodeOf(error);
   if (code) return { type: code, data: (error as { data?: unknown }).data ?? {} };
-  const type = (error as { type?: unknown } | null)?.type;
-  if (typeof type === 'string' && AWAY.has(type)) {
+  const { type, code: status } = (error ?? {}) as { type?: unknown; code?: unknown };
+  if (status === 503 || (typeof type === 'string' && AWAY.has(type))) {
     log.warn({ err: error, requestId }, 'no process could answer');
     return new ContractError('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
   }

@@ -1,0 +1,66 @@
+// A link that can be cut: forwards connections to a server until told otherwise.
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+export interface TcpProxy {
+  port: number;
+  /** Ends every connection and refuses new ones. */
+  cut(): void;
+  restore(): void;
+  close(): Promise<void>;
+}
+
+/** Forwards 127.0.0.1:<port> to the host and port of `url`. `cut` from the start with `{ open: false }`. */
+export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpProxy> {
+  const { hostname, port } = new URL(url);
+  const sockets = new Set<Socket>();
+  let passes = open;
+  const server = createServer((socket) => {
+    if (!passes) {
+      socket.destroy();
+      return;
+    }
+    const upstream = connect(Number(port), hostname);
+    for (const [from, to] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      sockets.add(from);
+      from.pipe(to);
+      from.on('error', () => to.destroy());
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  });
+  await listen(server);
+  return {
+    port: (server.address() as { port: number }).port,
+    cut() {
+      passes = false;
+      for (const socket of sockets) socket.destroy();
+    },
+    restore() {
+      passes = true;
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function listen(server: Server): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+}
+
+/** The address with another port on 127.0.0.1. */
+export function throughProxy(url: string, { port }: TcpProxy): string {
+  const address = new URL(url);
+  address.hostname = '127.0.0.1';
+  address.port = String(port);
+  return address.href;
+}
