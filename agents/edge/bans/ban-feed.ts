@@ -153,7 +153,11 @@ export class BanFeed {
       const after = base.epoch === 0n ? {} : { after: base };
       answer = await channel.getBans({ ...after, pageToken, limit: PAGE_BANS }, { signal });
       this.options.clock.observe(answer.serverTimeMs);
-      reset ||= answer.reset;
+      if (answer.reset && !reset) {
+        // The history ended between two pages: what came before belongs to the old one.
+        for (const list of [upserts, removedIds, liftedOwn]) list.length = 0;
+        reset = true;
+      }
       upserts.push(...answer.upserts);
       removedIds.push(...answer.removedIds);
       liftedOwn.push(...answer.liftedOwn);

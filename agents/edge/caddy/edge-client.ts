@@ -21,6 +21,7 @@ import {
 } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_SOCKETS = 4;
 const CALL_TIMEOUT_MS = 10_000;
 /** Reading 100,000 sites again takes seconds on a small machine. */
 const RELOAD_TIMEOUT_MS = 120_000;
@@ -40,7 +41,7 @@ export class EdgeError extends Error {
 
 export class EdgeClient {
   private readonly socketPath: string;
-  private readonly agent = new Agent({ keepAlive: true, maxSockets: 4, scheduling: 'lifo' });
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS, scheduling: 'lifo' });
 
   constructor(socketPath: string) {
     this.socketPath = socketPath;
@@ -78,20 +79,22 @@ export class EdgeClient {
     this.agent.destroy();
   }
 
-  private call<I extends DescMessage, O extends DescMessage>(
+  private async call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     input: Init<MessageShape<I>>,
     timeoutMs: number,
   ): Promise<MessageShape<O>> {
     const body = toBinary(method.input, create(method.input, input as never));
     const path = `/${method.parent.typeName}/${method.name}`;
-    return this.post(path, body, timeoutMs)
-      .catch((error) => {
-        // A kept-alive connection may have been closed just before it was used; every call may safely run twice.
+    for (let tries = 0; ; tries++) {
+      try {
+        return fromBinary(method.output, await this.post(path, body, timeoutMs));
+      } catch (error) {
+        // Every kept connection may have died with the server it led to; each call may safely run twice.
         if (!(error instanceof EdgeError) || error.code !== 'stale') throw error;
-        return this.post(path, body, timeoutMs);
-      })
-      .then((bytes) => fromBinary(method.output, bytes));
+        if (tries >= MAX_SOCKETS) throw new EdgeError('unavailable', error.message, error.cause);
+      }
+    }
   }
 
   private post(path: string, body: Uint8Array, timeoutMs: number): Promise<Buffer> {
@@ -112,7 +115,8 @@ export class EdgeClient {
       const timer = setTimeout(() => call.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
       call.once('error', (error) => {
         clearTimeout(timer);
-        const stale = call.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+        const stale =
+          call.reusedSocket && ['ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
         reject(
           new EdgeError(stale ? 'stale' : 'unavailable', `the data plane does not answer: ${error.message}`, error),
         );

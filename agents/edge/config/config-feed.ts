@@ -245,9 +245,14 @@ export class ConfigFeed {
       this.baseInvalid = true;
       return true;
     }
-    if (verdict === 'apply' && !this.applyDelta(delta, receivedAt)) return true;
+    if (verdict === 'apply') {
+      if (!this.applyDelta(delta, receivedAt)) return true;
+      if (this.missing.length > 0) return false;
+      // A long way is answered in several deltas.
+      if (this.isBehind()) return true;
+    }
     // The console's answer is the newest there is; a target seen before cannot be newer.
-    if (this.missing.length === 0) this.wanted = undefined;
+    this.wanted = undefined;
     return false;
   }
 
@@ -283,12 +288,7 @@ export class ConfigFeed {
     receivedAt: number,
     first?: ConfigPage,
   ): Promise<boolean> {
-    if (first) {
-      this.dropResume();
-      this.lastFullSet = performance.now();
-      this.resume = { snapshot: this.store.startSnapshot(), checkpoint: checked(first.checkpoint), pageToken: '' };
-      if (!this.addPage(first)) return false;
-    }
+    if (first && !this.addPage(first)) return false;
     for (let pages = 0; this.resume && this.resume.pageToken !== ''; pages++) {
       if (pages > MAX_PAGES) throw new Error('the snapshot has no end');
       let answer: GetConfigResponse;
@@ -308,7 +308,10 @@ export class ConfigFeed {
     if (!this.resume) return true;
     const { snapshot, checkpoint } = this.resume;
     this.resume = undefined;
-    if (!(await this.store.replace(snapshot, checkpoint))) throw new Error('the snapshot does not add up to its hash');
+    if (!(await this.store.replace(snapshot, checkpoint))) {
+      this.fullSetWanted = true;
+      throw new Error('the snapshot does not add up to its hash');
+    }
     this.baseInvalid = false;
     this.fullSetWanted = false;
     this.log.info('configuration snapshot taken over', { revision: checkpoint.revision, entries: this.store.size });
@@ -316,14 +319,16 @@ export class ConfigFeed {
     return true;
   }
 
-  /** False when the node may not take the snapshot. Starts over when the console meanwhile changed the checkpoint. */
+  /** False when the node may not take the snapshot. A page of another checkpoint is the first of a new snapshot. */
   private addPage(page: ConfigPage): boolean {
-    const resume = this.resume!;
     const checkpoint = checked(page.checkpoint);
-    if (checkpoint.epoch !== resume.checkpoint.epoch || checkpoint.revision !== resume.checkpoint.revision) {
+    const before = this.resume?.checkpoint;
+    if (before?.epoch !== checkpoint.epoch || before.revision !== checkpoint.revision) {
       this.dropResume();
-      throw new Error('the console moved the checkpoint of the snapshot');
+      this.lastFullSet = performance.now();
+      this.resume = { snapshot: this.store.startSnapshot(), checkpoint, pageToken: '' };
     }
+    const resume = this.resume!;
     if (this.lacksFeatures(page.entries)) {
       this.dropResume();
       return false;

@@ -8,6 +8,8 @@ import type { EdgeClient } from '../caddy/edge-client.ts';
 
 const INTERVAL_MS = 60_000;
 const MAX_BATCHES_AT_ONCE = 50;
+/** Minutes in one report; the console takes 10,000. */
+const MAX_MINUTES = 5000;
 
 interface Ledger {
   /** Number of the last batch given to the console, decimal. */
@@ -70,21 +72,32 @@ export class StatsReporter {
       const acknowledged = this.acknowledged.instance === instance ? this.acknowledged.sequence : 0n;
       const { sequence, minutes } = await this.client.drainStats(acknowledged);
       if (sequence === 0n || minutes.length === 0) return;
-      await channel.reportStats({ sequence: this.numberOf(instance, sequence), minutes });
+      const parts = Math.ceil(minutes.length / MAX_MINUTES);
+      const first = this.firstNumber(instance, sequence, BigInt(parts));
+      for (let part = 0; part < parts; part++) {
+        const rows = minutes.slice(part * MAX_MINUTES, (part + 1) * MAX_MINUTES);
+        await channel.reportStats({ sequence: first + BigInt(part), minutes: rows });
+      }
       this.acknowledged = { instance, sequence };
     }
   }
 
-  /** The console's number of a batch: the same for a batch handed out again, larger than all before for a new one. */
-  private numberOf(instance: string, sequence: bigint): bigint {
+  /**
+   * The console's number of the first part of a batch: the same for a batch handed out again, larger than all before for a
+   * new one. A batch never changes, so its parts do not either.
+   */
+  private firstNumber(instance: string, sequence: bigint, parts: bigint): bigint {
     const { ledger } = this;
-    if (ledger.instance === instance && ledger.sequence === sequence.toString()) return BigInt(ledger.reported);
-    // Starting from the time keeps numbers rising even when the file was lost.
-    const now = BigInt(Date.now());
-    const next = BigInt(ledger.reported) + 1n;
-    this.ledger = { instance, sequence: sequence.toString(), reported: (next > now ? next : now).toString() };
-    writeFileAtomic(this.path, JSON.stringify(this.ledger));
-    return BigInt(this.ledger.reported);
+    if (ledger.instance !== instance || ledger.sequence !== sequence.toString()) {
+      // Starting from the time keeps numbers rising even when the file was lost.
+      const now = BigInt(Date.now());
+      const next = BigInt(ledger.reported) + 1n;
+      const last = (next > now ? next : now) + parts - 1n;
+      const updated = { instance, sequence: sequence.toString(), reported: last.toString() };
+      writeFileAtomic(this.path, JSON.stringify(updated));
+      this.ledger = updated;
+    }
+    return BigInt(this.ledger.reported) - parts + 1n;
   }
 }
 

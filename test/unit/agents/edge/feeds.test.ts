@@ -96,6 +96,37 @@ test('changes that were never pushed are pulled as one delta', async (t) => {
   t.deepEqual(feeds.pushed, ['reload', '1->3']);
 });
 
+test('a long way is walked in several deltas without waiting for the next target', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'one')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  testConsole.pushing = false;
+  testConsole.deltaReach = 2n;
+  for (let index = 0; index < 5; index++) testConsole.publish([site(`n${index}`, 'x')]);
+  testConsole.push({ case: 'target', value: testConsole.target() });
+  await until(t, 'pulls', inStep(feeds, testConsole));
+  t.deepEqual(feeds.pushed, ['reload', '1->3', '3->5', '5->6']);
+});
+
+test('a snapshot whose checkpoint moves between two pages starts over by itself', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish(Array.from({ length: 9 }, (_, index) => site(`s${index}`, `body ${index}`)));
+  testConsole.pushing = false;
+  let calls = 0;
+  testConsole.onCall = (method) => {
+    if (method !== 'getConfig' || ++calls !== 2) return;
+    testConsole.publish([site('s0', 'moved')]);
+    testConsole.restartPages = true;
+  };
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  t.true(await feeds.config.verify());
+  t.false(feeds.lines.some((line) => line.includes('pull failed')));
+});
+
 test('a lost connection is opened again and what was missed is fetched', async (t) => {
   const { testConsole, folder } = await start(t);
   testConsole.publish([site('a', 'one')]);

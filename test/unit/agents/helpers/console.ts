@@ -63,6 +63,10 @@ export class TestConsole {
   epoch = 1_700_000_000_000n;
   banEpoch = 1_700_000_000_001n;
   pageSize = 3;
+  /** The next page token is answered by the first page of a new snapshot. */
+  restartPages = false;
+  /** Revisions that one answer spans at most. */
+  deltaReach = 1_000_000n;
   /** Called before each call is answered; may throw. */
   onCall: (method: string) => void = () => undefined;
   missingFeatures: string[] = [];
@@ -211,7 +215,9 @@ export class TestConsole {
     });
   }
 
-  deltaSince(base: bigint) {
+  /** What changed between two revisions; to the head where no end is given. */
+  deltaSince(base: bigint, to = this.revision) {
+    if (to < this.revision) return this.earlierDelta(base, to);
     const keys = new Map<string, { kind: string; id: string }>();
     for (const revision of this.revisions.slice(Number(base))) {
       for (const { kind, id } of [...revision.upserts, ...revision.deletes]) keys.set(`${kind}/${id}`, { kind, id });
@@ -225,6 +231,13 @@ export class TestConsole {
       upserts: [...keys.keys()].flatMap((key) => this.entries.get(key) ?? []),
       deletes: [...keys].flatMap(([key, name]) => (this.entries.has(key) ? [] : [create(EntryKeySchema, name)])),
     });
+  }
+
+  /** As the console answers a node that is far behind; only sound for entries that did not change again later. */
+  private earlierDelta(base: bigint, to: bigint) {
+    const upserts = this.revisions.slice(Number(base), Number(to)).flatMap((revision) => revision.upserts);
+    const setHash = this.revisions[Number(to) - 1]!.hash;
+    return create(ConfigDeltaSchema, { epoch: this.epoch, track: Track.STABLE, base, revision: to, setHash, upserts });
   }
 
   private routes(router: ConnectRouter): void {
@@ -321,10 +334,16 @@ export class TestConsole {
   private getConfig(request: GetConfigRequest) {
     const { base } = request;
     if (request.bucketSums.length > 0) return this.repair(Buffer.from(request.bucketSums));
-    if (request.pageToken !== '') return this.page(Number(request.pageToken));
+    if (request.pageToken !== '') {
+      const from = this.restartPages ? 0 : Number(request.pageToken);
+      this.restartPages = false;
+      return this.page(from);
+    }
     const known = base && base.epoch === this.epoch && base.revision > 0n && base.revision <= this.revision;
     if (known && this.revisions[Number(base.revision) - 1]!.hash.equals(base.setHash)) {
-      return create(GetConfigResponseSchema, { result: { case: 'delta', value: this.deltaSince(base.revision) } });
+      const isFar = this.revision - base.revision > this.deltaReach;
+      const value = this.deltaSince(base.revision, isFar ? base.revision + this.deltaReach : this.revision);
+      return create(GetConfigResponseSchema, { result: { case: 'delta', value } });
     }
     return this.page(0);
   }
