@@ -1,0 +1,99 @@
+import { create } from '@bufbuild/protobuf';
+import test from 'ava';
+import { BanStatusSchema } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { ConfigPositionSchema, FailedEntrySchema } from '../../../../proto/gen/svc/node/v1/config_pb.js';
+import { HeartbeatRequestSchema, MetricsSchema, NodeInfoSchema } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import {
+  addressEntries,
+  canonicalAddress,
+  readBeat,
+  readFeatures,
+  readPosition,
+} from '../../../../services/node-channel/heartbeat.ts';
+
+const NODE = {
+  nodeId: 'n',
+  clusterId: 'c',
+  serial: 's',
+  certificateNotAfter: new Date(),
+  name: 'n',
+  status: 'active' as const,
+  features: new Set<string>(),
+};
+const NOW = new Date('2026-01-02T03:04:05Z');
+
+test('addresses are written as PostgreSQL writes them; anything else is dropped', (t) => {
+  t.is(canonicalAddress('::ffff:192.0.2.1'), '192.0.2.1');
+  t.is(canonicalAddress('2001:DB8:0:0::1'), '2001:db8::1');
+  for (const bad of ['', 'localhost', '192.0.2.1/24', 'fe80::1%eth0', '01.2.3.4', "'; drop"]) {
+    t.is(canonicalAddress(bad), undefined, bad);
+  }
+  const info = create(NodeInfoSchema, { ipAddresses: ['192.0.2.1', 'x', '::ffff:192.0.2.1', '2001:db8::1'] });
+  t.deepEqual(addressEntries(info, '198.51.100.1'), [
+    { address: '192.0.2.1', source: 'reported' },
+    { address: '2001:db8::1', source: 'reported' },
+    { address: '198.51.100.1', source: 'remote' },
+  ]);
+});
+
+test('lists and texts of a node are cut', (t) => {
+  const request = create(HeartbeatRequestSchema, {
+    info: create(NodeInfoSchema, {
+      hostname: `a\0${'h'.repeat(1000)}`,
+      ipAddresses: Array.from({ length: 300 }, (_, index) => `192.0.2.${index % 256}`),
+      features: Array.from({ length: 300 }, (_, index) => `f-${index}`),
+    }),
+    bans: create(BanStatusSchema, {
+      unappliedIds: Array.from({ length: 500 }, (_, index) => `id${index}`),
+      unapplied: 500n,
+    }),
+    message: 'm'.repeat(5000),
+  });
+  const beat = readBeat(NODE, request, null, NOW);
+  const info = beat.info as { hostname: string; ipAddresses: string[] };
+  t.is(info.hostname.length, 253);
+  t.false(info.hostname.includes('\0'));
+  t.is(info.ipAddresses.length, 64);
+  t.is(beat.features.length, 64);
+  t.is(beat.unappliedIds.length, 100);
+  t.is(beat.message.length, 500);
+});
+
+test('capabilities are names, sorted, once each', (t) => {
+  const info = create(NodeInfoSchema, { features: ['b-v1', 'a-v1', 'b-v1', 'Not A Name', '', '-x'] });
+  t.deepEqual(readFeatures(info), ['a-v1', 'b-v1']);
+  t.deepEqual(readFeatures(undefined), []);
+});
+
+test('numbers beyond what can be stored or shown are cut to it', (t) => {
+  const request = create(HeartbeatRequestSchema, {
+    metrics: create(MetricsSchema, {
+      cpuPercent: Number.NaN,
+      load1: Number.POSITIVE_INFINITY,
+      memoryUsedBytes: 2n ** 64n - 1n,
+    }),
+    certificateNotAfter: 2n ** 62n,
+  });
+  const beat = readBeat(NODE, request, null, NOW);
+  t.like(beat.metrics, { cpuPercent: 0, load1: 0, memoryUsedBytes: Number.MAX_SAFE_INTEGER });
+  t.is(beat.certificateNotAfter, null);
+  const position = create(ConfigPositionSchema, { epoch: 2n ** 64n - 1n, revision: 2n ** 64n - 1n });
+  const row = readPosition('n', NOW, position, undefined, []);
+  t.is(row.config?.epoch, 2n ** 63n - 1n);
+  t.is(row.bans, undefined);
+});
+
+test('failed entries tell whether an earlier version keeps serving', (t) => {
+  const failed = [
+    create(FailedEntrySchema, { kind: 'site', id: 'a', reason: 'no', runningHash: new Uint8Array(32) }),
+    create(FailedEntrySchema, { kind: 'site', id: 'b', reason: 'no' }),
+  ];
+  const row = readPosition('n', NOW, create(ConfigPositionSchema, { epoch: 1n, revision: 2n }), undefined, failed);
+  t.deepEqual(
+    (JSON.parse(row.config!.failed) as { id: string; running: boolean }[]).map(({ id, running }) => [id, running]),
+    [
+      ['a', true],
+      ['b', false],
+    ],
+  );
+});

@@ -1,0 +1,197 @@
+import { Writable } from 'node:stream';
+import { fromBinary } from '@bufbuild/protobuf';
+import test from 'ava';
+import { WatchEventSchema } from '../../../../../proto/gen/svc/node/v1/node_pb.js';
+import type { NodeIdentity } from '../../../../../services/node-channel/identity.ts';
+import { ClusterFeed, type ClusterHeads } from '../../../../../services/node-channel/watch/cluster-feed.ts';
+import { banBatchFrame, configDeltaFrame } from '../../../../../services/node-channel/watch/frames.ts';
+import { WatchStream } from '../../../../../services/node-channel/watch/watch-stream.ts';
+import { eventually } from '../../../../helpers/eventually.ts';
+
+const EPOCH = 100n;
+const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): ClusterHeads => ({
+  config: { epoch: EPOCH, revision: BigInt(revision), setHash: new Uint8Array(32) },
+  bans: { epoch: EPOCH, sequence: BigInt(sequence) },
+  features: new Set(),
+  ...more,
+});
+const node = (features: string[] = []): NodeIdentity => ({
+  nodeId: 'n',
+  clusterId: 'c',
+  serial: 's',
+  certificateNotAfter: new Date(),
+  name: 'n',
+  status: 'active',
+  features: new Set(features),
+});
+
+/** A connection that takes bytes only while it is open. */
+class Reader extends Writable {
+  readonly events: string[] = [];
+  held = 0;
+  #open = true;
+  #waiting: (() => void)[] = [];
+
+  constructor() {
+    super({ highWaterMark: 1000 });
+  }
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    const take = () => {
+      if (chunk[0] === 2) this.events.push(`end ${chunk.subarray(5).toString()}`);
+      else {
+        const { event } = fromBinary(WatchEventSchema, chunk.subarray(5));
+        const bytes = event.case === 'banBatch' || event.case === 'configDelta' ? event.value[0] : '';
+        this.events.push(`${event.case}${bytes}`);
+      }
+      done();
+    };
+    if (this.#open) take();
+    else this.#waiting.push(take);
+  }
+  close(): void {
+    this.#open = false;
+  }
+  open(): void {
+    this.#open = true;
+    for (const take of this.#waiting.splice(0)) take();
+  }
+}
+
+function start(feed: ClusterFeed, reader: Reader, config?: bigint, bans?: bigint, identity = node()): WatchStream {
+  const at = (number: bigint | undefined) => (number === undefined ? undefined : { epoch: EPOCH, number });
+  const stream = new WatchStream(identity, reader, feed, { config: at(config), bans: at(bans) });
+  feed.streams.add(stream);
+  stream.pump();
+  return stream;
+}
+const ban = (to: number, bytes = 10) => ({
+  from: BigInt(to - 1),
+  to: BigInt(to),
+  frame: banBatchFrame(Buffer.alloc(bytes, to)),
+  at: Date.now(),
+});
+const delta = (to: number) => ({
+  from: BigInt(to - 1),
+  to: BigInt(to),
+  frame: configDeltaFrame(Buffer.alloc(10, to)),
+  at: Date.now(),
+});
+
+test('the first event is the target, then what the node lacks of what the rings hold', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  for (const to of [1, 2, 3]) feed.appendBans(ban(to));
+  feed.appendConfig(delta(1), new Uint8Array(32), []);
+  const reader = new Reader();
+  start(feed, reader, 0n, 1n);
+  t.deepEqual(reader.events, ['target', 'banBatch2', 'banBatch3', 'configDelta1']);
+});
+
+test('a node whose place the ring does not hold gets the target only, and pushes from there on', (t) => {
+  const feed = new ClusterFeed('c', heads(7, 7));
+  const reader = new Reader();
+  start(feed, reader, 3n, undefined);
+  feed.appendBans(ban(8));
+  feed.wake();
+  t.deepEqual(reader.events, ['target', 'banBatch8']);
+});
+
+test('every stream is given the same bytes', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const written: Buffer[][] = [[], []];
+  for (const list of written) {
+    const reader = new Reader();
+    const write = reader.write.bind(reader);
+    reader.write = ((chunk: Buffer) => {
+      list.push(chunk);
+      return write(chunk);
+    }) as typeof reader.write;
+    start(feed, reader, 0n, 0n);
+  }
+  feed.appendBans(ban(1));
+  feed.wake();
+  t.is(written[0]![1], written[1]![1]);
+});
+
+test('a reader that stalls holds one frame beyond its buffer, and continues where it was', async (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const reader = new Reader();
+  const stream = start(feed, reader, 0n, 0n);
+  reader.close();
+  for (let to = 1; to <= 50; to++) {
+    feed.appendBans(ban(to, 400));
+    feed.wake();
+  }
+  t.true(reader.writableLength < 2000);
+  t.not(stream.blockedSince, null);
+  reader.open();
+  await eventually(() => reader.events.length === 51);
+  t.is(stream.blockedSince, null);
+  t.deepEqual(reader.events, ['target', ...Array.from({ length: 50 }, (_, index) => `banBatch${index + 1}`)]);
+});
+
+test('a reader that stalls until the ring has moved on is told the target instead of a gap', async (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const reader = new Reader();
+  start(feed, reader, 0n, 0n);
+  reader.close();
+  for (let to = 1; to <= 40; to++) {
+    feed.appendBans(ban(to, 200_000));
+    feed.wake();
+  }
+  reader.open();
+  await eventually(() => reader.events.length > 1 && reader.events.at(-1) === 'target');
+  t.is(reader.events[0], 'target');
+  t.is(reader.events.at(-1), 'target');
+  t.true(reader.events.length < 6);
+});
+
+test('a new epoch starts over with a target', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const reader = new Reader();
+  start(feed, reader, 0n, 0n);
+  feed.reconcile(heads(0, 0, { bans: { epoch: EPOCH + 1n, sequence: 9n } }), false);
+  t.deepEqual(reader.events, ['target', 'target']);
+  t.is(feed.bans.ring.head, 9n);
+});
+
+test('a head that PostgreSQL has and Redis does not deliver is told at the second look, at once when Redis is away', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const reader = new Reader();
+  start(feed, reader, 0n, 0n);
+  t.false(feed.reconcile(heads(0, 5), false));
+  t.deepEqual(reader.events, ['target']);
+  t.true(feed.reconcile(heads(0, 5), false));
+  t.deepEqual(reader.events, ['target', 'target']);
+  t.true(feed.reconcile(heads(3, 5), true));
+  t.deepEqual(reader.events, ['target', 'target', 'target']);
+});
+
+test('a look at PostgreSQL that is older than what Redis delivered takes nothing back', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  feed.appendBans(ban(1));
+  t.false(feed.reconcile(heads(0, 0), true));
+  t.is(feed.bans.ring.head, 1n);
+});
+
+test('a node that lacks a capability gets bans and targets, and no configuration', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const old = new Reader();
+  const able = new Reader();
+  start(feed, old, 0n, 0n);
+  start(feed, able, 0n, 0n, node(['new-v1']));
+  feed.appendConfig(delta(1), new Uint8Array(32), ['new-v1']);
+  feed.appendBans(ban(1));
+  feed.wake();
+  t.deepEqual(old.events, ['target', 'banBatch1']);
+  t.deepEqual(able.events, ['target', 'banBatch1', 'configDelta1']);
+});
+
+test('an ended stream writes nothing more', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const reader = new Reader();
+  const stream = start(feed, reader, 0n, 0n);
+  stream.end({ code: 'unavailable', message: 'stopping' });
+  feed.appendBans(ban(1));
+  feed.wake();
+  t.deepEqual(reader.events, ['target', 'end {"error":{"code":"unavailable","message":"stopping"}}']);
+});
