@@ -1,5 +1,5 @@
 // The limit of active manual bans, kept without counting them at each create. Every create takes a number from the
-// feed's sequence, so "counted once + numbers taken since" is never below the truth, but for creates under way, which
+// feed's sequence, so "counted once + numbers taken since" (`most`, from ban_check) is never below the truth, but for creates under way, which
 // the margin allows for. Only near the limit are bans counted, by one creator at a time.
 import type { Knex } from 'knex';
 
@@ -8,12 +8,12 @@ const MARGIN = 256;
 const LIMIT_LOCK = 'select pg_advisory_xact_lock(1398162181, 2)';
 
 /** Whether one more manual ban stays within the limit; others that ask near it wait until this transaction ends. */
-export async function hasRoomForBan(sql: Knex, limit: number, now: Date): Promise<boolean> {
-  const { rows } = await sql.raw<{ rows: { most: string; behind: boolean }[] }>(
-    'select c.counted + s.last_value - c.at_seq as most, s.last_value < c.at_seq as behind from ban_count c, ban_seq s',
-  );
-  const { most, behind } = rows[0]!;
-  if (!behind && Number(most) + MARGIN < limit) return true;
+export async function hasRoomForBan(
+  sql: Knex,
+  { most, limit }: { most: number | null; limit: number },
+  now: Date,
+): Promise<boolean> {
+  if (most !== null && most + MARGIN < limit) return true;
   await sql.raw(LIMIT_LOCK);
   return (await countManualBans(sql, now)) < limit;
 }

@@ -1,10 +1,12 @@
 // Bans. Active = not lifted and not expired. A row outlives its ban by an hour, for nodes that still hold a copy.
 //
-// Order inside a transaction: lockBanAddress (guard, address, site), everything that is checked, audit, and last the
-// feed: nextBanSeq, the row with that number, recordBanChange. The feed's lock is held from there to the commit.
+// Order inside a transaction: checkBan (which locks), the audit entry, and last one of the writes, because each takes
+// the feed's lock and every other ban of the console waits from there to the commit.
 import type { Knex } from 'knex';
+import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
+import type { BanSettings } from './ban-setting.ts';
 import { type BanNumber, nextBanSeq, recordBanChanges } from './feed.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
@@ -45,6 +47,11 @@ export interface BanTarget {
   siteId: string | null;
   clusterId: string | null;
   cidr: string;
+}
+
+export interface BanEnd {
+  reason: string;
+  expiresAt: Date;
 }
 
 export interface BanFilter {
@@ -125,106 +132,89 @@ export async function lockActiveBan(sql: Knex, id: string, now: Date): Promise<B
   return rows[0];
 }
 
-/** The unlifted manual ban of the target, expired or not, locked when asked; at most one exists. */
-export async function manualBanOf(
+/** What creating a ban has to judge; its locks hold until the end of the transaction. */
+export interface BanCheck {
+  /** Id for a new ban. */
+  newId: string;
+  /** Null when there is no such site, or none was asked for. */
+  site: { name: string; clusterId: string } | null;
+  /** The unlifted manual ban of the address, expired or not. */
+  before: { id: string; active: boolean; createdAt: Date; createdBy: Actor | null; unappliedNodes: number } | null;
+  settings: BanSettings;
+  /** A protected address that the ban would touch. */
+  protected: string | null;
+  /** Active manual bans, at most; null when only counting tells. */
+  most: number | null;
+}
+
+/** Locks the address, and what bans are checked against, and reads what has to be judged. */
+export async function checkBan(sql: Knex, siteId: string | null, cidr: string, now: Date): Promise<BanCheck> {
+  const { rows } = await sql.raw('select ban_check(?, cast(? as cidr), ?) as found', [siteId, cidr, now]);
+  const found = rows[0].found;
+  const before = found.before && { ...found.before, createdAt: new Date(found.before.createdAt) };
+  return { ...found, before, settings: { ...DEFAULT_BAN_SETTINGS, ...found.settings } };
+}
+
+/** The active manual ban of the address, for looking only. */
+export async function activeManualBan(
   sql: Knex,
-  { siteId, cidr }: Pick<BanTarget, 'siteId' | 'cidr'>,
-  { lock = true } = {},
-): Promise<(BanRow & { unappliedNodes: number }) | undefined> {
+  siteId: string | null,
+  cidr: string,
+  now: Date,
+): Promise<BanRow | undefined> {
   const { rows } = await sql.raw(
-    `select ${COLUMNS}, ${UNAPPLIED} from ban b
-      where source = 'manual' and coalesce(site_id, '') = ? and cidr = ?::cidr and lifted_at is null
-      ${lock ? 'for update' : ''}`,
-    [siteId ?? '', cidr],
+    `select ${COLUMNS} from ban b where source = 'manual' and coalesce(site_id, '') = ? and cidr = cast(? as cidr)
+      and lifted_at is null and expires_at > ?`,
+    [siteId ?? '', cidr, now],
   );
   return rows[0];
 }
 
-/** Gives an active manual ban another reason and expiry. */
-export async function renewBan(
-  tx: Tx,
-  ban: BanRow,
-  { reason, expiresAt }: { reason: string; expiresAt: Date },
-): Promise<BanRow> {
-  const number = await nextBanSeq(tx);
-  await tx.sql.raw('update ban set reason = ?, expires_at = ?, seq = ? where id = ?', [
-    reason,
-    expiresAt,
-    number.seq,
-    ban.id,
-  ]);
-  // A node may still hold the earlier, later-ending copy.
-  const keepUntil = afterAnHour(ban.expiresAt > expiresAt ? ban.expiresAt : expiresAt);
-  await recordBanChanges(tx, [{ banId: ban.id, clusterId: ban.clusterId, keepUntil, number }]);
-  return { ...ban, reason, expiresAt, seq: number.seq };
+/** Gives an active manual ban another reason and end; answers its number. */
+export async function renewBan(tx: Tx, id: string, { reason, expiresAt }: BanEnd): Promise<string> {
+  return written(tx, 'select epoch::text, seq::text from ban_renew(?, ?, ?)', [id, reason, expiresAt]);
 }
 
 /**
- * Inserts a manual ban. An expired one of the target makes way; an automatic platform ban of the same addresses,
- * shared or not, is taken over: it is lifted and nodes get the manual one.
+ * Inserts a manual ban; answers its number. An expired one of the address makes way; an automatic platform ban of the
+ * same addresses, shared or not, is taken over: it is lifted and nodes get the manual one.
  */
 export async function insertManualBan(
   tx: Tx,
   id: string,
-  target: BanTarget,
-  { reason, expiresAt }: { reason: string; expiresAt: Date },
-): Promise<BanRow> {
-  const number = await nextBanSeq(tx);
-  const scope = target.siteId === null ? 'platform' : 'site';
-  const { rows: lifted } = await tx.sql.raw<{ rows: { id: string; seq: string; expires_at: Date }[] }>(
-    `with expired as (
-       update ban set lifted_at = expires_at
-        where source = 'manual' and coalesce(site_id, '') = :site and cidr = cast(:cidr as cidr) and lifted_at is null
-     )
-     update ban set lifted_at = :now, seq = nextval('ban_seq')
-      where :scope = 'platform' and source = 'auto' and scope = 'platform' and cidr = cast(:cidr as cidr)
-        and lifted_at is null
-     returning id, seq::text, expires_at`,
-    { site: target.siteId ?? '', cidr: target.cidr, now: tx.now, scope },
-  );
-  const { type, id: actorId, name } = tx.call.actor;
-  const createdBy: Actor = { type, id: actorId, name };
-  await tx.sql.raw(
-    `insert into ban (id, scope, site_id, cluster_id, cidr, reason, source, created_by, created_at, expires_at, seq)
-     values (?, ?, ?, ?, ?::cidr, ?, 'manual', ?, ?, ?, ?)`,
-    [
-      id,
-      scope,
-      target.siteId,
-      target.clusterId,
-      target.cidr,
-      reason,
-      JSON.stringify(createdBy),
-      tx.now,
-      expiresAt,
-      number.seq,
-    ] as never,
-  );
-  await recordBanChanges(tx, [
-    ...lifted.map((ban) => changeOf({ id: ban.id, clusterId: null, expiresAt: ban.expires_at }, ban.seq, number)),
-    changeOf({ id, clusterId: target.clusterId, expiresAt }, number.seq, number),
-  ]);
-  return {
-    ...target,
+  { siteId, clusterId, cidr }: BanTarget,
+  { reason, expiresAt }: BanEnd,
+): Promise<string> {
+  return written(tx, 'select epoch::text, seq::text from ban_insert(?, ?, ?, cast(? as cidr), ?, ?, ?, ?)', [
     id,
-    scope,
+    siteId,
+    clusterId,
+    cidr,
     reason,
-    source: 'manual',
-    nodeId: null,
-    trigger: null,
-    createdBy,
-    distributed: true,
-    createdAt: tx.now,
+    JSON.stringify(creatorOf(tx)),
+    tx.now,
     expiresAt,
-    seq: number.seq,
-  };
+  ]);
+}
+
+/** Who a manual ban made in the transaction is by. */
+export function creatorOf(tx: Tx): Actor {
+  const { type, id, name } = tx.call.actor;
+  return { type, id, name };
 }
 
 /** Lifts one locked, active ban. */
-export async function liftBan(tx: Tx, ban: BanRow): Promise<void> {
-  const number = await nextBanSeq(tx);
-  await tx.sql.raw('update ban set lifted_at = ?, seq = ? where id = ?', [tx.now, number.seq, ban.id]);
-  await recordBanChanges(tx, [changeOf(ban, number.seq, number)]);
+export async function liftBan(tx: Tx, id: string): Promise<void> {
+  await written(tx, 'select epoch::text, seq::text from ban_lift(?, ?)', [id, tx.now]);
+}
+
+/** Runs a function of the database that records a change in the feed; answers the change's number. */
+async function written(tx: Tx, statement: string, bindings: readonly (string | Date | null)[]): Promise<string> {
+  const { rows } = await tx.sql.raw<{ rows: { epoch: string; seq: string }[] }>(statement, bindings as never);
+  const { epoch, seq } = rows[0]!;
+  tx.wake = true;
+  tx.call.changes.push(`ban=${epoch}:${seq}`);
+  return seq;
 }
 
 /** Lifts every active ban of a site; answers how many there were. */

@@ -69,9 +69,10 @@ function conditions({ search, clusterId }: SiteFilter): { where: string; binding
 /** Sites, newest first. The page is cut before anything is joined, so that its cost follows the page. */
 export async function sitePage(sql: Knex, filter: SiteFilter, limit: number, offset: number): Promise<SiteRow[]> {
   const { where, bindings } = conditions(filter);
-  // Filtered rows are few or cheap to sort; a scan in id order would read every site for a rare match.
+  // A scan in id order would read every site for a rare match.
   const source = filter.search?.trim()
-    ? `(with hit as materialized (select * from site ${where}) select * from hit order by id desc limit :limit offset :offset)`
+    ? `(with hit as materialized (select id from site ${where})
+        select site.* from (select id from hit order by id desc limit :limit offset :offset) h join site using (id))`
     : `(select * from site ${where} order by id desc limit :limit offset :offset)`;
   const { rows } = await sql.raw(`select ${COLUMNS} from ${source} s ${JOINS} order by s.id desc`, {
     ...bindings,

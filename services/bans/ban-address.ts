@@ -16,7 +16,7 @@ export function parseBanAddress(text: string): Cidr {
   return cidr;
 }
 
-/** The loopback or unspecified range that the ban would touch; undefined when it touches none. */
-export function neverBannedIn(cidr: Cidr): string | undefined {
-  return NEVER_BANNED.find((range) => overlaps(range.cidr, cidr))?.text;
+/** The loopback or unspecified range that the ban would touch; null when it touches none. */
+export function neverBannedIn(cidr: Cidr): string | null {
+  return NEVER_BANNED.find((range) => overlaps(range.cidr, cidr))?.text ?? null;
 }

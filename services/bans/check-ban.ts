@@ -1,12 +1,9 @@
 // What has to hold before a ban is created; shared by bans.create and bans.preview.
 
-import type { Knex } from 'knex';
 import { badField, fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import { type bans, MAX_BAN_SECONDS, MIN_BAN_SECONDS } from '../../contract/resources/bans.ts';
 import { type Cidr, formatCidr } from '../../contract/scalars/cidr.ts';
-import type { BanTarget } from '../../models/ban.ts';
-import { protectedIn } from '../../models/protected-addresses.ts';
 import { neverBannedIn, parseBanAddress } from './ban-address.ts';
 
 export interface CheckedBan {
@@ -29,8 +26,8 @@ export function checkBanInput(input: Input<typeof bans.create>): CheckedBan {
   return { cidr, text: formatCidr(cidr), siteId: siteId ?? null, reason, durationSeconds };
 }
 
-/** Throws BAN_PROTECTED_ADDRESS. Holds until the commit when the transaction shares the ban guard. */
-export async function assertUnprotected(sql: Knex, cidr: Cidr, target: BanTarget): Promise<void> {
-  const address = neverBannedIn(cidr) ?? (await protectedIn(sql, target.cidr, target.clusterId));
-  if (address !== undefined) fail('BAN_PROTECTED_ADDRESS', { address });
+/** Throws BAN_PROTECTED_ADDRESS for loopback and unspecified addresses, and for what the database found protected. */
+export function assertUnprotected(cidr: Cidr, found: string | null): void {
+  const address = neverBannedIn(cidr) ?? found;
+  if (address !== null) fail('BAN_PROTECTED_ADDRESS', { address });
 }

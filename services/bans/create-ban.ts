@@ -5,12 +5,13 @@ import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { type BanRow, insertManualBan, manualBanOf, renewBan } from '../../models/ban.ts';
+import { checkBan, creatorOf, insertManualBan, type ListedBan, renewBan } from '../../models/ban.ts';
 import { hasRoomForBan } from '../../models/ban-limit.ts';
-import { lockForBan } from '../../models/ban-locks.ts';
-import { readBanSettings } from '../../models/ban-setting.ts';
 import { assertUnprotected, type CheckedBan, checkBanInput } from './check-ban.ts';
 import { type BanOutput, presentBan } from './present-ban.ts';
+
+/** What all manual bans have in common. */
+const MANUAL = { source: 'manual', nodeId: null, nodeName: null, trigger: null, distributed: true } as const;
 
 /**
  * Bans an address for a time:
@@ -25,25 +26,27 @@ import { type BanOutput, presentBan } from './present-ban.ts';
 export async function createBan(runtime: Runtime, input: Input<typeof bans.create>, call: Call): Promise<BanOutput> {
   const checked = checkBanInput(input);
   return write(runtime, call, { pool: 'bans' }, async (tx) => {
-    const { site, newId } = await lockForBan(tx.sql, checked.siteId, checked.text);
-    if (checked.siteId !== null && !site) fail('SITE_NOT_FOUND');
-    const target = { siteId: checked.siteId, clusterId: site?.clusterId ?? null, cidr: checked.text };
-    await assertUnprotected(tx.sql, checked.cidr, target);
-    const end = { reason: checked.reason, expiresAt: new Date(tx.now.getTime() + checked.durationSeconds * 1000) };
-    const before = await manualBanOf(tx.sql, target);
-    if (before && before.expiresAt > tx.now) {
-      await auditBan(tx, 'ban.update', before.id, checked, site?.name ?? null, end.expiresAt);
-      return present(await renewBan(tx, before, end), site?.name ?? null, before.unappliedNodes);
+    const { text: cidr, siteId, reason } = checked;
+    const found = await checkBan(tx.sql, siteId, cidr, tx.now);
+    if (siteId !== null && !found.site) fail('SITE_NOT_FOUND');
+    assertUnprotected(checked.cidr, found.protected);
+    const end = { reason, expiresAt: new Date(tx.now.getTime() + checked.durationSeconds * 1000) };
+    const siteName = found.site?.name ?? null;
+    const clusterId = found.site?.clusterId ?? null;
+    const present = (id: string, seq: string, rest: Pick<ListedBan, 'createdAt' | 'createdBy' | 'unappliedNodes'>) =>
+      presentBan({ ...MANUAL, ...end, ...rest, id, seq, scope: input.scope, siteId, siteName, clusterId, cidr });
+    if (found.before?.active) {
+      const { id, ...rest } = found.before;
+      await auditBan(tx, 'ban.update', id, checked, siteName, end.expiresAt);
+      return present(id, await renewBan(tx, id, end), rest);
     }
-    const { maxTotal } = await readBanSettings(tx.sql);
-    if (!(await hasRoomForBan(tx.sql, maxTotal, tx.now))) fail('BAN_PLATFORM_LIMIT', { limit: maxTotal });
-    await auditBan(tx, 'ban.create', newId, checked, site?.name ?? null, end.expiresAt);
-    return present(await insertManualBan(tx, newId, target, end), site?.name ?? null, 0);
+    const limit = found.settings.maxTotal;
+    if (!(await hasRoomForBan(tx.sql, { most: found.most, limit }, tx.now))) fail('BAN_PLATFORM_LIMIT', { limit });
+    const id = found.newId;
+    await auditBan(tx, 'ban.create', id, checked, siteName, end.expiresAt);
+    const seq = await insertManualBan(tx, id, { siteId, clusterId, cidr }, end);
+    return present(id, seq, { createdAt: tx.now, createdBy: creatorOf(tx), unappliedNodes: 0 });
   });
-}
-
-function present(ban: BanRow, siteName: string | null, unappliedNodes: number): BanOutput {
-  return presentBan({ ...ban, siteName, nodeName: null, unappliedNodes });
 }
 
 async function auditBan(

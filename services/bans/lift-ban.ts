@@ -17,7 +17,7 @@ export async function liftBan(
     const ban = (await lockActiveBan(tx.sql, input.id, tx.now)) ?? fail('BAN_NOT_FOUND');
     const { reason, siteId, source } = ban;
     await recordAudit(tx, 'ban.delete', { type: 'ban', id: ban.id, name: ban.cidr }, { reason, siteId, source });
-    await lift(tx, ban);
+    await lift(tx, ban.id);
     return {};
   });
 }

@@ -11,8 +11,9 @@ import {
 } from '../../contract/scalars/cidr.ts';
 import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { banCount, manualBanOf } from '../../models/ban.ts';
+import { activeManualBan, banCount } from '../../models/ban.ts';
 import { readBanSettings } from '../../models/ban-setting.ts';
+import { protectedIn } from '../../models/protected-addresses.ts';
 import { siteById } from '../../models/site.ts';
 import { assertUnprotected, checkBanInput } from './check-ban.ts';
 
@@ -46,9 +47,9 @@ async function look({ pools }: Runtime, input: Input<typeof bans.preview>, previ
   if (siteId !== null && !site) throw new ContractError('SITE_NOT_FOUND');
   const filter = { scope: input.scope, siteId: siteId ?? undefined, cidr: text };
   preview.coveredBans = await banCount(sql, { ...filter, inside: true }, now);
-  await assertUnprotected(sql, cidr, { siteId, clusterId: site?.clusterId ?? null, cidr: text });
-  const before = await manualBanOf(sql, { siteId, cidr: text }, { lock: false });
-  if (before && before.expiresAt > now) {
+  assertUnprotected(cidr, await protectedIn(sql, text, site?.clusterId ?? null));
+  const before = await activeManualBan(sql, siteId, text, now);
+  if (before) {
     preview.renews = { id: before.id, expiresAt: before.expiresAt.toISOString() };
     return;
   }

@@ -106,7 +106,6 @@ for (const [given, canonical] of [
 }
 
 test('wrong input is refused with the field or its own code', async (t) => {
-  const [{ count: before }] = await sql('ban').count();
   const cidr = address();
   await api.badField(t, '/scope', 'POST', '/bans', platform(cidr, { scope: 'global' }));
   await api.badField(t, '/siteId', 'POST', '/bans', platform(cidr, { scope: 'site' }));
@@ -134,11 +133,7 @@ test('wrong input is refused with the field or its own code', async (t) => {
   }
   const unknown = platform(cidr, { scope: 'site', siteId: 'nobody' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'POST', '/bans', unknown);
-  const [{ count: after }] = await sql('ban')
-    .where({ cidr: `${cidr}/32` })
-    .count();
-  t.is(after, '0');
-  t.truthy(before);
+  t.is((await active(`address=${cidr}`)).total, 0);
 });
 
 test('the shortest and the longest ban are allowed', async (t) => {
@@ -218,7 +213,9 @@ test('no ban makes a revision', async (t) => {
   const ban = await create(forSite(address(), { siteId: site }));
   await api.ok('DELETE', `/bans/${ban.id}`);
   await api.ok('DELETE', `/bans/${(await create(platform(address()))).id}`);
-  t.deepEqual(await api.reasons(cluster), ['cluster_created', 'site_created']);
+  // Lists of other tests are published on every cluster.
+  const own = (await api.reasons(cluster)).filter((reason) => reason !== 'rules_updated');
+  t.deepEqual(own, ['cluster_created', 'site_created']);
 });
 
 test('a site ban concerns the nodes of its cluster, a global one all nodes', async (t) => {
@@ -231,7 +228,8 @@ test('a site ban concerns the nodes of its cluster, a global one all nodes', asy
       [global.id, '', global.seq],
     ],
   );
-  t.is((await sql('ban_head').where({ cluster_id: clusterId }).first()).seq >= own.seq, true);
+  const head = await sql('ban_head').where({ cluster_id: clusterId }).first();
+  t.true(BigInt(head.seq) >= BigInt(own.seq));
 });
 
 test('protected addresses are refused with the address', async (t) => {
@@ -378,7 +376,7 @@ test('a create waits for a writer of protected addresses and sees what it wrote'
     creating = api.call('POST', '/bans', platform(cidr));
     await eventually(async () => {
       const { rows } = await sql.raw(
-        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%ban_guard for share%'`,
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%ban_check%'`,
       );
       return rows.length > 0;
     });
