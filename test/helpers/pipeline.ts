@@ -46,7 +46,6 @@ export const thingKind: ThingKind = {
     yield rows.map(({ id }) => id);
   },
 };
-(ENTRY_KINDS as EntryKind[]).push(thingKind);
 
 export interface Thing {
   id: string;
@@ -70,6 +69,7 @@ export interface PipelineOptions {
 }
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
+  if (!ENTRY_KINDS.includes(thingKind)) (ENTRY_KINDS as EntryKind[]).push(thingKind);
   const given = options.servers ?? (await servers());
   const database = options.databaseUrl ? null : await createTestDatabase(given);
   const databaseUrl = options.databaseUrl ?? database!.url;

@@ -1,0 +1,295 @@
+// Following a change home, revisions of a cluster, delivery of sites: what people and scripts see of the pipeline.
+import test from 'ava';
+import { CallError } from '../../bin/lib/console-client.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { readConfigHead } from '../../models/config-history.ts';
+import { deliveryOf } from '../../models/delivery.ts';
+import { nextBanSeq, recordBanChange } from '../../models/feed.ts';
+import { publish } from '../../models/publish.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { addCluster, ban, change } from '../helpers/pipeline.ts';
+
+let console_: TestConsole;
+let runtime: Runtime;
+let serial = 0;
+
+test.before(async () => {
+  console_ = await startTestConsole();
+  runtime = console_.running.runtime;
+});
+test.after.always(() => console_?.stop());
+
+interface NodeFacts {
+  status?: 'active' | 'disabled';
+  /** Seconds since the last heartbeat; null = never connected. */
+  seen?: number | null;
+  revision?: bigint;
+  sequence?: bigint;
+  healthy?: boolean;
+  failed?: { kind: string; id: string; running: boolean }[];
+  missing?: string[];
+}
+
+/** A node as enrollment and heartbeats would leave it. */
+async function addNode(clusterId: string, facts: NodeFacts = {}): Promise<string> {
+  const {
+    status = 'active',
+    seen = 1,
+    revision = 0n,
+    sequence = 0n,
+    healthy = true,
+    failed = [],
+    missing = [],
+  } = facts;
+  serial++;
+  const sql = runtime.pools.api;
+  const { epoch } = (await readConfigHead(runtime.pools.channel, clusterId))!;
+  const group = await sql('node_group').where({ cluster_id: clusterId, is_default: true }).first();
+  const [node] = await sql('node')
+    .insert({ cluster_id: clusterId, node_group_id: group.id, name: `node-${String(serial).padStart(3, '0')}`, status })
+    .returning('id');
+  await sql('node_state').insert({
+    node_id: node.id,
+    last_seen_at: seen === null ? null : sql.raw('now() - make_interval(secs => ?)', [seen]),
+    epoch: epoch.toString(),
+    track: 'S',
+    revision: revision.toString(),
+    failed: JSON.stringify(failed),
+    missing_features: missing,
+    data_plane_healthy: healthy,
+    applied_at: revision > 0n ? sql.fn.now() : null,
+    ban_epoch: epoch.toString(),
+    ban_sequence: sequence.toString(),
+    bans_applied_at: sequence > 0n ? sql.fn.now() : null,
+  });
+  return node.id;
+}
+
+interface Change {
+  id: string;
+  kind: string;
+  reason: string;
+  clusterId: string | null;
+  nodes: { total: number; applied: number; failed: number; offline: number };
+  waiting: { id: string; online: boolean; reason: string }[];
+  firstAppliedAt: string | null;
+  done: boolean;
+}
+
+const progressOf = (id: string) => console_.client.api<Change>('GET', `/changes/${id}`);
+
+async function saveSite(
+  clusterId: string,
+  patch: Record<string, unknown> = {},
+): Promise<{ id: string; change: string }> {
+  serial++;
+  const name = `site-${serial}`;
+  const answer = await console_.client.request<{ site: { id: string } }>(
+    'POST',
+    '/api/v1/sites',
+    { clusterId, name, domains: [`${name}.example`], origins: [{ address: 'origin.example.net', port: 80 }], ...patch },
+    { 'x-api-key': console_.client.accessKey },
+  );
+  if (answer.status !== 201) throw new CallError('POST /sites', answer);
+  return { id: answer.body.site.id, change: answer.headers.get('x-svc-change')! };
+}
+
+test('a published change counts who runs it, who lags and why, and is done when every online node has it', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const { id: siteId, change: id } = await saveSite(clusterId);
+  const revision = BigInt(id.split('=')[1]!);
+  t.is(id, `${clusterId}=${revision}`);
+  await addNode(clusterId, { revision });
+  await addNode(clusterId, { status: 'disabled' });
+  const offline = await addNode(clusterId, { seen: 60, revision: revision - 1n });
+  const never = await addNode(clusterId, { seen: null });
+  const both = { offline: { id: offline, online: false }, never: { id: never, online: false } };
+  let progress = await progressOf(id);
+  t.like(progress, { id, kind: 'config', clusterId, reason: 'site_created', done: true });
+  t.deepEqual(progress.nodes, { total: 3, applied: 1, failed: 0, offline: 2 });
+  t.deepEqual(
+    progress.waiting.map(({ id: node, online, reason }) => ({ node, online, reason })),
+    [
+      { node: both.offline.id, online: false, reason: 'offline' },
+      { node: both.never.id, online: false, reason: 'never_connected' },
+    ],
+  );
+  t.truthy(progress.firstAppliedAt);
+
+  const behind = await addNode(clusterId, { revision: revision - 1n });
+  const lacking = await addNode(clusterId, { revision: revision - 1n, missing: ['domains-v2'] });
+  const sick = await addNode(clusterId, { revision: revision - 1n, healthy: false });
+  const failed = await addNode(clusterId, { revision, failed: [{ kind: 'site', id: siteId, running: false }] });
+  await addNode(clusterId, { revision, failed: [{ kind: 'site', id: 'another', running: false }] });
+  progress = await progressOf(encodeURIComponent(id));
+  t.deepEqual(progress.nodes, { total: 8, applied: 2, failed: 1, offline: 2 });
+  t.false(progress.done);
+  const reasons = new Map(progress.waiting.map((node) => [node.id, node.reason]));
+  t.is(reasons.get(behind), 'behind');
+  t.is(reasons.get(lacking), 'capability_missing');
+  t.is(reasons.get(sick), 'data_plane_unhealthy');
+  t.is(reasons.get(failed), 'entry_failed');
+});
+
+test('at most 20 waiting nodes are named, online ones first', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const { change: id } = await saveSite(clusterId);
+  for (let index = 0; index < 15; index++) await addNode(clusterId, { seen: 100 });
+  for (let index = 0; index < 10; index++) await addNode(clusterId);
+  const { waiting, nodes } = await progressOf(id);
+  t.is(waiting.length, 20);
+  t.deepEqual(
+    waiting.map(({ online }) => online),
+    [...Array(10).fill(true), ...Array(10).fill(false)],
+  );
+  t.deepEqual(nodes, { total: 25, applied: 0, failed: 0, offline: 15 });
+});
+
+test('a ban is followed by its number, and names nodes that could not hold it', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const other = await addCluster(runtime);
+  const seq = await ban(runtime, 'followed', '198.51.100.7/32', clusterId);
+  const { epoch } = (await readConfigHead(runtime.pools.channel, clusterId))!;
+  const id = `ban=${epoch}:${seq}`;
+  await addNode(clusterId, { sequence: BigInt(seq) });
+  await addNode(other, { sequence: 0n });
+  t.like(await progressOf(id), { kind: 'ban', clusterId, reason: 'ban_created', done: true });
+  const full = await addNode(clusterId, { sequence: BigInt(seq) + 5n });
+  await runtime.pools.api('ban_unapplied').insert({ node_id: full, ban_id: 'followed' });
+  await addNode(clusterId, { sequence: BigInt(seq) - 1n });
+  const progress = await progressOf(encodeURIComponent(id));
+  t.deepEqual(progress.nodes, { total: 3, applied: 1, failed: 1, offline: 0 });
+  t.deepEqual(new Set(progress.waiting.map(({ reason }) => reason)), new Set(['ban_unapplied', 'behind']));
+});
+
+test('a ban everywhere concerns the nodes of every cluster, and its lift is a change of its own', async (t) => {
+  const clusterId = await addCluster(runtime);
+  await ban(runtime, 'everywhere', '198.51.100.8/32', null);
+  const { changes } = await change(
+    runtime,
+    async (tx) => {
+      const number = await nextBanSeq(tx);
+      await tx.sql('ban').where({ id: 'everywhere' }).update({ lifted_at: tx.now, seq: number.seq });
+      return recordBanChange(tx, {
+        banId: 'everywhere',
+        clusterId: null,
+        keepUntil: new Date(Date.now() + 60_000),
+        number,
+      });
+    },
+    { pool: 'bans' },
+  );
+  await addNode(clusterId);
+  const progress = await progressOf(changes[0]!);
+  t.like(progress, { clusterId: null, reason: 'ban_lifted', done: false });
+  const { rows } = await runtime.pools.api.raw("select count(*)::int as count from node where status = 'active'");
+  t.true(progress.nodes.total > 0 && progress.nodes.total <= rows[0].count);
+});
+
+const REFUSED: [string, number, string][] = [
+  ['nobody=1', 404, 'CHANGE_NOT_FOUND'],
+  ['ban=1:1', 404, 'CHANGE_NOT_FOUND'],
+  ['ban=1:99999999999999999', 404, 'CHANGE_NOT_FOUND'],
+  ['ban=1', 404, 'CHANGE_NOT_FOUND'],
+  ['x', 400, 'BAD_REQUEST'],
+  ['a=b', 400, 'BAD_REQUEST'],
+  ['a=1=2', 400, 'BAD_REQUEST'],
+  ['ban=1:2:3', 400, 'BAD_REQUEST'],
+  ['a=1234567890123456789012', 400, 'BAD_REQUEST'],
+];
+for (const [id, status, code] of REFUSED) {
+  test(`the change ${id} is answered ${code}`, async (t) => {
+    const answer = await console_.client.request<{ code: string }>('GET', `/api/v1/changes/${id}`, undefined, {
+      'x-api-key': console_.client.accessKey,
+    });
+    t.is(answer.status, status);
+    t.is(answer.body.code, code);
+  });
+}
+
+test('the future revision of a cluster is no change yet', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const answer = await console_.client.request('GET', `/api/v1/changes/${clusterId}=999`, undefined, {
+    'x-api-key': console_.client.accessKey,
+  });
+  t.is(answer.status, 404);
+});
+
+test('without credentials there is neither a change nor a revision', async (t) => {
+  for (const path of ['/changes/a=1', '/clusters/x/revisions']) {
+    t.is((await console_.client.request('GET', `/api/v1${path}`)).status, 401);
+  }
+});
+
+interface Revisions {
+  items: { revision: string; reasonCode: string; contentHash: string; entryCount: number; changed: object[] }[];
+}
+
+test('the latest 20 revisions are listed, newest first, with their reason and hash', async (t) => {
+  const clusterId = await addCluster(runtime);
+  for (let index = 0; index < 25; index++) {
+    await change(runtime, async (tx) => {
+      await tx
+        .sql('cluster')
+        .where({ id: clusterId })
+        .update({
+          client_ip: JSON.stringify({ mode: 'header', trustedProxies: ['192.0.2.0/24'], header: `x-ip-${index}` }),
+        });
+      await publish(tx, { clusterId, entries: [{ kind: 'client-ip', id: '' }], reason: 'client_ip_updated' });
+    });
+  }
+  const { items } = await console_.client.api<Revisions>('GET', `/clusters/${clusterId}/revisions`);
+  t.is(items.length, 20);
+  t.is(items[0]!.reasonCode, 'client_ip_updated');
+  const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
+  t.is(items[0]!.revision, head.revision.toString());
+  t.is(items[0]!.contentHash, Buffer.from(head.setHash).toString('hex'));
+  t.deepEqual(items[0]!.changed, [{ kind: 'client-ip', id: '' }]);
+  t.deepEqual(
+    items.map(({ revision }) => BigInt(revision)),
+    Array.from({ length: 20 }, (_, index) => head.revision - BigInt(index)),
+  );
+});
+
+test('revisions of a cluster that does not exist are not found', async (t) => {
+  const answer = await console_.client.request<{ code: string }>(
+    'GET',
+    '/api/v1/clusters/nobody/revisions',
+    undefined,
+    {
+      'x-api-key': console_.client.accessKey,
+    },
+  );
+  t.is(answer.status, 404);
+  t.is(answer.body.code, 'CLUSTER_NOT_FOUND');
+});
+
+test('delivery counts the online nodes that serve a site and those with its latest version', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const { id, change: created } = await saveSite(clusterId);
+  const first = BigInt(created.split('=')[1]!);
+  const of = async (enabled = true) => (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }])).get(id)!;
+  t.deepEqual(await of(), { state: 'pending', totalNodes: 0, servingNodes: 0, currentNodes: 0, canary: null });
+  await addNode(clusterId, { revision: first - 1n });
+  await addNode(clusterId, { seen: 50, revision: first });
+  await addNode(clusterId, { status: 'disabled', revision: first });
+  t.deepEqual(await of(), { state: 'pending', totalNodes: 1, servingNodes: 0, currentNodes: 0, canary: null });
+  await addNode(clusterId, { revision: first });
+  t.deepEqual(await of(), { state: 'partial', totalNodes: 2, servingNodes: 1, currentNodes: 1, canary: null });
+  const nodes = runtime.pools.api('node').where({ cluster_id: clusterId }).select('id');
+  await runtime.pools.api('node_state').whereIn('node_id', nodes).update({ revision: first.toString() });
+  t.deepEqual(await of(), { state: 'live', totalNodes: 2, servingNodes: 2, currentNodes: 2, canary: null });
+
+  await console_.client.api('PATCH', `/sites/${id}`, { name: `renamed-${serial}` });
+  t.deepEqual(await of(), { state: 'partial', totalNodes: 2, servingNodes: 2, currentNodes: 0, canary: null });
+  const second = (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
+  await addNode(clusterId, { revision: second, healthy: false });
+  await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: true }] });
+  await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: false }] });
+  t.deepEqual(await of(), { state: 'partial', totalNodes: 5, servingNodes: 4, currentNodes: 0, canary: null });
+
+  await console_.client.api('PUT', `/sites/${id}/enabled`, { enabled: false });
+  const third = (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
+  await addNode(clusterId, { revision: third });
+  t.deepEqual(await of(false), { state: 'disabled', totalNodes: 6, servingNodes: 4, currentNodes: 1, canary: null });
+});
