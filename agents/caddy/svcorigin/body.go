@@ -65,8 +65,8 @@ func (c *conn) deliverToEnd(w http.ResponseWriter, flush *flusher) error {
 				return clientError{err}
 			}
 			c.r = c.w
-			flush.now()
 		}
+		flush.now()
 		if err := c.fill(); err == io.EOF {
 			return nil
 		} else if err != nil {

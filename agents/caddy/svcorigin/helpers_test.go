@@ -248,14 +248,7 @@ func once(t testing.TB, answer string) *rawOrigin {
 }
 
 // dead is an address nothing listens on.
-func dead(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+const dead = "127.0.0.1:1"
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

@@ -205,7 +205,7 @@ func (x *exchange) exchangeOn(c *conn, o *origin) (*response, error) {
 		// Stopping the upload may look to the server like the client's end, so this is asked before.
 		sent := &sentError{cause: err, gone: !stop()}
 		if u != nil {
-			sent.client = u.stop(c)
+			sent.client = u.stop(c, 0)
 			c.upload = nil
 			x.lastAnswer()
 		}
@@ -254,7 +254,7 @@ func (x *exchange) finish(o *origin, c *conn, a *response) {
 // release ends the use of a connection; it is kept for others when everything on it is over.
 func (x *exchange) release(c *conn, a *response, o *origin, complete bool) {
 	if u := c.upload; u != nil {
-		_ = u.stop(c)
+		_ = u.stop(c, uploadGrace)
 		complete = complete && u.err == nil
 		c.upload = nil
 	}

@@ -280,6 +280,10 @@ func (a *response) copyHeader(h http.Header) {
 		slab[i] = f.value
 		h[f.name] = slab[i : i+1 : i+1]
 	}
+	if _, ok := h["Content-Type"]; !ok {
+		// Keeps the server from guessing one.
+		h["Content-Type"] = nil
+	}
 	if a.chunked {
 		for _, names := range a.trailer {
 			for name := range strings.SplitSeq(names, ",") {

@@ -49,7 +49,7 @@ func TestRetriesPerMethodAndFailure(t *testing.T) {
 		status int
 		code   string
 	}{
-		"refused": {dead(t), true, 502, "origin-unreachable"},
+		"refused": {dead, true, 502, "origin-unreachable"},
 		"closed":  {newRawOrigin(t, func(c net.Conn, _ int64) { readRequest(bufio.NewReader(c)) }).Addr().String(), false, 502, "origin-unreachable"},
 		"502":     {once(t, "HTTP/1.1 502 Bad\r\nContent-Length: 4\r\n\r\nbad2").Addr().String(), false, 502, ""},
 		"503":     {once(t, "HTTP/1.1 503 Bad\r\nContent-Length: 4\r\n\r\nbad3").Addr().String(), false, 503, ""},

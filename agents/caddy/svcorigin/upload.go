@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // A body of known length up to this size is read before an origin is asked, so that it can be sent again.
 const maxReplay = 64 << 10
+
+const uploadGrace = 50 * time.Millisecond
 
 var errBodyTooLarge = errors.New("request body is too large")
 
@@ -66,19 +69,24 @@ func (p *Pool) prepareBody(b *body, w http.ResponseWriter, r *http.Request, limi
 }
 
 // arm bounds the next read from the client. A server that cannot do it has its own limits.
-func (b *body) arm()    { _ = b.control.SetReadDeadline(time.Now().Add(b.pause)) }
+func (b *body) arm() time.Time {
+	deadline := time.Now().Add(b.pause)
+	_ = b.control.SetReadDeadline(deadline)
+	return deadline
+}
+
 func (b *body) disarm() { _ = b.control.SetReadDeadline(time.Time{}) }
 
 // upload sends a stream to an origin beside the reading of the answer.
 type upload struct {
-	body *body
-	done chan struct{}
+	body     *body
+	done     chan struct{}
+	stopping atomic.Bool
 
 	mu sync.Mutex
 	// Everything was sent, or cannot be sent any more: the origin's time to answer runs.
-	sent    bool
-	stopped bool
-	// The body could not be read from the client, before anybody stopped the upload.
+	sent bool
+	// The body could not be read from the client, and not because the upload was stopped.
 	client error
 	// Why not everything was sent. Set before done is closed.
 	err error
@@ -94,14 +102,12 @@ func startUpload(c *conn, b *body) *upload {
 
 func (u *upload) run(c *conn) {
 	defer close(u.done)
-	client := false
-	u.err = u.copy(c, &client)
+	u.err = u.copy(c)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.sent = true
-	if client && !u.stopped {
+	if u.client != nil {
 		// Nobody waits for the answer to half a request.
-		u.client = u.err
 		c.abort()
 		return
 	}
@@ -109,7 +115,7 @@ func (u *upload) run(c *conn) {
 	_ = c.arm(time.Now().Add(c.readTimeout))
 }
 
-func (u *upload) copy(c *conn, client *bool) error {
+func (u *upload) copy(c *conn) error {
 	buffer := largeBuffers.Get().(*[largeBuffer]byte)
 	defer largeBuffers.Put(buffer)
 	b := u.body
@@ -118,11 +124,14 @@ func (u *upload) copy(c *conn, client *bool) error {
 	data := buffer[front : len(buffer)-2]
 	total := int64(0)
 	for {
-		b.arm()
+		deadline := b.arm()
+		if u.stopping.Load() {
+			return errAborted
+		}
 		n, err := b.stream.Read(data)
 		total += int64(n)
 		if b.limit > 0 && total > b.limit {
-			*client = true
+			u.client = errBodyTooLarge
 			return errBodyTooLarge
 		}
 		if n > 0 {
@@ -144,14 +153,18 @@ func (u *upload) copy(c *conn, client *bool) error {
 			break
 		}
 		if err != nil {
-			*client = true
+			// The server cancels the request at any failure to read, so only the clock tells a client that is
+			// too slow from an upload that was stopped.
+			if !isTimeout(err) || !time.Now().Before(deadline) {
+				u.client = err
+			}
 			return err
 		}
 	}
 	b.disarm()
 	if b.length >= 0 {
 		if total != b.length {
-			*client = true
+			u.client = io.ErrUnexpectedEOF
 			return io.ErrUnexpectedEOF
 		}
 		return nil
@@ -181,13 +194,24 @@ func frameChunk(buffer []byte, front, n int) []byte {
 }
 
 // stop ends an upload that is still going on and waits for it: the body must not be read after the request. It returns
-// the client's failure to send the body, if that was what ended it.
-func (u *upload) stop(c *conn) error {
+// the client's failure to send the body, if that was what ended it. An origin that answers at the last byte of a body
+// can be faster than the upload's own end, which gets a grace for that reason; ending it by force costs the client's
+// connection.
+func (u *upload) stop(c *conn, grace time.Duration) error {
+	if grace > 0 {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-u.done:
+			return u.client
+		case <-timer.C:
+		}
+	}
 	u.mu.Lock()
-	u.stopped = true
 	sent := u.sent
 	u.mu.Unlock()
 	if !sent {
+		u.stopping.Store(true)
 		c.abort()
 		_ = u.body.control.SetReadDeadline(longAgo)
 	}

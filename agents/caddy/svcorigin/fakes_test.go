@@ -1,0 +1,48 @@
+package svcorigin
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// memory is a connection that gives fixed bytes, at most 7 at a time, so that every boundary is crossed.
+type memory struct {
+	net.Conn
+	data []byte
+}
+
+func (m *memory) Read(p []byte) (int, error) {
+	if len(m.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), 7)], m.data)
+	m.data = m.data[n:]
+	return n, nil
+}
+
+func (m *memory) SetReadDeadline(time.Time) error { return nil }
+
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+func newRecorder() *recorder                    { return &recorder{header: http.Header{}} }
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+func (r *recorder) WriteHeader(int)             {}
+func (r *recorder) FlushError() error           { return nil }
+func httpTLS(t *testing.T, h http.Handler) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
