@@ -149,6 +149,19 @@ function findNode() {
   process.exit(1);
 }
 
+/** Who started this process: its parent and, where npm put a shell in between, the parent of that. */
+function starters() {
+  const parent = process.ppid;
+  try {
+    const isShellOfNpm = readFileSync(`/proc/${parent}/cmdline`, 'utf8').split('\0')[1] === '-c';
+    if (!isShellOfNpm) return String(parent);
+    const stat = readFileSync(`/proc/${parent}/stat`, 'utf8');
+    return `${parent} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]}`;
+  } catch {
+    return String(parent);
+  }
+}
+
 /** Runs the script with this terminal, hands signals on and ends with its exit code. */
 function run(node, script, args) {
   const env = {
@@ -160,11 +173,11 @@ function run(node, script, args) {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']) {
     process.on(signal, () => child.kill(signal));
   }
-  // npm killed with SIGKILL cannot pass anything on: notice that the parent is gone and stop what it started.
-  const parent = process.ppid;
+  // npm killed with SIGKILL cannot pass anything on: notice that it is gone and stop what it started.
   if (process.env.npm_lifecycle_event) {
+    const before = starters();
     setInterval(() => {
-      if (process.ppid !== parent) child.kill('SIGTERM');
+      if (starters() !== before) child.kill('SIGTERM');
     }, 500).unref();
   }
   child.on('error', (error) => {

@@ -8,7 +8,7 @@ import { type DataFolder, openDataFolder, removeDataFolder } from './lib/data-fo
 import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
 import * as steps from './lib/demo-steps.ts';
 import { demoText } from './lib/demo-text.ts';
-import { edgePids, enroll, enrolledNode, superviseEdge, waitForEdge } from './lib/edge-process.ts';
+import { edgePids, enroll, enrolledNode, stopLeftoverEdge, superviseEdge, waitForEdge } from './lib/edge-process.ts';
 import { hasIpv6 } from './lib/ports.ts';
 import { preflight } from './lib/preflight.ts';
 import type { Child } from './lib/processes.ts';
@@ -191,6 +191,7 @@ async function run(
   lost: (name: string) => void,
 ): Promise<void> {
   say(`demo in ${folder.path}`);
+  await stopLeftoverEdge(folder.file('edge'));
   const ports = await pickPorts(folder);
   // Minutes the first time, so it runs beside everything that does not need it.
   const binary = edgeBinary();

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EnrollmentToken } from './demo-steps.ts';
+import { startedAt } from './process-table.ts';
 import { type Child, type Processes, tail } from './processes.ts';
 import { Refusal } from './progress.ts';
 import { root } from './root.ts';
@@ -11,6 +12,7 @@ import { root } from './root.ts';
 const main = join(root, 'agents', 'edge', 'main.ts');
 const ENROLL_TIMEOUT_MS = 90_000;
 const START_TIMEOUT_MS = 60_000;
+const LEFTOVER_GRACE_MS = 3000;
 
 export interface EdgeOptions {
   processes: Processes;
@@ -83,6 +85,31 @@ export function superviseEdge(options: EdgeOptions): Child {
     // The supervisor gives Caddy ten seconds to finish its requests.
     graceMs: 20_000,
   });
+}
+
+interface SupervisorFile {
+  supervisor: { pid: number; startTime: string };
+  children: { pid: number; startTime: string }[];
+}
+
+/**
+ * Stops agent and Caddy of a supervisor that was killed. The next supervisor would do it too, but only after the ports
+ * they hold were found in use and given up.
+ */
+export async function stopLeftoverEdge(stateDir: string): Promise<void> {
+  const file = join(stateDir, 'supervisor.lock');
+  if (!existsSync(file) || process.platform !== 'linux') return;
+  const { supervisor, children } = JSON.parse(readFileSync(file, 'utf8')) as SupervisorFile;
+  const lives = ({ pid, startTime }: { pid: number; startTime: string }) =>
+    startedAt(pid)?.endsWith(`:${startTime}`) === true;
+  if (lives(supervisor)) return;
+  const left = children.filter(lives);
+  for (const { pid } of left) process.kill(pid, 'SIGTERM');
+  const deadline = Date.now() + LEFTOVER_GRACE_MS;
+  while (left.some(lives)) {
+    if (Date.now() > deadline) for (const child of left.filter(lives)) process.kill(child.pid, 'SIGKILL');
+    await delay(50);
+  }
 }
 
 /** Ids of the agent and of Caddy below the supervisor; undefined while one of them is missing. */

@@ -36,7 +36,8 @@ test('no test is skipped, marked failing or run alone', (t) => {
 });
 
 test('no file names a machine or a folder of one', (t) => {
-  const place = new RegExp(['/work/', 'main'].join('') + '|' + ['/root/', '[a-z]'].join('') + '|/tmp/bash' + '_jobs');
+  // Written so that this line does not match itself.
+  const place = /\/wor[k]\/|\/roo[t]\/[a-z]|\/tmp\/bas[h]_/;
   t.deepEqual(
     written.filter((file) => place.test(read(file))),
     [],
