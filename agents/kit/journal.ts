@@ -19,7 +19,7 @@ import type { Log } from './log.ts';
 
 const HEADER_BYTES = 8;
 export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
-const READ_CHUNK_BYTES = 4 * 1024 * 1024;
+const READ_CHUNK_BYTES = 1024 * 1024;
 const SYNC_GROUP_MS = 50;
 /** CRC work spent on looking for records behind damage; enough for every tail a crash can leave. */
 const RESYNC_BUDGET_BYTES = 64 * 1024 * 1024;

@@ -22,6 +22,8 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 const CADDY_GRACE_MS = 11_000;
 const AGENT_GRACE_MS = 20_000;
 const EXIT_USAGE = 2;
+/** With V8's default young generation the agent takes 70 MiB more to read 100,000 entries, and is no faster. */
+const AGENT_V8 = ['--max-semi-space-size=4'];
 
 export async function superviseCommand(options: Options): Promise<number> {
   const log = createLog(options.logLevel, { process: 'supervisor' });
@@ -73,7 +75,7 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
   const agent = new ManagedChild({
     name: 'agent',
     command: process.execPath,
-    args: [...process.execArgv, MAIN, 'run', ...agentArguments(options, paths)],
+    args: [...process.execArgv, ...AGENT_V8, MAIN, 'run', ...agentArguments(options, paths)],
     env: childEnvironment({ SVC_SUPERVISED: '1' }),
     ipc: true,
     minDelayMs: 2000,

@@ -6,12 +6,13 @@ import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/sv
 import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';
+import { type EntryHash, encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';
 import { decodeHeader, encodeConfigRecord, encodeHeader, JOURNAL_FORMAT, readConfigRecord } from './record.ts';
 import { SetSum } from './set-sum.ts';
 
 const COMPACT_MIN_BYTES = 1024 * 1024;
 const COPY_BYTES = 512 * 1024;
+const VERIFY_SLICE = 200;
 /** Bytes around an entry in a record, roughly. */
 const ENTRY_OVERHEAD_BYTES = 8;
 
@@ -19,9 +20,9 @@ interface Row {
   /** Place of the encoded entry in the journal, -1 while it could not be written. */
   offset: number;
   length: number;
-  hash: Buffer;
+  hash: EntryHash;
   /** The encoded entry while it is not in the journal. */
-  bytes?: Uint8Array;
+  bytes: Uint8Array | undefined;
 }
 
 export interface ConfigChange {
@@ -66,6 +67,8 @@ export class ConfigStore {
   private drifted = false;
   private unwritten: Unwritten[] = [];
   private diskProblem = '';
+  /** The file holds damage that only a rewrite removes. */
+  private rewriteWanted = false;
 
   private constructor(options: ConfigStoreOptions) {
     this.log = options.log;
@@ -117,8 +120,8 @@ export class ConfigStore {
   /** Set hash the table would have after a change. */
   hashAfter(upserts: readonly Entry[], deletes: readonly EntryKey[]): Buffer {
     const sum = this.sum.copy();
-    const seen = new Map<string, Buffer | undefined>();
-    const move = (key: string, next: Buffer | undefined): void => {
+    const seen = new Map<string, EntryHash | undefined>();
+    const move = (key: string, next: EntryHash | undefined): void => {
       const before = seen.has(key) ? seen.get(key) : this.rows.get(key)?.hash;
       if (before) sum.subtract(before);
       if (next) sum.add(next);
@@ -160,7 +163,7 @@ export class ConfigStore {
         const offset = this.journal.append(next.payload);
         for (const [index, row] of next.rows.entries()) {
           row.offset = offset + next.starts[index]!;
-          delete row.bytes;
+          row.bytes = undefined;
         }
         this.unwritten.shift();
       }
@@ -223,28 +226,48 @@ export class ConfigStore {
     return true;
   }
 
-  /** Rehashes what the disk holds and compares it with the position; yields to the event loop now and then. */
+  /**
+   * Rehashes what the disk holds and compares it with the position; yields to the event loop now and then. Entries that
+   * the disk lost are forgotten, so that a repair by bucket sums brings them, and the file is rewritten soon.
+   */
   async verify(): Promise<boolean> {
     const sum = new SetSum();
     const position = this.held;
+    const lost: string[] = [];
     let count = 0;
     for (const [key, row] of [...this.rows]) {
-      const bytes = Buffer.from(row.bytes ?? this.journal.read(row.offset, row.length));
-      const entry = parseEntry(bytes, 0, bytes.length);
-      if (entryKey(entry.kind, entry.id) !== key) return this.held !== position;
-      sum.add(entry.hash);
-      if (++count % 200 === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (this.isOnDisk(key, row)) sum.add(row.hash);
+      else lost.push(key);
+      if (++count % VERIFY_SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
       // Offsets may have moved or the table changed meanwhile: this round proves nothing, the next one will.
       if (this.held !== position || this.journal.busy) return true;
     }
+    if (lost.length > 0) {
+      this.log.error('entries changed on disk', { entries: lost.length, first: lost[0]!.replace('\0', '/') });
+      for (const key of lost) this.dropRow(key);
+      this.rewriteWanted = true;
+      return false;
+    }
     return position.revision === 0n || sum.toBytes().equals(position.setHash);
+  }
+
+  private isOnDisk(key: string, row: Row): boolean {
+    try {
+      const bytes = Buffer.from(row.bytes ?? this.journal.read(row.offset, row.length));
+      const entry = parseEntry(bytes, 0, bytes.length);
+      return entryKey(entry.kind, entry.id) === key && entry.hash === row.hash;
+    } catch (error) {
+      this.log.warn('entry cannot be read from disk', { key: key.replace('\0', '/'), error });
+      return false;
+    }
   }
 
   /** Rewrites the journal when more of it is dead than alive. */
   async compactIfWorthwhile(): Promise<void> {
     const live = this.liveBytes + this.rows.size * ENTRY_OVERHEAD_BYTES;
     if (this.journal.busy || this.unwritten.length > 0) return;
-    if (this.journal.bytes - live <= Math.max(live, COMPACT_MIN_BYTES)) return;
+    if (!this.rewriteWanted && this.journal.bytes - live <= Math.max(live, COMPACT_MIN_BYTES)) return;
+    this.rewriteWanted = false;
     await this.compact();
   }
 
@@ -293,6 +316,7 @@ export class ConfigStore {
             offset: offset + start,
             length: end - start,
             hash: entry.hash,
+            bytes: undefined,
           });
         },
         remove: (key) => this.dropRow(entryKey(key.kind, key.id)),
@@ -365,7 +389,7 @@ export class Snapshot {
         this.liveBytes -= before.length;
       }
       const hash = hashEntry(entry.kind, entry.id, entry.body, entry.features);
-      this.rows.set(key, { offset: offsets[index]!, length: encoded[index]!.length, hash });
+      this.rows.set(key, { offset: offsets[index]!, length: encoded[index]!.length, hash, bytes: undefined });
       this.sum.add(hash);
       this.liveBytes += encoded[index]!.length;
     });

@@ -8,11 +8,13 @@ import { readFields } from './wire.ts';
 /** Separates kind and id in the key of a map; neither can hold it. */
 const SEPARATOR = '\0';
 
+/** The 32 bytes of entryHash (proto/entry-hash.ts) as 32 Latin-1 characters: a sixth of the memory of a Buffer. */
+export type EntryHash = string;
+
 export interface ParsedEntry {
   kind: string;
   id: string;
-  /** 32 bytes, see entryHash of proto/entry-hash.ts. */
-  hash: Buffer;
+  hash: EntryHash;
   body: Buffer;
   features: string[];
 }
@@ -42,7 +44,7 @@ export function parseEntry(buffer: Buffer, start: number, end: number): ParsedEn
 }
 
 /** The same value as entryHash(kind, id, bodyHash(body), features) of proto/entry-hash.ts, in two one-shot hashes. */
-export function hashEntry(kind: string, id: string, body: Uint8Array, features: readonly string[]): Buffer {
+export function hashEntry(kind: string, id: string, body: Uint8Array, features: readonly string[]): EntryHash {
   const names = features.join(',');
   const kindBytes = Buffer.byteLength(kind);
   const idBytes = Buffer.byteLength(id);
@@ -51,9 +53,9 @@ export function hashEntry(kind: string, id: string, body: Uint8Array, features: 
   at += input.write(kind, at);
   at = input.writeUInt32BE(idBytes, at);
   at += input.write(id, at);
-  hash('sha256', body, 'buffer').copy(input, at);
-  input.write(names, at + 32);
-  return hash('sha256', input, 'buffer');
+  at += input.write(hash('sha256', body, 'binary'), at, 'latin1');
+  input.write(names, at);
+  return hash('sha256', input, 'binary');
 }
 
 export function encodeEntry(entry: Entry): Uint8Array {

@@ -1,4 +1,6 @@
 // Sum of many 32-byte hashes modulo 2^256, kept as eight 32-bit limbs so that a hundred thousand of them cost milliseconds.
+import type { EntryHash } from './entry.ts';
+
 const LIMBS = 8;
 const BASE = 2 ** 32;
 /** Limbs stay exact in a double while fewer hashes than this are pending. */
@@ -8,15 +10,12 @@ export class SetSum {
   private readonly limbs = new Float64Array(LIMBS);
   private pending = 0;
 
-  /** Adds a 32-byte big-endian number. */
-  add(hash: Buffer): this {
-    for (let limb = 0; limb < LIMBS; limb++) this.limbs[limb]! += hash.readUInt32BE(limb * 4);
-    return this.step();
+  add(hash: EntryHash): this {
+    return this.move(hash, 1);
   }
 
-  subtract(hash: Buffer): this {
-    for (let limb = 0; limb < LIMBS; limb++) this.limbs[limb]! -= hash.readUInt32BE(limb * 4);
-    return this.step();
+  subtract(hash: EntryHash): this {
+    return this.move(hash, -1);
   }
 
   copy(): SetSum {
@@ -34,7 +33,13 @@ export class SetSum {
     return bytes;
   }
 
-  private step(): this {
+  /** Limbs are big-endian, the most significant first. */
+  private move(hash: EntryHash, sign: 1 | -1): this {
+    for (let limb = 0; limb < LIMBS; limb++) {
+      const at = limb * 4;
+      const high = hash.charCodeAt(at) * 2 ** 24 + (hash.charCodeAt(at + 1) << 16);
+      this.limbs[limb]! += sign * (high + (hash.charCodeAt(at + 2) << 8) + hash.charCodeAt(at + 3));
+    }
     if (++this.pending >= CARRY_EVERY) this.carry();
     return this;
   }

@@ -176,6 +176,28 @@ test('a hash that does not match leads to a repair', async (t) => {
   t.true(await feeds.config.verify());
 });
 
+test('an entry that the disk lost while running is fetched again and the file made sound', async (t) => {
+  const { testConsole, folder } = await start(t);
+  testConsole.publish([site('a', 'first body'), site('b', 'second body'), site('c', 'third body')]);
+  const feeds = await openFeeds(t, folder, testConsole);
+  feeds.connect();
+  await until(t, 'snapshot', inStep(feeds, testConsole));
+  const path = join(folder, 'config.journal');
+  const bytes = readFileSync(path);
+  bytes[bytes.indexOf('second body')]! ^= 1;
+  writeFileSync(path, bytes);
+  t.false(await feeds.config.verify());
+  feeds.configFeed.startRepair('disk');
+  await until(t, 'repaired', () => inStep(feeds, testConsole)() && feeds.config.size === 3);
+  t.true(await feeds.config.verify());
+  await feeds.config.compactIfWorthwhile();
+  await feeds.close();
+  const again = await openFeeds(t, folder, testConsole);
+  t.is(again.config.problem, '');
+  t.is(again.config.size, 3);
+  t.true(await again.config.verify());
+});
+
 test('a damaged journal is told, set aside and healed by the console', async (t) => {
   const { testConsole, folder } = await start(t);
   testConsole.publish([site('a', 'first body'), site('b', 'second body')]);
