@@ -4,6 +4,8 @@ import type { Knex } from 'knex';
 
 export async function up(trx: Knex.Transaction): Promise<void> {
   await trx.raw(`
+    create index ban_automatic_active on ban (cluster_id, expires_at) where source = 'auto' and lifted_at is null;
+
     -- Takes the locks of a creator of a manual ban (the guard with all other creators, the address alone, the site
     -- against deletion) and then reads what has to be judged: each statement here sees what committed before the locks
     -- were had. An unlifted ban of the address is locked, too.

@@ -1,0 +1,228 @@
+import test from 'ava';
+import type { Knex } from 'knex';
+import { systemCall } from '../../mixins/call.ts';
+import { write } from '../../mixins/write.ts';
+import { MAX_AUTOMATIC_BANS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
+import { readBanChanges } from '../../models/ban-feed.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let running: TestConsole;
+let api: Api;
+let sql: Knex;
+let here: { id: string; clusterId: string };
+let there: { id: string; clusterId: string };
+let siteId: string;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  sql = api.sql;
+  const [one, two] = [await api.cluster('one'), await api.cluster('two')];
+  here = { id: await api.node(one, 'here', { addresses: ['198.51.100.1'] }), clusterId: one };
+  there = { id: await api.node(two, 'there', { addresses: ['198.51.100.2'] }), clusterId: two };
+  siteId = (await api.site(one, 'auto.example')).id;
+});
+test.after.always('stop', () => running?.stop());
+test.beforeEach('start empty', async () => {
+  await sql('ban').delete();
+  await sql('ip_list').delete();
+  await api.ok('PUT', '/settings/bans', { shareAutoBans: true });
+});
+
+const MINUTE = 60_000;
+const report = (cidr: string, more: Partial<ReportedBan> = {}): ReportedBan => ({
+  siteId,
+  cidr,
+  reason: more.siteId === null ? 'unknown_host_scan' : 'cc_ip_rate',
+  trigger: { metric: 'ip_qps', observed: 120, threshold: 100, windowSeconds: 10 },
+  createdAt: new Date(),
+  expiresAt: new Date(Date.now() + 10 * MINUTE),
+  ...more,
+});
+const scan = (cidr: string, more: Partial<ReportedBan> = {}) => report(cidr, { siteId: null, ...more });
+const record = (node: typeof here, reports: ReportedBan[]) =>
+  write(running.running.runtime, systemCall('test'), { pool: 'bans' }, (tx) => recordAutomaticBans(tx, node, reports));
+const listed = async (query = ''): Promise<Body[]> => (await api.ok('GET', `/bans?pageSize=100&${query}`)).items;
+const lastSeq = async () => BigInt((await sql.raw('select last_value from ban_seq')).rows[0].last_value);
+/** What nodes of a cluster are told after a number. */
+const told = async (node: typeof here, after: bigint) => {
+  const batch = await readBanChanges(running.running.runtime.pools.channel, node.clusterId, after);
+  return {
+    upserts: (batch?.upserts ?? []).map(({ cidr }) => cidr),
+    removed: batch?.removedIds.length ?? 0,
+    lifted: (batch?.liftedOwn ?? []).map(({ cidr }) => cidr),
+  };
+};
+const NOTHING = { upserts: [], removed: 0, lifted: [] };
+
+test.serial('a shared site ban is listed with node and trigger and goes to its cluster', async (t) => {
+  const before = await lastSeq();
+  t.is(await record(here, [report('203.0.113.1')]), 1);
+  const [ban] = await listed('source=auto');
+  t.like(ban, {
+    scope: 'site',
+    siteId,
+    cidr: '203.0.113.1/32',
+    reason: 'cc_ip_rate',
+    source: 'auto',
+    node: { id: here.id, name: 'here' },
+    trigger: { metric: 'ip_qps', observed: 120, threshold: 100, windowSeconds: 10 },
+    createdBy: null,
+    distributed: true,
+  });
+  t.deepEqual((await told(here, before)).upserts, ['203.0.113.1/32']);
+  t.deepEqual(await told(there, before), NOTHING);
+});
+
+test.serial('a shared global ban goes to every node', async (t) => {
+  const before = await lastSeq();
+  await record(here, [scan('2001:db8:5::/64')]);
+  for (const node of [here, there]) t.deepEqual((await told(node, before)).upserts, ['2001:db8:5::/64']);
+});
+
+test.serial('unshared bans are only seen; the setting holds for bans added afterwards', async (t) => {
+  await api.ok('PUT', '/settings/bans', { shareAutoBans: false });
+  const before = await lastSeq();
+  await record(here, [report('203.0.113.1'), scan('203.0.113.2')]);
+  t.deepEqual(
+    (await listed()).map(({ distributed }) => distributed),
+    [false, false],
+  );
+  t.deepEqual(await told(here, before), NOTHING);
+  await api.ok('PUT', '/settings/bans', { shareAutoBans: true });
+  await record(here, [report('203.0.113.1', { expiresAt: new Date(Date.now() + 20 * MINUTE) }), report('203.0.113.3')]);
+  const shared = Object.fromEntries((await listed()).map(({ cidr, distributed }) => [cidr, distributed]));
+  t.deepEqual(shared, { '203.0.113.1/32': false, '203.0.113.2/32': false, '203.0.113.3/32': true });
+});
+
+test.serial('merging: one entry per node, site and address, or per address; a repeated report extends', async (t) => {
+  const second = { id: await api.node(here.clusterId, 'second'), clusterId: here.clusterId };
+  const later = new Date(Date.now() + 30 * MINUTE);
+  await record(here, [report('203.0.113.1'), scan('203.0.113.2')]);
+  await record(second, [report('203.0.113.1'), scan('203.0.113.2', { expiresAt: later })]);
+  await record(there, [scan('203.0.113.2')]);
+  const bans = await listed();
+  t.is(bans.filter(({ scope }) => scope === 'site').length, 2);
+  const global = bans.filter(({ scope }) => scope === 'platform');
+  t.is(global.length, 1);
+  t.is(global[0].expiresAt, later.toISOString());
+  // Nothing new in a report that ends earlier.
+  t.is(await record(here, [report('203.0.113.1', { expiresAt: new Date(Date.now() + MINUTE) })]), 0);
+});
+
+test.serial('reports that break a rule are not stored', async (t) => {
+  const foreign = (await api.site(there.clusterId, 'foreign.example')).id;
+  await api.ok('POST', '/ip-lists', { name: 'trusted', kind: 'allow', entries: ['203.0.113.64/26'] });
+  const stored = await record(here, [
+    report('203.0.113.1', { siteId: foreign }),
+    report('203.0.113.1', { siteId: 'nobody' }),
+    report('203.0.113.2', { reason: 'unknown_host_scan' }),
+    scan('203.0.113.2', { reason: 'cc_ip_rate' }),
+    report('203.0.113.0/24'),
+    report('2001:db8::1'),
+    report('nonsense'),
+    report('127.0.0.1'),
+    scan('::/64'),
+    report('203.0.113.3', { expiresAt: new Date(Date.now() - 1) }),
+    report('198.51.100.1'),
+    report('203.0.113.70'),
+  ]);
+  t.is(stored, 0);
+  t.deepEqual(await listed(), []);
+  await record(here, [report('203.0.113.4', { expiresAt: new Date(Date.now() + 30 * 86_400_000) })]);
+  const [ban] = await listed();
+  t.is(Date.parse(ban.expiresAt) - Date.parse(ban.createdAt), 7 * 86_400_000);
+});
+
+test.serial(
+  "a global ban of another cluster's node or of a trusted proxy is kept but never shared, and can be lifted",
+  async (t) => {
+    await api.ok('PUT', `/clusters/${there.clusterId}/client-ip`, {
+      settings: { mode: 'header', trustedCidrs: ['203.0.113.128/25'], header: 'x-real-ip' },
+    });
+    const before = await lastSeq();
+    await record(here, [scan('198.51.100.2'), scan('203.0.113.200')]);
+    const bans = await listed();
+    t.deepEqual(
+      bans.map(({ distributed }) => distributed),
+      [false, false],
+    );
+    t.deepEqual(await told(there, before), NOTHING);
+    await api.ok('DELETE', `/bans/${bans[0].id}`);
+    t.is((await listed()).length, 1);
+    t.deepEqual((await told(here, before)).lifted, [bans[0].cidr]);
+  },
+);
+
+test.serial('a global ban of an own node or an allow list is stored as lifted and called back, once', async (t) => {
+  await api.ok('POST', '/ip-lists', { name: 'trusted', kind: 'allow', entries: ['203.0.113.64/26'] });
+  const before = await lastSeq();
+  const reports = [scan('198.51.100.1'), scan('203.0.113.70')];
+  t.is(await record(here, reports), 2);
+  t.deepEqual(await listed(), []);
+  t.deepEqual((await told(here, before)).lifted.sort(), ['198.51.100.1/32', '203.0.113.70/32']);
+  t.deepEqual(await told(there, before), NOTHING);
+  t.is(await record(here, reports), 0);
+});
+
+test.serial(
+  'a manual global ban takes over the automatic one: a new ban for every node, counted and audited',
+  async (t) => {
+    for (const share of [true, false]) {
+      await sql('ban').delete();
+      await api.ok('PUT', '/settings/bans', { shareAutoBans: share });
+      await record(here, [scan('2001:db8:9::/64')]);
+      const [automatic] = await listed();
+      const before = await lastSeq();
+      const ban = await api.ok('POST', '/bans', {
+        scope: 'platform',
+        cidr: '2001:db8:9::1/64',
+        reason: 'scanner',
+        durationSeconds: 600,
+      });
+      t.not(ban.id, automatic.id);
+      t.deepEqual(await listed(), [ban]);
+      t.deepEqual(
+        (await api.audit(ban.id)).map(({ action }) => action),
+        ['ban.create'],
+      );
+      for (const node of [here, there]) {
+        t.deepEqual(await told(node, before), { upserts: [ban.cidr], removed: 1, lifted: [ban.cidr] });
+      }
+      // While it is active, no automatic one is made beside it.
+      t.is(await record(there, [scan('2001:db8:9::/64')]), 0);
+      await api.ok('DELETE', `/bans/${ban.id}`);
+      t.is(await record(there, [scan('2001:db8:9::/64')]), 1);
+    }
+  },
+);
+
+test.serial('a site ban takes nothing over', async (t) => {
+  await record(here, [scan('203.0.113.9')]);
+  await api.ok('POST', '/bans', { scope: 'site', siteId, cidr: '203.0.113.9', reason: 'other', durationSeconds: 60 });
+  t.is((await listed()).length, 2);
+});
+
+test.serial('an expired automatic ban makes way for a new one', async (t) => {
+  await record(here, [report('203.0.113.1')]);
+  const [first] = await listed();
+  await sql('ban')
+    .where({ id: first.id })
+    .update({ expires_at: new Date(Date.now() - 1000) });
+  t.is(await record(here, [report('203.0.113.1')]), 1);
+  t.not((await listed())[0].id, first.id);
+});
+
+test.serial('beyond the fixed limit new bans are not stored, known ones are still extended', async (t) => {
+  await sql.raw(
+    `insert into ban (scope, site_id, cluster_id, cidr, reason, source, node_id, expires_at, seq)
+     select 'site', ?, ?, set_masklen('203.1.0.0'::inet + n, 32), 'cc_ip_rate', 'auto', ?, now() + interval '1 minute',
+       nextval('ban_seq') from generate_series(1, ?) n`,
+    [siteId, here.clusterId, here.id, MAX_AUTOMATIC_BANS - 1],
+  );
+  const reports = [report('203.0.113.1'), report('203.0.113.2'), report('203.1.0.1')];
+  t.is(await record(here, reports), 2);
+  const [{ n }] = (await sql.raw(`select count(*)::int as n from ban where source = 'auto'`)).rows;
+  t.is(n, MAX_AUTOMATIC_BANS);
+});
