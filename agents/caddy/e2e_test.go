@@ -530,6 +530,46 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 		t.Errorf("a ban change from another base: %v", err)
 	}
 
+	// Of two streams on one HTTP/2 connection only that of the banned client ends.
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	stream := func(clientAddress string) *http.Response {
+		request, err := http.NewRequestWithContext(ctx, "GET", "http://"+e.addr+"/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "a.test"
+		request.Header.Set("X-Demo-Client-Ip", clientAddress)
+		response, err := transport.RoundTrip(request)
+		if err != nil || response.ProtoMajor != 2 || response.StatusCode != 200 {
+			t.Fatalf("%v %v", response, err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response
+	}
+	connections := e.status().GetActiveConnections()
+	ending, going := stream("203.0.113.9"), stream("203.0.113.8")
+	if n := e.status().GetActiveConnections(); n != connections+1 {
+		t.Errorf("%d connections for two streams", n-connections)
+	}
+	if _, err := e.client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
+		Base: &nodev1.BanPosition{Epoch: 1, Sequence: 1}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 2},
+		Upserts: []*nodev1.Ban{ban("b2", "", "203.0.113.9/32")},
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(ending.Body); err == nil || ctx.Err() != nil {
+		t.Errorf("the stream of the banned client: %v", err)
+	}
+	another := stream("203.0.113.8")
+	if n := e.status().GetActiveConnections(); n != connections+1 {
+		t.Errorf("the connection of another client was closed: %d", n-connections)
+	}
+	another.Body.Close()
+	going.Body.Close()
+
 	// The journal wins over what was pushed.
 	edgetest.WriteJournal(t, filepath.Join(e.dir, "config.journal"), edgetest.Header("node-1"),
 		edgetest.Config(9, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-d", edgetest.Site(port, "d.test"))}))

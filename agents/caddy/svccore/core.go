@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/zap"
 
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/svcbans"
@@ -45,6 +46,8 @@ type Core struct {
 	// Transports holds the connections to origins.
 	Transports *svcorigin.Transports
 	Stats      *Stats
+	// AnyProxyPeer says that a listener believes the PROXY header of every peer.
+	AnyProxyPeer atomic.Bool
 
 	stateDir string
 	log      *zap.Logger
@@ -169,15 +172,6 @@ func (c *Core) noteJournal(name string, header *edgev1.JournalHeader, warning st
 	c.setLoopID(header.GetNodeId())
 }
 
-// Warn sets the warning of a topic that the status reports; "" clears it.
-func (c *Core) Warn(topic, warning string) {
-	c.notesMu.Lock()
-	defer c.notesMu.Unlock()
-	if delete(c.warnings, topic); warning != "" {
-		c.warnings[topic] = warning
-	}
-}
-
 // Status is what the core reports of itself.
 type Status struct {
 	Position *nodev1.ConfigPosition
@@ -195,12 +189,27 @@ func (c *Core) Status() Status {
 	if failing > maxReportedFailures {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d entries fail, %d are listed", failing, maxReportedFailures))
 	}
+	s.Warnings = append(s.Warnings, c.settingWarnings()...)
 	c.notesMu.Lock()
 	defer c.notesMu.Unlock()
 	for _, topic := range slices.Sorted(maps.Keys(c.warnings)) {
 		s.Warnings = append(s.Warnings, c.warnings[topic])
 	}
 	return s
+}
+
+// settingWarnings names settings that do not do what they seem to.
+func (c *Core) settingWarnings() []string {
+	var warnings []string
+	tables := c.Tables()
+	if tables.ClientIP.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && c.AnyProxyPeer.Load() {
+		warnings = append(warnings, "proxy_protocol mode without proxy peers: whoever connects can name any client address")
+	}
+	const site = configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_SITE
+	if (tables.Unknown.Host == site || tables.Unknown.Address == site) && tables.DefaultSite() == nil {
+		warnings = append(warnings, fmt.Sprintf("site %q for unknown hosts is missing or disabled: they get the page", tables.Unknown.DefaultSiteID))
+	}
+	return warnings
 }
 
 func (c *Core) logPanic(doing string, p any) {

@@ -25,7 +25,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // readJournal calls each for every record after the header, in order, and returns the header. The reader never writes:
 // a torn tail, which a crash or a write in progress leaves, and anything after a damaged record are left alone and come
-// back as a warning. Without a file there is neither header nor warning. each must not keep the record.
+// back as a warning. Without a file there is neither header nor warning.
 func readJournal(path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, warning string) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

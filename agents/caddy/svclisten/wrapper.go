@@ -55,6 +55,9 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 		return errors.New("the wrapper works in HTTP servers only")
 	}
 	w.core, w.registry = core, Process
+	if w.peers == nil {
+		core.AnyProxyPeer.Store(true)
+	}
 	w.registry.watch(core)
 	var once sync.Once
 	server.RegisterConnContext(func(ctx context.Context, c net.Conn) context.Context {
