@@ -1,0 +1,209 @@
+import test from 'ava';
+import type { Connection } from '../../bench/fleet/connection.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { connectAs, enrollOne } from '../helpers/fleet.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let running: TestConsole;
+let api: Api;
+let clusterId: string;
+let nodeId: string;
+let connection: Connection;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+});
+test.after.always('stop', () => running?.stop());
+
+let clusters = 0;
+test.beforeEach('a node of a new cluster', async () => {
+  connection?.destroy();
+  clusterId = await api.cluster(`reports-${clusters++}`);
+  const identity = await enrollOne(running, clusterId);
+  nodeId = identity.nodeId;
+  connection = connectAs(running, identity);
+});
+test.afterEach.always('disconnect', () => connection?.destroy());
+
+const node = (): Promise<Body> => api.ok('GET', `/nodes/${nodeId}`);
+/** The node as soon as it shows what is asked. */
+const shown = (test: (node: Body) => boolean): Promise<Body> =>
+  eventually(async () => ((await node()).id && test(await node()) ? node() : false));
+const addresses = async () =>
+  (await api.sql('node_address').where({ node_id: nodeId }).select('source', api.sql.raw('host(address) as address')))
+    .map((row) => `${row.source} ${row.address}`)
+    .sort();
+
+test.serial('a heartbeat is what the node page shows', async (t) => {
+  const { target } = await connection.call('heartbeat', {});
+  await connection.call('heartbeat', {
+    info: {
+      hostname: 'edge-1',
+      agentVersion: '1.2.3',
+      os: 'linux',
+      arch: 'arm64',
+      engine: 'caddy',
+      engineVersion: '2.11.4',
+      ipAddresses: ['203.0.113.5', 'x'],
+      features: ['metrics-v1', 'bans-v1'],
+    },
+    config: target!.config!,
+    bans: { position: target!.bans!, entries: 3n, capacity: 100n, autoEvicted: 2n, kernelEntries: 1n },
+    metrics: { cpuPercent: 12.5, memoryUsedBytes: 5n, memoryTotalBytes: 10n },
+    dataPlaneHealthy: true,
+  });
+  const seen = await shown(({ hostname, applyState }) => hostname === 'edge-1' && applyState === 'applied');
+  t.like(seen, {
+    online: true,
+    agentVersion: '1.2.3',
+    os: 'linux',
+    arch: 'arm64',
+    engine: 'caddy',
+    engineVersion: '2.11.4',
+    ipAddresses: ['203.0.113.5'],
+    remoteAddress: '127.0.0.1',
+    supportedFeatures: ['bans-v1', 'metrics-v1'],
+    upgradeRequired: false,
+    dataPlaneHealthy: true,
+    appliedRevision: '1',
+    targetRevision: '1',
+    applyMessage: '',
+    authError: null,
+    failedEntries: [],
+  });
+  t.like(seen.banStatus, {
+    entries: 3,
+    capacity: 100,
+    unapplied: 0,
+    unappliedIds: [],
+    kernelEntries: 1,
+    autoEvicted: 2,
+    sequence: String(target!.bans!.sequence),
+  });
+  t.like(seen.metrics, { cpuPercent: 12.5, memoryUsedBytes: 5, memoryTotalBytes: 10 });
+  t.regex(seen.certFingerprint, /^[0-9a-f]{64}$/);
+  t.like(await api.ok('GET', `/clusters/${clusterId}`), {
+    nodeCount: 1,
+    onlineNodeCount: 1,
+    liveNodeCount: 1,
+    appliedNodeCount: 1,
+  });
+});
+
+test.serial(
+  'an answer tells the target, when to report again and which addresses the kernel must let through',
+  async (t) => {
+    await api.ok('PUT', '/settings/node-channel', { url: 'https://console.example:8443' });
+    const answer = await eventually(async () => {
+      const heartbeat = await connection.call('heartbeat', {});
+      return heartbeat.consoleAddresses.includes('console.example') && heartbeat;
+    });
+    t.is(answer.intervalSeconds, 15);
+    t.is(answer.target?.config?.revision, 1n);
+    t.true(Math.abs(Number(answer.serverTimeMs) - Date.now()) < 60_000);
+    t.deepEqual(answer.missingFeatures, []);
+    await api.ok('PUT', '/settings/node-channel', { url: '' });
+  },
+);
+
+test.serial('a position that was acknowledged is not taken back by a heartbeat sent before it', async (t) => {
+  const { target } = await connection.call('heartbeat', {});
+  const old = target!.config!;
+  await api.site(clusterId, 'positions.example');
+  const next = await eventually(async () => {
+    const { target: now } = await connection.call('heartbeat', {});
+    return now!.config!.revision > old.revision && now!.config!;
+  });
+  await connection.call('applied', { config: next });
+  await shown(({ applyState }) => applyState === 'applied');
+  await connection.call('heartbeat', { config: old, dataPlaneHealthy: true });
+  const after = await shown(({ dataPlaneHealthy }) => dataPlaneHealthy);
+  t.is(after.appliedRevision, String(next.revision));
+});
+
+test.serial('entries that cannot be applied are shown with their reason', async (t) => {
+  const { target } = await connection.call('heartbeat', {});
+  const failed = [{ kind: 'site', id: 'a', reason: 'broken', runningHash: new Uint8Array(32) }];
+  await connection.call('applied', { config: target!.config!, failed });
+  const seen = await shown(({ applyState }) => applyState === 'failed');
+  t.deepEqual(seen.failedEntries, [{ kind: 'site', id: 'a', running: true, reason: 'broken' }]);
+  await connection.call('applied', { config: target!.config! });
+  t.is((await shown(({ applyState }) => applyState !== 'failed')).applyState, 'applied');
+});
+
+test.serial('addresses follow the heartbeat and protect the node from bans', async (t) => {
+  await connection.call('heartbeat', {
+    info: { ipAddresses: ['203.0.113.20', '2001:db8::20', '::ffff:203.0.113.20'] },
+  });
+  t.deepEqual(await addresses(), ['remote 127.0.0.1', 'reported 2001:db8::20', 'reported 203.0.113.20']);
+  await connection.call('heartbeat', { info: { ipAddresses: ['203.0.113.21'] } });
+  t.deepEqual(await addresses(), ['remote 127.0.0.1', 'reported 203.0.113.21']);
+  const ban = { scope: 'platform', cidr: '203.0.113.21', reason: 'abuse', durationSeconds: 60 };
+  await api.refused(t, [400, 'BAN_PROTECTED_ADDRESS'], 'POST', '/bans', ban);
+});
+
+test.serial('bans a node could not hold are counted until it holds them', async (t) => {
+  const { id } = await api.ok('POST', '/bans', {
+    scope: 'platform',
+    cidr: '198.18.200.1',
+    reason: 'abuse',
+    durationSeconds: 600,
+  });
+  const unapplied = async () =>
+    (await api.ok('GET', '/bans?address=198.18.200.1')).items.find((item: Body) => item.id === id).unappliedNodes;
+  await connection.call('heartbeat', { bans: { unappliedIds: [id], unapplied: 1n } });
+  await shown(({ online }) => online);
+  t.is(await unapplied(), 1);
+  await connection.call('heartbeat', { bans: {} });
+  t.is(await unapplied(), 0);
+});
+
+test.serial('a batch of statistics counts once, only for sites of the cluster and minutes that can be', async (t) => {
+  const site = await api.site(clusterId, 'counted.example');
+  const foreign = await api.site(await api.cluster('foreign'), 'foreign.example');
+  const minute = BigInt(Math.floor(Date.now() / 60_000) * 60);
+  const minutes = [
+    { siteId: site.id, minute, requests: 5n },
+    { siteId: site.id, minute: minute + 7n, requests: 2n },
+    { siteId: foreign.id, minute, requests: 100n },
+    { siteId: 'nothing', minute, requests: 100n },
+    { siteId: site.id, minute: minute - 864_000n, requests: 100n },
+    { siteId: site.id, minute: minute + 3600n, requests: 100n },
+  ];
+  t.is((await connection.call('reportStats', { sequence: 4n, minutes })).acknowledged, 4n);
+  t.is((await connection.call('reportStats', { sequence: 4n, minutes })).acknowledged, 4n);
+  t.is((await connection.call('reportStats', { sequence: 3n, minutes })).acknowledged, 4n);
+  t.is((await connection.call('reportStats', { sequence: 5n, minutes: [minutes[0]!] })).acknowledged, 5n);
+  const rows = await api.sql('site_request_minute').whereIn('site_id', [site.id, foreign.id, 'nothing']);
+  t.deepEqual(
+    rows.map(({ site_id, requests }) => [site_id, Number(requests)]),
+    [[site.id, 12]],
+  );
+  for (const sequence of [0n, 2n ** 63n]) {
+    await t.throwsAsync(connection.call('reportStats', { sequence, minutes: [] }), { message: /invalid_argument/ });
+  }
+});
+
+test.serial('a node beyond the console begins a new epoch, and every node is told', async (t) => {
+  const sql = api.sql;
+  const { target } = await connection.call('heartbeat', {});
+  const { epoch } = target!.config!;
+  // Young epochs are not left on a node's word; this one began long ago.
+  const old = epoch - 3_600_000n;
+  await sql('console_state').update({ epoch: String(old) });
+  await sql('cluster_head').update({ epoch: String(old) });
+  await sql('config_revision').update({ epoch: String(old) });
+  await eventually(async () => (await connection.call('heartbeat', {})).target?.config?.epoch === old);
+  await connection.call('heartbeat', { config: { ...target!.config!, epoch: old, revision: 99n } });
+  const now = await eventually(async () => {
+    const answer = await connection.call('heartbeat', {});
+    return answer.target!.config!.epoch > epoch - 1n && answer.target!.config!.epoch;
+  });
+  t.true(now > old);
+  t.is(
+    (await connection.call('getConfig', { base: { ...target!.config!, epoch: old, revision: 99n } })).result.case,
+    'page',
+  );
+});
