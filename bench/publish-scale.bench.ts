@@ -1,0 +1,169 @@
+// One site changes in clusters of 100, 10,000 and 100,000 sites: what it costs the action in the database, the actor
+// that encodes the difference, and the wire. The stores run without fsync, as in tests: what is compared is the work.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pino from 'pino';
+import { startTestStores } from '../bin/lib/test-stores.ts';
+import { migrate } from '../migrations/run.ts';
+import { systemCall } from '../mixins/call.ts';
+import { createRuntime } from '../mixins/create-runtime.ts';
+import { parseEnv } from '../mixins/env.ts';
+import { FanoutWriter } from '../mixins/fanout-stream.ts';
+import type { Runtime } from '../mixins/runtime.ts';
+import { fanoutStream } from '../mixins/stream-names.ts';
+import { write } from '../mixins/write.ts';
+import { readConfigHead } from '../models/config-history.ts';
+import { createCluster } from '../models/create-cluster.ts';
+import { publish } from '../models/publish.ts';
+import { configSource } from '../services/revision-fanout/config-source.ts';
+import { createSite } from '../services/sites/create-site.ts';
+import { updateSite } from '../services/sites/update-site.ts';
+import { median, medianInterval, percentile, round2, seeded } from './lib/stats.ts';
+import type { BenchContext, BenchResult } from './run.ts';
+
+export const title = 'one site changes among 100, 10,000 and 100,000: database, actor, bytes';
+
+const MAX_RATIO = 1.2;
+const BATCH = 500;
+
+interface Sample {
+  sites: number;
+  clusterId: string;
+  siteIds: string[];
+  databaseMs: number[];
+  actorMs: number[];
+  bytes: number[];
+  cpuMs: number[];
+}
+
+export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
+  const sizes = quick ? [100, 1000, 5000] : [100, 10_000, 100_000];
+  const rounds = quick ? 3 : 11;
+  const perRound = quick ? 10 : 40;
+  const stores = await startTestStores(`publish-scale-${process.pid}`);
+  const stopping = new AbortController();
+  await migrate(stores.postgres.url);
+  const env = parseEnv({
+    DATABASE_URL: stores.postgres.url,
+    REDIS_URL: stores.redis.url,
+    SVC_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
+    SVC_PUBLIC_URL: 'http://localhost:3000',
+  });
+  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
+  try {
+    while (runtime.redis.status !== 'ready') await sleep(10);
+    const samples: Sample[] = [];
+    for (const sites of sizes) {
+      const started = performance.now();
+      samples.push(await fillCluster(runtime, sites));
+      log(`${sites} sites published in ${Math.round((performance.now() - started) / 1000)} s`);
+    }
+    await runtime.pools.api.raw('vacuum analyze');
+    const random = seeded(7);
+    // The first round warms plans and caches up and is not counted.
+    for (let round = 0; round <= rounds; round++) {
+      for (const sample of samples) await changeSites(runtime, sample, perRound, random, round > 0);
+    }
+    return report(samples, rounds * perRound);
+  } finally {
+    stopping.abort();
+    await close();
+    await stores.stop();
+  }
+}
+
+/** A cluster with that many sites, copies of one that the action made; every one of them published. */
+async function fillCluster(runtime: Runtime, sites: number): Promise<Sample> {
+  const sql = runtime.pools.api;
+  const call = systemCall('bench');
+  const name = `bench-${sites}`;
+  const clusterId = await write(runtime, call, {}, (tx) => createCluster(tx, { name }));
+  const { site } = await createSite(
+    runtime,
+    {
+      clusterId,
+      name: `first of ${sites}`,
+      domains: [`first.${name}.example`],
+      origins: [{ address: 'origin.example.net', port: 80 }],
+    } as Parameters<typeof createSite>[1],
+    call,
+  );
+  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+    `insert into site (cluster_id, name, enabled, origins, origin_settings, content_settings, ports, search_text)
+     select cluster_id, 'site ' || n, enabled, origins, origin_settings, content_settings, ports, 'site ' || n
+     from site, generate_series(2, ?::int) n where id = ? returning id`,
+    [sites, site.id],
+  );
+  await sql.raw(
+    `insert into site_domain (site_id, position, form, name)
+     select id, 0, 'exact', id || '.example' from site where cluster_id = ? and id <> ?`,
+    [clusterId, site.id],
+  );
+  const siteIds = [site.id, ...rows.map((row) => row.id)];
+  for (let from = 0; from < siteIds.length; from += BATCH) {
+    const entries = siteIds.slice(from, from + BATCH).map((id) => ({ kind: 'site', id }));
+    await write(runtime, call, { clusterId }, (tx) => publish(tx, { clusterId, entries, reason: 'bench' }));
+  }
+  return { sites, clusterId, siteIds, databaseMs: [], actorMs: [], bytes: [], cpuMs: [] };
+}
+
+async function changeSites(
+  runtime: Runtime,
+  sample: Sample,
+  count: number,
+  random: () => number,
+  counted: boolean,
+): Promise<void> {
+  const { clusterId, siteIds } = sample;
+  const source = configSource(runtime.pools.channel);
+  const writer = new FanoutWriter(runtime.redis);
+  for (let index = 0; index < count; index++) {
+    const before = (await readConfigHead(runtime.pools.channel, clusterId))!;
+    const id = siteIds[Math.floor(random() * siteIds.length)]!;
+    const origins = [{ address: 'origin.example.net', port: 1 + Math.floor(random() * 65_000) }];
+    const cpu = process.cpuUsage();
+    const started = performance.now();
+    await updateSite(runtime, { id, origins } as Parameters<typeof updateSite>[1], systemCall('bench'));
+    const saved = performance.now();
+    const target = (await source.targets([clusterId])).get(clusterId)!;
+    const batch = (await source.read(clusterId, before.revision, target))!;
+    await writer.append(fanoutStream('', clusterId, 'config', target.epoch), batch);
+    const emitted = performance.now();
+    const { user, system } = process.cpuUsage(cpu);
+    if (!counted) continue;
+    sample.databaseMs.push(saved - started);
+    sample.actorMs.push(emitted - saved);
+    sample.bytes.push(batch.bytes.length);
+    sample.cpuMs.push((user + system) / 1000);
+  }
+}
+
+function report(samples: readonly Sample[], changes: number): BenchResult {
+  const totals = samples.map(({ databaseMs, actorMs }) => databaseMs.map((ms, index) => ms + actorMs[index]!));
+  const intervals = totals.map(medianInterval);
+  const [small, large] = [intervals[0]!, intervals.at(-1)!];
+  const ratio = large.median / small.median;
+  // The least favourable reading of both intervals.
+  const worst = large.high / small.low;
+  const bytes = samples.map((sample) => median(sample.bytes));
+  const each = (pick: (sample: Sample) => number[]) => samples.map((sample) => round2(median(pick(sample))));
+  return {
+    figures: {
+      changes,
+      sites: samples.map(({ sites }) => sites),
+      p50Ms: intervals.map((interval) => round2(interval.median)),
+      p50Interval: intervals.map(({ low, high }) => [round2(low), round2(high)]),
+      p99Ms: totals.map((total) => round2(percentile(total, 99))),
+      databaseP50Ms: each((sample) => sample.databaseMs),
+      actorP50Ms: each((sample) => sample.actorMs),
+      consoleCpuMs: each((sample) => sample.cpuMs),
+      bytes,
+      ratio: round2(ratio),
+      ratioInterval: [round2(large.low / small.high), round2(worst)],
+    },
+    aims: [
+      { aim: `largest : smallest ≤ ${MAX_RATIO} (upper end of the interval)`, reached: worst <= MAX_RATIO },
+      { aim: 'the same bytes whatever the size', reached: Math.max(...bytes) <= Math.min(...bytes) * 1.05 },
+    ],
+    notes: ['the edge is measured by publish-propagation; fsync is off, so absolute times are those of the work'],
+  };
+}
