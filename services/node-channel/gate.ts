@@ -136,10 +136,7 @@ export class Gate {
       (response as ServerResponse).flushHeaders();
       const sink = 'stream' in response ? (response as Http2ServerResponse).stream : response;
       limitIdle(response, STREAM_IDLE_MS);
-      const stream = await this.#hub.open(node, sink, {
-        config: config && { epoch: config.epoch, number: config.revision },
-        bans: bans && { epoch: bans.epoch, number: bans.sequence },
-      });
+      const stream = await this.#hub.open(node, sink, { config, bans });
       if (!stream) sink.end(endFrame({ code: 'not_found', message: 'the cluster is gone' }));
     } catch (error) {
       if (!(error instanceof BadWatchRequest)) throw error;

@@ -6,7 +6,7 @@ import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_p
 import type { NodeIdentity } from '../identity.ts';
 import { eventFrame } from './frames.ts';
 import { Ring, type RingBatch } from './ring.ts';
-import type { StartPosition, WatchStream } from './watch-stream.ts';
+import type { WatchStream } from './watch-stream.ts';
 
 /** Both rings of a cluster together stay below this per process. */
 const RING_LIMITS = { bytes: 2 * 1024 * 1024, ageMs: 10 * 60_000 };
@@ -31,13 +31,11 @@ export class FeedTrack {
     this.ring = new Ring(head, RING_LIMITS);
   }
 
-  cursorFor(start: StartPosition | undefined): bigint {
-    const served =
-      start !== undefined &&
-      start.epoch === this.epoch &&
-      start.number >= this.ring.floor &&
-      start.number <= this.ring.head;
-    return served ? start.number : this.ring.head;
+  /** Where a stream of a node at this position continues: there when the ring holds what follows, else at the head. */
+  cursorFor(epoch: bigint | undefined, number: bigint | undefined): bigint {
+    const { floor, head } = this.ring;
+    const served = epoch === this.epoch && number !== undefined && number >= floor && number <= head;
+    return served ? number : head;
   }
 
   /**

@@ -5,7 +5,7 @@ import { ClusterFeed } from './cluster-feed.ts';
 import { FanOut } from './fan-out.ts';
 import { eventFrame } from './frames.ts';
 import { readHeads } from './heads.ts';
-import { type Sink, type StartPosition, WatchStream } from './watch-stream.ts';
+import { type Sink, type StartPositions, WatchStream } from './watch-stream.ts';
 
 const COMPARE_MS = 2_000;
 const PING_MS = 15_000;
@@ -54,11 +54,7 @@ export class WatchHub {
   }
 
   /** Starts a stream on the sink; null when the node's cluster is gone. */
-  async open(
-    node: NodeIdentity,
-    sink: Sink,
-    start: { config: StartPosition | undefined; bans: StartPosition | undefined },
-  ): Promise<WatchStream | null> {
+  async open(node: NodeIdentity, sink: Sink, start: StartPositions): Promise<WatchStream | null> {
     const feed = await this.feed(node.clusterId);
     if (!feed) return null;
     const stream = new WatchStream(node, sink, feed, start);

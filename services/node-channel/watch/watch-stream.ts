@@ -7,16 +7,19 @@
 // | blocked  | for longer than the limit      | ended (connection destroyed)                  |
 // | any      | cursor off the ring, new epoch | the next event is a Target: the node pulls    |
 import type { Writable } from 'node:stream';
+import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { NodeIdentity } from '../identity.ts';
 import type { ClusterFeed } from './cluster-feed.ts';
-import { endFrame } from './frames.ts';
+import { endFrame, eventFrame } from './frames.ts';
 
 /** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
 export type Sink = Pick<Writable, 'write' | 'end' | 'destroy' | 'once'>;
 
-export interface StartPosition {
-  epoch: bigint;
-  number: bigint;
+/** What the node says it holds; undefined for what it does not hold. */
+export interface StartPositions {
+  config: ConfigPosition | undefined;
+  bans: BanPosition | undefined;
 }
 
 export class WatchStream {
@@ -26,17 +29,12 @@ export class WatchStream {
   #configCursor = 0n;
   #bansCursor = 0n;
   #targetDue = true;
-  #start: { config: StartPosition | undefined; bans: StartPosition | undefined } | null;
+  #start: StartPositions | null;
   /** When the connection stopped taking bytes; null while it takes them. */
   #blockedSince: number | null = null;
   #ended = false;
 
-  constructor(
-    node: NodeIdentity,
-    sink: Sink,
-    feed: ClusterFeed,
-    start: { config: StartPosition | undefined; bans: StartPosition | undefined },
-  ) {
+  constructor(node: NodeIdentity, sink: Sink, feed: ClusterFeed, start: StartPositions) {
     this.node = node;
     this.#sink = sink;
     this.#feed = feed;
@@ -86,8 +84,7 @@ export class WatchStream {
   #nextFrame(): Buffer | undefined {
     if (this.#targetDue) {
       this.#targetDue = false;
-      this.#placeCursors();
-      return this.#feed.targetFrame();
+      return this.#placeCursors();
     }
     const bans = this.#feed.bans.ring.next(this.#bansCursor);
     if (bans === 'lost') return this.#startOver();
@@ -112,12 +109,23 @@ export class WatchStream {
     return this.#nextFrame();
   }
 
-  /** The node's own positions where the rings still hold what follows them, else the heads: then the Target makes it pull. */
-  #placeCursors(): void {
-    const start = this.#start;
+  /**
+   * The node's own positions where the rings still hold what follows them, else the heads: then the Target makes it
+   * pull. A Target names the positions the stream continues from, so a node that came back does not ask for what is
+   * about to be pushed.
+   */
+  #placeCursors(): Buffer {
+    const { config, bans } = this.#start ?? {};
     this.#start = null;
-    this.#configCursor = this.#feed.config.cursorFor(start?.config);
-    this.#bansCursor = this.#feed.bans.cursorFor(start?.bans);
+    this.#configCursor = this.#feed.config.cursorFor(config?.epoch, config?.revision);
+    this.#bansCursor = this.#feed.bans.cursorFor(bans?.epoch, bans?.sequence);
+    const fromHeads =
+      this.#configCursor === this.#feed.config.ring.head && this.#bansCursor === this.#feed.bans.ring.head;
+    if (fromHeads || this.#feed.isFrozen(this.node)) return this.#feed.targetFrame();
+    const target = this.#feed.target(Date.now());
+    if (config && this.#configCursor === config.revision) target.config = config;
+    if (bans && this.#bansCursor === bans.sequence) target.bans = bans;
+    return eventFrame({ case: 'target', value: target });
   }
 
   #write(frame: Buffer): void {

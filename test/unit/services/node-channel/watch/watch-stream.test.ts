@@ -1,6 +1,8 @@
 import { Writable } from 'node:stream';
-import { fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
+import { BanPositionSchema } from '../../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { ConfigPositionSchema } from '../../../../../proto/gen/svc/node/v1/config_pb.js';
 import { WatchEventSchema } from '../../../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../../../../../services/node-channel/identity.ts';
 import { ClusterFeed, type ClusterHeads } from '../../../../../services/node-channel/watch/cluster-feed.ts';
@@ -28,6 +30,7 @@ const node = (features: string[] = []): NodeIdentity => ({
 /** A connection that takes bytes only while it is open. */
 class Reader extends Writable {
   readonly events: string[] = [];
+  readonly targets: unknown[] = [];
   held = 0;
   #open = true;
   #waiting: (() => void)[] = [];
@@ -40,6 +43,7 @@ class Reader extends Writable {
       if (chunk[0] === 2) this.events.push(`end ${chunk.subarray(5).toString()}`);
       else {
         const { event } = fromBinary(WatchEventSchema, chunk.subarray(5));
+        if (event.case === 'target') this.targets.push([event.value.config?.revision, event.value.bans?.sequence]);
         const bytes = event.case === 'banBatch' || event.case === 'configDelta' ? event.value[0] : '';
         this.events.push(`${event.case}${bytes}`);
       }
@@ -58,8 +62,10 @@ class Reader extends Writable {
 }
 
 function start(feed: ClusterFeed, reader: Reader, config?: bigint, bans?: bigint, identity = node()): WatchStream {
-  const at = (number: bigint | undefined) => (number === undefined ? undefined : { epoch: EPOCH, number });
-  const stream = new WatchStream(identity, reader, feed, { config: at(config), bans: at(bans) });
+  const stream = new WatchStream(identity, reader, feed, {
+    config: config === undefined ? undefined : create(ConfigPositionSchema, { epoch: EPOCH, revision: config }),
+    bans: bans === undefined ? undefined : create(BanPositionSchema, { epoch: EPOCH, sequence: bans }),
+  });
   feed.streams.add(stream);
   stream.pump();
   return stream;
@@ -84,6 +90,8 @@ test('the first event is the target, then what the node lacks of what the rings 
   const reader = new Reader();
   start(feed, reader, 0n, 1n);
   t.deepEqual(reader.events, ['target', 'banBatch2', 'banBatch3', 'configDelta1']);
+  // The target names what the stream continues from: nothing for the node to ask for.
+  t.deepEqual(reader.targets, [[0n, 1n]]);
 });
 
 test('a node whose place the ring does not hold gets the target only, and pushes from there on', (t) => {
@@ -93,6 +101,7 @@ test('a node whose place the ring does not hold gets the target only, and pushes
   feed.appendBans(ban(8));
   feed.wake();
   t.deepEqual(reader.events, ['target', 'banBatch8']);
+  t.deepEqual(reader.targets, [[7n, 7n]]);
 });
 
 test('every stream is given the same bytes', (t) => {
