@@ -43,7 +43,12 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
     log,
     pools,
     // Without a queue: a command sent while Redis is away fails at once instead of waiting for it.
-    redis: connect('commands', { enableOfflineQueue: false, commandTimeout: COMMAND_MS, maxRetriesPerRequest: 0 }),
+    redis: connect('commands', {
+      enableAutoPipelining: true,
+      enableOfflineQueue: false,
+      commandTimeout: COMMAND_MS,
+      maxRetriesPerRequest: 0,
+    }),
     newRedis: () => connect('reader', { maxRetriesPerRequest: null }),
     sealer: createSealer(env.masterKey),
     publications: new KeyedQueue(),

@@ -26,7 +26,7 @@ export const revisions = resource('clusters', {
     input: Input({ id: Id }),
     output: Type.Object({ items: Type.Array(Revision, { maxItems: 20 }) }),
     status: 200,
-    access: { scope: 'clusters:read' },
+    access: 'operator',
     readOnly: true,
     audit: null,
     idempotency: 'accepted',

@@ -53,8 +53,8 @@ export function parseJsonObject(body: Buffer): Record<string, unknown> {
     badField('', 'json');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) badField('', 'type', { type: 'object' });
-  // Only a body that spells the name, or escapes characters, can hold it.
-  if (text.includes('__proto__') || text.includes('\\u')) refuseProto(value, '');
+  // Only a body that spells the name, or escapes characters, can hold what is refused here.
+  if (text.includes('__proto__') || text.includes('\\u')) refuseUnsafe(value, '');
   return value as Record<string, unknown>;
 }
 
@@ -81,10 +81,18 @@ function nestsDeeper(body: Buffer, limit: number): boolean {
   return false;
 }
 
-function refuseProto(value: unknown, path: string): void {
+/** Refuses the name __proto__, and text that the database cannot hold: NUL and half surrogate pairs. */
+function refuseUnsafe(value: unknown, path: string): void {
+  if (typeof value === 'string' && !isStorable(value)) badField(path, 'unicode');
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
     if (name === '__proto__') badField(`${path}/__proto__`, 'forbiddenName');
-    refuseProto(member, `${path}/${name.slice(0, 100).replaceAll('~', '~0').replaceAll('/', '~1')}`);
+    if (!isStorable(name)) badField(path, 'unicode');
+    refuseUnsafe(member, `${path}/${name.slice(0, 100).replaceAll('~', '~0').replaceAll('/', '~1')}`);
   }
+}
+
+/** Whether PostgreSQL can hold the text. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
 }

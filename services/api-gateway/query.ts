@@ -2,6 +2,7 @@
 // is refused by the schema.
 import { badField } from '../../contract/errors.ts';
 import type { AnyProcedure, HttpMethod } from '../../contract/procedure.ts';
+import { isStorable } from './json-body.ts';
 
 /** Puts the parameters of a query into the input; throws BAD_REQUEST. */
 export type QueryReader = (query: string, input: Record<string, unknown>) => void;
@@ -47,11 +48,13 @@ export function queryReader(
 
 function decode(text: string): string {
   if (!text.includes('%') && !text.includes('+')) return text;
+  let decoded: string;
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
+    decoded = decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
     return badField('', 'queryEncoding');
   }
+  return isStorable(decoded) ? decoded : badField('', 'unicode');
 }
 
 function turner(schema: Schema): (text: string) => unknown {

@@ -74,6 +74,22 @@ for (const body of [
   });
 }
 
+for (const [body, path] of [
+  ['{"name":"a\\u0000b"}', '/name'],
+  ['{"list":["ok",{"x":"\\u0000"}]}', '/list/1/x'],
+  ['{"name":"\\ud800"}', '/name'],
+  ['{"name":"\\udc00\\ud800"}', '/name'],
+  ['{"a\\u0000":1}', ''],
+] as const) {
+  test(`${body} is refused: no database text`, (t) => {
+    t.deepEqual({ ...issueOf(Buffer.from(body)) }, { path, keyword: 'unicode', params: {} } as never);
+  });
+}
+
+test('escaped characters and whole surrogate pairs are text', (t) => {
+  t.deepEqual(parseJsonObject(Buffer.from('{"name":"\\u00e9 \\ud83d\\ude00 \\\\u0000"}')), { name: 'é 😀 \\u0000' });
+});
+
 test('__proto__ is accepted as a value', (t) => {
   t.deepEqual(parseJsonObject(Buffer.from('{"a":"__proto__"}')), { a: '__proto__' });
 });

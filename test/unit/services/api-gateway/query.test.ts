@@ -73,6 +73,10 @@ for (const query of ['search=%', 'search=%ZZ', 'search=%FF', '%E0%A4%A=1']) {
   });
 }
 
+test('a NUL is refused', (t) => {
+  t.is(issueOf(() => read('search=a%00b')).keyword, 'unicode');
+});
+
 test('methods with a body take nothing from the query', (t) => {
   t.like(
     issueOf(() => read('search=x', 'POST')),
