@@ -1,0 +1,31 @@
+import http from 'node:http';
+
+export interface EdgeAnswer {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  body: string;
+}
+
+/** One GET through an edge on a connection of its own; rejects when the connection fails. */
+export function edgeGet(
+  edge: { host: string; port: number },
+  host: string,
+  headers: Record<string, string> = {},
+  path = '/',
+): Promise<EdgeAnswer> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(
+      { ...edge, path, headers: { ...headers, host }, agent: false, timeout: 5000 },
+      (response) => {
+        let body = '';
+        response.setEncoding('utf8').on('data', (text: string) => {
+          body += text;
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+        response.on('error', reject);
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error('the edge does not answer')));
+    request.on('error', reject);
+  });
+}

@@ -1,0 +1,96 @@
+// A whole installation in processes that can be killed one by one: PostgreSQL, Redis, the console's three roles, a real
+// edge node and an origin. What is killed is started again, as an init system would.
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { freePort } from '../../bench/lib/servers.ts';
+import type { ConsoleClient } from '../../bin/lib/console-client.ts';
+import type { Child } from '../../bin/lib/processes.ts';
+import { startTestConsoleProcess, type TestConsoleProcess } from './console.ts';
+import { type EdgeNode, startEdgeNode } from './edge-node.ts';
+import { createTestDatabase, privateServers, redisPrefix } from './servers.ts';
+
+export interface Installation {
+  client: ConsoleClient;
+  clusterId: string;
+  databaseUrl: string;
+  redisUrl: string;
+  consoles: { app: TestConsoleProcess; channel: TestConsoleProcess; worker: TestConsoleProcess };
+  node: EdgeNode;
+  edge: { host: string; port: number };
+  origin: { address: string; port: number };
+  servers: { postgres: Child; redis: Child };
+  stop(): Promise<void>;
+}
+
+/** Header in which a request to the edge names its client address. */
+export const CLIENT_IP_HEADER = 'x-test-client-ip';
+
+/** Everything running, the node online, loopback allowed as origin and trusted to name client addresses. */
+export async function startInstallation(): Promise<Installation> {
+  const undo: (() => Promise<void> | void)[] = [];
+  const stop = async () => {
+    for (const each of undo.reverse()) await each();
+  };
+  try {
+    return await assemble(undo, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function assemble(undo: (() => Promise<void> | void)[], stop: () => Promise<void>): Promise<Installation> {
+  const own = await privateServers();
+  undo.push(() => own.stop());
+  own.postgres.keepRunning();
+  own.redis.keepRunning();
+  const database = await createTestDatabase(own);
+  const [webPort, nodePort, edgePort] = [await freePort(), await freePort(), await freePort()];
+  const shared = {
+    servers: own,
+    database,
+    masterKey: randomBytes(32).toString('base64'),
+    redisPrefix: redisPrefix(),
+  };
+  const start = async (role: string, env: NodeJS.ProcessEnv = {}) => {
+    const started = await startTestConsoleProcess({
+      ...shared,
+      env: { ROLE: role, NODE_API_PORT: String(nodePort), SVC_NODE_API_URL: `https://localhost:${nodePort}`, ...env },
+    });
+    undo.push(() => started.stop());
+    started.child.keepRunning();
+    return started;
+  };
+  const worker = await start('worker');
+  const channel = await start('channel');
+  const app = await start('app', { PORT: String(webPort) });
+  const { client } = app;
+  const clusters = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
+  const clusterId = clusters.items[0]!.id;
+  const loopback = ['127.0.0.0/8'];
+  await client.api('PUT', '/settings/origin-allow-list', { cidrs: loopback });
+  await client.api('PUT', `/clusters/${clusterId}/client-ip`, {
+    settings: { mode: 'header', trustedCidrs: loopback, header: CLIENT_IP_HEADER },
+  });
+  const origin = createServer((_request, response) => response.end('origin'));
+  await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
+  undo.push(() => {
+    origin.closeAllConnections();
+    origin.close();
+  });
+  const node = await startEdgeNode({ client, clusterId, listen: `127.0.0.1:${edgePort}`, kernelBans: 'off' });
+  undo.push(() => node.stop());
+  return {
+    client,
+    clusterId,
+    databaseUrl: database.url,
+    redisUrl: own.redisUrl,
+    consoles: { app, channel, worker },
+    node,
+    edge: { host: '127.0.0.1', port: edgePort },
+    origin: { address: '127.0.0.1', port: (origin.address() as AddressInfo).port },
+    servers: { postgres: own.postgres, redis: own.redis },
+    stop,
+  };
+}
