@@ -1,4 +1,5 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
+import knexFactory from 'knex';
 import { readBanTarget } from '../models/ban-feed.ts';
 import { readConfigHead } from '../models/config-history.ts';
 import { beginEpoch, readHistory } from '../models/epoch.ts';
@@ -39,4 +40,14 @@ export async function noteNodeAhead(runtime: Runtime, { clusterId, config, bans 
     (bans !== undefined && bans.epoch === target.epoch && bans.sequence > target.sequence);
   if (!ahead || Date.now() - Number(target.epoch) < NODE_CLAIM_PAUSE_MS) return false;
   return startNewEpoch(runtime, 'node_ahead', target.epoch.toString());
+}
+
+/** For whoever restored a dump into the same server, which nothing can notice by itself. Answers the new epoch. */
+export async function declareRestored(databaseUrl: string): Promise<string> {
+  const knex = knexFactory({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 1 } });
+  try {
+    return (await beginEpoch(knex, 'declared_restored')).epoch;
+  } finally {
+    await knex.destroy();
+  }
 }

@@ -1,6 +1,10 @@
 // A database that forgot what it had committed: restored, failed over with loss, or behind a node.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import test from 'ava';
 import pg from 'pg';
+import { root } from '../../bin/lib/root.ts';
 import { FeedActor } from '../../mixins/feed-actor.ts';
 import { checkHistory, noteNodeAhead, startNewEpoch } from '../../mixins/history.ts';
 import { startRelay } from '../../mixins/relay.ts';
@@ -176,5 +180,27 @@ test('a database restored to an earlier state is noticed by the streams, and eve
     await admin.query(`drop database if exists ${restored} with (force)`);
     await admin.end();
     await original.drop();
+  }
+});
+
+test('declaring a restore begins a new epoch; the command refuses what it does not know', async (t) => {
+  const { runtime, close } = await createPipeline();
+  const recover = (args: string[], env: Record<string, string>) =>
+    promisify(execFile)(process.execPath, [join(root, 'bin', 'recover.ts'), ...args], {
+      env: { PATH: process.env.PATH, ...env },
+      timeout: 60_000,
+    });
+  try {
+    const { epoch } = await readHistory(runtime.pools.api);
+    const url = { DATABASE_URL: runtime.env.databaseUrl };
+    await t.throwsAsync(recover(['restore'], url), { message: /Usage/ });
+    await t.throwsAsync(recover(['restored'], {}), { message: /DATABASE_URL is missing/ });
+    t.is((await readHistory(runtime.pools.api)).epoch, epoch);
+    const { stderr } = await recover(['restored'], url);
+    const now = (await readHistory(runtime.pools.api)).epoch;
+    t.true(BigInt(now) > BigInt(epoch));
+    t.true(stderr.includes(now));
+  } finally {
+    await close();
   }
 });
