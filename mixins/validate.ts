@@ -21,7 +21,18 @@ export function validateInput(procedure: Pick<AnyProcedure, 'input'>, input: unk
   }
   const value = structuredClone(input ?? {});
   if (!validate(value)) fail('BAD_REQUEST', { issues: (validate.errors ?? []).slice(0, MAX_ISSUES).map(toIssue) });
+  const badText = textIssues(value, '');
+  if (badText.length > 0) fail('BAD_REQUEST', { issues: badText.slice(0, MAX_ISSUES) });
   return value;
+}
+
+/** Texts that the database cannot hold: with NUL, or with half of a surrogate pair. */
+function textIssues(value: unknown, path: string): Issue[] {
+  if (typeof value === 'string') {
+    return value.includes('\0') || !value.isWellFormed() ? [{ path, keyword: 'text', params: {} }] : [];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, part]) => textIssues(part, `${path}/${escapePointer(key)}`));
 }
 
 function toIssue(error: ErrorObject): Issue {

@@ -1,19 +1,20 @@
-import type { Knex } from 'knex';
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
 import { deliveryOf } from '../../models/delivery.ts';
 import type { SiteRow } from '../../models/site.ts';
 
 export type SiteOutput = Output<typeof sites.get>;
+type Sql = Runtime['pools']['api'];
 
 /** Sites as the contract shows them, in the order given. */
-export async function presentSites(sql: Knex, rows: readonly SiteRow[]): Promise<SiteOutput[]> {
+export async function presentSites(sql: Sql, rows: readonly SiteRow[]): Promise<SiteOutput[]> {
   const deliveries = await deliveryOf(sql, rows);
   return rows.map((row) => present(row, deliveries.get(row.id)!));
 }
 
-export async function presentSite(sql: Knex, row: SiteRow): Promise<SiteOutput> {
+export async function presentSite(sql: Sql, row: SiteRow): Promise<SiteOutput> {
   return (await presentSites(sql, [row]))[0]!;
 }
 

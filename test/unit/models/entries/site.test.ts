@@ -1,0 +1,58 @@
+import test from 'ava';
+import { DEFAULT_ORIGIN_SETTINGS, type Origin } from '../../../../contract/resources/site-origins.ts';
+import { compileSite, type SiteSource, siteKind } from '../../../../models/entries/site.ts';
+
+const origin: Origin = {
+  address: 'origin.example',
+  scheme: 'http',
+  port: 80,
+  weight: 1,
+  backup: false,
+  hostHeader: '',
+  sni: '',
+  group: '',
+};
+const site = (more: Partial<SiteSource> = {}): SiteSource => ({
+  id: 'id',
+  name: 'Site',
+  enabled: true,
+  domains: [{ form: 'exact', name: 'a.com' }],
+  origins: [origin],
+  originSettings: DEFAULT_ORIGIN_SETTINGS,
+  contentSettings: { requestBodyLimit: 104_857_600 },
+  createdAt: new Date('2026-01-02T03:04:05.678Z'),
+  ...more,
+});
+
+/** A changed text here needs a higher compilerVersion: nodes and revisions hold the bytes of the old one. */
+const GOLDEN = {
+  compilerVersion: 1,
+  enabled:
+    '0a04536974651a0908011205612e636f6d22260a107a7777484475326342496c42386f6b7a120e6f726967696e2e6578616d706c65185028012a2008011001180120012803301e3803400148904e50e0d40358e0d403603c68e807308080803238ae9ea6e5b733',
+  disabled: '0a045369746510011a0908011205612e636f6d38ae9ea6e5b733',
+};
+
+test('the bytes of a compiler version stay as they are', (t) => {
+  t.is(siteKind.compilerVersion, GOLDEN.compilerVersion);
+  t.is(Buffer.from(compileSite(site()).body).toString('hex'), GOLDEN.enabled);
+  t.is(Buffer.from(compileSite(site({ enabled: false })).body).toString('hex'), GOLDEN.disabled);
+});
+
+test('suffix and pattern domains need domains-v2', (t) => {
+  t.deepEqual(compileSite(site()).features, []);
+  t.deepEqual(compileSite(site({ domains: [{ form: 'wildcard', name: 'a.com' }] })).features, []);
+  t.deepEqual(compileSite(site({ domains: [{ form: 'suffix', name: 'a.com' }] })).features, ['domains-v2']);
+  t.deepEqual(compileSite(site({ domains: [{ form: 'pattern', name: 'a' }] })).features, ['domains-v2']);
+});
+
+test('an entry refers to its domains', (t) => {
+  const { refs } = compileSite(
+    site({
+      domains: [
+        { form: 'exact', name: 'a.com' },
+        { form: 'suffix', name: 'b.com' },
+      ],
+    }),
+  );
+  t.deepEqual(refs, ['domain:a.com', 'domain:.b.com']);
+});
