@@ -1,6 +1,7 @@
 package svcorigin
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/netip"
@@ -33,7 +34,7 @@ type conn struct {
 	uses   uint32
 	// The TCP connection below TLS, to look whether it is still silent while idle.
 	raw    syscall.RawConn
-	peek   func(fd uintptr) bool
+	peek   func(fd uintptr)
 	silent bool
 
 	buf  []byte
@@ -44,7 +45,8 @@ type conn struct {
 	readTimeout time.Duration
 	aborted     atomic.Bool
 	abortFunc   func()
-	// Ends the watch over the client of the current request; false when the client went away.
+	// The request that uses the connection, and the watch over its client: nil until the origin is slow.
+	ctx    context.Context
 	stop   func() bool
 	upload *upload
 
@@ -60,11 +62,10 @@ func newConn(c net.Conn, tcp *net.TCPConn, key dialKey, addr netip.Addr, policy 
 	n.abortFunc = n.abort
 	if raw, err := tcp.SyscallConn(); err == nil {
 		n.raw = raw
-		n.peek = func(fd uintptr) bool {
+		n.peek = func(fd uintptr) {
 			var one [1]byte
 			_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 			n.silent = err == syscall.EAGAIN
-			return true
 		}
 	}
 	return n
@@ -77,13 +78,34 @@ func (c *conn) usable() bool {
 		return false
 	}
 	c.silent = false
-	return c.raw.Read(c.peek) == nil && c.silent
+	// Control, unlike Read, looks at the connection even when an old deadline has passed.
+	return c.raw.Control(c.peek) == nil && c.silent
 }
 
 // abort makes everything that waits on the connection fail. The connection is not used again.
 func (c *conn) abort() {
 	c.aborted.Store(true)
 	_ = c.Conn.SetDeadline(longAgo)
+}
+
+// Most answers come within this time; only then is it worth while to watch over the client as well.
+const patience = 40 * time.Millisecond
+
+// watch makes the end of the client end the waiting for the origin.
+func (c *conn) watch() {
+	if c.stop == nil {
+		c.stop = context.AfterFunc(c.ctx, c.abortFunc)
+	}
+}
+
+// unwatch ends the use by a request and says whether its client is still there.
+func (c *conn) unwatch() bool {
+	there := c.ctx.Err() == nil
+	if c.stop != nil {
+		there = c.stop()
+	}
+	c.stop, c.ctx = nil, nil
+	return there
 }
 
 // armRead starts the read timeout anew. While a request body is under way the origin may stay silent.
@@ -96,6 +118,24 @@ func (c *conn) armRead() error {
 		}
 	}
 	return c.arm(time.Now().Add(c.readTimeout))
+}
+
+// read waits for the origin, at first for a moment without watching over the client.
+func (c *conn) read(p []byte) (int, error) {
+	if c.stop == nil && c.ctx != nil {
+		if err := c.arm(time.Now().Add(patience)); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(p)
+		if n > 0 || err == nil || !isTimeout(err) {
+			return n, err
+		}
+		c.watch()
+	}
+	if err := c.armRead(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
 }
 
 func (c *conn) arm(deadline time.Time) error {
@@ -120,10 +160,7 @@ func (c *conn) fill() error {
 		c.w = copy(c.buf, c.buf[c.r:c.w])
 		c.r = 0
 	}
-	if err := c.armRead(); err != nil {
-		return err
-	}
-	n, err := c.Conn.Read(c.buf[c.w:])
+	n, err := c.read(c.buf[c.w:])
 	c.w += n
 	c.received += int64(n)
 	if n > 0 {

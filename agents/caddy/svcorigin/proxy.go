@@ -181,14 +181,14 @@ func (x *exchange) exchangeOn(c *conn, o *origin) (*response, error) {
 	c.readTimeout, c.received = x.pool.read, 0
 	x.head = x.in.head(x.head[:0], x.r, x.pool, o, b.length, x.ws)
 	x.head = append(x.head, b.small...)
-	stop := context.AfterFunc(x.ctx, c.abortFunc)
-	// A short request always finds room in the socket's buffer.
-	if len(x.head) > smallBuffer {
+	c.ctx = x.ctx
+	if x.slowWrite() {
+		c.watch()
 		_ = c.SetWriteDeadline(time.Now().Add(x.pool.send))
 	}
 	n, err := c.Write(x.head)
 	if err != nil && (n == 0 || isTimeout(err)) {
-		gone := !stop()
+		gone := !c.unwatch()
 		if n == 0 {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (x *exchange) exchangeOn(c *conn, o *origin) (*response, error) {
 	a, err := c.readResponse(x.r.Method, x.ws)
 	if err != nil {
 		// Stopping the upload may look to the server like the client's end, so this is asked before.
-		sent := &sentError{cause: err, gone: !stop()}
+		sent := &sentError{cause: err, gone: !c.unwatch()}
 		if u != nil {
 			sent.client = u.stop(c, 0)
 			c.upload = nil
@@ -212,9 +212,11 @@ func (x *exchange) exchangeOn(c *conn, o *origin) (*response, error) {
 		return nil, sent
 	}
 	a.close = a.close || broken
-	c.stop = stop
 	return a, nil
 }
+
+// slowWrite says whether writing the request may have to wait; a short one always finds room in the socket's buffer.
+func (x *exchange) slowWrite() bool { return len(x.head) > smallBuffer || x.body.stream != nil || x.ws }
 
 // discard gives up an answer in favour of another try.
 func (x *exchange) discard(c *conn, a *response) {
@@ -258,10 +260,13 @@ func (x *exchange) release(c *conn, a *response, o *origin, complete bool) {
 		complete = complete && u.err == nil
 		c.upload = nil
 	}
-	alive := c.stop()
-	c.stop = nil
+	alive := c.unwatch()
 	p := x.pool
 	if alive && complete && !a.close && p.keepalive && c.r == c.w && c.uses+1 < p.maxUses {
+		if x.slowWrite() {
+			// The next request may not set one.
+			_ = c.SetWriteDeadline(time.Time{})
+		}
 		x.in.Transports.put(c, o, p.idle)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
@@ -183,6 +184,24 @@ func TestIdleConnectionsAreReusedAndReplacedWhenClosed(t *testing.T) {
 	}
 	if e.state.failed.Load() != 0 {
 		t.Fatal("a closed idle connection is not a failure of the origin")
+	}
+}
+
+// Deadlines of one request must not reach the next one on its connection.
+func TestIdleConnectionsOutliveTheDeadlinesOfTheirRequests(t *testing.T) {
+	o, seen := answering(t, okAnswer)
+	e := newEdge(t, settings(func(p *configv1.OriginPool) { p.SendTimeoutMs, p.ReadTimeoutMs = 100, 100 }), originAt("a", o.Addr().String()))
+	for _, body := range []string{strings.Repeat("b", 20_000), "", strings.Repeat("c", 200_000), "", ""} {
+		if status, text := e.send("PUT", "/", strings.NewReader(body)); status != 200 {
+			t.Fatalf("got %d %s", status, text)
+		}
+		if got := <-seen; !strings.HasSuffix(got, "\r\n\r\n"+body) {
+			t.Fatalf("got %.200q", got)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if n := o.connections.Load(); n != 1 {
+		t.Fatalf("5 requests took %d connections", n)
 	}
 }
 

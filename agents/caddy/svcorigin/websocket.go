@@ -68,7 +68,6 @@ func (x *exchange) tunnel(c *conn, a *response) {
 	defer stop()
 	defer client.Close()
 	c.stop()
-	c.stop = func() bool { return false }
 	var early []byte
 	if n := buffered.Reader.Buffered(); n > 0 {
 		early, _ = buffered.Reader.Peek(n)
