@@ -161,12 +161,11 @@ export async function publishPending(tx: Tx, clusterId: string, limit = 20): Pro
 }
 
 async function lockHead(tx: Tx, clusterId: string, names: readonly EntryName[]): Promise<Head> {
-  const buckets = [...new Set(names.map(({ kind, id }) => bucketOf(kind, id)))];
   const { rows } = await tx.sql.raw<{ rows: { head: Head }[] }>('select config_lock(?, ?, ?, ?) as head', [
     clusterId,
+    names.map(({ kind, id }) => bucketOf(kind, id)) as never,
     names.map(({ kind }) => kind) as never,
     names.map(({ id }) => id) as never,
-    buckets as never,
   ]);
   return rows[0]!.head;
 }
