@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 )
 
@@ -76,5 +78,24 @@ func BenchmarkSiteOfHost(b *testing.B) {
 				tables.SiteOfHost(name)
 			}
 		})
+	}
+}
+
+func BenchmarkLoadBans(b *testing.B) {
+	const count = 100_000
+	dir := b.TempDir()
+	bans := make([]*nodev1.Ban, count)
+	for i := range bans {
+		bans[i] = &nodev1.Ban{
+			Id: fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), Cidr: fmt.Sprintf("10.%d.%d.%d/32", i>>16, i>>8&255, i&255),
+			Source: nodev1.BanSource_BAN_SOURCE_MANUAL, ExpiresAtMs: time.Now().Add(24 * time.Hour).UnixMilli(), Reason: "abuse",
+		}
+	}
+	edgetest.WriteJournal(b, filepath.Join(dir, bansJournal), edgetest.Header("node"), edgetest.Bans(1, bans))
+	core := New(Options{StateDir: dir, BanCapacity: 2 * count, BanMaxBytes: 64 << 20})
+	for b.Loop() {
+		if state := core.ReloadBans(); state.GetEntries() != count {
+			b.Fatal(state)
+		}
 	}
 }
