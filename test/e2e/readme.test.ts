@@ -3,8 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { root } from '../../bin/lib/root.ts';
-import { type Demo, demoFolder, processesOf, removeDemo, startDemo } from '../helpers/demo.ts';
+import { type Demo, demoFolder, processesOf, removeDemo, root, startDemo } from '../helpers/demo.ts';
 import { eventually } from '../helpers/eventually.ts';
 
 const readme = readFileSync(join(root, 'README.md'), 'utf8');

@@ -9,6 +9,8 @@ import type { DemoFacts } from '../../bin/lib/demo-state.ts';
 import { cacheDir, root } from '../../bin/lib/root.ts';
 import { eventually } from './eventually.ts';
 
+export { root };
+
 export interface DemoStart {
   /** Options after `--data DIR`. */
   args?: string[];
