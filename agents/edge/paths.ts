@@ -1,5 +1,9 @@
 // Names inside the state folder.
 import { join } from 'node:path';
+import { UsageError } from '../kit/options.ts';
+
+/** Longest path a unix socket can have on Linux, bytes. */
+const SOCKET_PATH_MAX = 107;
 
 export interface EdgePaths {
   stateDir: string;
@@ -13,8 +17,15 @@ export interface EdgePaths {
   statusFile: string;
 }
 
+/** Throws UsageError when the folder is too deep for a socket in it. */
 export function edgePaths(stateDir: string): EdgePaths {
   const runDir = join(stateDir, 'run');
+  const socket = join(runDir, 'edge.sock');
+  if (Buffer.byteLength(socket) > SOCKET_PATH_MAX) {
+    throw new UsageError(
+      `--state-dir is too long: ${socket} exceeds the ${SOCKET_PATH_MAX} bytes of a unix socket's path`,
+    );
+  }
   return {
     stateDir,
     runDir,
@@ -22,7 +33,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     banJournal: join(stateDir, 'bans.journal'),
     statsLedger: join(stateDir, 'stats.json'),
     supervisorFile: join(stateDir, 'supervisor.lock'),
-    socket: join(runDir, 'edge.sock'),
+    socket,
     caddyConfig: join(runDir, 'caddy.json'),
     statusFile: join(runDir, 'status.json'),
   };

@@ -28,7 +28,7 @@ export function errorText(error: unknown): string {
   let current: unknown = error;
   while (current !== undefined && current !== null && parts.length < 4) {
     const text = current instanceof Error ? current.message || current.name : String(current);
-    if (!parts.includes(text)) parts.push(text);
+    if (!parts.some((part) => part.includes(text))) parts.push(text);
     current = current instanceof Error ? current.cause : undefined;
   }
   return redact(parts.join(': '));

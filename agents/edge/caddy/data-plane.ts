@@ -229,7 +229,8 @@ export class DataPlane {
   }
 
   private down(problem: string): void {
-    if (this.status !== undefined || this.problem !== problem) this.log.warn('data plane does not answer', { problem });
+    if (this.status !== undefined) this.log.warn('data plane does not answer', { problem });
+    else if (this.problem !== problem) this.log.info('waiting for the data plane', { problem });
     const changed = this.status !== undefined;
     this.status = undefined;
     this.problem = problem;

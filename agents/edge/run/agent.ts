@@ -135,7 +135,8 @@ export class EdgeAgent {
       channel,
       changed: (change, receivedAt) => {
         this.dataPlane.pushBans(change, receivedAt);
-        this.kernel?.update(change.globalCidrs);
+        // Starting nft blocks for milliseconds; by then the request to Caddy is on its way.
+        setImmediate(() => this.kernel?.update(change.globalCidrs));
       },
       replaced: () => {
         this.dataPlane.reloadBans();

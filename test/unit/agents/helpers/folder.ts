@@ -16,7 +16,7 @@ export async function until(
   t: ExecutionContext,
   what: string,
   condition: () => boolean | Promise<boolean>,
-  limitMs = 20_000,
+  limitMs = 60_000,
 ): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {

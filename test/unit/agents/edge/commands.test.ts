@@ -1,0 +1,339 @@
+// The commands as processes: exit codes, messages, secrets, and the life of a supervisor. A shell script stands for the
+// edge server, so that these tests need no Go build.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { isAlive, type ProcessMark, startTimeOf } from '../../../../agents/kit/process-info.ts';
+import { TestAuthority } from '../helpers/authority.ts';
+import { TestConsole } from '../helpers/console.ts';
+import { temporaryFolder, until } from '../helpers/folder.ts';
+
+const MAIN = join(import.meta.dirname, '../../../../agents/edge/main.ts');
+
+interface Run {
+  child: ChildProcess;
+  /** Everything it printed so far. */
+  output(): string;
+  ended: Promise<number | null>;
+}
+
+function start(
+  t: ExecutionContext,
+  args: string[],
+  options: { input?: string; env?: Record<string, string> } = {},
+): Run {
+  const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SVC_')));
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...environment, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(options.input ?? '');
+  return { child, output: () => output, ended: new Promise((resolve) => child.once('close', resolve)) };
+}
+
+async function run(
+  t: ExecutionContext,
+  args: string[],
+  options: { input?: string; env?: Record<string, string> } = {},
+) {
+  const running = start(t, args, options);
+  return { code: await running.ended, output: running.output() };
+}
+
+async function console_(t: ExecutionContext): Promise<TestConsole> {
+  const testConsole = await TestConsole.start({ authority: await TestAuthority.create() });
+  t.teardown(() => testConsole.stop());
+  return testConsole;
+}
+
+function enrollArguments(testConsole: TestConsole, stateDir: string): string[] {
+  return ['enroll', '--state-dir', stateDir, '--server', testConsole.url, '--ca-sha256', testConsole.authority.pin];
+}
+
+test.serial('every command has a help that ends with 0', async (t) => {
+  for (const command of ['enroll', 'run', 'supervise', 'status', 'version']) {
+    const { code, output } = await run(t, [command, '--help']);
+    t.is(code, 0, command);
+    t.true(output.includes(`Command ${command}:`), output);
+  }
+  t.is((await run(t, ['--help'])).code, 0);
+});
+
+for (const [title, args] of [
+  ['no command', []],
+  ['an unknown command', ['serve']],
+  ['a name of every object', ['constructor']],
+  ['an unknown option', ['run', '--stat-dir', 'x']],
+  [
+    'a server without https',
+    ['enroll', '--server', 'http://x:1', '--ca-sha256', 'ab'.repeat(32), '--token', 'ewt_abcdefgh'],
+  ],
+  [
+    'a server with a path',
+    ['enroll', '--server', 'https://x:1/y', '--ca-sha256', 'ab'.repeat(32), '--token', 'ewt_abcdefgh'],
+  ],
+  ['a short fingerprint', ['enroll', '--server', 'https://x:1', '--ca-sha256', 'ab', '--token', 'ewt_abcdefgh']],
+  ['no fingerprint', ['enroll', '--server', 'https://x:1', '--token', 'ewt_abcdefgh']],
+  ['no token', ['enroll', '--server', 'https://x:1', '--ca-sha256', 'ab'.repeat(32)]],
+  [
+    'a token of another kind',
+    ['enroll', '--server', 'https://x:1', '--ca-sha256', 'ab'.repeat(32), '--token', 'ewp_abcdefgh'],
+  ],
+  ['a listen address without a port', ['supervise', '--http-listen', 'localhost']],
+  ['a port above 65535', ['supervise', '--http-listen', ':65536']],
+  ['a table name with a script', ['run', '--nft-table', 'svc; flush ruleset']],
+  ['a table name without svc', ['run', '--nft-table', 'filter']],
+  ['a peer that is no address', ['run', '--proxy-peers', '10.0.0.0/33']],
+  ['a folder too deep for a socket', ['run', '--state-dir', `/tmp/${'x'.repeat(100)}`]],
+] as [string, string[]][]) {
+  test.serial(`exit code 2 and nothing done: ${title}`, async (t) => {
+    const folder = join(temporaryFolder(t), 'state');
+    const { code, output } = await run(t, args.includes('--state-dir') || args.length === 0 ? args : args, {
+      env: { SVC_STATE_DIR: folder },
+    });
+    t.is(code, 2, output);
+    t.true(output.length > 0);
+    t.false(existsSync(folder));
+  });
+}
+
+test.serial('enroll takes the token from standard input or the environment and writes a private folder', async (t) => {
+  const testConsole = await console_(t);
+  for (const source of [{ input: 'ewt_goodtoken1\n' }, { env: { SVC_TOKEN: 'ewt_goodtoken1' } }]) {
+    const stateDir = join(temporaryFolder(t), 'state');
+    const { code, output } = await run(
+      t,
+      [...enrollArguments(testConsole, stateDir), '--node-name', 'edge seven'],
+      source,
+    );
+    t.is(code, 0, output);
+    t.false(output.includes('goodtoken'), output);
+    t.is(statSync(stateDir).mode & 0o777, 0o700);
+    t.is(JSON.parse(readFileSync(join(stateDir, 'identity.json'), 'utf8')).node_id, 'node-1');
+  }
+});
+
+test.serial('enroll twice is refused, with --force it replaces the identity', async (t) => {
+  const testConsole = await console_(t);
+  const stateDir = join(temporaryFolder(t), 'state');
+  const again = (extra: string[] = []) =>
+    run(t, [...enrollArguments(testConsole, stateDir), ...extra], { input: 'ewt_goodtoken1' });
+  t.is((await again()).code, 0);
+  const before = readFileSync(join(stateDir, 'node.crt'), 'utf8');
+  t.is((await again()).code, 1);
+  t.is(testConsole.tokens.length, 1);
+  t.is(readFileSync(join(stateDir, 'node.crt'), 'utf8'), before);
+  t.is((await again(['--force'])).code, 0);
+  t.not(readFileSync(join(stateDir, 'node.crt'), 'utf8'), before);
+});
+
+test.serial('a refused token and a wrong fingerprint end with 1, tell why and leave no identity', async (t) => {
+  const testConsole = await console_(t);
+  const stateDir = join(temporaryFolder(t), 'state');
+  const refused = await run(t, enrollArguments(testConsole, stateDir), { input: 'ewt_usedtoken1' });
+  t.is(refused.code, 1);
+  t.true(refused.output.includes('the token is not valid'));
+  const args = enrollArguments(testConsole, stateDir);
+  args[args.length - 1] = 'ab'.repeat(32);
+  const wrong = await run(t, args, { input: 'ewt_goodtoken1' });
+  t.is(wrong.code, 1);
+  t.true(wrong.output.includes('fingerprint'));
+  t.false(existsSync(join(stateDir, 'identity.json')));
+  t.deepEqual(testConsole.tokens, ['ewt_usedtoken1']);
+});
+
+test.serial('status without an agent ends with 1', async (t) => {
+  t.is((await run(t, ['status', '--state-dir', temporaryFolder(t)])).code, 1);
+});
+
+/** A stand-in for the edge server that notes its environment and arguments. */
+function fakeServer(folder: string): string {
+  const path = join(folder, 'server.sh');
+  writeFileSync(
+    path,
+    `#!/bin/sh\nenv > "${folder}/server.env"\necho "$@" > "${folder}/server.args"\necho x >> "${folder}/server.starts"\nexec sleep 600\n`,
+  );
+  chmodSync(path, 0o755);
+  return path;
+}
+
+interface Supervisor extends Run {
+  stateDir: string;
+  folder: string;
+  children(): ProcessMark[];
+}
+
+let port = 20_000 + (process.pid % 10_000);
+
+async function supervise(
+  t: ExecutionContext,
+  folder = temporaryFolder(t),
+  listen = `127.0.0.1:${port++}`,
+  env: Record<string, string> = {},
+): Promise<Supervisor> {
+  const stateDir = join(folder, 'state');
+  const args = [
+    'supervise',
+    '--state-dir',
+    stateDir,
+    '--caddy-bin',
+    fakeServer(folder),
+    '--http-listen',
+    listen,
+    '--kernel-bans',
+    'off',
+  ];
+  const running = start(t, args, { env });
+  const children = (): ProcessMark[] => {
+    const path = join(stateDir, 'supervisor.lock');
+    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { children: ProcessMark[] }).children : [];
+  };
+  await until(t, 'children', () => children().length === 2 && existsSync(join(folder, 'server.args')));
+  t.teardown(() => {
+    for (const mark of children()) if (isAlive(mark)) process.kill(mark.pid, 'SIGKILL');
+  });
+  return { ...running, stateDir, folder, children };
+}
+
+test.serial('supervise starts both, gives them no token, and stops both on SIGTERM', async (t) => {
+  const supervisor = await supervise(t, undefined, undefined, { SVC_TOKEN: 'ewt_secretsecret' });
+  const [server, agent] = supervisor.children();
+  for (const mark of [server!, agent!])
+    t.false(readFileSync(`/proc/${mark.pid}/environ`, 'utf8').includes('ewt_secretsecret'));
+  const config = JSON.parse(readFileSync(join(supervisor.stateDir, 'run/caddy.json'), 'utf8'));
+  t.is(
+    readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(),
+    `run --config ${supervisor.stateDir}/run/caddy.json`,
+  );
+  t.is(config.apps.svc.socket, `${supervisor.stateDir}/run/edge.sock`);
+  t.is(config.admin.disabled, true);
+  t.is(statSync(join(supervisor.stateDir, 'run')).mode & 0o777, 0o700);
+  supervisor.child.kill('SIGTERM');
+  t.is(await supervisor.ended, 0, supervisor.output());
+  t.false(isAlive(server!));
+  t.false(isAlive(agent!));
+  t.false(existsSync(join(supervisor.stateDir, 'supervisor.lock')));
+});
+
+test.serial('a killed child is started again', async (t) => {
+  const supervisor = await supervise(t);
+  const [server, agent] = supervisor.children();
+  process.kill(server!.pid, 'SIGKILL');
+  process.kill(agent!.pid, 'SIGKILL');
+  await until(t, 'both new', () => {
+    const now = supervisor.children();
+    return now.length === 2 && now.every(({ pid }) => pid !== server!.pid && pid !== agent!.pid);
+  });
+  supervisor.child.kill('SIGINT');
+  t.is(await supervisor.ended, 0);
+});
+
+test.serial('a killed supervisor: its agent ends, its server keeps serving until the next start replaces it', async (t) => {
+  const first = await supervise(t);
+  const [server, agent] = first.children();
+  first.child.kill('SIGKILL');
+  await until(t, 'agent gone', () => !isAlive(agent!));
+  t.true(isAlive(server!));
+  const second = await supervise(t, first.folder);
+  await until(
+    t,
+    'replaced',
+    () => second.children().length === 2 && second.children().every(({ pid }) => pid !== server!.pid),
+  );
+  t.false(isAlive(server!));
+  second.child.kill('SIGTERM');
+  t.is(await second.ended, 0);
+});
+
+test.serial('a folder and an address belong to one supervisor', async (t) => {
+  const listen = `127.0.0.1:${port++}`;
+  const supervisor = await supervise(t, undefined, listen);
+  const folder = temporaryFolder(t);
+  const other = ['--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
+  const sameFolder = await run(t, [
+    'supervise',
+    '--state-dir',
+    supervisor.stateDir,
+    '--http-listen',
+    `127.0.0.1:${port++}`,
+    ...other,
+  ]);
+  const sameAddress = await run(t, [
+    'supervise',
+    '--state-dir',
+    join(folder, 'state'),
+    '--http-listen',
+    listen,
+    ...other,
+  ]);
+  t.deepEqual([sameFolder.code, sameAddress.code], [1, 1]);
+  t.false(existsSync(join(folder, 'server.starts')), 'no second server was started');
+  t.is(startTimeOf(supervisor.child.pid!) !== undefined, true);
+});
+
+test.serial('a process that reused the pid of a dead child is left alone', async (t) => {
+  const folder = temporaryFolder(t);
+  const bystander = spawn('sleep', ['600'], { stdio: 'ignore' });
+  t.teardown(() => bystander.kill('SIGKILL'));
+  const stateDir = join(folder, 'state');
+  mkdirSync(stateDir, { mode: 0o700 });
+  writeFileSync(
+    join(stateDir, 'supervisor.lock'),
+    JSON.stringify({
+      supervisor: { pid: 999_999, startTime: '1' },
+      children: [{ pid: bystander.pid, startTime: '1' }],
+    }),
+  );
+  const supervisor = await supervise(t, folder);
+  t.is(bystander.exitCode, null);
+  supervisor.child.kill('SIGTERM');
+  await supervisor.ended;
+  t.is(bystander.signalCode, null);
+});
+
+test.serial('a binary that is not there ends with 1 and names the option', async (t) => {
+  const { code, output } = await run(t, [
+    'supervise',
+    '--state-dir',
+    join(temporaryFolder(t), 'state'),
+    '--caddy-bin',
+    '/nonexistent/caddy',
+  ]);
+  t.is(code, 1);
+  t.true(output.includes('--caddy-bin'));
+});
+
+test.serial('an agent without identity waits, takes one that appears, follows the console, and enrolls no second time meanwhile', async (t) => {
+  const testConsole = await console_(t);
+  testConsole.publish([{ kind: 'site', id: 'a', body: Buffer.from('x') }]);
+  const supervisor = await supervise(t);
+  await until(t, 'waiting', () => supervisor.output().includes('waiting for an identity'));
+  t.is((await run(t, enrollArguments(testConsole, supervisor.stateDir), { input: 'ewt_goodtoken1' })).code, 0);
+  await until(t, 'heartbeat', () => testConsole.heartbeats.length > 0 && testConsole.watchers === 1);
+  t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
+  t.deepEqual(testConsole.heartbeats[0]!.info!.features, [
+    'bans-v1',
+    'client-ip-v1',
+    'domains-v2',
+    'metrics-v1',
+    'unknown-host-v1',
+  ]);
+  await until(t, 'journal', () => readFileSync(join(supervisor.stateDir, 'config.journal')).includes('site'));
+  const forced = await run(t, [...enrollArguments(testConsole, supervisor.stateDir), '--force'], {
+    input: 'ewt_goodtoken1',
+  });
+  t.is(forced.code, 1);
+  t.true(forced.output.includes('an agent is running'));
+  const status = await run(t, ['status', '--state-dir', supervisor.stateDir]);
+  t.is(status.code, 3, status.output);
+  t.true(status.output.includes('node-1'));
+  supervisor.child.kill('SIGTERM');
+  t.is(await supervisor.ended, 0);
+});
