@@ -19,6 +19,7 @@ import {
 import { readBeat, readPosition } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
+import type { Turns } from './turns.ts';
 import type { ClusterFeed } from './watch/cluster-feed.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
 
@@ -32,6 +33,8 @@ export interface CallContext {
   runtime: Runtime;
   hub: WatchHub;
   reports: NodeReports;
+  /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */
+  pulls: Turns;
   /** Names and addresses that kernel bans must never drop. */
   consoleAddresses: () => string[];
 }
@@ -85,8 +88,10 @@ export async function getConfig(
   if (missing.length > 0) {
     throw new ConnectError(`the node lacks ${missing.join(', ')}`, Code.FailedPrecondition);
   }
-  await noteWhenAhead(context, feed, request.base, undefined);
-  const answer = await answerGetConfig(context.runtime.pools.channel, node.clusterId, request);
+  const answer = await context.pulls.take(async () => {
+    await noteWhenAhead(context, feed, request.base, undefined);
+    return answerGetConfig(context.runtime.pools.channel, node.clusterId, request);
+  });
   if (!answer) throw new ConnectError('the cluster is gone', Code.NotFound);
   return answer;
 }
@@ -97,8 +102,10 @@ export async function getBans(
   request: GetBansRequest,
 ): Promise<GetBansResponse> {
   const feed = await feedOf(context, node);
-  await noteWhenAhead(context, feed, undefined, request.after);
-  return answerGetBans(context.runtime.pools.channel, node.clusterId, request);
+  return context.pulls.take(async () => {
+    await noteWhenAhead(context, feed, undefined, request.after);
+    return answerGetBans(context.runtime.pools.channel, node.clusterId, request);
+  });
 }
 
 /** A batch counts once, however often it comes. Answers the highest batch stored. */

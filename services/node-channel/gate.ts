@@ -12,6 +12,7 @@ import { type Authenticator, Refused } from './authenticator.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
+import { Turns } from './turns.ts';
 import { type Caller, createUnaryHandlers, type Handler, type Request, type Response } from './unary.ts';
 import { endFrame } from './watch/frames.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
@@ -19,6 +20,9 @@ import { BadWatchRequest, readWatchRequest, STREAM_TYPE } from './watch/watch-re
 
 const CALL_MS = 60_000;
 const STREAM_IDLE_MS = 120_000;
+/** Of the channel pool's six connections. */
+const PULLS = 3;
+const MAX_WAITING_PULLS = 20_000;
 
 const METHODS = new Map(NodeService.methods.map((method) => [`/${NodeService.typeName}/${method.name}`, method.name]));
 
@@ -52,9 +56,9 @@ export class Gate {
     this.#authenticator = authenticator;
     this.#hub = hub;
     this.#reports = reports;
-    const handlers = createUnaryHandlers({ runtime, hub, reports, consoleAddresses }, authority, (request) =>
-      this.#callerOf(request),
-    );
+    const pulls = new Turns(PULLS, MAX_WAITING_PULLS);
+    const context = { runtime, hub, reports, pulls, consoleAddresses };
+    const handlers = createUnaryHandlers(context, authority, (request) => this.#callerOf(request));
     this.#stranger = handlers.stranger;
     this.#node = handlers.node;
   }

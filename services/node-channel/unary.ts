@@ -161,6 +161,10 @@ function toConnectError(runtime: Runtime, error: unknown, call: string): Connect
   if (errorCodeOf(asUnavailable(error)) === 'SERVICE_UNAVAILABLE') {
     return new ConnectError('the console cannot answer now', Code.Unavailable);
   }
+  // The pool has no code for it.
+  if (error instanceof Error && error.message === 'timeout exceeded when trying to connect') {
+    return new ConnectError('the console cannot answer now', Code.Unavailable);
+  }
   runtime.log.error({ err: error, call }, 'node channel call failed');
   return new ConnectError('internal error', Code.Internal);
 }

@@ -39,28 +39,33 @@ export class FeedTrack {
   }
 
   /**
-   * Compares with the head in PostgreSQL; answers whether streams must be told. A head ahead of the ring gets until the
-   * next look to arrive by Redis, unless `impatient`.
+   * Compares with the head in PostgreSQL. A head ahead of the ring gets until the next look to arrive by Redis, unless
+   * `impatient`. A new epoch starts over here; a ring that is behind is for the caller to bring forward.
    */
-  reconcile(epoch: bigint, head: bigint, impatient: boolean): boolean {
+  compare(epoch: bigint, head: bigint, impatient: boolean): 'same' | 'behind' | 'restarted' {
     if (epoch !== this.epoch) {
       this.epoch = epoch;
       this.ring.clear(head);
       this.lagging = null;
-      return true;
+      return 'restarted';
     }
     if (head <= this.ring.head) {
       this.lagging = null;
-      return false;
+      return 'same';
     }
     if (!impatient && (this.lagging === null || this.ring.head >= this.lagging)) {
       this.lagging = head;
-      return false;
+      return 'same';
     }
     this.lagging = null;
-    this.ring.clear(head);
-    return true;
+    return 'behind';
   }
+}
+
+/** What a comparison with PostgreSQL found. */
+export interface Comparison {
+  bans: 'same' | 'behind' | 'restarted';
+  config: 'same' | 'behind' | 'restarted';
 }
 
 export class ClusterFeed {
@@ -125,26 +130,26 @@ export class ClusterFeed {
     this.bans.ring.append(batch);
   }
 
-  /**
-   * Takes over the heads of PostgreSQL where Redis did not deliver them (`impatient`: Redis is away). Answers whether it
-   * did, which moves the place to follow the streams from.
-   */
-  reconcile(heads: ClusterHeads, impatient: boolean): boolean {
+  /** Compares with PostgreSQL (`impatient`: Redis is away), and tells the streams of a new epoch or needed capability. */
+  compare(heads: ClusterHeads, impatient: boolean): Comparison {
     const before = [...this.#required].sort().join();
     // Features of batches that this look is too old to know stay.
     if (heads.config.revision >= this.config.ring.head) this.#required = new Set(heads.features);
-    const config = this.config.reconcile(heads.config.epoch, heads.config.revision, impatient);
-    const bans = this.bans.reconcile(heads.bans.epoch, heads.bans.sequence, impatient);
+    const comparison = {
+      config: this.config.compare(heads.config.epoch, heads.config.revision, impatient),
+      bans: this.bans.compare(heads.bans.epoch, heads.bans.sequence, impatient),
+    };
     if (heads.config.epoch === this.config.epoch && heads.config.revision === this.config.ring.head) {
       this.#setHash = heads.config.setHash;
     }
     this.config.ring.trim(Date.now());
     this.bans.ring.trim(Date.now());
-    if (config || bans || before !== [...this.#required].sort().join()) {
+    const restarted = comparison.config === 'restarted' || comparison.bans === 'restarted';
+    if (restarted || before !== [...this.#required].sort().join()) {
       for (const stream of this.streams) stream.demandTarget();
       this.wake();
     }
-    return config || bans;
+    return comparison;
   }
 
   wake(): void {

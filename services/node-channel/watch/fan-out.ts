@@ -19,10 +19,13 @@ const KINDS: readonly Feed[] = ['bans', 'config'];
 export class FanOut {
   readonly #runtime: Runtime;
   readonly #reader: FanoutReader;
+  readonly #onGap: (feed: ClusterFeed, kind: Feed) => void;
   readonly #followed = new Map<string, Followed>();
 
-  constructor(runtime: Runtime) {
+  /** `onGap`: a batch is known to exist and its bytes are not there. */
+  constructor(runtime: Runtime, onGap: (feed: ClusterFeed, kind: Feed) => void) {
     this.#runtime = runtime;
+    this.#onGap = onGap;
     this.#reader = new FanoutReader(runtime, { onBatches: (stream, batches) => this.#deliver(stream, batches) });
   }
 
@@ -70,11 +73,10 @@ export class FanOut {
     const track = trackOf(feed, kind);
     if (track.epoch !== epoch) return;
     try {
-      for (const batch of batches) append(feed, track, kind, batch);
+      for (const batch of batches) if (!append(feed, kind, batch)) this.#onGap(feed, kind);
     } catch (err) {
-      // Bytes that cannot be read: nodes are told the head and pull.
       this.#runtime.log.error({ err, stream }, 'unreadable batch');
-      track.ring.clear(batches.at(-1)!.to);
+      this.#onGap(feed, kind);
     }
     feed.wake();
   }
@@ -84,18 +86,18 @@ function trackOf(feed: ClusterFeed, kind: Feed): FeedTrack {
   return kind === 'bans' ? feed.bans : feed.config;
 }
 
-function append(feed: ClusterFeed, track: FeedTrack, kind: Feed, { from, to, bytes }: ReadBatch): void {
-  if (bytes === null || from === to) {
-    // A mark, or a batch that Redis lost: streams are told the head and their nodes pull.
-    if (to > track.ring.head) track.ring.clear(to);
-    return;
-  }
+/** False where the batch leaves a gap: a mark carries only the position, Redis may have lost bytes or batches before. */
+function append(feed: ClusterFeed, kind: Feed, { from, to, bytes }: ReadBatch): boolean {
+  const { ring } = trackOf(feed, kind);
+  if (to <= ring.head) return true;
+  if (bytes === null || from === to || from > ring.head) return false;
   const at = Date.now();
   if (kind === 'bans') {
     feed.appendBans({ from, to, frame: banBatchFrame(bytes), at });
-    return;
+    return true;
   }
   const delta = fromBinary(ConfigDeltaSchema, bytes);
   const features = delta.upserts.flatMap((entry) => entry.features);
   feed.appendConfig({ from, to, frame: configDeltaFrame(bytes), at }, delta.setHash, features);
+  return true;
 }

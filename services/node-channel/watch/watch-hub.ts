@@ -1,6 +1,8 @@
 // All Watch streams of the process: opens them, feeds them, and keeps the feeds true to PostgreSQL.
 import type { Runtime } from '../../../mixins/runtime.ts';
+import type { Feed } from '../../../mixins/stream-names.ts';
 import type { NodeIdentity } from '../identity.ts';
+import { catchUpBans, catchUpConfig } from './catch-up.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { FanOut } from './fan-out.ts';
 import { eventFrame } from './frames.ts';
@@ -26,11 +28,12 @@ export class WatchHub {
   readonly #idleSince = new Map<string, number>();
   readonly #fanOut: FanOut;
   readonly #timers: NodeJS.Timeout[] = [];
+  readonly #catchingUp = new Map<string, Promise<void>>();
   #comparing: Promise<void> | null = null;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
-    this.#fanOut = new FanOut(runtime);
+    this.#fanOut = new FanOut(runtime, (feed, kind) => void this.#catchUp(feed, kind));
   }
 
   get streamCount(): number {
@@ -51,6 +54,7 @@ export class WatchHub {
     for (const stream of this.#byNode.values()) stream.end({ code: 'unavailable', message: 'the console is stopping' });
     await this.#fanOut.stop();
     await this.#comparing;
+    await Promise.all(this.#catchingUp.values());
   }
 
   /** Starts a stream on the sink; null when the node's cluster is gone. */
@@ -124,11 +128,29 @@ export class WatchHub {
       const impatient = !this.#fanOut.healthy;
       for (const [clusterId, feed] of this.#feeds) {
         const current = heads.get(clusterId);
-        if (current && feed.reconcile(current, impatient)) this.#fanOut.follow(feed);
+        if (!current) continue;
+        const found = feed.compare(current, impatient);
+        if (found.config === 'restarted' || found.bans === 'restarted') this.#fanOut.follow(feed);
+        if (found.bans === 'behind') await this.#catchUp(feed, 'bans');
+        if (found.config === 'behind') await this.#catchUp(feed, 'config');
       }
     } catch (err) {
       this.#runtime.log.warn({ err }, 'comparing feeds with the database failed');
     }
+  }
+
+  /** Once at a time for each feed: a gap is often noticed twice. */
+  async #catchUp(feed: ClusterFeed, kind: Feed): Promise<void> {
+    const key = `${kind} ${feed.clusterId}`;
+    let running = this.#catchingUp.get(key);
+    if (!running) {
+      const read = kind === 'bans' ? catchUpBans : catchUpConfig;
+      running = read(this.#runtime.pools.channel, feed)
+        .catch((err) => this.#runtime.log.warn({ err, clusterId: feed.clusterId, feed: kind }, 'catching up failed'))
+        .finally(() => this.#catchingUp.delete(key));
+      this.#catchingUp.set(key, running);
+    }
+    await running;
   }
 
   #endStalled(): void {
