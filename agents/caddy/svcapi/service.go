@@ -55,7 +55,7 @@ func (s *service) ApplyBans(_ context.Context, r *connect.Request[edgev1.ApplyBa
 	if r.Msg.GetTarget() == nil {
 		return nil, errNoTarget
 	}
-	state, err := s.core.Bans.Apply(r.Msg.GetBase(), r.Msg.GetTarget(), r.Msg.GetUpserts(), r.Msg.GetRemovedIds(), r.Msg.GetLiftedOwn())
+	state, err := s.core.ApplyBans(r.Msg.GetBase(), r.Msg.GetTarget(), r.Msg.GetUpserts(), r.Msg.GetRemovedIds(), r.Msg.GetLiftedOwn())
 	if err != nil {
 		return nil, asConnect(err)
 	}

@@ -79,8 +79,9 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 	for _, key := range deletes {
 		e.delete(entryKey{key.GetKind(), key.GetId()})
 	}
-	c.tables.Store(&tables)
+	c.publish(&tables)
 	c.position = proto.CloneOf(target)
+	c.followed(configJournal)
 	return c.position, c.failedEntries(), nil
 }
 
@@ -90,7 +91,7 @@ func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
 	defer c.mu.Unlock()
 	e := &edit{core: c, tables: emptyTables(), state: newWriterState(), nodes: &peditor{}, ownAllow: true, ownBlock: true}
 	position := &nodev1.ConfigPosition{}
-	header, warning := readJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
+	header, d := readJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
 		change := record.GetConfig()
 		for _, entry := range change.GetUpserts() {
 			e.put(c.compile(entry))
@@ -102,8 +103,8 @@ func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
 			position = proto.CloneOf(change.GetPosition())
 		}
 	})
-	c.noteJournal(configJournal, header, warning)
-	c.tables.Store(e.tables)
+	c.noteJournal(configJournal, header, d)
+	c.publish(e.tables)
 	c.state = e.state
 	c.position = position
 	return c.position, c.failedEntries()

@@ -54,14 +54,16 @@ type Core struct {
 	tables   atomic.Pointer[Tables]
 	loopID   atomic.Pointer[string]
 
+	onExemptions func()
+
 	// Serialises changes of the configuration, and of the bans among reloads.
 	mu       sync.Mutex
 	state    *writerState
 	position *nodev1.ConfigPosition
 
-	notesMu  sync.Mutex
-	warnings map[string]string
-	nodeIDs  map[string]string
+	notesMu sync.Mutex
+	damages map[string]damage
+	nodeIDs map[string]string
 }
 
 // Options of a Core.
@@ -96,7 +98,7 @@ func New(o Options) *Core {
 		log:        o.Log,
 		state:      newWriterState(),
 		position:   &nodev1.ConfigPosition{},
-		warnings:   map[string]string{},
+		damages:    map[string]damage{},
 		nodeIDs:    map[string]string{},
 	}
 	c.Transports = svcorigin.NewTransportSet(func() *svcorigin.AddressPolicy { return c.Tables().Policy })
@@ -119,6 +121,21 @@ func (c *Core) setLoopID(nodeID string) {
 	c.loopID.Store(&id)
 }
 
+// OnExemptions registers what is called after the addresses exempt from bans changed. Call it before the first change.
+func (c *Core) OnExemptions(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onExemptions = f
+}
+
+// publish makes tables the configuration of this moment.
+func (c *Core) publish(tables *Tables) {
+	before := c.tables.Swap(tables)
+	if c.onExemptions != nil && (before.allow != tables.allow || before.ClientIP != tables.ClientIP) {
+		c.onExemptions()
+	}
+}
+
 // ReloadBans reads the ban journal and swaps to what it says.
 func (c *Core) ReloadBans() *edgev1.BanState {
 	c.mu.Lock()
@@ -127,7 +144,7 @@ func (c *Core) ReloadBans() *edgev1.BanState {
 	// Bans by id, in the order in which they came.
 	at := map[string]int{}
 	var bans []*nodev1.Ban
-	header, warning := readJournal(filepath.Join(c.stateDir, bansJournal), func(record *edgev1.JournalRecord) {
+	header, d := readJournal(filepath.Join(c.stateDir, bansJournal), func(record *edgev1.JournalRecord) {
 		change := record.GetBans()
 		for _, id := range change.GetRemovedIds() {
 			if i, ok := at[id]; ok {
@@ -147,29 +164,44 @@ func (c *Core) ReloadBans() *edgev1.BanState {
 			position = change.GetPosition()
 		}
 	})
-	c.noteJournal(bansJournal, header, warning)
+	c.noteJournal(bansJournal, header, d)
 	bans = slices.DeleteFunc(bans, func(ban *nodev1.Ban) bool { return ban == nil })
 	return c.Bans.Replace(position, bans)
 }
 
+// ApplyBans moves the bans from base to target; it fails with svcbans.ErrBase when base is not the position held.
+func (c *Core) ApplyBans(base, target *nodev1.BanPosition, upserts []*nodev1.Ban, removed []string, lifted []*nodev1.OwnBanLift) (*edgev1.BanState, error) {
+	state, err := c.Bans.Apply(base, target, upserts, removed, lifted)
+	if err == nil {
+		c.followed(bansJournal)
+	}
+	return state, err
+}
+
 // noteJournal remembers whose journal it is and what was wrong with it.
-func (c *Core) noteJournal(name string, header *edgev1.JournalHeader, warning string) {
+func (c *Core) noteJournal(name string, header *edgev1.JournalHeader, d damage) {
 	c.notesMu.Lock()
 	defer c.notesMu.Unlock()
-	delete(c.warnings, name)
-	if warning != "" {
-		c.warnings[name] = warning
-		c.log.Warn("journal is damaged", zap.String("journal", name), zap.String("warning", warning))
+	delete(c.damages, name)
+	if d.text != "" {
+		c.damages[name] = d
+		c.log.Warn("journal is damaged", zap.String("journal", name), zap.String("damage", d.text))
 	}
 	if header.GetNodeId() == "" {
 		return
 	}
 	c.nodeIDs[name] = header.GetNodeId()
-	delete(c.warnings, "node")
-	if a, b := c.nodeIDs[configJournal], c.nodeIDs[bansJournal]; a != "" && b != "" && a != b {
-		c.warnings["node"] = fmt.Sprintf("the journals are of different nodes: %s and %s", a, b)
-	}
 	c.setLoopID(header.GetNodeId())
+}
+
+// followed forgets that a journal was torn: the agent went on from where it ended, so what was missing was a record
+// still being written, or one that was cut off since.
+func (c *Core) followed(name string) {
+	c.notesMu.Lock()
+	defer c.notesMu.Unlock()
+	if c.damages[name].torn {
+		delete(c.damages, name)
+	}
 }
 
 // Status is what the core reports of itself.
@@ -192,8 +224,11 @@ func (c *Core) Status() Status {
 	s.Warnings = append(s.Warnings, c.settingWarnings()...)
 	c.notesMu.Lock()
 	defer c.notesMu.Unlock()
-	for _, topic := range slices.Sorted(maps.Keys(c.warnings)) {
-		s.Warnings = append(s.Warnings, c.warnings[topic])
+	for _, name := range slices.Sorted(maps.Keys(c.damages)) {
+		s.Warnings = append(s.Warnings, c.damages[name].text)
+	}
+	if a, b := c.nodeIDs[configJournal], c.nodeIDs[bansJournal]; a != "" && b != "" && a != b {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the journals are of different nodes: %s and %s", a, b))
 	}
 	return s
 }

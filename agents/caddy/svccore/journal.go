@@ -23,24 +23,36 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// damage is what was wrong with a journal; the zero value is nothing.
+type damage struct {
+	text string
+	// The end is missing, as after a crash or while a record is being written.
+	torn bool
+}
+
 // readJournal calls each for every record after the header, in order, and returns the header. The reader never writes:
 // a torn tail, which a crash or a write in progress leaves, and anything after a damaged record are left alone and come
-// back as a warning. Without a file there is neither header nor warning.
-func readJournal(path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, warning string) {
+// back as damage. Without a file there is neither header nor damage.
+func readJournal(path string, each func(*edgev1.JournalRecord)) (*edgev1.JournalHeader, damage) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ""
+		return nil, damage{}
 	}
 	if err != nil {
-		return nil, fmt.Sprintf("journal cannot be opened: %v", err)
+		return nil, damage{text: fmt.Sprintf("journal cannot be opened: %v", err)}
 	}
 	defer f.Close()
 	return readRecords(bufio.NewReaderSize(f, 256<<10), path, each)
 }
 
-func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, warning string) {
-	damaged := func(record int, offset int64, what string) string {
-		return fmt.Sprintf("journal %s: record %d at byte %d %s; what comes before it is used", path, record, offset, what)
+func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, _ damage) {
+	damaged := func(record int, offset int64, what string) damage {
+		return damage{text: fmt.Sprintf("journal %s: record %d at byte %d %s; what comes before it is used", path, record, offset, what)}
+	}
+	torn := func(record int, offset int64) damage {
+		d := damaged(record, offset, "is torn")
+		d.torn = true
+		return d
 	}
 	var payload []byte
 	var offset int64
@@ -49,11 +61,11 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			if err == io.EOF {
 				if header == nil {
-					return nil, fmt.Sprintf("journal %s is empty", path)
+					return nil, damage{text: fmt.Sprintf("journal %s is empty", path), torn: true}
 				}
-				return header, ""
+				return header, damage{}
 			}
-			return header, damaged(n, offset, "is torn")
+			return header, torn(n, offset)
 		}
 		length := binary.LittleEndian.Uint32(head[:4])
 		if length > maxRecordBytes {
@@ -61,11 +73,11 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 		}
 		var err error
 		if payload, err = readPayload(r, payload, int(length)); err != nil {
-			return header, damaged(n, offset, "is torn")
+			return header, torn(n, offset)
 		}
 		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
 			if _, err := r.Peek(1); err != nil {
-				return header, damaged(n, offset, "is torn: its checksum is wrong")
+				return header, torn(n, offset)
 			}
 			return header, damaged(n, offset, "is corrupt: its checksum is wrong")
 		}
@@ -80,7 +92,7 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 				return nil, damaged(n, offset, "is corrupt: it is not a header")
 			}
 			if h.GetFormat() != journalFormat {
-				return nil, fmt.Sprintf("journal %s has format %d, this version reads %d", path, h.GetFormat(), journalFormat)
+				return nil, damage{text: fmt.Sprintf("journal %s has format %d, this version reads %d", path, h.GetFormat(), journalFormat)}
 			}
 			header = h
 		case record.GetHeader() != nil:

@@ -72,6 +72,27 @@ func TestJournalCutAnywhere(t *testing.T) {
 	}
 }
 
+func TestAgentThatGoesOnSettlesATornJournal(t *testing.T) {
+	whole := threeRevisions()
+	c := loadWith(t, whole[:len(whole)-1], edgetest.Encode(edgetest.Header("node"), edgetest.Bans(1, nil))[:20])
+	if n := len(c.Status().Warnings); n != 2 {
+		t.Fatalf("%d warnings", n)
+	}
+	change(t, c, nil)
+	if _, err := c.ApplyBans(nil, &nodev1.BanPosition{Epoch: 1, Sequence: 1}, nil, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if warnings := c.Status().Warnings; len(warnings) != 0 {
+		t.Errorf("%q", warnings)
+	}
+	whole[len(whole)/2] ^= 0xff
+	c = loadWith(t, whole, nil)
+	change(t, c, nil)
+	if warnings := c.Status().Warnings; len(warnings) != 1 {
+		t.Errorf("a corrupt journal is settled: %q", warnings)
+	}
+}
+
 func TestJournalWithOneWrongByte(t *testing.T) {
 	whole := threeRevisions()
 	second := 0
@@ -149,15 +170,15 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0x03, 0, 0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, content []byte) {
 		count := 0
-		header, warning := readRecords(bufio.NewReader(bytes.NewReader(content)), "journal", func(record *edgev1.JournalRecord) {
+		header, d := readRecords(bufio.NewReader(bytes.NewReader(content)), "journal", func(record *edgev1.JournalRecord) {
 			payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(record)
 			if err != nil || len(payload) > len(content)+64 {
 				t.Fatalf("%v %d", err, len(payload))
 			}
 			count++
 		})
-		if header == nil && (count > 0 || warning == "") {
-			t.Fatalf("%d records and %q without a header", count, warning)
+		if header == nil && (count > 0 || d.text == "") {
+			t.Fatalf("%d records and %q without a header", count, d.text)
 		}
 		if count*8 > len(content) {
 			t.Fatalf("%d records from %d bytes", count, len(content))

@@ -39,15 +39,19 @@ func (r *Registry) Connections() int64 { return r.open.Load() }
 // Serving reports whether listeners are open.
 func (r *Registry) Serving() bool { return r.listeners.Load() > 0 }
 
-// watch makes every new ban of core end what its clients have open.
+// check has all that is open checked soon.
+func (r *Registry) check() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// watch makes every new ban of core, and the end of an exemption from one, end what its clients have open.
 func (r *Registry) watch(core *svccore.Core) {
 	r.startOnce.Do(func() {
-		core.Bans.OnBan(func(string, netip.Prefix) {
-			select {
-			case r.wake <- struct{}{}:
-			default:
-			}
-		})
+		core.Bans.OnBan(func(string, netip.Prefix) { r.check() })
+		core.OnExemptions(r.check)
 		go r.run(core)
 	})
 }

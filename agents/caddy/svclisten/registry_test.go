@@ -76,6 +76,24 @@ func TestGlobalBanClosesItsConnections(t *testing.T) {
 	}
 }
 
+func TestEndOfAnExemptionEndsWhatItKeptOpen(t *testing.T) {
+	core := newCore(t, &configv1.ClientIp{})
+	r := &Registry{wake: make(chan struct{}, 1)}
+	r.watch(core)
+	allowed, there := open(t, r, core, "192.0.2.200")
+	banAll(t, core, "", "192.0.2.0/24")
+	if _, _, err := core.Apply(edgetest.Position(1), edgetest.Position(2), nil, []*configv1.EntryKey{edgetest.Key("ip-list-chunk", "allow/0")}); err != nil {
+		t.Fatal(err)
+	}
+	_ = there.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("%v", err)
+	}
+	if !allowed.isClosed() {
+		t.Error("still open")
+	}
+}
+
 func TestBanEndsExchangesOfItsClientOnItsSite(t *testing.T) {
 	core := newCore(t, &configv1.ClientIp{})
 	r := &Registry{}
