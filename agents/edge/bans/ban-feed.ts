@@ -172,9 +172,11 @@ export class BanFeed {
       const { rows } = this.store.accept(upserts, this.options.clock.offsetMs(answer.serverTimeMs));
       const latest = new Map<string, BanRow>(rows.map((row) => [row.id, row]));
       for (const id of removedIds) latest.delete(id);
-      await this.store.replaceAll(target, [...latest.values()]);
+      const replaced = await this.store.replaceAll(target, [...latest.values()]);
       this.options.log.info('all bans replaced', { sequence: target.sequence, bans: latest.size });
-      this.options.replaced(receivedAt);
+      // Caddy reads the journal only when it is worth reading.
+      if (replaced.onDisk) this.options.replaced(receivedAt);
+      else this.options.changed({ ...replaced, base, target, liftedOwn: [] }, receivedAt);
       return false;
     }
     if (target.epoch !== base.epoch && base.epoch !== 0n)

@@ -11,7 +11,7 @@ import {
   BanSchema,
   BanSource,
 } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import { Journal } from '../../kit/journal.ts';
+import { Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { decodeHeader, encodeHeader, JOURNAL_FORMAT } from '../config/record.ts';
 import { formatCidr, isBannable, parseCidr } from './cidr.ts';
@@ -70,6 +70,8 @@ export class BanStore {
   private held = create(BanPositionSchema);
   private unwritten: Uint8Array[] = [];
   private diskProblem = '';
+  /** The journal is of another state than the memory and must not be appended to. */
+  private detached = false;
   private wallMinusMonotonic: number;
   /** Bytes of the journal right after it was last written anew. */
   private baseBytes = 0;
@@ -199,32 +201,57 @@ export class BanStore {
     return { upserts, removedIds, globalCidrs };
   }
 
-  /** Puts exactly these bans in place of all. Resolves when the journal holds them. */
-  async replaceAll(position: BanPosition, rows: readonly BanRow[]): Promise<void> {
-    const draft = this.journal.startShadow();
+  /**
+   * Puts exactly these bans in place of all. Returns what changed, and whether the journal holds it: with a full disk the
+   * bans are in force all the same, and the journal is left alone until it can be written as a whole.
+   */
+  async replaceAll(position: BanPosition, rows: readonly BanRow[]): Promise<StoredBanChange & { onDisk: boolean }> {
+    const globalCidrs = new Set(this.byCidr.keys());
+    const kept = new Set(rows.map((row) => row.id));
+    const removedIds = [...this.bans.keys()].filter((id) => !kept.has(id));
+    const takeOver = (): void => {
+      this.bans = new Map();
+      this.byCidr = new Map();
+      for (const row of rows) this.put(row, globalCidrs);
+      this.held = position;
+      this.unwritten = [];
+    };
+    const onDisk = await this.writeAnew(rows, position, takeOver);
+    if (!onDisk) takeOver();
+    return { upserts: [...rows], removedIds, globalCidrs, onDisk };
+  }
+
+  /** Replaces the journal by these bans; false when the disk refuses. */
+  private async writeAnew(rows: readonly BanRow[], position: BanPosition, swapped: () => void): Promise<boolean> {
+    let draft: JournalDraft | undefined;
     try {
+      draft = this.journal.startShadow();
       for (const record of this.recordsOf(rows, position)) {
         draft.append(record);
         await new Promise((resolve) => setImmediate(resolve));
       }
       await this.journal.replace(draft, () => {
-        this.bans = new Map();
-        this.byCidr = new Map();
-        for (const row of rows) this.put(row, new Set());
-        this.held = position;
-        this.unwritten = [];
+        swapped();
+        this.detached = false;
         this.diskProblem = '';
         this.noteBase();
       });
+      return true;
     } catch (error) {
-      draft.discard();
-      throw error;
+      draft?.discard();
+      this.detached = true;
+      this.noteDiskProblem(error);
+      return false;
     }
   }
 
   /** Forgets what is over and rewrites the journal when it is mostly history or the wall clock was set. */
   async maintain(): Promise<void> {
     for (const row of this.bans.values()) if (this.remainingMs(row) <= 0) this.drop(row.id, new Set());
+    if (this.detached) {
+      await this.rejoin();
+      return;
+    }
     this.flush();
     if (this.unwritten.length > 0 || this.journal.busy) return;
     const difference = this.clock.wall() - this.clock.monotonic();
@@ -249,8 +276,19 @@ export class BanStore {
     );
   }
 
+  /** Writes the journal as a whole after the disk refused that; changes that arrive meanwhile make it try again later. */
+  private async rejoin(): Promise<void> {
+    const position = this.held;
+    await this.writeAnew(this.ordered(), position, () => undefined);
+    if (this.held !== position) this.detached = true;
+  }
+
   /** Writes what the disk refused before. */
   flush(): void {
+    if (this.detached) {
+      this.unwritten = [];
+      return;
+    }
     try {
       for (let next = this.unwritten[0]; next; next = this.unwritten[0]) {
         this.journal.append(next);
@@ -258,9 +296,13 @@ export class BanStore {
       }
       this.diskProblem = '';
     } catch (error) {
-      if (this.diskProblem === '') this.log.error('ban journal cannot grow, serving from memory', { error });
-      this.diskProblem = `bans not on disk: ${errorText(error)}`;
+      this.noteDiskProblem(error);
     }
+  }
+
+  private noteDiskProblem(error: unknown): void {
+    if (this.diskProblem === '') this.log.error('bans cannot be written, serving from memory', { error });
+    this.diskProblem = `bans not on disk: ${errorText(error)}`;
   }
 
   close(): Promise<void> {

@@ -4,8 +4,11 @@ import type { NodeChannel } from '../../kit/channel-client.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 
 const DEFAULT_INTERVAL_S = 15;
-/** Shortest time between two heartbeats, so that a stream of changes is not a stream of heartbeats. */
-const MIN_GAP_MS = 1000;
+/** Between two heartbeats, so that several changes at once make one. */
+const MIN_GAP_MS = 250;
+/** Heartbeats that may be sent within the window: a stream of changes must not become a stream of heartbeats. */
+const BURST = 4;
+const BURST_WINDOW_MS = 15_000;
 
 export interface HeartbeatOptions {
   channel: () => NodeChannel | undefined;
@@ -17,7 +20,8 @@ export interface HeartbeatOptions {
 export class HeartbeatLoop {
   private readonly options: HeartbeatOptions;
   private timer: NodeJS.Timeout | undefined;
-  private lastSent = Number.NEGATIVE_INFINITY;
+  /** When the last heartbeats were sent, oldest first. */
+  private sent: number[] = [];
   private intervalMs = DEFAULT_INTERVAL_S * 1000;
   private sending = false;
   private again = false;
@@ -36,7 +40,7 @@ export class HeartbeatLoop {
   /** Sends one as soon as the gap to the last allows. */
   soon(): void {
     if (this.sending) this.again = true;
-    else this.schedule(Math.max(0, this.lastSent + MIN_GAP_MS - performance.now()));
+    else this.schedule(this.nextAllowed() - performance.now());
   }
 
   stop(): void {
@@ -44,14 +48,19 @@ export class HeartbeatLoop {
     clearTimeout(this.timer);
   }
 
+  private nextAllowed(): number {
+    const last = this.sent.at(-1) ?? Number.NEGATIVE_INFINITY;
+    return this.sent.length < BURST ? last + MIN_GAP_MS : Math.max(last + MIN_GAP_MS, this.sent[0]! + BURST_WINDOW_MS);
+  }
+
   private schedule(delayMs: number): void {
     clearTimeout(this.timer);
-    if (!this.stopped) this.timer = setTimeout(() => void this.beat(), delayMs);
+    if (!this.stopped) this.timer = setTimeout(() => void this.beat(), Math.max(0, delayMs));
   }
 
   private async beat(): Promise<void> {
     const channel = this.options.channel();
-    this.lastSent = performance.now();
+    this.sent = [...this.sent, performance.now()].slice(-BURST);
     if (channel && !this.sending) {
       this.sending = true;
       this.again = false;

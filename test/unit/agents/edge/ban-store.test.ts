@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
@@ -192,4 +193,48 @@ test('the console clock: the sample that travelled least counts, whatever the wa
   clock.pass(6 * MINUTE);
   server.observe(BigInt(clock.wallMs));
   t.is(server.offsetMs(), 0);
+});
+
+const FULL_DISK = `
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+const { BanStore } = await import(process.argv[1] + '/agents/edge/bans/ban-store.ts');
+const { createLog } = await import(process.argv[1] + '/agents/kit/log.ts');
+const folder = process.argv[2];
+const open = () => BanStore.open({ path: folder + '/bans.journal', nodeId: 'n', clusterId: 'c', log: createLog('info', {}, () => undefined) });
+const row = (id) => ({ id, siteId: '', cidr: '192.0.2.' + (id.length % 250) + '/32', source: 1, createdAtMs: Date.now(), expiresAt: performance.now() + 3.6e6, reason: 'abuse' });
+const at = (sequence) => ({ $typeName: 'svc.node.v1.BanPosition', epoch: 1n, sequence });
+const store = open();
+store.apply(at(1n), [row('a')], []);
+const results = [store.problem === ''];
+let filled = 0;
+for (let size = 1 << 19; size >= 1; size >>= 1) {
+  try { writeFileSync(folder + '/ballast' + filled, Buffer.alloc(size)); filled++; } catch { rmSync(folder + '/ballast' + filled, { force: true }); }
+}
+const { onDisk, removedIds } = await store.replaceAll(at(5n), Array.from({ length: 3000 }, (_, index) => row('b' + index)));
+results.push(!onDisk, removedIds.join() === 'a', store.problem !== '', store.size === 3000);
+store.apply(at(6n), [row('c')], []);
+await store.maintain();
+results.push(store.problem !== '', store.size === 3001);
+for (let index = 0; index < filled; index++) rmSync(folder + '/ballast' + index, { force: true });
+await store.maintain();
+results.push(store.problem === '');
+store.apply(at(7n), [row('d')], []);
+await store.close();
+const again = open();
+results.push(again.size === 3002, again.position.sequence === 7n, again.problem === '');
+await again.close();
+console.log(JSON.stringify(results));
+`;
+
+test('a full disk: a new ban list is in force at once and written when there is room', (t) => {
+  const folder = temporaryFolder(t);
+  const root = join(import.meta.dirname, '../../../..');
+  const unshare = process.getuid?.() === 0 ? ['-m'] : ['-rm'];
+  const script = 'mount -t tmpfs -o size=1m none "$1" && exec "$2" --input-type=module -e "$3" "$4" "$1"';
+  const output = execFileSync(
+    'unshare',
+    [...unshare, 'sh', '-c', script, 'sh', folder, process.execPath, FULL_DISK, root],
+    { cwd: root, encoding: 'utf8' },
+  );
+  t.deepEqual(JSON.parse(output), Array(11).fill(true));
 });

@@ -235,22 +235,25 @@ test.serial('a killed child is started again', async (t) => {
   t.is(await supervisor.ended, 0);
 });
 
-test.serial('a killed supervisor: its agent ends, its server keeps serving until the next start replaces it', async (t) => {
-  const first = await supervise(t);
-  const [server, agent] = first.children();
-  first.child.kill('SIGKILL');
-  await until(t, 'agent gone', () => !isAlive(agent!));
-  t.true(isAlive(server!));
-  const second = await supervise(t, first.folder);
-  await until(
-    t,
-    'replaced',
-    () => second.children().length === 2 && second.children().every(({ pid }) => pid !== server!.pid),
-  );
-  t.false(isAlive(server!));
-  second.child.kill('SIGTERM');
-  t.is(await second.ended, 0);
-});
+test.serial(
+  'a killed supervisor: its agent ends, its server keeps serving until the next start replaces it',
+  async (t) => {
+    const first = await supervise(t);
+    const [server, agent] = first.children();
+    first.child.kill('SIGKILL');
+    await until(t, 'agent gone', () => !isAlive(agent!));
+    t.true(isAlive(server!));
+    const second = await supervise(t, first.folder);
+    await until(
+      t,
+      'replaced',
+      () => second.children().length === 2 && second.children().every(({ pid }) => pid !== server!.pid),
+    );
+    t.false(isAlive(server!));
+    second.child.kill('SIGTERM');
+    t.is(await second.ended, 0);
+  },
+);
 
 test.serial('a folder and an address belong to one supervisor', async (t) => {
   const listen = `127.0.0.1:${port++}`;
@@ -310,30 +313,33 @@ test.serial('a binary that is not there ends with 1 and names the option', async
   t.true(output.includes('--caddy-bin'));
 });
 
-test.serial('an agent without identity waits, takes one that appears, follows the console, and enrolls no second time meanwhile', async (t) => {
-  const testConsole = await console_(t);
-  testConsole.publish([{ kind: 'site', id: 'a', body: Buffer.from('x') }]);
-  const supervisor = await supervise(t);
-  await until(t, 'waiting', () => supervisor.output().includes('waiting for an identity'));
-  t.is((await run(t, enrollArguments(testConsole, supervisor.stateDir), { input: 'ewt_goodtoken1' })).code, 0);
-  await until(t, 'heartbeat', () => testConsole.heartbeats.length > 0 && testConsole.watchers === 1);
-  t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
-  t.deepEqual(testConsole.heartbeats[0]!.info!.features, [
-    'bans-v1',
-    'client-ip-v1',
-    'domains-v2',
-    'metrics-v1',
-    'unknown-host-v1',
-  ]);
-  await until(t, 'journal', () => readFileSync(join(supervisor.stateDir, 'config.journal')).includes('site'));
-  const forced = await run(t, [...enrollArguments(testConsole, supervisor.stateDir), '--force'], {
-    input: 'ewt_goodtoken1',
-  });
-  t.is(forced.code, 1);
-  t.true(forced.output.includes('an agent is running'));
-  const status = await run(t, ['status', '--state-dir', supervisor.stateDir]);
-  t.is(status.code, 3, status.output);
-  t.true(status.output.includes('node-1'));
-  supervisor.child.kill('SIGTERM');
-  t.is(await supervisor.ended, 0);
-});
+test.serial(
+  'an agent without identity waits, takes one that appears, follows the console, and enrolls no second time meanwhile',
+  async (t) => {
+    const testConsole = await console_(t);
+    testConsole.publish([{ kind: 'site', id: 'a', body: Buffer.from('x') }]);
+    const supervisor = await supervise(t);
+    await until(t, 'waiting', () => supervisor.output().includes('waiting for an identity'));
+    t.is((await run(t, enrollArguments(testConsole, supervisor.stateDir), { input: 'ewt_goodtoken1' })).code, 0);
+    await until(t, 'heartbeat', () => testConsole.heartbeats.length > 0 && testConsole.watchers === 1);
+    t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
+    t.deepEqual(testConsole.heartbeats[0]!.info!.features, [
+      'bans-v1',
+      'client-ip-v1',
+      'domains-v2',
+      'metrics-v1',
+      'unknown-host-v1',
+    ]);
+    await until(t, 'journal', () => readFileSync(join(supervisor.stateDir, 'config.journal')).includes('site'));
+    const forced = await run(t, [...enrollArguments(testConsole, supervisor.stateDir), '--force'], {
+      input: 'ewt_goodtoken1',
+    });
+    t.is(forced.code, 1);
+    t.true(forced.output.includes('an agent is running'));
+    const status = await run(t, ['status', '--state-dir', supervisor.stateDir]);
+    t.is(status.code, 3, status.output);
+    t.true(status.output.includes('node-1'));
+    supervisor.child.kill('SIGTERM');
+    t.is(await supervisor.ended, 0);
+  },
+);
