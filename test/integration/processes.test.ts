@@ -2,11 +2,13 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import test from 'ava';
 import pg from 'pg';
 import type { ConsoleClient } from '../../bin/lib/console-client.ts';
 import { root } from '../../bin/lib/root.ts';
+import { createLog } from '../../mixins/log.ts';
 import { startConsole } from '../../services/start-console.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsoleOptions } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -55,6 +57,23 @@ async function emptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> 
     drop: async () => {
       await query(databaseUrl, `drop database if exists ${name} with (force)`);
     },
+  };
+}
+
+/** The environment of a console that the helpers do not start. */
+async function consoleEnv(databaseUrl: string): Promise<Record<string, string>> {
+  return {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: (await servers()).redisUrl,
+    SVC_REDIS_PREFIX: redisPrefix(),
+    SVC_MASTER_KEY: randomBytes(32).toString('base64'),
+    SVC_PUBLIC_URL: 'http://localhost:3000',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    NODE_API_HOST: '127.0.0.1',
+    NODE_API_PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'warn',
   };
 }
 
@@ -150,42 +169,32 @@ test.serial('the setup token is the same at every start, logged with its address
   }
 });
 
-test.serial('a start waits for a database that is not there yet', async (t) => {
+test.serial('a start waits for a database that is not there yet, and says so', async (t) => {
   const database = await createTestDatabase();
-  const proxy = await tcpProxy(database.url, { open: false });
-  try {
-    const starting = startTestConsoleProcess({ database: { url: throughProxy(database.url, proxy) } });
-    let waited = false;
-    const watch = setInterval(() => {
-      waited = true;
-      proxy.restore();
-    }, 2_500);
-    const running = await starting;
-    clearInterval(watch);
-    t.true(waited);
-    t.true(logged(running.log()).some((line) => line.msg === 'waiting for the database'));
-    await running.stop();
-  } finally {
-    await proxy.close();
+  const link = await tcpProxy(database.url, { open: false });
+  t.teardown(async () => {
+    await link.close();
     await database.drop();
-  }
+  });
+  const env = await consoleEnv(throughProxy(database.url, link));
+  const messages: string[] = [];
+  const destination = new Writable({
+    write(line, _encoding, done) {
+      const { msg } = JSON.parse(String(line)) as { msg: string };
+      messages.push(msg);
+      if (msg === 'waiting for the database') link.restore();
+      done();
+    },
+  });
+  const running = await startConsole(env, { log: createLog('info', destination) });
+  await running.stop();
+  t.true(messages.includes('waiting for the database'));
+  t.true(messages.indexOf('waiting for the database') < messages.indexOf('console started'));
 });
 
 test.serial('several instances that start together migrate once and share one history and setup token', async (t) => {
   const database = await emptyDatabase();
-  const env = {
-    DATABASE_URL: database.url,
-    REDIS_URL: (await servers()).redisUrl,
-    SVC_REDIS_PREFIX: redisPrefix(),
-    SVC_MASTER_KEY: randomBytes(32).toString('base64'),
-    SVC_PUBLIC_URL: 'http://localhost:3000',
-    HOST: '127.0.0.1',
-    PORT: '0',
-    NODE_API_HOST: '127.0.0.1',
-    NODE_API_PORT: '0',
-    METRICS_PORT: '0',
-    LOG_LEVEL: 'warn',
-  };
+  const env = await consoleEnv(database.url);
   const consoles = await Promise.all(Array.from({ length: 4 }, () => startConsole(env)));
   try {
     t.is(new Set(consoles.map(({ setupToken }) => setupToken)).size, 1);
