@@ -45,25 +45,48 @@ interface Failure {
   running: boolean;
 }
 
-const ACTIVE_ONLINE = `
-  from node n
-  join node_state s on s.node_id = n.id
-  join cluster_head h on h.cluster_id = n.cluster_id
- where n.cluster_id = any(:clusters) and n.status = 'active'
-   and s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})`;
-const REVISION = 'case when s.epoch = h.epoch then s.revision else -1 end';
+// One statement: the nodes are read once, and groups, intervals and failures are of one moment.
+const SITUATION = `
+  with present as materialized (
+    select n.cluster_id, case when s.epoch = h.epoch then s.revision else -1 end as revision,
+      s.data_plane_healthy as healthy, s.failed
+    from node n
+    join node_state s on s.node_id = n.id
+    join cluster_head h on h.cluster_id = n.cluster_id
+    where n.cluster_id = any(:clusters) and n.status = 'active'
+      and s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
+  )
+  select
+    (select coalesce(jsonb_agg(g), '[]') from (
+       select cluster_id as "clusterId", revision, healthy, count(*) as nodes from present group by 1, 2, 3) g) as groups,
+    -- Versions that some node can run: the latest, and those ended after the revision of the one most behind.
+    (select coalesce(jsonb_agg(i), '[]') from (
+       select e.resource_id as "siteId", e.from_revision as "from", e.to_revision as "to",
+         '${DISABLED_REF}' = any(e.refs) as disabled
+       from config_entry e
+       where e.cluster_id = any(:clusters) and e.resource_id = any(:sites) and e.kind = 'site' and e.track = 'S'
+         and e.blob_hash is not null
+         and (e.to_revision is null
+           or e.to_revision > (select min(revision) from present p where p.cluster_id = e.cluster_id))) i) as intervals,
+    (select coalesce(jsonb_agg(f), '[]') from (
+       select f.id as "siteId", p.revision, p.healthy, coalesce(f.running, false) as running
+       from present p cross join lateral jsonb_to_recordset(p.failed) as f(kind text, id text, running boolean)
+       where p.failed <> '[]' and f.kind = 'site' and f.id = any(:sites)) f) as failures`;
+
+interface Situation {
+  groups: NodeGroup[];
+  intervals: Interval[];
+  failures: Failure[];
+}
 
 /** The delivery of each site, by id. */
 export async function deliveryOf(sql: Knex, sites: readonly DeliveredSite[]): Promise<Map<string, Delivery>> {
   if (sites.length === 0) return new Map();
-  const bindings = {
+  const { rows } = await sql.raw<{ rows: Situation[] }>(SITUATION, {
     clusters: [...new Set(sites.map(({ clusterId }) => clusterId))] as never,
     sites: sites.map(({ id }) => id) as never,
-  };
-  const groups = await nodeGroups(sql, bindings);
-  // Without nodes nothing has reached anybody: two reads less for consoles without a fleet.
-  const [intervals, failures] =
-    groups.length === 0 ? [[], []] : [await siteIntervals(sql, bindings), await siteFailures(sql, bindings)];
+  });
+  const { groups, intervals, failures } = rows[0]!;
   return new Map(
     sites.map((site) => [
       site.id,
@@ -77,46 +100,11 @@ export async function deliveryOf(sql: Knex, sites: readonly DeliveredSite[]): Pr
   );
 }
 
-type Bindings = Record<'clusters' | 'sites', never>;
-
-async function nodeGroups(sql: Knex, bindings: Bindings): Promise<NodeGroup[]> {
-  const { rows } = await sql.raw(
-    `select n.cluster_id as "clusterId", (${REVISION})::float8 as revision, s.data_plane_healthy as healthy,
-       count(*)::int as nodes ${ACTIVE_ONLINE} group by 1, 2, 3`,
-    { clusters: bindings.clusters },
-  );
-  return rows;
-}
-
-/** Versions that a node which is not hopelessly behind can run: the latest, and those ended lately. */
-async function siteIntervals(sql: Knex, bindings: Bindings): Promise<Interval[]> {
-  const { rows } = await sql.raw(
-    `select e.resource_id as "siteId", e.from_revision::float8 as "from", e.to_revision::float8 as "to",
-       '${DISABLED_REF}' = any(e.refs) as disabled
-       from config_entry e
-      where e.cluster_id = any(:clusters) and e.resource_id = any(:sites) and e.kind = 'site' and e.track = 'S'
-        and e.blob_hash is not null
-        and (e.to_revision is null or e.to_revision > (
-          select min(${REVISION}) ${ACTIVE_ONLINE} and n.cluster_id = e.cluster_id))`,
-    bindings,
-  );
-  return rows;
-}
-
-async function siteFailures(sql: Knex, bindings: Bindings): Promise<Failure[]> {
-  const { rows } = await sql.raw(
-    `select f.id as "siteId", (${REVISION})::float8 as revision, s.data_plane_healthy as healthy,
-       coalesce(f.running, false) as running
-       from node n
-       join node_state s on s.node_id = n.id
-       join cluster_head h on h.cluster_id = n.cluster_id
-       cross join lateral jsonb_to_recordset(s.failed) as f(kind text, id text, running boolean)
-      where n.cluster_id = any(:clusters) and n.status = 'active'
-        and s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
-        and s.failed <> '[]' and f.kind = 'site' and f.id = any(:sites)`,
-    bindings,
-  );
-  return rows;
+/** Nobody runs the version just published: what the delivery was, after a change of the site. */
+export function deliveryAfterChange(before: Delivery, enabled: boolean, wasEnabled: boolean): Delivery {
+  const servingNodes = enabled && !wasEnabled ? 0 : before.servingNodes;
+  const state = stateOf({ enabled }, before.totalNodes, servingNodes, 0);
+  return { ...before, state, servingNodes, currentNodes: 0 };
 }
 
 function delivery(
@@ -145,7 +133,12 @@ function delivery(
   };
 }
 
-function stateOf({ enabled }: DeliveredSite, total: number, serving: number, current: number): Delivery['state'] {
+function stateOf(
+  { enabled }: Pick<DeliveredSite, 'enabled'>,
+  total: number,
+  serving: number,
+  current: number,
+): Delivery['state'] {
   if (!enabled) return 'disabled';
   if (total > 0 && current === total) return 'live';
   return serving > 0 ? 'partial' : 'pending';

@@ -89,12 +89,16 @@ export function compileSite(site: SiteSource): CompiledEntry {
         }
       : {}),
   });
-  const newForms = site.domains.some(({ form }) => form === 'suffix' || form === 'pattern');
   return {
     body: toBinary(SiteSchema, message),
-    features: newForms ? ['domains-v2'] : [],
+    features: siteFeatures(site.domains),
     refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
   };
+}
+
+/** Capabilities that a site with these domains needs. */
+export function siteFeatures(domains: readonly Domain[]): string[] {
+  return domains.some(({ form }) => form === 'suffix' || form === 'pattern') ? ['domains-v2'] : [];
 }
 
 function compileOrigins(origins: readonly Origin[]): OriginEntry[] {

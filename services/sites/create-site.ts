@@ -10,7 +10,7 @@ import { clusterForSite, insertSite } from '../../models/site.ts';
 import { violatedConstraint } from '../../models/violations.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
-import { publishSite, type SiteChange } from './publish-site.ts';
+import { newSite, publishSite, type SiteChange } from './publish-site.ts';
 import { newContent } from './site-content.ts';
 
 /** Creates and publishes an enabled site. Throws the errors the contract lists. */
@@ -19,6 +19,7 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
   const clusterId =
     (await clusterForSite(runtime.pools.api, input.clusterId)) ??
     fail(input.clusterId === undefined ? 'NO_CLUSTER' : 'CLUSTER_NOT_FOUND');
+  const known = await newSite(runtime, clusterId);
   return write(runtime, call, { clusterId, status: 201 }, async (tx) => {
     assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     const id = await insertSite(tx.sql, clusterId, content, tx.now).catch((error) => {
@@ -28,6 +29,6 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
     });
     await assignDomains(tx, id, content.domains);
     await recordAudit(tx, 'site.create', { type: 'site', id, name: content.name });
-    return publishSite(tx, id, 'site_created');
+    return publishSite(tx, id, 'site_created', known);
   });
 }

@@ -2,7 +2,7 @@ import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { deliveryOf } from '../../models/delivery.ts';
+import { type Delivery, deliveryOf } from '../../models/delivery.ts';
 import type { SiteRow } from '../../models/site.ts';
 
 export type SiteOutput = Output<typeof sites.get>;
@@ -11,14 +11,14 @@ type Sql = Runtime['pools']['api'];
 /** Sites as the contract shows them, in the order given. */
 export async function presentSites(sql: Sql, rows: readonly SiteRow[]): Promise<SiteOutput[]> {
   const deliveries = await deliveryOf(sql, rows);
-  return rows.map((row) => present(row, deliveries.get(row.id)!));
+  return rows.map((row) => presentWith(row, deliveries.get(row.id)!));
 }
 
 export async function presentSite(sql: Sql, row: SiteRow): Promise<SiteOutput> {
   return (await presentSites(sql, [row]))[0]!;
 }
 
-function present(row: SiteRow, delivery: SiteOutput['delivery']): SiteOutput {
+export function presentWith(row: SiteRow, delivery: Delivery): SiteOutput {
   return {
     id: row.id,
     name: row.name,

@@ -1,21 +1,47 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
 import type { Tx } from '../../mixins/write.ts';
+import { type Delivery, deliveryAfterChange, deliveryOf } from '../../models/delivery.ts';
 import { publish } from '../../models/publish.ts';
-import { labelSite, siteById } from '../../models/site.ts';
-import { presentSite } from './present-site.ts';
+import { labelSite, type SiteRow, siteById } from '../../models/site.ts';
+import { presentWith } from './present-site.ts';
 
 export type SiteChange = Output<typeof sites.update>;
 
+/** A site before a change. Its delivery is read outside the transaction: the cluster's other changes wait for that. */
+export interface KnownSite {
+  clusterId: string;
+  enabled: boolean;
+  delivery: Delivery;
+}
+
+/** The site as it is known before it is locked; undefined when there is none. */
+export async function knownSite({ pools }: Runtime, id: string): Promise<KnownSite | undefined> {
+  const site = await siteById(pools.api, id);
+  if (!site) return undefined;
+  const deliveries = await deliveryOf(pools.api, [site]);
+  return { clusterId: site.clusterId, enabled: site.enabled, delivery: deliveries.get(id)! };
+}
+
+/** A site about to be created in the cluster. */
+export async function newSite({ pools }: Runtime, clusterId: string): Promise<KnownSite> {
+  const deliveries = await deliveryOf(pools.api, [{ id: '', clusterId, enabled: true }]);
+  return { clusterId, enabled: true, delivery: deliveries.get('')! };
+}
+
 /** Publishes the site as it is now and answers it with the revision. */
-export async function publishSite(tx: Tx, id: string, reason: string): Promise<SiteChange> {
+export async function publishSite(tx: Tx, id: string, reason: string, known: KnownSite): Promise<SiteChange> {
   const site = (await siteById(tx.sql, id))!;
   await labelSite(tx.sql, id, site.name);
-  const revision = await publish(tx, {
-    clusterId: site.clusterId,
-    entries: [{ kind: 'site', id }],
-    reason,
-    params: { site: site.name, siteId: id },
-  });
-  return { site: await presentSite(tx.sql, site), revision };
+  const { clusterId } = site;
+  const params = { site: site.name, siteId: id };
+  const revision = await publish(tx, { clusterId, entries: [{ kind: 'site', id }], reason, params });
+  const delivery = deliveryAfterChange(known.delivery, site.enabled, known.enabled);
+  return { site: presentWith(site, delivery), revision };
+}
+
+/** Answers a site that a call left as it was. */
+export function unchanged(site: SiteRow, { delivery }: KnownSite): SiteChange {
+  return { site: presentWith(site, delivery), revision: null };
 }

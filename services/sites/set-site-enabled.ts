@@ -5,10 +5,11 @@ import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { clusterOfSite, lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
+import { siteFeatures } from '../../models/entries/site.ts';
+import { assertCapabilities } from '../../models/required-capabilities.ts';
+import { lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
-import { presentSite } from './present-site.ts';
-import { publishSite, type SiteChange } from './publish-site.ts';
+import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
 
 /**
  * Moves a site between enabled and disabled:
@@ -19,21 +20,23 @@ import { publishSite, type SiteChange } from './publish-site.ts';
  * | disabled | enabled  | enabled   | revision site_enabled, audit site.enable         |
  * | either   | the same | unchanged | nothing; expectedUpdatedAt is not even looked at |
  *
- * Throws SITE_NOT_FOUND, UPDATED_AT_MISMATCH.
+ * Throws SITE_NOT_FOUND, UPDATED_AT_MISMATCH, NODE_CAPABILITY_REQUIRED.
  */
 export async function setSiteEnabled(
   runtime: Runtime,
   input: Input<typeof sites.setEnabled>,
   call: Call,
 ): Promise<SiteChange> {
-  const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  const known = (await knownSite(runtime, input.id)) ?? fail('SITE_NOT_FOUND');
+  const { clusterId } = known;
   return write(runtime, call, { clusterId }, async (tx) => {
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
-    if (site.enabled === input.enabled) return { site: await presentSite(tx.sql, site), revision: null };
+    if (site.enabled === input.enabled) return unchanged(site, known);
     assertUpdatedAt(input.expectedUpdatedAt, site.updatedAt);
+    await assertCapabilities(tx, clusterId, siteFeatures(site.domains));
     await saveEnabled(tx.sql, site.id, input.enabled, nextUpdatedAt(site.updatedAt, tx.now));
     const action = input.enabled ? 'site.enable' : 'site.disable';
     await recordAudit(tx, action, { type: 'site', id: site.id, name: site.name });
-    return publishSite(tx, site.id, input.enabled ? 'site_enabled' : 'site_disabled');
+    return publishSite(tx, site.id, input.enabled ? 'site_enabled' : 'site_disabled', known);
   });
 }

@@ -7,19 +7,19 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
-import { clusterOfSite, lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
+import { lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
-import { presentSite } from './present-site.ts';
-import { publishSite, type SiteChange } from './publish-site.ts';
+import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
 import { changedContent } from './site-content.ts';
 
 const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings'] as const;
 
 /** Changes the given parts; what equals the saved site writes and publishes nothing. Throws the contract's errors. */
 export async function updateSite(runtime: Runtime, input: Input<typeof sites.update>, call: Call): Promise<SiteChange> {
-  const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  const known = (await knownSite(runtime, input.id)) ?? fail('SITE_NOT_FOUND');
+  const { clusterId } = known;
   return write(runtime, call, { clusterId }, async (tx) => {
     const before = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
@@ -27,10 +27,10 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
-    if (changed.length === 0) return { site: await presentSite(tx.sql, before), revision: null };
+    if (changed.length === 0) return unchanged(before, known);
     await saveSite(tx.sql, before.id, content, nextUpdatedAt(before.updatedAt, tx.now));
     if (changed.includes('domains')) await assignDomains(tx, before.id, content.domains);
     await recordAudit(tx, 'site.update', { type: 'site', id: before.id, name: content.name }, { changed });
-    return publishSite(tx, before.id, 'site_updated');
+    return publishSite(tx, before.id, 'site_updated', known);
   });
 }

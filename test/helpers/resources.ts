@@ -1,4 +1,5 @@
 // Short words for tests of resources through /api/v1.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import type { Knex } from 'knex';
 import type { Answer } from '../../bin/lib/console-client.ts';
@@ -9,6 +10,7 @@ export type Body = any;
 
 /** Stays below the requests that one access key may make in a row. */
 const CALLS_PER_KEY = 400;
+const ATTEMPTS = 20;
 
 export class Api {
   readonly console: TestConsole;
@@ -23,7 +25,7 @@ export class Api {
     return this.console.running.runtime.pools.api;
   }
 
-  /** Any call; never throws for a status. */
+  /** Any call, again while the console is busy; never throws for a status. */
   async call(
     method: string,
     path: string,
@@ -38,7 +40,15 @@ export class Api {
       await this.#renewing;
     }
     const { client } = this.console;
-    return client.request<Body>(method, `/api/v1${path}`, body, { 'x-api-key': client.accessKey, ...headers });
+    for (let attempt = 1; ; attempt++) {
+      const answer = await client.request<Body>(method, `/api/v1${path}`, body, {
+        'x-api-key': client.accessKey,
+        ...headers,
+      });
+      // A starved machine meets the bounds on locks and transactions; clients try again as the answer says.
+      if (answer.status !== 503 || attempt === ATTEMPTS) return answer;
+      await delay(answer.body.data.retryAfterSeconds * 1000);
+    }
   }
 
   /** The body of a call that must be answered with 2xx. */

@@ -69,6 +69,15 @@ test.serial('a list is normalised, published on every cluster in chunks, audited
   );
 });
 
+test.serial('a change answers the revision of every cluster', async (t) => {
+  const answer = await api.call('POST', '/ip-lists', { name: 'followed', kind: 'block', entries: ['192.0.2.1'] });
+  const revisions = await api.sql('cluster_head').select('cluster_id', 'revision');
+  t.deepEqual(
+    answer.headers.get('x-svc-change')?.split(',').sort(),
+    revisions.map((row) => `${row.cluster_id}=${row.revision}`).sort(),
+  );
+});
+
 test.serial('an update publishes only the chunks that changed', async (t) => {
   const before = addresses(500);
   const list = await create('many', 'block', before);

@@ -1,7 +1,9 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import type { Knex } from 'knex';
+import { type Call, systemCall } from '../../mixins/call.ts';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { setSiteEnabled } from '../../services/sites/set-site-enabled.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -453,7 +455,8 @@ test('delivery follows the nodes', async (t) => {
   await report(1, first.revision, { data_plane_healthy: true, epoch: 1 });
   t.like(await delivery(), { state: 'partial', servingNodes: 1, currentNodes: 1 });
   await report(1, first.revision);
-  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Next' });
+  const patched = await api.ok('PATCH', `/sites/${site.id}`, { name: 'Next' });
+  t.like(patched.site.delivery, { state: 'partial', totalNodes: 2, servingNodes: 2, currentNodes: 0 });
   t.like(await delivery(), { state: 'partial', servingNodes: 2, currentNodes: 0 });
   // A node that could not apply the new version and serves the old one; a node that serves none.
   const failed = (running: boolean) => JSON.stringify([{ kind: 'site', id: site.id, running, reason: 'x' }]);
@@ -502,4 +505,21 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(after.clientIp, { available: true, reason: null });
   t.deepEqual(after.brotli, { available: false, reason: 'console' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/features');
+});
+
+test('a service account may not publish what a node cannot follow; an operator may', async (t) => {
+  const cluster = await api.cluster('capable');
+  const site = await create({ clusterId: cluster, domains: ['.capable.example'] });
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await api.node(cluster, name, { features: ['bans-v1'] });
+  const { runtime } = running.running;
+  const call: Call = { ...systemCall('test'), actor: { type: 'service_account', id: 'x', name: 'x' } };
+  const error = await t.throwsAsync(() => setSiteEnabled(runtime, { id: site.id, enabled: false }, call));
+  t.like(error, {
+    type: 'NODE_CAPABILITY_REQUIRED',
+    data: { features: 'domains-v2', nodes: 'a,b,c,d,e,+2' },
+  } as object);
+  t.true((await api.ok('GET', `/sites/${site.id}`)).enabled);
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  await sql('node_state').update({ features: ['domains-v2'] });
+  t.true((await setSiteEnabled(runtime, { id: site.id, enabled: true }, call)).site.enabled);
 });

@@ -1,0 +1,32 @@
+// Who may publish what some node cannot follow: an operator may (the node keeps its configuration and shows that it
+// needs an upgrade), machines may not.
+import { fail } from '../contract/errors.ts';
+import type { Tx } from '../mixins/write.ts';
+
+const SHOWN_NODES = 5;
+
+/**
+ * Throws NODE_CAPABILITY_REQUIRED when the call is a service account's or the console's own and an active node of the
+ * cluster lacks one of the capabilities.
+ */
+export async function assertCapabilities(tx: Tx, clusterId: string, needed: readonly string[]): Promise<void> {
+  const { type } = tx.call.actor;
+  if (needed.length === 0 || (type !== 'service_account' && type !== 'system')) return;
+  const { rows } = await tx.sql.raw<{ rows: { name: string; lacking: string[] }[] }>(
+    `select n.name, l.lacking from node n
+       left join node_state s on s.node_id = n.id
+       cross join lateral (
+         select array_agg(f order by f) as lacking from unnest(?::text[]) f where not f = any(coalesce(s.features, '{}'))) l
+      where n.cluster_id = ? and n.status = 'active' and l.lacking is not null
+      order by n.name`,
+    [needed as never, clusterId],
+  );
+  if (rows.length === 0) return;
+  const features = [...new Set(rows.flatMap(({ lacking }) => lacking))].sort();
+  const names = rows.slice(0, SHOWN_NODES).map(({ name }) => name);
+  const rest = rows.length - names.length;
+  fail('NODE_CAPABILITY_REQUIRED', {
+    features: features.join(','),
+    nodes: [...names, ...(rest > 0 ? [`+${rest}`] : [])].join(','),
+  });
+}
