@@ -23,8 +23,9 @@ import {
 
 const RESYNC_MS = 5 * 60_000;
 const RETRY_MS = 60_000;
-/** Elements per transaction once a kernel has refused everything in one (small socket buffers in user namespaces). */
-const CHUNK_ELEMENTS = 10_000;
+/** Bans handled without a pause; also the size of a transaction once a kernel has refused everything in one (small socket
+ * buffers in user namespaces). */
+const SLICE_ELEMENTS = 2500;
 
 /** Where wanted bans come from; the kernel table asks for the state when it writes, so it is never behind. */
 export interface BanSource {
@@ -219,22 +220,15 @@ export class KernelBans {
     this.fullWanted = false;
     this.allowTouched = false;
     this.touched = new Set();
-    const hosts: HostChange[] = [];
     this.hosts.clear();
     this.prefixes.ban4n.clear();
     this.prefixes.ban6n.clear();
-    const now = performance.now();
-    for (const text of source.orderedGlobalCidrs().slice(0, this.options.capacity)) {
-      const cidr = parseCidr(text);
-      const remainingMs = source.remainingMs(text);
-      if (!cidr || remainingMs === undefined) continue;
-      const set = setOf(cidr);
-      if (!isHashSet(set)) {
-        this.prefixes[set].set(text, cidr);
-        continue;
-      }
-      hosts.push({ set, address: cidr.start, remainingMs });
-      this.hosts.set(text, now + remainingMs);
+    const cidrs = source.orderedGlobalCidrs().slice(0, this.options.capacity);
+    /** Statements for a slice of the bans each; what changes while they are made is in `touched` and comes after them. */
+    const slices: string[][] = [];
+    for (let from = 0; from < cidrs.length; from += SLICE_ELEMENTS) {
+      slices.push(renderHosts(table, this.takeHosts(cidrs.slice(from, from + SLICE_ELEMENTS))));
+      await new Promise((resolve) => setImmediate(resolve));
     }
     const frame = [
       ...renderTable(table, ownerComment(nodeId, owner)),
@@ -243,21 +237,36 @@ export class KernelBans {
       ...this.renderPrefixSet('ban6n'),
     ];
     try {
-      if (!this.chunked) await runScript(nftBin, [...frame, ...renderHosts(table, hosts)]);
+      if (!this.chunked) await runScript(nftBin, [...frame, ...slices.flat()]);
     } catch (error) {
-      if (hosts.length <= CHUNK_ELEMENTS || !/too long|buffer/i.test(errorText(error))) throw error;
+      if (slices.length < 2 || !/too long|buffer/i.test(errorText(error))) throw error;
       this.log.warn('the kernel does not take all bans in one transaction, writing them in parts', {
-        elements: hosts.length,
+        elements: this.hosts.size,
       });
       this.chunked = true;
     }
     if (this.chunked) {
       await runScript(nftBin, frame);
-      for (let from = 0; from < hosts.length; from += CHUNK_ELEMENTS) {
-        await runScript(nftBin, renderHosts(table, hosts.slice(from, from + CHUNK_ELEMENTS)));
-      }
+      for (const slice of slices) await runScript(nftBin, slice);
     }
     this.lastFull = performance.now();
+  }
+
+  /** Elements of hash sets among these bans; prefixes are noted for their sets. */
+  private takeHosts(cidrs: readonly string[]): HostChange[] {
+    const now = performance.now();
+    return cidrs.flatMap((text): HostChange[] => {
+      const cidr = parseCidr(text);
+      const remainingMs = this.options.source.remainingMs(text);
+      if (!cidr || remainingMs === undefined) return [];
+      const set = setOf(cidr);
+      if (!isHashSet(set)) {
+        this.prefixes[set].set(text, cidr);
+        return [];
+      }
+      this.hosts.set(text, now + remainingMs);
+      return [{ set, address: cidr.start, remainingMs }];
+    });
   }
 }
 
