@@ -87,21 +87,23 @@ async function fillCluster(runtime: Runtime, sites: number): Promise<Sample> {
     } as Parameters<typeof createSite>[1],
     call,
   );
-  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-    `insert into site (cluster_id, name, enabled, origins, origin_settings, content_settings, ports, search_text)
-     select cluster_id, 'site ' || n, enabled, origins, origin_settings, content_settings, ports, 'site ' || n
-     from site, generate_series(2, ?::int) n where id = ? returning id`,
-    [sites, site.id],
-  );
-  await sql.raw(
-    `insert into site_domain (site_id, position, form, name)
-     select id, 0, 'exact', id || '.example' from site where cluster_id = ? and id <> ?`,
-    [clusterId, site.id],
-  );
-  const siteIds = [site.id, ...rows.map((row) => row.id)];
-  for (let from = 0; from < siteIds.length; from += BATCH) {
-    const entries = siteIds.slice(from, from + BATCH).map((id) => ({ kind: 'site', id }));
+  const siteIds = [site.id];
+  while (siteIds.length < sites) {
+    const count = Math.min(BATCH, sites - siteIds.length);
+    const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+      `with copy as (
+         insert into site (cluster_id, name, enabled, origins, origin_settings, content_settings, ports, search_text)
+         select cluster_id, 'site ' || n, enabled, origins, origin_settings, content_settings, ports, 'site ' || n
+         from site, generate_series(1, ?::int) n where id = ? returning id
+       )
+       insert into site_domain (site_id, position, form, name) select id, 0, 'exact', id || '.example' from copy
+       returning site_id as id`,
+      [count, site.id],
+    );
+    const ids = rows.map((row) => row.id);
+    const entries = ids.map((id) => ({ kind: 'site', id }));
     await write(runtime, call, { clusterId }, (tx) => publish(tx, { clusterId, entries, reason: 'bench' }));
+    siteIds.push(...ids);
   }
   return { sites, clusterId, siteIds, databaseMs: [], actorMs: [], bytes: [], cpuMs: [] };
 }

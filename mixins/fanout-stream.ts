@@ -100,9 +100,9 @@ export class FanoutWriter {
     if (oldest[0] && from > idOf(oldest[0][0])) await this.#redis.xtrim(stream, 'MINID', `${from}-0`);
   }
 
-  /** Forgets a stream that this process does not write any more. */
-  forget(stream: string): void {
-    this.#appended.delete(stream);
+  /** Forgets what it appended; called when partitions go, since others write their streams then. */
+  forget(): void {
+    this.#appended.clear();
   }
 }
 

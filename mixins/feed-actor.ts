@@ -54,7 +54,7 @@ export class FeedActor {
     this.#partitions = new Partitions(runtime, source.feed, {
       onSession: () => checkHistory(runtime),
       onGained: () => this.#wakeable.wake(),
-      onLost: () => undefined,
+      onLost: () => this.#writer.forget(),
     });
     this.#reader = new WorkReader(runtime, {
       group: 'owner',

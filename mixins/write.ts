@@ -8,6 +8,9 @@ import type { Runtime } from './runtime.ts';
 /** Redis channel on which relays are woken after a commit; they poll as well. */
 export const WAKE_CHANNEL = 'svc:wake';
 
+/** Waiting for the publications of the same cluster before this one; with a lock's 2 s within a request's time. */
+const LONGEST_QUEUE_MS = 5_000;
+
 /** A change under way. */
 export interface Tx {
   readonly sql: Knex.Transaction;
@@ -27,7 +30,8 @@ export interface WriteOptions {
 
 /**
  * Runs `work` in a transaction; its result must be the procedure's output, because it is stored for replays.
- * A lock that is not had within 2 s answers SERVICE_UNAVAILABLE with a retry hint.
+ * A lock that is not had within 2 s, or a turn among the cluster's publications within 5 s, answers SERVICE_UNAVAILABLE
+ * with a retry hint.
  */
 export async function write<T>(
   runtime: Runtime,
@@ -36,7 +40,13 @@ export async function write<T>(
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   const run = () => transact(runtime, call, options, work);
-  return options.clusterId === undefined ? run() : runtime.publications.run(options.clusterId, run);
+  if (options.clusterId === undefined) return run();
+  const queued = performance.now();
+  return runtime.publications.run(options.clusterId, () => {
+    // Behind a held lock each of a queue would wait its full time, one after the other.
+    if (performance.now() - queued > LONGEST_QUEUE_MS) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
+    return run();
+  });
 }
 
 async function transact<T>(
@@ -99,6 +109,9 @@ const UNAVAILABLE = new Set([
 ]);
 const UNREACHABLE = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT']);
 
+// Without a code, and behind the statement that met it: `ROLLBACK - Connection terminated unexpectedly`.
+const LOST_CONNECTION = /(^| - )(Connection terminated|Client has encountered a connection error)/;
+
 /** The error to answer: SERVICE_UNAVAILABLE for a database that is busy or away, else the error itself. */
 export function asUnavailable(error: unknown): unknown {
   // Objection wraps what the driver threw.
@@ -107,7 +120,7 @@ export function asUnavailable(error: unknown): unknown {
   const away =
     (typeof code === 'string' && (UNAVAILABLE.has(code) || UNREACHABLE.has(code))) ||
     name === 'KnexTimeoutError' ||
-    (typeof message === 'string' && message.startsWith('Connection terminated'));
+    (typeof message === 'string' && LOST_CONNECTION.test(message));
   if (!away) return error;
   try {
     fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 }, error);

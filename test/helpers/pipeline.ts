@@ -6,6 +6,7 @@ import pino from 'pino';
 import { systemCall } from '../../mixins/call.ts';
 import { createRuntime } from '../../mixins/create-runtime.ts';
 import { parseEnv } from '../../mixins/env.ts';
+import { KeyedQueue } from '../../mixins/keyed-queue.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { type Tx, write } from '../../mixins/write.ts';
 import { createCluster } from '../../models/create-cluster.ts';
@@ -111,21 +112,25 @@ export async function change<T>(
   return { output, changes: call.changes };
 }
 
+const creations = new KeyedQueue();
+
+/** A new cluster; one after the other, because creations lock each other out and tests of a file run together. */
 export async function addCluster(runtime: Runtime): Promise<string> {
   const name = `c${randomBytes(5).toString('hex')}`;
-  return (await change(runtime, (tx) => createCluster(tx, { name }))).output;
+  return creations.run(runtime.env.databaseUrl, async () => {
+    return (await change(runtime, (tx) => createCluster(tx, { name }))).output;
+  });
 }
 
 export async function saveThings(sql: Knex, clusterId: string, things: readonly Thing[]): Promise<void> {
-  for (const { id, body, features = [] } of things) {
-    if (body === null) await sql('test_thing').where({ cluster_id: clusterId, id }).delete();
-    else {
-      await sql('test_thing')
-        .insert({ cluster_id: clusterId, id, body: Buffer.from(body), features })
-        .onConflict(['cluster_id', 'id'])
-        .merge();
-    }
-  }
+  const gone = things.filter(({ body }) => body === null).map(({ id }) => id);
+  await sql('test_thing').where({ cluster_id: clusterId }).whereIn('id', gone).delete();
+  // The last one of an id counts.
+  const kept = new Map(things.filter(({ body }) => body !== null).map((thing) => [thing.id, thing]));
+  const rows = [...kept.values()].map(({ id, body, features = [] }) => {
+    return { cluster_id: clusterId, id, body: Buffer.from(body!), features };
+  });
+  if (rows.length > 0) await sql('test_thing').insert(rows).onConflict(['cluster_id', 'id']).merge();
 }
 
 /** Saves things of a cluster and publishes them; answers the revision. */

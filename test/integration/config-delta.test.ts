@@ -178,6 +178,25 @@ test('a difference larger than may be pushed carries numbers only; pulled, it co
   t.deepEqual(heldThings(node.entries), await expectedThings(runtime, clusterId));
 });
 
+test('what travels for a change does not depend on how many entries the cluster has', async (t) => {
+  const sizes: number[] = [];
+  for (const count of [3, 1500]) {
+    const clusterId = await addCluster(runtime);
+    const many = Array.from({ length: count }, (_, index) => ({ id: `t${index}`, body: `body ${index}` }));
+    for (let from = 0; from < count; from += 500) await publishThings(runtime, clusterId, many.slice(from, from + 500));
+    const before = (await readConfigHead(runtime.pools.channel, clusterId))!;
+    await publishThings(runtime, clusterId, [{ id: 't1', body: 'changed' }]);
+    const { revision } = (await readConfigHead(runtime.pools.channel, clusterId))!;
+    const delta = await readConfigDelta(runtime.pools.channel, clusterId, 'S', before.epoch, before.revision, revision);
+    t.deepEqual(
+      delta.upserts.map(({ id }) => id),
+      ['t1'],
+    );
+    sizes.push(encoded(delta).length);
+  }
+  t.is(sizes[0], sizes[1]);
+});
+
 test('history behind the floor is swept: an older node gets a snapshot, newer ones their difference', async (t) => {
   const clusterId = await addCluster(runtime);
   const pool = runtime.pools.channel;

@@ -2,7 +2,7 @@
 // order, owners come, go and double, and Redis forgets.
 import test from 'ava';
 import fc from 'fast-check';
-import { FanoutReader, type ReadBatch } from '../../mixins/fanout-stream.ts';
+import { FanoutReader, FanoutWriter, type ReadBatch } from '../../mixins/fanout-stream.ts';
 import { FeedActor } from '../../mixins/feed-actor.ts';
 import { type Relay, startRelay } from '../../mixins/relay.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
@@ -320,6 +320,33 @@ test.serial(
     }
   },
 );
+
+test.serial('a stream keeps ten minutes and four mebibytes, and refuses a place it has passed', async (t) => {
+  const writer = new FanoutWriter(runtime.redis);
+  const stream = `${runtime.env.redisPrefix}svc:fan:trimmed:config:1`;
+  const now = Date.now();
+  const places = async () => (await runtime.redis.xrange(stream, '-', '+')).map(([id]) => Number(id.split('-')[0]));
+  const append = (to: number, bytes: Uint8Array, at: number) =>
+    writer.append(stream, { from: BigInt(to - 1), to: BigInt(to), bytes }, at);
+  const small = Buffer.from('small');
+  for (const [to, minutesAgo] of [
+    [1, 30],
+    [2, 20],
+    [3, 5],
+  ] as const)
+    await append(to, small, now - minutesAgo * 60_000);
+  t.true(await append(4, small, now));
+  t.deepEqual(await places(), [3, 4]);
+  t.false(await append(4, Buffer.from('another owner'), now));
+  t.false(await append(2, small, now));
+  t.deepEqual(await places(), [3, 4]);
+  const large = Buffer.alloc(16_000, 1);
+  for (let to = 5; to < 305; to++) await append(to, large, now);
+  const kept = await places();
+  t.is(kept.at(-1), 304);
+  t.true(kept.length <= 263, `${kept.length} entries of 16,000 bytes`);
+  t.true(kept.length >= 250, `${kept.length} entries of 16,000 bytes`);
+});
 
 test.serial('workers that come and go leave no change behind', async (t) => {
   const clusters = [];
