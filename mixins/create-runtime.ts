@@ -8,6 +8,7 @@ import type { ConsoleEnv } from './env.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
+import { registerStoreMetrics } from './store-metrics.ts';
 
 const CONNECT_MS = 5_000;
 const POOL_SIZES = { api: 10, bans: 6, channel: 6 };
@@ -56,6 +57,7 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
     listeners: [],
     stopping,
   };
+  registerStoreMetrics(runtime);
   let closed: Promise<void> | null = null;
   const close = async () => {
     for (const redis of connections) redis.disconnect();

@@ -22,6 +22,7 @@ import type { KeyCache } from './key-cache.ts';
 import type { LastUsed } from './last-used.ts';
 import { openApiDocument } from './openapi-document.ts';
 import type { RateLimit } from './rate-limit.ts';
+import { createRequestMetrics, type RequestMetrics } from './request-metrics.ts';
 import { aliasesPrefix, splitTarget, type Target } from './request-target.ts';
 import { type ApiRoute, RouteTable } from './route-table.ts';
 import type { StaticFiles } from './static-files.ts';
@@ -44,6 +45,8 @@ export interface Exchange {
   response: ServerResponse;
   surface: 'api' | 'rpc' | 'auth';
   requestId: string;
+  /** performance.now() of its arrival. */
+  arrivedAt: number;
   caller: Caller;
   procedure: AnyProcedure | null;
   idempotency: Call['idempotency'];
@@ -88,6 +91,7 @@ export class Gateway {
   readonly #clientAddress: ClientAddress;
   readonly #cookie: SessionCookie;
   readonly #headers: AnswerHeaders;
+  readonly #metrics: RequestMetrics;
   readonly #openApi: string;
   readonly #health: string;
 
@@ -104,6 +108,7 @@ export class Gateway {
     this.#clientAddress = clientAddressReader(env.trustedProxies);
     this.#cookie = sessionCookie(env);
     this.#headers = answerHeaders(env.publicUrl);
+    this.#metrics = createRequestMetrics(parts.runtime);
     this.#openApi = JSON.stringify(openApiDocument(env.publicUrl, env.version));
     this.#health = JSON.stringify({ status: 'ok', version: env.version });
   }
@@ -118,6 +123,7 @@ export class Gateway {
       response,
       surface,
       requestId: randomUUID(),
+      arrivedAt: performance.now(),
       caller: NOBODY,
       procedure: null,
       idempotency: null,
@@ -278,6 +284,7 @@ export class Gateway {
     headers.push('x-request-id', requestId);
     if (cookie !== null) headers.push('set-cookie', cookie);
     sendJson(response, status, body, this.#headers.json, ...headers);
+    this.#metrics(exchange, status);
     // What was not read of the body is dropped, or the connection could not be used again.
     if (!request.readableEnded) request.resume();
   }

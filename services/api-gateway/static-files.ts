@@ -1,5 +1,4 @@
 // The Web UI: files of console/dist with a fallback to its page, or a small page of our own while it is not built.
-import { createReadStream } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname, join, sep } from 'node:path';
@@ -45,7 +44,7 @@ export async function staticFiles(folder: string): Promise<StaticFiles> {
   const root = await realpath(folder).catch(() => null);
   return {
     async serve(request, response, path, headers) {
-      const wantsPage = extname(path) === '';
+      const wantsPage = !path.includes('.');
       if (root === null) return wantsPage ? sendPlainPage(request, response, headers) : false;
       const file = FILE_PATH.test(path) ? join(root, path) : null;
       if (file && (await sendFile(request, response, root, file, path, headers))) return true;
@@ -71,13 +70,16 @@ async function sendFile(
   const opened = await openInside(root, file);
   if (opened === null) return false;
   const { handle, size } = opened;
-  try {
-    const type = TYPES[extname(file)] ?? 'application/octet-stream';
-    writeHead(response, headers, type, size, path.startsWith('/assets/'));
-    if (request.method === 'HEAD') response.end();
-    else await pipeline(createReadStream('', { fd: handle.fd, autoClose: false }), response);
-  } finally {
+  const type = TYPES[extname(file)] ?? 'application/octet-stream';
+  writeHead(response, headers, type, size, path.startsWith('/assets/'));
+  if (request.method === 'HEAD') {
+    response.end();
     await handle.close();
+  } else {
+    // The stream closes the file, also when the client goes away.
+    await pipeline(handle.createReadStream(), response).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    });
   }
   return true;
 }

@@ -233,7 +233,10 @@ test.serial('each role serves what it is for, and all tell whether they are read
       t.is((await fetch(`${running.metricsUrl}/livez`)).status, 200);
       t.is((await fetch(`${running.metricsUrl}/other`)).status, 404);
       const metrics = await (await fetch(`${running.metricsUrl}/metrics`)).text();
-      t.true(metrics.includes('process_cpu_seconds_total'));
+      for (const name of ['process_cpu_seconds_total', 'svc_redis_up 1', 'svc_database_pool_connections']) {
+        t.true(metrics.includes(name), name);
+      }
+      t.is(metrics.includes('svc_gateway_requests_total'), running.running.web !== null);
     }
   } finally {
     await Promise.all(roles.map((running) => running.stop()));

@@ -1,0 +1,45 @@
+import type { Knex } from 'knex';
+import { Gauge } from 'prom-client';
+import type { Runtime } from './runtime.ts';
+
+interface TarnPool {
+  numUsed(): number;
+  numFree(): number;
+  numPendingAcquires(): number;
+}
+
+/** State of the database pools and of Redis, read when the metrics are. */
+export function registerStoreMetrics({ metrics, pools, redis }: Pick<Runtime, 'metrics' | 'pools' | 'redis'>): void {
+  const connections = new Gauge({
+    name: 'svc_database_pool_connections',
+    help: 'Connections of a database pool by state; waiting: requests without a connection',
+    labelNames: ['pool', 'state'],
+    registers: [metrics],
+    collect() {
+      for (const [name, pool] of [
+        ['api', tarn(pools.api)],
+        ['bans', tarn(pools.bans)],
+      ] as const) {
+        connections.set({ pool: name, state: 'used' }, pool.numUsed());
+        connections.set({ pool: name, state: 'idle' }, pool.numFree());
+        connections.set({ pool: name, state: 'waiting' }, pool.numPendingAcquires());
+      }
+      const { totalCount, idleCount, waitingCount } = pools.channel;
+      connections.set({ pool: 'channel', state: 'used' }, totalCount - idleCount);
+      connections.set({ pool: 'channel', state: 'idle' }, idleCount);
+      connections.set({ pool: 'channel', state: 'waiting' }, waitingCount);
+    },
+  });
+  const up = new Gauge({
+    name: 'svc_redis_up',
+    help: '1 while the connection for commands is ready',
+    registers: [metrics],
+    collect() {
+      up.set(redis.status === 'ready' ? 1 : 0);
+    },
+  });
+}
+
+function tarn(knex: Knex): TarnPool {
+  return (knex.client as { pool: TarnPool }).pool;
+}
