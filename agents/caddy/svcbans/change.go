@@ -56,7 +56,7 @@ func (t *Table) Replace(position *nodev1.BanPosition, bans []*nodev1.Ban) *edgev
 	now := t.now()
 	clock := int64(now.Sub(t.start))
 	old := t.index
-	t.index = newIndex()
+	t.index = newIndex(t.capacity)
 	e := t.index.edit(bulkChange)
 	for _, r := range old.autos {
 		if r.source == SourceOwn && r.state == statePlaced && r.expires > clock {

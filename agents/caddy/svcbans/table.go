@@ -78,6 +78,7 @@ type Table struct {
 
 // view is what readers see. A full replacement swaps the view; a change swaps the tries inside it.
 type view struct {
+	filter *filter
 	global scope
 	// siteID -> *scope, only sites that have bans.
 	sites     sync.Map
@@ -98,7 +99,7 @@ func New(capacity int, maxBytes int64, now func() time.Time) *Table {
 		t.now, t.real = time.Now, true
 	}
 	t.start = t.now()
-	t.index = newIndex()
+	t.index = newIndex(capacity)
 	t.view.Store(t.index.view)
 	return t
 }
@@ -110,6 +111,9 @@ func (t *Table) Lookup(siteID string, addr netip.Addr) (Hit, bool) {
 		addr = addr.Unmap()
 	}
 	v := t.view.Load()
+	if v.filter.excludes(addr) {
+		return Hit{}, false
+	}
 	if trie := v.global.trie.Load(); trie != nil {
 		if r, now := t.find(trie, addr); r != nil {
 			return r.hit("", now), true
