@@ -7,6 +7,7 @@ import { cacheDir } from './lib/root.ts';
 import { runCheck, type Tally } from './lib/run-check.ts';
 import { installShutdown } from './lib/shutdown.ts';
 import { runAva, runGo } from './lib/suites.ts';
+import { ensureTestPrograms } from './lib/test-programs.ts';
 import { startTestStores, type TestStores } from './lib/test-stores.ts';
 
 const SUITES = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
@@ -70,6 +71,7 @@ async function main(): Promise<void> {
     redis: suites.includes('integration') || suites.includes('e2e'),
     caddy: needsEdge,
   });
+  if (suites.some((suite) => suite !== 'check' && suite !== 'repo')) await ensureTestPrograms();
   for (const suite of suites) {
     say(`${suite}:`);
     const tally = await runSuite(suite);

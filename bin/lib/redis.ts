@@ -1,5 +1,5 @@
 // A private Redis on the loopback address, from the Redis or Valkey program of the machine.
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -50,6 +50,7 @@ async function findOrInstall(): Promise<string> {
   if (existsSync(PACKAGE_PROGRAM)) {
     const folder = join(cacheDir, 'redis');
     mkdirSync(folder, { recursive: true });
+    rmSync(join(folder, 'redis-server'), { force: true });
     symlinkSync(PACKAGE_PROGRAM, join(folder, 'redis-server'));
     return join(folder, 'redis-server');
   }

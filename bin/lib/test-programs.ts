@@ -1,0 +1,14 @@
+// Programs of the machine that tests use, and the Debian packages that have them.
+import { findCommand } from './commands.ts';
+import { installCommand, installPackages, mayInstall } from './debian.ts';
+import { Refusal } from './progress.ts';
+
+const PACKAGES: Record<string, string> = { nft: 'nftables', ip: 'iproute2', unshare: 'util-linux', curl: 'curl' };
+
+/** Installs what is missing; throws a Refusal with the command when it may not. */
+export async function ensureTestPrograms(): Promise<void> {
+  const missing = Object.entries(PACKAGES).flatMap(([program, name]) => (findCommand(program) ? [] : [name]));
+  if (missing.length === 0) return;
+  if (!mayInstall()) throw new Refusal(`Tests need programs that are missing:\n  ${installCommand(missing)}`);
+  await installPackages(missing);
+}
