@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
@@ -144,6 +148,27 @@ func TestEdgeServesFromItsJournals(t *testing.T) {
 			if response, _ := e.send(request); response.StatusCode != 413 || response.Header.Get("X-Svc-Error") != "body-too-large" {
 				t.Errorf("%s: %d %q", name, response.StatusCode, response.Header.Get("X-Svc-Error"))
 			}
+		}
+	})
+	t.Run("a client that is still sending reads why it was refused", func(t *testing.T) {
+		conn, err := net.Dial("tcp", e.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(wait))
+		const size = 8 << 20
+		go func() {
+			_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: limited.test\r\nContent-Length: %d\r\n\r\n", size)
+			_, _ = conn.Write(make([]byte, size))
+		}()
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != 413 || len(body) == 0 {
+			t.Errorf("%d %v", response.StatusCode, err)
 		}
 	})
 	t.Run("an upgrade to WebSocket is refused where the site has none, any other is taken out", func(t *testing.T) {

@@ -162,6 +162,15 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
+// CloseWrite ends the sending half. The HTTP server does so before it closes on a client that is still sending: without
+// it the reset would overtake the answer.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 // Abort closes the connection with a reset: what is still to be sent is thrown away and no port lingers.
 func (c *Conn) Abort() {
 	if tcp, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
