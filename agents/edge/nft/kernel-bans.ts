@@ -179,6 +179,7 @@ export class KernelBans {
     const hosts: HostChange[] = [];
     const prefixSets = new Set<PrefixSet>();
     const now = performance.now();
+    const added: { text: string; change: HostChange }[] = [];
     for (const text of touched) {
       const cidr = parseCidr(text);
       if (!cidr) continue;
@@ -188,13 +189,15 @@ export class KernelBans {
         prefixSets.add(set);
         continue;
       }
-      let remainingMs = source.remainingMs(text);
-      if (remainingMs !== undefined && !this.hosts.has(text) && this.hosts.size >= this.options.capacity)
-        remainingMs = undefined;
-      if (remainingMs === undefined && !this.hosts.has(text)) continue;
-      hosts.push({ set, address: cidr.start, remainingMs });
-      if (remainingMs === undefined) this.hosts.delete(text);
-      else this.hosts.set(text, now + remainingMs);
+      const change = { set, address: cidr.start, remainingMs: source.remainingMs(text) };
+      if (change.remainingMs !== undefined) added.push({ text, change });
+      else if (this.hosts.delete(text)) hosts.push(change);
+    }
+    // After the removals, which make room.
+    for (const { text, change } of added) {
+      if (!this.hosts.has(text) && this.hosts.size >= this.options.capacity) continue;
+      this.hosts.set(text, now + change.remainingMs!);
+      hosts.push(change);
     }
     const lines = renderHostChanges(table, hosts);
     for (const set of prefixSets) lines.push(...this.renderPrefixSet(set));

@@ -10,6 +10,7 @@ import {
   type Target,
   type WatchEvent,
 } from '../../../proto/gen/svc/node/v1/node_pb.js';
+import { sleep } from '../../kit/backoff.ts';
 import { decodeEvent, NodeChannel, type NodeIdentity } from '../../kit/channel-client.ts';
 import { keepWatching } from '../../kit/keep-watching.ts';
 import { errorText, type Log } from '../../kit/log.ts';
@@ -39,6 +40,7 @@ const MAINTAIN_MS = 30_000;
 const VERIFY_MS = 10 * 60_000;
 const RESOLVE_MS = 5 * 60_000;
 const ALLOW_DEBOUNCE_MS = 100;
+const KERNEL_WAIT_MS = 1000;
 
 export interface AgentOptions {
   paths: EdgePaths;
@@ -78,6 +80,7 @@ export class EdgeAgent {
   private channelProblem = 'not connected yet';
   private kernel: KernelBans | undefined;
   private kernelProblem = '';
+  private kernelStarting: Promise<void> | undefined;
   private consoleNames: string[];
   /** Unset until the data plane has said what it runs. */
   private appliedConfig: ConfigPosition | undefined;
@@ -164,9 +167,10 @@ export class EdgeAgent {
   async start(): Promise<void> {
     this.dataPlane.start();
     this.status.start();
-    // The console itself must be exempt before the first ban reaches the kernel.
-    await this.allow.resolve(this.consoleNames);
-    await this.startKernelBans();
+    // The console itself must be exempt before the first ban reaches the kernel. Without name service that takes seconds,
+    // in which the channel can be opened already.
+    this.kernelStarting = this.allow.resolve(this.consoleNames).then(() => this.startKernelBans());
+    await Promise.race([this.kernelStarting, sleep(KERNEL_WAIT_MS, this.stopping.signal)]);
     this.every(MAINTAIN_MS, 'maintenance', async () => {
       this.config.flush();
       await this.bans.maintain();
@@ -198,6 +202,7 @@ export class EdgeAgent {
     this.channel.close();
     await Promise.all([this.watching, this.configFeed.stop(), this.banFeed.stop(), this.stats.stop()]);
     this.dataPlane.stop();
+    await this.kernelStarting;
     await this.kernel
       ?.close(this.options.keepTable)
       .catch((error) => this.log.warn('kernel table not deleted', { error }));
@@ -388,6 +393,7 @@ export class EdgeAgent {
       this.kernelProblem = 'turned off';
       return;
     }
+    const written = this.bans.position;
     try {
       this.kernel = await KernelBans.start({
         nftBin,
@@ -405,6 +411,10 @@ export class EdgeAgent {
         log: this.log,
       });
       this.log.info('kernel bans active', { table: nftTable, entries: this.kernel.entries });
+      // What changed while the table was made is not in it.
+      if (this.bans.position !== written) this.kernel.resync();
+      this.kernel.allowedChanged();
+      this.reportSoon();
     } catch (error) {
       this.kernelProblem = errorText(error);
       const level = kernelBans === 'on' ? 'error' : 'warn';
