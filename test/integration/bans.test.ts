@@ -396,3 +396,43 @@ test('parallel creates of one address make one ban', async (t) => {
   const actions = (await api.audit(made[0].id)).map(({ action }) => action);
   t.deepEqual(actions, ['ban.create', ...new Array(19).fill('ban.update')]);
 });
+
+test('a site deleted while it is banned for leaves no active ban', async (t) => {
+  const cluster = await api.cluster('racing');
+  for (let round = 0; round < 5; round++) {
+    const site = (await api.site(cluster, `racing${round}.example`)).id;
+    const bodies = Array.from({ length: 6 }, () => forSite(address(), { siteId: site }));
+    const [deleted, ...answers] = await Promise.all([
+      api.call('DELETE', `/sites/${site}`),
+      ...bodies.map((body) => api.call('POST', '/bans', body)),
+    ]);
+    t.is(deleted!.status, 200);
+    for (const { status, body } of answers) t.true(status === 200 || body.code === 'SITE_NOT_FOUND');
+    t.is((await active(`siteId=${site}`)).total, 0);
+    const { rows } = await sql.raw('select 1 from ban where site_id = ? and lifted_at is null', [site]);
+    t.is(rows.length, 0);
+  }
+});
+
+test('renewing and lifting at the same time: a ban or none, and the feed says which', async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const cidr = address();
+    const { id } = await create(platform(cidr));
+    const [lifted, renewed] = await Promise.all([
+      api.call('DELETE', `/bans/${id}`),
+      api.call('POST', '/bans', platform(cidr, { reason: 'spam' })),
+    ]);
+    t.is(lifted.status, 200);
+    t.is(renewed.status, 200);
+    const { items } = await active(`address=${cidr}`);
+    // Renewed first and then lifted, or lifted first and then made anew.
+    t.deepEqual(
+      items.map((ban: Body) => ban.id),
+      renewed.body.id === id ? [] : [renewed.body.id],
+    );
+    for (const ban of await sql('ban').where({ cidr: `${cidr}/32` })) {
+      const last = await sql('ban_change').where({ ban_id: ban.id }).max('seq as seq').first();
+      t.is(last?.seq, ban.seq);
+    }
+  }
+});
