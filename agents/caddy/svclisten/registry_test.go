@@ -251,3 +251,41 @@ func TestOnlyProxiesConnectInProxyMode(t *testing.T) {
 		}
 	}
 }
+
+// The HTTP server half-closes a connection before it gives up on a client that is still sending.
+func TestSendingHalfClosesAlone(t *testing.T) {
+	raw, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Wrapper{core: newCore(t, &configv1.ClientIp{}), registry: &Registry{}}
+	ln := w.WrapListener(raw)
+	defer ln.Close()
+	there, err := net.Dial("tcp", raw.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	here, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	half, ok := here.(interface{ CloseWrite() error })
+	if !ok {
+		t.Fatal("the server cannot half-close")
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	_ = there.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the other end read %v", err)
+	}
+	if _, err := there.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if n, err := here.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("read %d %v", n, err)
+	}
+}
