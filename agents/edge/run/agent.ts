@@ -1,6 +1,7 @@
 // The agent of an enrolled node: journals first, then the data plane and the kernel, then the console. It serves what it
 // has with the console gone and follows the console when it is there.
 import { create } from '@bufbuild/protobuf';
+import type { Capability } from '../../../contract/capabilities.ts';
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
@@ -34,8 +35,14 @@ import { ServerClock } from './server-clock.ts';
 import { StatsReporter } from './stats-reporter.ts';
 import { StatusFile } from './status-file.ts';
 
-const ALWAYS_FEATURES = ['bans-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
-const KERNEL_FEATURE = 'kernel-ban-v1';
+const ALWAYS_FEATURES: readonly Capability[] = [
+  'bans-v1',
+  'client-ip-v1',
+  'domains-v2',
+  'metrics-v1',
+  'unknown-host-v1',
+];
+const KERNEL_FEATURE: Capability = 'kernel-ban-v1';
 const MAINTAIN_MS = 30_000;
 const VERIFY_MS = 10 * 60_000;
 const RESOLVE_MS = 5 * 60_000;
