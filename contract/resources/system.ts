@@ -40,6 +40,6 @@ export const system = resource('system', {
     readOnly: false,
     audit: 'system.setup',
     idempotency: 'refused',
-    errors: ['SETUP_DONE', 'SETUP_IN_PROGRESS', 'SETUP_TOKEN_INVALID'],
+    errors: ['SETUP_DONE', 'SETUP_IN_PROGRESS', 'SETUP_TOKEN_INVALID', 'SIGN_IN_RATE_LIMITED'],
   }),
 });

@@ -3,7 +3,6 @@ import { accessKeys } from '../../contract/resources/access-keys.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { asUnavailable } from '../../mixins/write.ts';
 import { AccessKey, touchAccessKeys } from '../../models/access-key.ts';
 import { createAccessKey } from './create-access-key.ts';
 import { presentAccessKey } from './present-access-key.ts';
@@ -30,12 +29,8 @@ export default (runtime: Runtime): ServiceSchema =>
       actions: {
         // For gateways: the live key with this SHA-256 (hexadecimal).
         'accessKeys.find': async ({ params }: Context<{ hash: string }>) => {
-          try {
-            const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
-            return key ? { id: key.id, name: key.name, userId: key.userId, scope: key.scope } : null;
-          } catch (error) {
-            throw asUnavailable(error);
-          }
+          const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
+          return key ? { id: key.id, name: key.name, userId: key.userId, scope: key.scope } : null;
         },
         'accessKeys.touch': async ({ params }: Context<{ keys: { id: string; at: string }[] }>) => {
           await touchAccessKeys(runtime.pools.api, params.keys);

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { ContractError, ERRORS, type ErrorCode, errorCodeOf } from '../../contract/errors.ts';
+import { asUnavailable } from '../../mixins/write.ts';
 
 export interface ErrorBody {
   defined: boolean;
@@ -51,7 +52,8 @@ const AWAY = new Set([
 ]);
 
 /** The error to tell a client; everything unexpected is logged under an id and masked. */
-export function presentable(error: unknown, log: Logger, requestId: string): { type: ErrorCode; data: unknown } {
+export function presentable(thrown: unknown, log: Logger, requestId: string): { type: ErrorCode; data: unknown } {
+  const error = asUnavailable(thrown);
   const code = errorCodeOf(error);
   if (code) return { type: code, data: (error as { data?: unknown }).data ?? {} };
   const { type, code: status } = (error ?? {}) as { type?: unknown; code?: unknown };

@@ -1,7 +1,7 @@
 // Sessions of the console: a random secret in a cookie, its SHA-256 in the database, 7 days, prolonged at most once a day.
 import { createHash, randomBytes } from 'node:crypto';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { asUnavailable, type Tx } from '../../mixins/write.ts';
+import type { Tx } from '../../mixins/write.ts';
 import { deleteExpiredSessions, type LiveSession, liveSession, prolongSession, Session } from '../../models/session.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -37,24 +37,16 @@ export async function findSession(
   now: Date,
 ): Promise<{ session: LiveSession; refreshed: boolean } | null> {
   const sql = runtime.pools.api;
-  try {
-    const session = await liveSession(sql, tokenHash(token));
-    if (!session) return null;
-    const due = new Date(now.getTime() - DAY_MS);
-    if (session.refreshed_at > due) return { session, refreshed: false };
-    const until = await prolongSession(sql, session.id, due, new Date(now.getTime() + LIFETIME_MS));
-    return { session: { ...session, expires_at: until ?? session.expires_at }, refreshed: until !== null };
-  } catch (error) {
-    throw asUnavailable(error);
-  }
+  const session = await liveSession(sql, tokenHash(token));
+  if (!session) return null;
+  const due = new Date(now.getTime() - DAY_MS);
+  if (session.refreshed_at > due) return { session, refreshed: false };
+  const until = await prolongSession(sql, session.id, due, new Date(now.getTime() + LIFETIME_MS));
+  return { session: { ...session, expires_at: until ?? session.expires_at }, refreshed: until !== null };
 }
 
 export async function endSession(runtime: Runtime, token: string): Promise<void> {
-  try {
-    await Session.query(runtime.pools.api)
-      .delete()
-      .where({ token_hash: tokenHash(token) });
-  } catch (error) {
-    throw asUnavailable(error);
-  }
+  await Session.query(runtime.pools.api)
+    .delete()
+    .where({ token_hash: tokenHash(token) });
 }

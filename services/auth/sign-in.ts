@@ -1,15 +1,12 @@
-import { isIPv6 } from 'node:net';
 import { fail } from '../../contract/errors.ts';
 import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { asUnavailable, write } from '../../mixins/write.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
-import { countSignInAttempt } from '../../models/sign-in-attempt.ts';
-import { User } from '../../models/user.ts';
 import type { Passwords } from '../../mixins/passwords.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { admitAttempt } from '../../models/sign-in-attempt.ts';
+import { User } from '../../models/user.ts';
 import { createSession } from './sessions.ts';
-
-const ATTEMPTS = 3;
 
 export interface SignIn {
   email: string;
@@ -33,10 +30,8 @@ export async function signIn(
   brought: string | null,
   call: Call,
 ): Promise<SignedIn> {
-  if (runtime.env.production) await limitAttempts(runtime, call.ip);
-  const user = await User.byEmail(runtime.pools.api, email).catch((error) => {
-    throw asUnavailable(error);
-  });
+  await admitAttempt(runtime, call.ip);
+  const user = await User.byEmail(runtime.pools.api, email);
   const matches = await passwords.matches(password, user?.passwordHash);
   if (!user || !matches) {
     await recordRefusal(runtime, call, email, user);
@@ -55,25 +50,4 @@ async function recordRefusal(runtime: Runtime, call: Call, email: string, user: 
     const target = user ? { type: 'user', id: user.id, name: user.name } : null;
     await recordAudit(tx, 'auth.sign_in_failed', target, { email });
   });
-}
-
-async function limitAttempts(runtime: Runtime, ip: string | null): Promise<void> {
-  let attempt: { count: number; seconds: number };
-  try {
-    attempt = await countSignInAttempt(runtime.pools.api, countedAddress(ip));
-  } catch (error) {
-    throw asUnavailable(error);
-  }
-  if (attempt.count > ATTEMPTS) fail('SIGN_IN_RATE_LIMITED', { retryAfterSeconds: Math.max(1, attempt.seconds) });
-}
-
-/** Whoever has an IPv6 address usually has its whole /64. */
-function countedAddress(ip: string | null): string {
-  if (ip === null || !isIPv6(ip)) return ip ?? 'unknown';
-  const [head = '', tail] = ip.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? [] : Array.from({ length: 8 - left.length - right.length }, () => '0');
-  const groups = [...left, ...zeros, ...right].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
-  return `${groups.join(':')}::/64`;
 }

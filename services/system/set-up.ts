@@ -3,13 +3,14 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { system } from '../../contract/resources/system.ts';
 import type { Call } from '../../mixins/call.ts';
+import type { Passwords } from '../../mixins/passwords.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { completeSetup, lockSetup, setupCompletedAt } from '../../models/console-state.ts';
 import { createCluster } from '../../models/create-cluster.ts';
+import { admitAttempt } from '../../models/sign-in-attempt.ts';
 import { User } from '../../models/user.ts';
-import type { Passwords } from '../../mixins/passwords.ts';
 
 const FIRST_CLUSTER = 'default';
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -27,6 +28,7 @@ export async function setUp(
   call: Call,
 ): Promise<Output<typeof system.setup>> {
   if ((await setupCompletedAt(runtime.pools.api)) !== null) fail('SETUP_DONE');
+  await admitAttempt(runtime, call.ip);
   if (!(await tokenIsRight(runtime, input.setupToken))) {
     await write(runtime, call, {}, (tx) =>
       recordAudit(tx, 'system.setup_rejected', { type: 'system', id: null, name: null }),

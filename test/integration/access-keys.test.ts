@@ -297,6 +297,18 @@ test.serial('a key bare and the same key quoted are one; all access keys share o
   t.is(quoted.headers.get('idempotent-replayed'), 'true');
 });
 
+test.serial('of many equal requests at once one runs', async (t) => {
+  const name = unique('crowd');
+  const answers = await Promise.all(Array.from({ length: 20 }, () => create(name, name)));
+  const ran = answers.filter(({ status, headers }) => status === 201 && headers.get('idempotent-replayed') === null);
+  t.is(ran.length, 1);
+  for (const { status, body, headers } of answers.filter((answer) => answer !== ran[0])) {
+    const repeated = status === 201 && headers.get('idempotent-replayed') === 'true' && body.id === ran[0]!.body.id;
+    t.true(repeated || (status === 409 && body.code === 'IDEMPOTENCY_IN_PROGRESS'), `${status} ${body.code}`);
+  }
+  t.is((await database.query('select 1 from cluster where name = $1', [name])).rowCount, 1);
+});
+
 test.serial('another body, path, query or method with the key is a mismatch', async (t) => {
   const name = unique('mismatch');
   const first = await create(name, name);

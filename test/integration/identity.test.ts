@@ -300,6 +300,9 @@ test('in production a fourth attempt of an address within 10 s is refused, which
     masterKey,
     setUp: false,
   });
+  const own = new pg.Client({ connectionString: first.databaseUrl });
+  await own.connect();
+  const query = (sql: string) => own.query(sql);
   try {
     const attempt = (console: TestConsole, ip: string) =>
       console.client.request<ErrorBody>('POST', SIGN_IN, TEST_OPERATOR_CREDENTIALS, { 'x-forwarded-for': ip });
@@ -313,7 +316,18 @@ test('in production a fourth attempt of an address within 10 s is refused, which
     for (let index = 0; index < 3; index++) await attempt(first, `2001:db8::${index}`);
     t.is((await attempt(first, '2001:db8::ffff')).status, 429);
     t.is((await attempt(first, '2001:db8:0:1::1')).status, 401);
+    const setup = () =>
+      first.client.request<ErrorBody>(
+        'POST',
+        '/api/v1/system/setup',
+        { setupToken: 'guess', ...TEST_OPERATOR },
+        { 'x-forwarded-for': '198.51.100.3' },
+      );
+    for (let index = 0; index < 3; index++) t.is((await setup()).status, 403);
+    t.is((await setup()).status, 429);
+    t.is((await query(`select 1 from audit_entry where action = 'system.setup_rejected'`)).rowCount, 3);
   } finally {
+    await own.end();
     await second.stop();
     await first.stop();
   }
