@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pino from 'pino';
 import { startTestStores } from '../bin/lib/test-stores.ts';
+import { errorCodeOf } from '../contract/errors.ts';
 import { migrate } from '../migrations/run.ts';
 import { systemCall } from '../mixins/call.ts';
 import { createRuntime } from '../mixins/create-runtime.ts';
@@ -102,10 +103,25 @@ async function fillCluster(runtime: Runtime, sites: number): Promise<Sample> {
     );
     const ids = rows.map((row) => row.id);
     const entries = ids.map((id) => ({ kind: 'site', id }));
-    await write(runtime, call, { clusterId }, (tx) => publish(tx, { clusterId, entries, reason: 'bench' }));
+    await patiently(() =>
+      write(runtime, call, { clusterId }, (tx) => publish(tx, { clusterId, entries, reason: 'bench' })),
+    );
     siteIds.push(...ids);
   }
   return { sites, clusterId, siteIds, databaseMs: [], actorMs: [], bytes: [], cpuMs: [] };
+}
+
+/** A busy machine answers 503 now and then; filling is not what is measured. */
+async function patiently(work: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (errorCodeOf(error) !== 'SERVICE_UNAVAILABLE' || attempt === 5) throw error;
+      await sleep(1000);
+    }
+  }
 }
 
 async function changeSites(

@@ -200,6 +200,20 @@ test.serial('two relays at the same time move every row once', async (t) => {
   }
 });
 
+test.serial('a row that another relay holds delays nobody', async (t) => {
+  const sql = runtime.pools.bans;
+  await sql('outbox').delete();
+  await sql('outbox').insert([
+    { topic: 'config', key: 'held' },
+    { topic: 'config', key: 'free' },
+  ]);
+  await sql.transaction(async (holder) => {
+    await holder.raw("select 1 from outbox where key = 'held' for update");
+    t.is(await relayBatch(runtime), 1);
+  });
+  t.is(await relayBatch(runtime), 1);
+});
+
 function reader(stream: string, consumer: string, handle: (message: WorkMessage) => Promise<void>): WorkReader {
   const options = { group: 'g', consumer, streams: () => [stream], handle, claimIdleMs: 50, claimEveryMs: 20 };
   return new WorkReader(runtime, options);
