@@ -8,7 +8,6 @@ import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { type BanNumber, nextBanSeq, recordBanChanges } from './feed.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
 
 export interface BanTrigger {
   metric: string;
@@ -35,13 +34,6 @@ export interface BanRow {
   seq: string;
 }
 
-/** A ban with what lists show of it. */
-export interface ListedBan extends BanRow {
-  siteName: string | null;
-  nodeName: string | null;
-  unappliedNodes: number;
-}
-
 /** What a ban is the ban of: at most one active manual ban has it. */
 export interface BanTarget {
   siteId: string | null;
@@ -54,79 +46,18 @@ export interface BanEnd {
   expiresAt: Date;
 }
 
-export interface BanFilter {
-  scope?: string | undefined;
-  siteId?: string | undefined;
-  source?: string | undefined;
-  /** Canonical CIDR: bans covering it or inside it. */
-  cidr?: string | undefined;
-  /** Only bans inside `cidr`. */
-  inside?: boolean;
-}
-
 const HOUR_MS = 3_600_000;
 
-const COLUMNS = `
+/** Columns of a {@link BanRow} of `ban b`. */
+export const BAN_COLUMNS = `
   b.id, b.scope, b.site_id as "siteId", b.cluster_id as "clusterId", b.cidr::text, b.reason, b.source,
   b.node_id as "nodeId", b.trigger, b.created_by as "createdBy", b.distributed, b.created_at as "createdAt",
   b.expires_at as "expiresAt", b.seq::text`;
 
-const UNAPPLIED = `
-  (select count(*)::int from ban_unapplied u join node_state n on n.node_id = u.node_id
-    where u.ban_id = b.id and n.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})) as "unappliedNodes"`;
-
-const LISTED = `
-  select ${COLUMNS}, s.name as "siteName", n.name as "nodeName", ${UNAPPLIED}`;
-const NAMES = `
-  left join site s on s.id = b.site_id
-  left join node n on n.id = b.node_id`;
-
-function conditions(filter: BanFilter, now: Date): { where: string; bindings: Record<string, string | Date> } {
-  const clauses = ['lifted_at is null', 'expires_at > :now'];
-  const bindings: Record<string, string | Date> = { now };
-  const equal = (column: 'scope' | 'site_id' | 'source', value: string | undefined): void => {
-    if (value === undefined) return;
-    clauses.push(`${column} = :${column}`);
-    bindings[column] = value;
-  };
-  equal('scope', filter.scope);
-  equal('site_id', filter.siteId);
-  equal('source', filter.source);
-  if (filter.cidr !== undefined) {
-    clauses.push(filter.inside ? 'cidr <<= :cidr::inet' : 'cidr && :cidr::inet');
-    bindings.cidr = filter.cidr;
-  }
-  return { where: clauses.join(' and '), bindings };
-}
-
-/** Active bans, newest first. The page is cut before names and counts are looked up. */
-export async function banPage(
-  sql: Knex,
-  filter: BanFilter,
-  now: Date,
-  limit: number,
-  offset: number,
-): Promise<ListedBan[]> {
-  const { where, bindings } = conditions(filter, now);
-  const { rows } = await sql.raw(
-    `${LISTED} from (
-       select * from ban where ${where} order by created_at desc, id desc limit :limit offset :offset
-     ) b ${NAMES} order by b.created_at desc, b.id desc`,
-    { ...bindings, limit, offset },
-  );
-  return rows;
-}
-
-export async function banCount(sql: Knex, filter: BanFilter, now: Date): Promise<number> {
-  const { where, bindings } = conditions(filter, now);
-  const { rows } = await sql.raw(`select count(*)::int as total from ban where ${where}`, bindings);
-  return rows[0].total;
-}
-
 /** The active ban, locked until the end of the transaction. */
 export async function lockActiveBan(sql: Knex, id: string, now: Date): Promise<BanRow | undefined> {
   const { rows } = await sql.raw(
-    `select ${COLUMNS} from ban b where id = ? and lifted_at is null and expires_at > ? for update`,
+    `select ${BAN_COLUMNS} from ban b where id = ? and lifted_at is null and expires_at > ? for update`,
     [id, now],
   );
   return rows[0];
@@ -163,7 +94,7 @@ export async function activeManualBan(
   now: Date,
 ): Promise<BanRow | undefined> {
   const { rows } = await sql.raw(
-    `select ${COLUMNS} from ban b where source = 'manual' and coalesce(site_id, '') = ? and cidr = cast(? as cidr)
+    `select ${BAN_COLUMNS} from ban b where source = 'manual' and coalesce(site_id, '') = ? and cidr = cast(? as cidr)
       and lifted_at is null and expires_at > ?`,
     [siteId ?? '', cidr, now],
   );

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Delivery, Launch } from './site-delivery.ts';
 import { ContentSettings, Origin, OriginInput, OriginSettings, originSettingsInput } from './site-origins.ts';
 
 export const MAX_DOMAINS = 50;
@@ -24,20 +25,6 @@ const Origins = Type.Array(OriginInput, {
   minItems: 1,
   maxItems: MAX_ORIGINS,
   description: 'At least one in the default group and at least one that is no backup.',
-});
-
-export const Delivery = Type.Object({
-  state: Type.Union([Type.Literal('pending'), Type.Literal('partial'), Type.Literal('live'), Type.Literal('disabled')]),
-  totalNodes: Type.Integer({ minimum: 0, description: 'Online active nodes of the cluster.' }),
-  servingNodes: Type.Integer({
-    minimum: 0,
-    description: 'Of those, nodes that run the site in any version; for a disabled site, nodes still running it.',
-  }),
-  currentNodes: Type.Integer({
-    minimum: 0,
-    description: 'Nodes that run the latest version with a healthy data plane.',
-  }),
-  canary: Nullable(Type.Object({ endsAt: Nullable(Timestamp), autoPromote: Type.Boolean() })),
 });
 
 const Ports = Type.Object({ http: Type.Array(Type.Integer()), https: Type.Array(Type.Integer()) });
@@ -94,45 +81,6 @@ export type SiteFeature = (typeof SITE_FEATURES)[number];
 const SiteFeatures = Type.Object(
   Object.fromEntries(SITE_FEATURES.map((name) => [name, Feature])) as Record<SiteFeature, typeof Feature>,
 );
-
-export const Launch = Type.Object({
-  addresses: Type.Array(Type.String(), { description: 'Edge addresses for A and AAAA records, IPv4 first.' }),
-  domains: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      probe: Nullable(Type.String({ description: 'Name that was resolved.' })),
-      pointing: Type.Union(
-        [
-          Type.Literal('ok'),
-          Type.Literal('elsewhere'),
-          Type.Literal('unresolved'),
-          Type.Literal('unchecked'),
-          Type.Literal('unknown'),
-        ],
-        {
-          description:
-            'unresolved: the name has no address; unchecked: suffix and pattern domains cannot be resolved; ' +
-            'unknown: no answer in time, or no edge address to compare with.',
-        },
-      ),
-    }),
-  ),
-  certificate: Type.Object({
-    state: Type.Union([
-      Type.Literal('none'),
-      Type.Literal('covered'),
-      Type.Literal('uncovered'),
-      Type.Literal('issuing'),
-      Type.Literal('failed'),
-      Type.Literal('expired'),
-    ]),
-    id: Nullable(Id),
-    name: Nullable(Type.String()),
-    uncovered: Type.Array(Type.String()),
-    error: Nullable(Type.String()),
-  }),
-  delivery: Delivery,
-});
 
 export const sites = resource('sites', {
   list: procedure({

@@ -91,13 +91,13 @@ export function compileSite(site: SiteSource): CompiledEntry {
   });
   return {
     body: toBinary(SiteSchema, message),
-    features: siteFeatures(site.domains),
+    features: featuresOfDomains(site.domains),
     refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
   };
 }
 
 /** Capabilities that a site with these domains needs. */
-export function siteFeatures(domains: readonly Domain[]): string[] {
+export function featuresOfDomains(domains: readonly Domain[]): string[] {
   return domains.some(({ form }) => form === 'suffix' || form === 'pattern') ? ['domains-v2'] : [];
 }
 

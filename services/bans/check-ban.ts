@@ -1,5 +1,4 @@
 // What has to hold before a ban is created; shared by bans.create and bans.preview.
-
 import { badField, fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import { type bans, MAX_BAN_SECONDS, MIN_BAN_SECONDS } from '../../contract/resources/bans.ts';

@@ -5,8 +5,9 @@ import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { checkBan, creatorOf, insertManualBan, type ListedBan, renewBan } from '../../models/ban.ts';
+import { checkBan, creatorOf, insertManualBan, renewBan } from '../../models/ban.ts';
 import { hasRoomForBan } from '../../models/ban-limit.ts';
+import type { ListedBan } from '../../models/ban-list.ts';
 import { assertUnprotected, type CheckedBan, checkBanInput } from './check-ban.ts';
 import { type BanOutput, presentBan } from './present-ban.ts';
 

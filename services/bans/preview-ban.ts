@@ -11,7 +11,8 @@ import {
 } from '../../contract/scalars/cidr.ts';
 import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { activeManualBan, banCount } from '../../models/ban.ts';
+import { activeManualBan } from '../../models/ban.ts';
+import { banCount } from '../../models/ban-list.ts';
 import { readBanSettings } from '../../models/ban-setting.ts';
 import { protectedIn } from '../../models/protected-addresses.ts';
 import { siteById } from '../../models/site.ts';

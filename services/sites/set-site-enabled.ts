@@ -5,7 +5,7 @@ import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { siteFeatures } from '../../models/entries/site.ts';
+import { featuresOfDomains } from '../../models/entries/site.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -33,7 +33,7 @@ export async function setSiteEnabled(
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     if (site.enabled === input.enabled) return unchanged(site, known);
     assertUpdatedAt(input.expectedUpdatedAt, site.updatedAt);
-    await assertCapabilities(tx, clusterId, siteFeatures(site.domains));
+    await assertCapabilities(tx, clusterId, featuresOfDomains(site.domains));
     await saveEnabled(tx.sql, site.id, input.enabled, nextUpdatedAt(site.updatedAt, tx.now));
     const action = input.enabled ? 'site.enable' : 'site.disable';
     await recordAudit(tx, action, { type: 'site', id: site.id, name: site.name });
