@@ -11,6 +11,8 @@ import { cacheDir, root } from './root.ts';
 
 const BINARY = 'svc-caddy';
 const sources = join(root, 'agents', 'caddy');
+/** Tests, documents, tools and hidden files; everything else may be compiled or embedded. */
+const NOT_IN_BINARY = /_test[.]go$|[.](md|sh|yaml)$|(^|\/)(bin|testdata|edgetest)(\/|$)|(^|\/)[.]/;
 const KEPT_BUILDS = 3;
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 
@@ -21,7 +23,7 @@ export const GO_VERSION = [1, 26] as const;
 function sourceHash(): string {
   const hash = createHash('sha256').update(`${process.platform}-${process.arch}\n`);
   const files = (readdirSync(sources, { recursive: true }) as string[])
-    .filter((name) => !name.endsWith('_test.go') && !/(^|\/)(bin|testdata)(\/|$)/.test(name))
+    .filter((name) => !NOT_IN_BINARY.test(name))
     .filter((name) => statSync(join(sources, name)).isFile())
     .sort();
   for (const name of files)

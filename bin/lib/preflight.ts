@@ -19,7 +19,11 @@ const GIB = 2 ** 30;
 /** Throws a Refusal that lists everything missing. */
 export async function preflight(needs: Needs): Promise<void> {
   const problems: string[] = [];
-  mkdirSync(needs.dataDir, { recursive: true, mode: 0o711 });
+  try {
+    mkdirSync(needs.dataDir, { recursive: true, mode: 0o711 });
+  } catch (error) {
+    throw new Refusal(`the data folder cannot be made: ${(error as Error).message}`);
+  }
   const { bavail, bsize } = await statfs(needs.dataDir);
   const free = (bavail * bsize) / GIB;
   if (free < DISK_GIB) {
