@@ -166,6 +166,8 @@ function starters() {
 function run(node, script, args) {
   const env = {
     ...process.env,
+    // Packages bring commands of their own: one of them is called nft, and is not the firewall's.
+    PATH: [dirname(node), ...pathWithoutPackages()].join(delimiter),
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(cacheDir, 'compile'),
     SVC_LAUNCHER_PID: String(process.pid),
   };
