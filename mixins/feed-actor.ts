@@ -8,6 +8,7 @@ import { type FanoutBatch, FanoutWriter } from './fanout-stream.ts';
 import { checkHistory, startNewEpoch } from './history.ts';
 import { ALL_CLUSTERS } from './outbox.ts';
 import { Partitions } from './partitions.ts';
+import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
 import { type Feed, fanoutStream, partitionOf, workStream } from './stream-names.ts';
 import { Wakeable } from './wakeable.ts';
@@ -172,7 +173,7 @@ export class FeedActor {
       if (last === target.position) return;
       const batch = await this.#source.read(clusterId, last, target);
       if (!batch) return;
-      await this.#writer.append(stream, batch);
+      if (await this.#writer.append(stream, batch)) this.#count(batch.bytes.length);
       if (batch.to >= target.position) return;
     }
   }
@@ -186,6 +187,13 @@ export class FeedActor {
 
   async #target(clusterId: string): Promise<FeedTarget | undefined> {
     return (await this.#source.targets([clusterId])).get(clusterId);
+  }
+
+  #count(bytes: number): void {
+    const { batches, batchBytes } = pipelineMetrics(this.#runtime.metrics);
+    const { feed } = this.#source;
+    batches.inc({ feed });
+    batchBytes.inc({ feed }, bytes);
   }
 
   #streamOf(clusterId: string, epoch: bigint): string {

@@ -10,6 +10,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { closeLockSession, LOCK_CLASS, openLockSession, PoolerError } from './lock-session.ts';
+import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
 import { type Feed, PARTITION_COUNT } from './stream-names.ts';
 import { Wakeable } from './wakeable.ts';
@@ -137,6 +138,7 @@ export class Partitions {
     const gained = rows.filter(({ locked }) => locked).map(({ p }) => p);
     if (gained.length === 0) return;
     for (const partition of gained) this.#owned.add(partition);
+    this.#measure();
     this.#runtime.log.info({ feed: this.#feed, gained: gained.length, owned: this.#owned.size }, 'partitions gained');
     this.#hooks.onGained(gained);
   }
@@ -144,8 +146,13 @@ export class Partitions {
   #lose(partitions: readonly number[]): void {
     if (partitions.length === 0) return;
     for (const partition of partitions) this.#owned.delete(partition);
+    this.#measure();
     this.#runtime.log.info({ feed: this.#feed, lost: partitions.length, owned: this.#owned.size }, 'partitions lost');
     this.#hooks.onLost(partitions);
+  }
+
+  #measure(): void {
+    pipelineMetrics(this.#runtime.metrics).partitions.set({ feed: this.#feed }, this.#owned.size);
   }
 
   /** Held partitions (true: by this session) and the workers that are connected. */

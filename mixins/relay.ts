@@ -2,6 +2,7 @@
 // SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
 // Redis away the rows stay.
 import { ALL_CLUSTERS, type OutboxTopic } from './outbox.ts';
+import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
 import { type Feed, PARTITION_COUNT, partitionOf, workStream } from './stream-names.ts';
 import { Wakeable } from './wakeable.ts';
@@ -65,6 +66,7 @@ export async function relayBatch(runtime: Runtime): Promise<number> {
        returning topic, key`,
     );
     if (rows.length > 0) await addMessages(runtime, rows);
+    pipelineMetrics(runtime.metrics).relayed.inc(rows.length);
     return rows.length;
   });
 }

@@ -7,6 +7,7 @@
 // | failed 5 times                    | it goes to the dead-letter stream, which keeps the last 1,000  |
 // | meets a Redis that lost its data  | groups are made again; messages are pointers, so none is missed |
 import type { Redis } from 'ioredis';
+import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
 import { deadLetterStream } from './stream-names.ts';
 
@@ -226,6 +227,7 @@ export class WorkReader {
     pipeline.xack(stream, this.#options.group, id);
     pipeline.xdel(stream, id);
     await pipeline.exec();
+    pipelineMetrics(this.#runtime.metrics).deadLetters.inc();
   }
 }
 

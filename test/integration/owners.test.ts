@@ -39,6 +39,7 @@ test.serial('two workers share all partitions, each owned once, and the one that
   const second = new Partitions(runtime, 'config', quiet);
   await first.start();
   await eventually(() => first.owned.size === PARTITION_COUNT);
+  t.regex(await runtime.metrics.metrics(), /svc_partitions_owned\{feed="config"\} 64/);
   await second.start();
   await eventually(() => second.owned.size > 0 && first.owned.size + second.owned.size === PARTITION_COUNT);
   t.deepEqual(
@@ -237,6 +238,7 @@ test('a message that always fails goes to the dead letters after five tries, oth
     t.true(dead[1].includes('poison'));
     t.is(tries.get('poison'), 5);
     t.is(tries.get('last'), 1);
+    await eventually(async () => /svc_dead_letters_total 1/.test(await runtime.metrics.metrics()));
     await eventually(async () => (await runtime.redis.xlen(stream)) === 0);
   } finally {
     await worker.stop();

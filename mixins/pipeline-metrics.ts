@@ -1,0 +1,38 @@
+// What the change pipeline tells Prometheus; several actors of a process share the metrics.
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+export interface PipelineMetrics {
+  /** Outbox rows moved to Redis. */
+  relayed: Counter;
+  /** Batches appended to fan-out streams, and their bytes, by feed. */
+  batches: Counter<'feed'>;
+  batchBytes: Counter<'feed'>;
+  /** Partitions that this process owns, by feed. */
+  partitions: Gauge<'feed'>;
+  /** Messages set aside after too many tries. */
+  deadLetters: Counter;
+}
+
+const made = new WeakMap<Registry, PipelineMetrics>();
+
+/** The metrics of a process, made at first use. */
+export function pipelineMetrics(registry: Registry): PipelineMetrics {
+  const known = made.get(registry);
+  if (known) return known;
+  const registers = [registry];
+  const labelNames = ['feed'] as const;
+  const metrics: PipelineMetrics = {
+    relayed: new Counter({ name: 'svc_relayed_total', help: 'Outbox rows moved to Redis.', registers }),
+    batches: new Counter({
+      name: 'svc_fanout_batches_total',
+      help: 'Batches emitted to nodes.',
+      labelNames,
+      registers,
+    }),
+    batchBytes: new Counter({ name: 'svc_fanout_bytes_total', help: 'Bytes of batches.', labelNames, registers }),
+    partitions: new Gauge({ name: 'svc_partitions_owned', help: 'Partitions owned here.', labelNames, registers }),
+    deadLetters: new Counter({ name: 'svc_dead_letters_total', help: 'Messages set aside.', registers }),
+  };
+  made.set(registry, metrics);
+  return metrics;
+}
