@@ -401,13 +401,9 @@ test.serial('SIGTERM lets a running request end, accepts no other and ends with 
   await lock.connect();
   try {
     await lock.query('begin');
-    await lock.query('lock table cluster in share mode');
-    const pending = running.client.request(
-      'POST',
-      '/api/v1/clusters',
-      { name: 'late' },
-      { 'x-api-key': running.client.accessKey },
-    );
+    await lock.query('lock table cluster in access exclusive mode');
+    const headers = { 'x-api-key': running.client.accessKey };
+    const pending = running.client.request('GET', '/api/v1/clusters', undefined, headers);
     await eventually(async () => {
       const waiting = await lock.query('select 1 from pg_locks where not granted');
       return (waiting.rowCount ?? 0) > 0;
@@ -423,7 +419,7 @@ test.serial('SIGTERM lets a running request end, accepts no other and ends with 
       }
     });
     await lock.query('rollback');
-    t.is((await pending).status, 201);
+    t.is((await pending).status, 200);
     t.like(await running.child.ended, { code: 0 });
     t.true(logged(running.log()).some((line) => line.msg === 'console stopped'));
   } finally {
