@@ -436,3 +436,13 @@ test('renewing and lifting at the same time: a ban or none, and the feed says wh
     }
   }
 });
+
+test('a repeated request with its key makes one ban and no renewal', async (t) => {
+  const body = platform(address());
+  const headers = { 'idempotency-key': `ban-${body.cidr}` };
+  const first = await api.call('POST', '/bans', body, headers);
+  const second = await api.call('POST', '/bans', body, headers);
+  t.deepEqual(second.body, first.body);
+  t.is(second.headers.get('idempotent-replayed'), 'true');
+  t.is((await api.audit(first.body.id)).length, 1);
+});

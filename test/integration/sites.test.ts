@@ -523,3 +523,15 @@ test('a service account may not publish what a node cannot follow; an operator m
   await sql('node_state').update({ features: ['domains-v2'] });
   t.true((await setSiteEnabled(runtime, { id: site.id, enabled: true }, call)).site.enabled);
 });
+
+test('a repeated request with its key creates one site and answers the same', async (t) => {
+  const body = input();
+  const headers = { 'idempotency-key': `site-${body.domains[0]}` };
+  const first = await api.call('POST', '/sites', body, headers);
+  const second = await api.call('POST', '/sites', body, headers);
+  t.is(first.status, 201);
+  t.is(second.status, 201);
+  t.deepEqual(second.body, first.body);
+  t.is(second.headers.get('idempotent-replayed'), 'true');
+  t.is(second.headers.get('x-svc-change'), first.headers.get('x-svc-change'));
+});
