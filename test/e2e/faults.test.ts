@@ -25,6 +25,10 @@ test.before('start everything', async () => {
   installation = await startInstallation();
 });
 
+test.afterEach.always('show errors', (t) => {
+  if (!t.passed) for (const line of installation.errors()) t.log(line);
+});
+
 test.after.always('stop everything', async () => {
   await installation?.stop();
 });

@@ -28,8 +28,10 @@ export interface EdgeNode {
   /** Ids of the agent and of Caddy at the moment. */
   pids(): { agent: number; caddy: number } | undefined;
   log(): string;
-  /** Starts the supervisor again after it was killed or stopped. */
+  /** Starts the supervisor again after it was killed or stopped, and waits until the console sees the node. */
   start(): Promise<void>;
+  /** The same without waiting, for a console that is away. */
+  restart(): void;
   stop(): Promise<void>;
 }
 
@@ -63,6 +65,9 @@ export async function startEdgeNode(options: EdgeNodeOptions): Promise<EdgeNode>
     supervisor: supervise(),
     pids: () => edgePids(node.supervisor.pid),
     log: () => readFileSync(logFile, 'utf8'),
+    restart: () => {
+      node.supervisor = supervise();
+    },
     start: async () => {
       node.supervisor = supervise();
       await online(options.client, nodeId);

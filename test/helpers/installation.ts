@@ -20,6 +20,10 @@ export interface Installation {
   edge: { host: string; port: number };
   origin: { address: string; port: number };
   servers: { postgres: Child; redis: Child };
+  /** Starts the consoles' processes again after all were stopped. */
+  startConsoles(): Promise<void>;
+  /** What the console's processes logged as errors, for a failed test. */
+  errors(): string[];
   stop(): Promise<void>;
 }
 
@@ -62,10 +66,13 @@ async function assemble(undo: (() => Promise<void> | void)[], stop: () => Promis
     started.child.keepRunning();
     return started;
   };
-  const worker = await start('worker');
-  const channel = await start('channel');
-  const app = await start('app', { PORT: String(webPort) });
-  const { client } = app;
+  const startAll = async () => ({
+    worker: await start('worker'),
+    channel: await start('channel'),
+    app: await start('app', { PORT: String(webPort) }),
+  });
+  const consoles = await startAll();
+  const { client } = consoles.app;
   const clusters = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
   const clusterId = clusters.items[0]!.id;
   const loopback = ['127.0.0.0/8'];
@@ -86,11 +93,19 @@ async function assemble(undo: (() => Promise<void> | void)[], stop: () => Promis
     clusterId,
     databaseUrl: database.url,
     redisUrl: own.redisUrl,
-    consoles: { app, channel, worker },
+    consoles,
+    startConsoles: async () => {
+      Object.assign(consoles, await startAll());
+    },
     node,
     edge: { host: '127.0.0.1', port: edgePort },
     origin: { address: '127.0.0.1', port: (origin.address() as AddressInfo).port },
     servers: { postgres: own.postgres, redis: own.redis },
+    errors: () =>
+      Object.values(consoles)
+        .flatMap((each) => each.log().split('\n'))
+        .filter((line) => /"level":(?:"error"|"fatal"|50|60)/.test(line))
+        .slice(-20),
     stop,
   };
 }

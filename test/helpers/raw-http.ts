@@ -10,7 +10,7 @@ export interface RawAnswer {
 const TIMEOUT_MS = 15_000;
 
 /** Sends the text and reads one answer; the connection is closed afterwards. */
-export function rawRequest(url: string, text: string | Buffer): Promise<RawAnswer> {
+export function rawRequest(url: string, text: string | Buffer, timeoutMs = TIMEOUT_MS): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname, () => socket.write(text));
@@ -22,7 +22,7 @@ export function rawRequest(url: string, text: string | Buffer): Promise<RawAnswe
       resolve(answer);
       return true;
     };
-    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error('no answer in time')));
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error('no answer in time')));
     socket.on('data', (chunk) => {
       received = Buffer.concat([received, chunk]);
       finish();
