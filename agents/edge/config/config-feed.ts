@@ -19,9 +19,10 @@ import {
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { PullLoop } from '../run/pull-loop.ts';
-import type { ConfigChange, ConfigStore, Snapshot } from './config-store.ts';
+import type { ConfigChange, ConfigStore } from './config-store.ts';
 import { judgeDelta } from './delta-rules.ts';
 import { entryKey } from './entry.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** A push usually overtakes the pull that a heartbeat's answer would cause. */
 const GRACE_MS = 200;

@@ -4,26 +4,18 @@ import { clone, create } from '@bufbuild/protobuf';
 import { BUCKET_COUNT, bucketOf } from '../../../proto/entry-hash.ts';
 import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
-import { Journal, type JournalDraft } from '../../kit/journal.ts';
+import { Journal } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { type EntryHash, encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';
 import { decodeHeader, encodeConfigRecord, encodeHeader, JOURNAL_FORMAT, readConfigRecord } from './record.ts';
 import { SetSum } from './set-sum.ts';
+import { appendEntries, type Row, Snapshot } from './snapshot.ts';
 
 const COMPACT_MIN_BYTES = 1024 * 1024;
 const COPY_BYTES = 512 * 1024;
 const VERIFY_SLICE = 200;
 /** Bytes around an entry in a record, roughly. */
 const ENTRY_OVERHEAD_BYTES = 8;
-
-interface Row {
-  /** Place of the encoded entry in the journal, -1 while it could not be written. */
-  offset: number;
-  length: number;
-  hash: EntryHash;
-  /** The encoded entry while it is not in the journal. */
-  bytes: Uint8Array | undefined;
-}
 
 export interface ConfigChange {
   position: ConfigPosition;
@@ -360,46 +352,3 @@ export class ConfigStore {
 
 /** Kinds the agent itself understands; see nft/allow-list.ts. */
 const OBSERVED_KINDS: ReadonlySet<string> = new Set(['client-ip', 'ip-list', 'ip-list-chunk']);
-
-function appendEntries(draft: JournalDraft, entries: readonly Uint8Array[]): number[] {
-  const { payload, places } = encodeConfigRecord(undefined, entries, []);
-  const offset = draft.append(payload);
-  return places.map((place) => offset + place.start);
-}
-
-/** A table that is being received page by page. */
-export class Snapshot {
-  readonly draft: JournalDraft;
-  readonly rows = new Map<string, Row>();
-  readonly sum = new SetSum();
-  liveBytes = 0;
-
-  constructor(draft: JournalDraft) {
-    this.draft = draft;
-  }
-
-  add(entries: readonly Entry[]): void {
-    const encoded = entries.map(encodeEntry);
-    const offsets = appendEntries(this.draft, encoded);
-    entries.forEach((entry, index) => {
-      const key = entryKey(entry.kind, entry.id);
-      const before = this.rows.get(key);
-      if (before) {
-        this.sum.subtract(before.hash);
-        this.liveBytes -= before.length;
-      }
-      const hash = hashEntry(entry.kind, entry.id, entry.body, entry.features);
-      this.rows.set(key, { offset: offsets[index]!, length: encoded[index]!.length, hash, bytes: undefined });
-      this.sum.add(hash);
-      this.liveBytes += encoded[index]!.length;
-    });
-  }
-
-  finish(position: ConfigPosition): void {
-    this.draft.append(encodeConfigRecord(position, [], []).payload);
-  }
-
-  discard(): void {
-    this.draft.discard();
-  }
-}

@@ -32,7 +32,7 @@ export function runNft(nftBin: string, args: readonly string[], script = ''): Pr
     child.once('error', (error) => reject(new NftError(`${nftBin} cannot be run: ${error.message}`, { cause: error })));
     child.once('close', (code, signal) => {
       if (code === 0) resolve(output);
-      else reject(new NftError(problem.trim() || `nft ended with ${signal ?? `code ${code}`}`));
+      else reject(new NftError(problem.trim().split('\n')[0] || `nft ended with ${signal ?? `code ${code}`}`));
     });
     child.stdin.end(script);
   });

@@ -1,21 +1,12 @@
 // The agent of an enrolled node: journals first, then the data plane and the kernel, then the console. It serves what it
 // has with the console gone and follows the console when it is there.
-import { create } from '@bufbuild/protobuf';
-import type { Capability } from '../../../contract/capabilities.ts';
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
-import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
-import {
-  type HeartbeatResponse,
-  NodeInfoSchema,
-  type Target,
-  type WatchEvent,
-} from '../../../proto/gen/svc/node/v1/node_pb.js';
+import type { HeartbeatResponse, Target, WatchEvent } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import { sleep } from '../../kit/backoff.ts';
 import { decodeEvent, NodeChannel, type NodeIdentity } from '../../kit/channel-client.ts';
 import { keepWatching } from '../../kit/keep-watching.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
 import type { ProcessMark } from '../../kit/process-info.ts';
 import { Renewal } from '../../kit/renewal.ts';
 import { SystemMetrics } from '../../kit/system-metrics.ts';
@@ -28,21 +19,13 @@ import { ConfigStore } from '../config/config-store.ts';
 import { AllowList } from '../nft/allow-list.ts';
 import { KernelBans } from '../nft/kernel-bans.ts';
 import type { EdgePaths } from '../paths.ts';
-import { AGENT_VERSION } from '../version.ts';
 import { AppliedReporter } from './applied-reporter.ts';
 import { HeartbeatLoop } from './heartbeat.ts';
+import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
 import { ServerClock } from './server-clock.ts';
 import { StatsReporter } from './stats-reporter.ts';
 import { StatusFile } from './status-file.ts';
 
-const ALWAYS_FEATURES: readonly Capability[] = [
-  'bans-v1',
-  'client-ip-v1',
-  'domains-v2',
-  'metrics-v1',
-  'unknown-host-v1',
-];
-const KERNEL_FEATURE: Capability = 'kernel-ban-v1';
 const MAINTAIN_MS = 30_000;
 const VERIFY_MS = 10 * 60_000;
 const RESOLVE_MS = 5 * 60_000;
@@ -133,7 +116,7 @@ export class EdgeAgent {
     this.configFeed = new ConfigFeed({
       store: this.config,
       log,
-      features: () => this.features(),
+      features: () => nodeFeatures(this.kernel),
       channel,
       changed: (base, change, receivedAt) => this.dataPlane.pushConfig(base, change, receivedAt),
       replaced: () => this.dataPlane.reloadConfig(),
@@ -156,12 +139,12 @@ export class EdgeAgent {
     this.heartbeat = new HeartbeatLoop({
       channel,
       log,
-      build: () => this.report(),
+      build: () => buildHeartbeat(this.view()),
       answered: (answer) => this.onAnswer(answer),
     });
     const instance = (): string | undefined => this.dataPlane.status?.instanceId;
     this.stats = new StatsReporter({ path: paths.statsLedger, client: this.client, channel, instance, log });
-    this.status = new StatusFile(paths.statusFile, log, () => this.describe());
+    this.status = new StatusFile(paths.statusFile, log, () => describeNode(this.view()));
     log.info('journals read', {
       nodeId,
       revision: this.config.position.revision,
@@ -305,92 +288,27 @@ export class EdgeAgent {
     this.status.soon();
   }
 
-  private features(): ReadonlySet<string> {
-    return new Set(this.kernel && this.kernel.message === '' ? [...ALWAYS_FEATURES, KERNEL_FEATURE] : ALWAYS_FEATURES);
-  }
-
-  private report() {
-    const bans = this.banState;
+  /** What this node reports and shows at this moment. */
+  private view(): NodeView {
+    const { identity, nftTable, banCapacity } = this.options;
     return {
-      info: create(NodeInfoSchema, {
-        ...machineInfo(),
-        agentVersion: AGENT_VERSION,
-        engine: 'caddy',
-        engineVersion: this.dataPlane.status?.version ?? '',
-        ipAddresses: interfaceAddresses(),
-        features: [...this.features()].sort(),
-      }),
-      ...(this.appliedConfig ? { config: this.appliedConfig } : {}),
+      identity,
+      nftTable,
+      banCapacity,
+      connected: this.connected,
+      channelProblem: this.channelProblem || this.heartbeat.problem,
+      config: this.config,
+      bans: this.bans,
+      configFeed: this.configFeed,
+      banFeed: this.banFeed,
+      dataPlane: this.dataPlane,
+      kernel: this.kernel,
+      kernelProblem: this.kernelProblem,
+      metrics: this.metrics,
+      certificateNotAfter: this.renewal.notAfter,
+      appliedConfig: this.appliedConfig,
       failed: this.failed,
-      bans: create(BanStatusSchema, {
-        ...(bans?.position ? { position: bans.position } : {}),
-        entries: bans?.entries ?? 0n,
-        capacity: bans?.capacity ?? BigInt(this.options.banCapacity),
-        unappliedIds: bans?.unappliedIds.slice(0, 100) ?? [],
-        unapplied: bans?.unapplied ?? 0n,
-        autoEvicted: bans?.autoEvicted ?? 0n,
-        ...(this.kernel ? { kernelEntries: BigInt(this.kernel.entries) } : {}),
-      }),
-      metrics: this.metrics.read(this.dataPlane.status?.activeConnections ?? 0n),
-      dataPlaneHealthy: this.dataPlane.healthy,
-      message: this.message(),
-      certificateNotAfter: BigInt(this.renewal.notAfter),
-      dataPlaneInstance: this.dataPlane.status?.instanceId ?? '',
-    };
-  }
-
-  private message(): string {
-    const parts = [
-      this.dataPlane.message,
-      this.configFeed.message,
-      this.banFeed.message,
-      this.config.problem,
-      this.bans.problem,
-      this.kernel?.message ?? '',
-    ];
-    return parts.find((part) => part !== '')?.slice(0, 500) ?? '';
-  }
-
-  private describe(): Record<string, unknown> {
-    const { identity, nftTable } = this.options;
-    return {
-      node: {
-        id: identity.nodeId,
-        name: identity.nodeName,
-        clusterId: identity.clusterId,
-        serverUrl: identity.serverUrl,
-      },
-      agent: {
-        version: AGENT_VERSION,
-        pid: process.pid,
-        certificateNotAfter: new Date(this.renewal.notAfter * 1000).toISOString(),
-      },
-      console: { connected: this.connected, problem: this.channelProblem || this.heartbeat.problem },
-      config: {
-        epoch: this.config.position.epoch.toString(),
-        revision: this.config.position.revision.toString(),
-        appliedRevision: (this.appliedConfig?.revision ?? 0n).toString(),
-        entries: this.config.size,
-        failed: this.failed.length,
-      },
-      bans: {
-        epoch: this.bans.position.epoch.toString(),
-        sequence: this.bans.position.sequence.toString(),
-        appliedSequence: (this.banState?.position?.sequence ?? 0n).toString(),
-        entries: this.bans.size,
-        unapplied: Number(this.banState?.unapplied ?? 0n),
-      },
-      kernel: this.kernel
-        ? { table: nftTable, entries: this.kernel.entries, problem: this.kernel.message }
-        : { table: null, entries: 0, problem: this.kernelProblem },
-      dataPlane: {
-        healthy: this.dataPlane.healthy,
-        instance: this.dataPlane.status?.instanceId ?? null,
-        version: this.dataPlane.status?.version ?? null,
-        sites: Number(this.dataPlane.status?.sites ?? 0n),
-      },
-      features: [...this.features()].sort(),
-      lastError: this.message(),
+      banState: this.banState,
     };
   }
 

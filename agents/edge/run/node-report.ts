@@ -1,0 +1,143 @@
+// What a node says about itself: to the console in heartbeats, to people in the status file.
+import { create } from '@bufbuild/protobuf';
+import type { Capability } from '../../../contract/capabilities.ts';
+import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { type HeartbeatRequest, NodeInfoSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
+import type { NodeIdentity } from '../../kit/channel-client.ts';
+import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
+import type { SystemMetrics } from '../../kit/system-metrics.ts';
+import type { BanFeed } from '../bans/ban-feed.ts';
+import type { BanStore } from '../bans/ban-store.ts';
+import type { DataPlane } from '../caddy/data-plane.ts';
+import type { ConfigFeed } from '../config/config-feed.ts';
+import type { ConfigStore } from '../config/config-store.ts';
+import type { KernelBans } from '../nft/kernel-bans.ts';
+import { AGENT_VERSION } from '../version.ts';
+
+const ALWAYS_FEATURES: readonly Capability[] = [
+  'bans-v1',
+  'client-ip-v1',
+  'domains-v2',
+  'metrics-v1',
+  'unknown-host-v1',
+];
+const KERNEL_FEATURE: Capability = 'kernel-ban-v1';
+const MAX_MESSAGE = 500;
+const MAX_UNAPPLIED = 100;
+
+/** The parts of a running agent that reports are made of. */
+export interface NodeView {
+  identity: NodeIdentity;
+  nftTable: string;
+  banCapacity: number;
+  connected: boolean;
+  channelProblem: string;
+  config: ConfigStore;
+  bans: BanStore;
+  configFeed: ConfigFeed;
+  banFeed: BanFeed;
+  dataPlane: DataPlane;
+  kernel: KernelBans | undefined;
+  kernelProblem: string;
+  metrics: SystemMetrics;
+  /** Unix seconds. */
+  certificateNotAfter: number;
+  /** Unset until the data plane has said what it runs. */
+  appliedConfig: ConfigPosition | undefined;
+  failed: FailedEntry[];
+  banState: BanState | undefined;
+}
+
+/** Capabilities of this node; kernel bans only while their table works. */
+export function nodeFeatures(kernel: KernelBans | undefined): ReadonlySet<string> {
+  return new Set(kernel?.message === '' ? [...ALWAYS_FEATURES, KERNEL_FEATURE] : ALWAYS_FEATURES);
+}
+
+export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, '$typeName' | '$unknown'> {
+  const bans = node.banState;
+  return {
+    info: create(NodeInfoSchema, {
+      ...machineInfo(),
+      agentVersion: AGENT_VERSION,
+      engine: 'caddy',
+      engineVersion: node.dataPlane.status?.version ?? '',
+      ipAddresses: interfaceAddresses(),
+      features: [...nodeFeatures(node.kernel)].sort(),
+    }),
+    ...(node.appliedConfig ? { config: node.appliedConfig } : {}),
+    failed: node.failed,
+    bans: create(BanStatusSchema, {
+      ...(bans?.position ? { position: bans.position } : {}),
+      entries: bans?.entries ?? 0n,
+      capacity: bans?.capacity ?? BigInt(node.banCapacity),
+      unappliedIds: bans?.unappliedIds.slice(0, MAX_UNAPPLIED) ?? [],
+      unapplied: bans?.unapplied ?? 0n,
+      autoEvicted: bans?.autoEvicted ?? 0n,
+      ...(node.kernel ? { kernelEntries: BigInt(node.kernel.entries) } : {}),
+    }),
+    metrics: node.metrics.read(node.dataPlane.status?.activeConnections ?? 0n),
+    dataPlaneHealthy: node.dataPlane.healthy,
+    message: nodeMessage(node),
+    certificateNotAfter: BigInt(node.certificateNotAfter),
+    dataPlaneInstance: node.dataPlane.status?.instanceId ?? '',
+  };
+}
+
+/** The first thing that is wrong, at most 500 characters; "" when all is well. */
+function nodeMessage(node: NodeView): string {
+  const parts = [
+    node.dataPlane.message,
+    node.configFeed.message,
+    node.banFeed.message,
+    node.config.problem,
+    node.bans.problem,
+    node.kernel?.message ?? '',
+  ];
+  return parts.find((part) => part !== '')?.slice(0, MAX_MESSAGE) ?? '';
+}
+
+/** Content of the status file. */
+export function describeNode(node: NodeView): Record<string, unknown> {
+  const { identity, nftTable } = node;
+  return {
+    node: {
+      id: identity.nodeId,
+      name: identity.nodeName,
+      clusterId: identity.clusterId,
+      serverUrl: identity.serverUrl,
+    },
+    agent: {
+      version: AGENT_VERSION,
+      pid: process.pid,
+      certificateNotAfter: new Date(node.certificateNotAfter * 1000).toISOString(),
+    },
+    console: { connected: node.connected, problem: node.channelProblem },
+    config: {
+      epoch: node.config.position.epoch.toString(),
+      revision: node.config.position.revision.toString(),
+      appliedRevision: (node.appliedConfig?.revision ?? 0n).toString(),
+      entries: node.config.size,
+      failed: node.failed.length,
+    },
+    bans: {
+      epoch: node.bans.position.epoch.toString(),
+      sequence: node.bans.position.sequence.toString(),
+      appliedSequence: (node.banState?.position?.sequence ?? 0n).toString(),
+      entries: node.bans.size,
+      unapplied: Number(node.banState?.unapplied ?? 0n),
+    },
+    kernel: node.kernel
+      ? { table: nftTable, entries: node.kernel.entries, problem: node.kernel.message }
+      : { table: null, entries: 0, problem: node.kernelProblem },
+    dataPlane: {
+      healthy: node.dataPlane.healthy,
+      instance: node.dataPlane.status?.instanceId ?? null,
+      version: node.dataPlane.status?.version ?? null,
+      sites: Number(node.dataPlane.status?.sites ?? 0n),
+    },
+    features: [...nodeFeatures(node.kernel)].sort(),
+    lastError: nodeMessage(node),
+  };
+}
