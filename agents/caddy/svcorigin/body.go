@@ -58,13 +58,15 @@ func (c *conn) deliverLength(w http.ResponseWriter, left int64, flush *flusher) 
 }
 
 func (c *conn) deliverToEnd(w http.ResponseWriter, flush *flusher) error {
-	c.grow(largeBuffer)
 	for {
 		if c.w > c.r {
 			if _, err := w.Write(c.buf[c.r:c.w]); err != nil {
 				return clientError{err}
 			}
 			c.r = c.w
+			if c.w == len(c.buf) {
+				c.grow(largeBuffer)
+			}
 		}
 		flush.now()
 		if err := c.fill(); err == io.EOF {

@@ -79,7 +79,19 @@ func (c *conn) usable() bool {
 	}
 	c.silent = false
 	// Control, unlike Read, looks at the connection even when an old deadline has passed.
-	return c.raw.Control(c.peek) == nil && c.silent
+	if c.raw.Control(c.peek) != nil || !c.silent {
+		return false
+	}
+	if c.key.tls == plain {
+		return true
+	}
+	// TLS may have read more than was asked for: with a deadline in the past only what it holds can be returned.
+	if c.Conn.SetReadDeadline(longAgo) != nil {
+		return false
+	}
+	var one [1]byte
+	n, err := c.Conn.Read(one[:])
+	return n == 0 && isTimeout(err)
 }
 
 // abort makes everything that waits on the connection fail. The connection is not used again.

@@ -28,6 +28,23 @@ func (m *memory) Read(p []byte) (int, error) {
 
 func (m *memory) SetReadDeadline(time.Time) error { return nil }
 
+// corked sends what is written while it holds in one piece with what comes after.
+type corked struct {
+	net.Conn
+	hold    bool
+	pending []byte
+}
+
+func (c *corked) Write(p []byte) (int, error) {
+	c.pending = append(c.pending, p...)
+	if c.hold {
+		return len(p), nil
+	}
+	_, err := c.Conn.Write(c.pending)
+	c.pending = nil
+	return len(p), err
+}
+
 type recorder struct {
 	header http.Header
 	body   bytes.Buffer

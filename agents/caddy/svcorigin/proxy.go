@@ -91,7 +91,7 @@ func (x *exchange) serve() {
 			}
 			if tries++; bad && p.status && tries < p.tries && i+1 < len(x.list) && x.repeatable() {
 				last = fail(failStatus, nil)
-				x.discard(c, a)
+				x.discard(o, c, a)
 				continue
 			}
 			x.finish(o, c, a)
@@ -108,12 +108,16 @@ func (x *exchange) serve() {
 		}
 		class := classOf(err)
 		p.failed(o, class)
-		last = err
-		// What cannot even be tried does not use up a try.
-		if class != failDNS && class != failForbidden {
-			if tries++; tries >= p.tries {
-				break
+		if class == failDNS || class == failForbidden {
+			// What cannot even be tried does not use up a try.
+			if last == nil {
+				last = err
 			}
+			continue
+		}
+		last = err
+		if tries++; tries >= p.tries {
+			break
 		}
 		if wasSent && !x.repeatable() {
 			break
@@ -219,8 +223,12 @@ func (x *exchange) exchangeOn(c *conn, o *origin) (*response, error) {
 func (x *exchange) slowWrite() bool { return len(x.head) > smallBuffer || x.body.stream != nil || x.ws }
 
 // discard gives up an answer in favour of another try.
-func (x *exchange) discard(c *conn, a *response) {
-	x.release(c, a, nil, false)
+func (x *exchange) discard(o *origin, c *conn, a *response) {
+	whole := !a.chunked && a.length >= 0 && a.length <= int64(c.w-c.r)
+	if whole {
+		c.r += int(a.length)
+	}
+	x.release(c, a, o, whole)
 	a.release()
 }
 
@@ -230,6 +238,13 @@ func (x *exchange) finish(o *origin, c *conn, a *response) {
 		x.tunnel(c, a)
 		return
 	}
+	over := false
+	defer func() {
+		if !over {
+			// The writer panicked. Nothing may go on after the request.
+			x.release(c, a, o, false)
+		}
+	}()
 	h := x.w.Header()
 	a.copyHeader(h)
 	if x.in.Response != nil {
@@ -246,6 +261,7 @@ func (x *exchange) finish(o *origin, c *conn, a *response) {
 			flush.now()
 		}
 	}
+	over = true
 	x.release(c, a, o, err == nil)
 	a.release()
 	if err != nil {
@@ -262,7 +278,7 @@ func (x *exchange) release(c *conn, a *response, o *origin, complete bool) {
 	}
 	alive := c.unwatch()
 	p := x.pool
-	if alive && complete && !a.close && p.keepalive && c.r == c.w && c.uses+1 < p.maxUses {
+	if alive && complete && !a.close && !x.ws && p.keepalive && c.r == c.w && c.uses+1 < p.maxUses {
 		if x.slowWrite() {
 			// The next request may not set one.
 			_ = c.SetWriteDeadline(time.Time{})

@@ -2,6 +2,7 @@ package svcorigin
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -102,6 +103,18 @@ func TestRetriesPerMethodAndFailure(t *testing.T) {
 	}
 }
 
+func TestRetriedAnswersKeepTheirConnection(t *testing.T) {
+	good, _ := answering(t, okAnswer)
+	bad, _ := answering(t, "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy")
+	e := newEdge(t, settings(func(p *configv1.OriginPool) { p.MaxFails = 100 }), originAt("a", bad.Addr().String()), originAt("b", good.Addr().String()))
+	for range 10 {
+		e.wantGet("/", 200, "ok")
+	}
+	if n := bad.connections.Load(); n != 1 {
+		t.Fatalf("%d connections", n)
+	}
+}
+
 func TestStatusRetryOffPassesTheAnswer(t *testing.T) {
 	good, _ := answering(t, okAnswer)
 	bad, _ := answering(t, "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy")
@@ -143,6 +156,10 @@ func TestUnusableOriginsDoNotUseUpTries(t *testing.T) {
 	e.wantGet("/", 502, "edge: no-origin")
 	e.compile(settings())
 	e.wantGet("/", 502, "edge: no-origin")
+	e.compile(settings(), originAt("d", dead), forbidden)
+	for range 2 {
+		e.wantGet("/", 502, "edge: origin-unreachable")
+	}
 }
 
 func TestTimeouts(t *testing.T) {
@@ -244,6 +261,43 @@ func TestAnswersThatNobodyAskedForAreNotHeard(t *testing.T) {
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
 	for range 10 {
 		e.wantGet("/", 200, "ok")
+	}
+}
+
+func TestAnswersThatNobodyAskedForAreNotHeardOverTLS(t *testing.T) {
+	certified := httptest.NewUnstartedServer(nil)
+	certified.StartTLS()
+	t.Cleanup(certified.Close)
+	config := &tls.Config{Certificates: certified.TLS.Certificates}
+	o := newRawOrigin(t, func(c net.Conn, n int64) {
+		held := &corked{Conn: c}
+		secure := tls.Server(held, config)
+		r := bufio.NewReader(secure)
+		for {
+			if _, _, err := readRequest(r); err != nil {
+				return
+			}
+			// Slower than the edge waits without watching over its client.
+			time.Sleep(2 * patience)
+			held.hold = true
+			io.WriteString(secure, okAnswer)
+			if n%2 == 0 {
+				// A record of its own, which is read together with the first.
+				io.WriteString(secure, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+			}
+			held.hold = false
+			held.Write(nil)
+		}
+	})
+	origin := originAt("a", o.Addr().String())
+	origin.Https = true
+	e := newEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false; p.KeepaliveMaxRequests = 2 }), origin)
+	for range 12 {
+		e.wantGet("/", 200, "ok")
+	}
+	// Odd connections serve two requests, even ones are dropped after one.
+	if n := o.connections.Load(); n != 8 {
+		t.Fatalf("12 requests took %d connections", n)
 	}
 }
 

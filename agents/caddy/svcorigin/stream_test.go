@@ -361,6 +361,35 @@ func TestCancelledRequestEndsAtOnce(t *testing.T) {
 	}
 }
 
+// A writer that gives up must not leave an upload, a connection or a watch behind.
+func TestPanicOfTheWriterEndsEverything(t *testing.T) {
+	ended := make(chan struct{})
+	o := newRawOrigin(t, func(c net.Conn, _ int64) {
+		r := bufio.NewReader(c)
+		for {
+			if line, err := r.ReadString('\n'); err != nil || line == "\r\n" {
+				break
+			}
+		}
+		io.WriteString(c, okAnswer)
+		io.Copy(io.Discard, r)
+		close(ended)
+	})
+	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+	e.request = func(in *Request) { in.Response = func(int, http.Header) { panic(http.ErrAbortHandler) } }
+	c, err := net.Dial("tcp", e.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n")
+	if answer, _ := io.ReadAll(c); len(answer) != 0 {
+		t.Fatalf("got %q", answer)
+	}
+	<-ended
+}
+
 func TestManyRequestsBesideOneAnother(t *testing.T) {
 	o := httpOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

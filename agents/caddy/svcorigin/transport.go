@@ -14,7 +14,7 @@ import (
 
 const (
 	// Idle connections of the whole node and to one origin.
-	maxIdle          = 4096
+	maxIdle          = 8192
 	maxIdlePerOrigin = 512
 	idleShards       = 16
 	sweepIdleEvery   = 5 * time.Second

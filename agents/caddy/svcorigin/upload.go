@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -55,12 +56,16 @@ func (p *Pool) prepareBody(b *body, w http.ResponseWriter, r *http.Request, limi
 		_ = b.control.EnableFullDuplex()
 		return nil
 	}
-	b.small = make([]byte, b.length)
-	for at := 0; at < len(b.small); {
+	// Memory is taken as bytes come in, not as they are announced.
+	b.small = make([]byte, 0, min(b.length, smallBuffer))
+	for int64(len(b.small)) < b.length {
+		if len(b.small) == cap(b.small) {
+			b.small = slices.Grow(b.small, int(min(b.length-int64(len(b.small)), int64(len(b.small)))))
+		}
 		b.arm()
-		n, err := r.Body.Read(b.small[at:])
-		at += n
-		if err != nil && at < len(b.small) {
+		n, err := r.Body.Read(b.small[len(b.small):min(int64(cap(b.small)), b.length)])
+		b.small = b.small[:len(b.small)+n]
+		if err != nil && int64(len(b.small)) < b.length {
 			return unexpected(err)
 		}
 	}
@@ -116,20 +121,27 @@ func (u *upload) run(c *conn) {
 }
 
 func (u *upload) copy(c *conn) error {
-	buffer := largeBuffers.Get().(*[largeBuffer]byte)
-	defer largeBuffers.Put(buffer)
 	b := u.body
 	// Room for the line before a chunk and for the end after it.
 	const front = 8
-	data := buffer[front : len(buffer)-2]
+	first := smallBuffers.Get().(*[smallBuffer]byte)
+	defer smallBuffers.Put(first)
+	buffer, full := first[:], false
 	total := int64(0)
 	for {
+		if full && len(buffer) == smallBuffer {
+			large := largeBuffers.Get().(*[largeBuffer]byte)
+			defer largeBuffers.Put(large)
+			buffer = large[:]
+		}
+		data := buffer[front : len(buffer)-2]
 		deadline := b.arm()
 		if u.stopping.Load() {
 			return errAborted
 		}
 		n, err := b.stream.Read(data)
 		total += int64(n)
+		full = n == len(data)
 		if b.limit > 0 && total > b.limit {
 			u.client = errBodyTooLarge
 			return errBodyTooLarge
@@ -137,7 +149,7 @@ func (u *upload) copy(c *conn) error {
 		if n > 0 {
 			out := data[:n]
 			if b.length < 0 {
-				out = frameChunk(buffer[:], front, n)
+				out = frameChunk(buffer, front, n)
 			}
 			if werr := c.SetWriteDeadline(time.Now().Add(b.pause)); werr != nil {
 				return werr
