@@ -3,8 +3,10 @@ import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { buildCaddy, caddyPath } from './lib/caddy.ts';
+import { findCommand } from './lib/commands.ts';
 import { migrateWithProgress, startConsoleProcess } from './lib/console-process.ts';
 import { type DataFolder, openDataFolder, removeDataFolder } from './lib/data-folder.ts';
+import { installPackages } from './lib/debian.ts';
 import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
 import * as steps from './lib/demo-steps.ts';
 import { demoText } from './lib/demo-text.ts';
@@ -97,6 +99,12 @@ async function edgeBinary(): Promise<string> {
   return caddyPath();
 }
 
+async function checkKernel(): Promise<void> {
+  if (process.getuid?.() !== 0)
+    throw new Refusal('--kernel needs root: banned packets are dropped by nftables. Leave it out, or run as root.');
+  if (!findCommand('nft')) await installPackages(['nftables']);
+}
+
 function startOrigin(folder: DataFolder, port: number): Child {
   const child = folder.processes.start({
     name: 'origin',
@@ -164,6 +172,7 @@ async function main(): Promise<void> {
   const path = resolve(root, values.data);
   const given = externalStores();
   await preflight({ dataDir: path, redis: !given.redisUrl, caddy: true });
+  if (values.kernel) await checkKernel();
   if (values.fresh) await removeDataFolder(path);
   const folder = await openDataFolder(path);
   const memory = new DemoMemory(folder.file('state.json'), folder.file('demo.json'));
