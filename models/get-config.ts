@@ -6,8 +6,11 @@ import {
   type GetConfigResponse,
   GetConfigResponseSchema,
 } from '../proto/gen/svc/node/v1/config_pb.js';
-import { PULLED_BYTES, reachableRevision, readConfigDelta, readConfigPage, readRepair } from './config-delta.ts';
+import { reachableRevision, readConfigDelta } from './config-delta.ts';
+import { PULLED_BYTES } from './config-entry.ts';
 import { isValidBase, readConfigHead } from './config-history.ts';
+import { readConfigPage } from './config-page.ts';
+import { readRepair } from './config-repair.ts';
 
 /**
  * A difference where the base is valid (possibly to an earlier revision than the head: the node asks again), else the

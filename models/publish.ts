@@ -2,7 +2,6 @@
 //
 // Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind), write. Nothing
 // else may be added here, because every change of the cluster waits for it.
-import type { Knex } from 'knex';
 import { fail } from '../contract/errors.ts';
 import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
@@ -18,7 +17,6 @@ export const MAX_ENTRIES = 2000;
 const ALL_BATCH = 500;
 /** Cluster creation holds it alone, platform changes hold it together: none of them misses the other. */
 const PLATFORM_LOCK = 'pg_advisory_xact_lock(1398162180, 1)';
-const PLATFORM_LOCK_SHARED = 'pg_advisory_xact_lock_shared(1398162180, 1)';
 
 export interface EntryName {
   kind: string;
@@ -103,61 +101,6 @@ export async function publishAll(tx: Tx, publication: Omit<Publication, 'entries
   }
   await flush(latest === null);
   return latest;
-}
-
-/**
- * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
- * cluster is published in its own short transaction afterwards. Call publishRequested (mixins/publish-requested.ts)
- * with the answered cluster ids after the commit, so that reads see it.
- */
-export async function requestPublication(
-  tx: Tx,
-  publication: Omit<Publication, 'clusterId'>,
-  clusterIds?: readonly string[],
-): Promise<string[]> {
-  const names = distinct(publication.entries);
-  if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
-  await tx.sql.raw(`select ${PLATFORM_LOCK_SHARED}`);
-  const { rows } = await tx.sql.raw<{ rows: { cluster_id: string }[] }>(
-    `insert into publish_request (cluster_id, entries, reason, params, actor)
-     select id, ?::jsonb, ?, ?::jsonb, ?::jsonb from cluster where ?::text[] is null or id = any(?::text[]) order by id
-     returning cluster_id`,
-    [
-      JSON.stringify(names),
-      publication.reason,
-      JSON.stringify(publication.params ?? {}),
-      JSON.stringify(publication.actor ?? tx.call.actor),
-      (clusterIds ?? null) as never,
-      (clusterIds ?? null) as never,
-    ],
-  );
-  return rows.map((row) => row.cluster_id);
-}
-
-/** Clusters with requests that are older than the given age, at most 1,000. */
-export async function clustersWithRequests(sql: Knex, ageSeconds: number): Promise<string[]> {
-  const { rows } = await sql.raw<{ rows: { cluster_id: string }[] }>(
-    `select distinct cluster_id from publish_request where created_at < now() - make_interval(secs => ?) limit 1000`,
-    [ageSeconds],
-  );
-  return rows.map((row) => row.cluster_id);
-}
-
-/** Publishes up to `limit` requests of a cluster, oldest first, each under its own reason; answers how many there were. */
-export async function publishPending(tx: Tx, clusterId: string, limit = 20): Promise<number> {
-  const { rows } = await tx.sql.raw<{
-    rows: { id: string; entries: EntryName[]; reason: string; params: Record<string, unknown>; actor: Actor }[];
-  }>(
-    `delete from publish_request where id in (
-       select id from publish_request where cluster_id = ? order by id limit ? for update)
-     returning id, entries, reason, params, actor`,
-    [clusterId, limit],
-  );
-  rows.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
-  for (const { entries, reason, params, actor } of rows) {
-    await publish(tx, { clusterId, entries, reason, params, actor });
-  }
-  return rows.length;
 }
 
 async function lockHead(tx: Tx, clusterId: string, names: readonly EntryName[]): Promise<Head> {
@@ -281,7 +224,7 @@ function groupByKind(names: readonly EntryName[]): Map<string, string[]> {
   return groups;
 }
 
-function distinct(names: readonly EntryName[]): EntryName[] {
+export function distinct(names: readonly EntryName[]): EntryName[] {
   return [...new Map(names.map((name) => [keyOf(name), name])).values()];
 }
 

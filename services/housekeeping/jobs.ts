@@ -3,7 +3,7 @@ import { systemCall } from '../../mixins/call.ts';
 import type { LeaderJob } from '../../mixins/leader.ts';
 import { publishClusterRequests } from '../../mixins/publish-requested.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { clustersWithRequests } from '../../models/publish.ts';
+import { clustersWithRequests } from '../../models/publish-requests.ts';
 import * as sweeps from '../../models/sweeps.ts';
 
 const SECOND_MS = 1_000;

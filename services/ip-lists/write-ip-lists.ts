@@ -22,7 +22,7 @@ import {
   removeIpListEntries,
   updateIpList as saveIpList,
 } from '../../models/ip-list.ts';
-import { requestPublication } from '../../models/publish.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { violatedConstraint } from '../../models/violations.ts';
 import { type IpListOutput, presentIpList } from './list-ip-lists.ts';

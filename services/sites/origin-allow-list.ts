@@ -9,7 +9,7 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/origin-allow-list.ts';
-import { requestPublication } from '../../models/publish.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
 import { lockSetting } from '../../models/setting.ts';
 
 type AllowList = Output<typeof originAllowList.get>;

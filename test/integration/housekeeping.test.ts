@@ -2,7 +2,7 @@
 import test from 'ava';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { readConfigHead } from '../../models/config-history.ts';
-import { clustersWithRequests, requestPublication } from '../../models/publish.ts';
+import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
 import { JOBS, publishLeftRequests } from '../../services/housekeeping/jobs.ts';
 import { addCluster, change, createPipeline, type Pipeline, saveThings, THING } from '../helpers/pipeline.ts';
 

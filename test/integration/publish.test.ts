@@ -7,7 +7,8 @@ import { publishRequested } from '../../mixins/publish-requested.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { isValidBase, readConfigHead } from '../../models/config-history.ts';
 import { createCluster } from '../../models/create-cluster.ts';
-import { clustersWithRequests, publish, publishAll, requestPublication } from '../../models/publish.ts';
+import { publish, publishAll } from '../../models/publish.ts';
+import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
 import { bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
 import {
   addCluster,

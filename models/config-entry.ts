@@ -1,0 +1,31 @@
+// Entries as rows and as messages.
+import { create } from '@bufbuild/protobuf';
+import { type Entry, EntrySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
+import { type ConfigPosition, ConfigPositionSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
+
+/** Bytes of bodies in one answer of GetConfig. */
+export const PULLED_BYTES = 4 * 1024 * 1024;
+/** What an entry costs on the wire beside its body, roughly. */
+export const ENTRY_OVERHEAD_BYTES = 160;
+
+export interface EntryRow {
+  kind: string;
+  resource_id: string;
+  features: string[] | null;
+  /** Null where the entry is gone. */
+  body: Buffer | null;
+}
+
+export function toEntry(row: EntryRow): Entry {
+  return create(EntrySchema, {
+    kind: row.kind,
+    id: row.resource_id,
+    body: row.body!,
+    features: row.features ?? [],
+  });
+}
+
+/** A position on the stable track as messages carry it. */
+export function position(epoch: bigint, revision: bigint, setHash: Uint8Array): ConfigPosition {
+  return create(ConfigPositionSchema, { epoch, track: Track.STABLE, revision, setHash });
+}

@@ -1,0 +1,64 @@
+// Platform-wide changes: they do not take the head locks of all clusters in one transaction, but leave a request for
+// each, which is published in a short transaction of its own after the commit.
+import type { Knex } from 'knex';
+import type { Actor } from '../mixins/call.ts';
+import type { Tx } from '../mixins/write.ts';
+import { distinct, type EntryName, MAX_ENTRIES, type Publication, publish } from './publish.ts';
+
+/** The other side of publishAll's lock: a cluster that is being created sees the change, or the change sees it. */
+const PLATFORM_LOCK_SHARED = 'pg_advisory_xact_lock_shared(1398162180, 1)';
+
+/**
+ * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
+ * cluster is published in its own short transaction afterwards. Call publishRequested (mixins/publish-requested.ts)
+ * with the answered cluster ids after the commit, so that reads see it.
+ */
+export async function requestPublication(
+  tx: Tx,
+  publication: Omit<Publication, 'clusterId'>,
+  clusterIds?: readonly string[],
+): Promise<string[]> {
+  const names = distinct(publication.entries);
+  if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
+  await tx.sql.raw(`select ${PLATFORM_LOCK_SHARED}`);
+  const { rows } = await tx.sql.raw<{ rows: { cluster_id: string }[] }>(
+    `insert into publish_request (cluster_id, entries, reason, params, actor)
+     select id, ?::jsonb, ?, ?::jsonb, ?::jsonb from cluster where ?::text[] is null or id = any(?::text[]) order by id
+     returning cluster_id`,
+    [
+      JSON.stringify(names),
+      publication.reason,
+      JSON.stringify(publication.params ?? {}),
+      JSON.stringify(publication.actor ?? tx.call.actor),
+      (clusterIds ?? null) as never,
+      (clusterIds ?? null) as never,
+    ],
+  );
+  return rows.map((row) => row.cluster_id);
+}
+
+/** Clusters with requests that are older than the given age, at most 1,000. */
+export async function clustersWithRequests(sql: Knex, ageSeconds: number): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { cluster_id: string }[] }>(
+    `select distinct cluster_id from publish_request where created_at < now() - make_interval(secs => ?) limit 1000`,
+    [ageSeconds],
+  );
+  return rows.map((row) => row.cluster_id);
+}
+
+/** Publishes up to `limit` requests of a cluster, oldest first, each under its own reason; answers how many there were. */
+export async function publishPending(tx: Tx, clusterId: string, limit = 20): Promise<number> {
+  const { rows } = await tx.sql.raw<{
+    rows: { id: string; entries: EntryName[]; reason: string; params: Record<string, unknown>; actor: Actor }[];
+  }>(
+    `delete from publish_request where id in (
+       select id from publish_request where cluster_id = ? order by id limit ? for update)
+     returning id, entries, reason, params, actor`,
+    [clusterId, limit],
+  );
+  rows.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+  for (const { entries, reason, params, actor } of rows) {
+    await publish(tx, { clusterId, entries, reason, params, actor });
+  }
+  return rows.length;
+}
