@@ -31,6 +31,7 @@ const VERIFY_MS = 10 * 60_000;
 const RESOLVE_MS = 5 * 60_000;
 const ALLOW_DEBOUNCE_MS = 100;
 const KERNEL_WAIT_MS = 1000;
+const MAX_LOGGED_FAILURES = 10;
 
 export interface AgentOptions {
   paths: EdgePaths;
@@ -102,7 +103,7 @@ export class EdgeAgent {
       log,
       configApplied: (position, failed, micros) => {
         this.appliedConfig = position;
-        this.failed = failed;
+        this.noteFailed(failed);
         this.applied.configApplied(position, failed, micros);
         this.reportSoon();
       },
@@ -281,6 +282,18 @@ export class EdgeAgent {
     }
     void this.renewal.check(this.channel, answer.renewCertificate);
     this.status.soon();
+  }
+
+  /** Logs entries that newly fail. */
+  private noteFailed(failed: FailedEntry[]): void {
+    const known = new Set(this.failed.map(({ kind, id, reason }) => `${kind}/${id} ${reason}`));
+    const fresh = failed.filter(({ kind, id, reason }) => !known.has(`${kind}/${id} ${reason}`));
+    for (const { kind, id, reason } of fresh.slice(0, MAX_LOGGED_FAILURES)) {
+      this.log.error('entry cannot be put to work, its previous version keeps serving', { kind, id, reason });
+    }
+    if (fresh.length > MAX_LOGGED_FAILURES)
+      this.log.error('more entries cannot be put to work', { entries: fresh.length });
+    this.failed = failed;
   }
 
   private reportSoon(): void {
