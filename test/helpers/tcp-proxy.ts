@@ -5,6 +5,8 @@ export interface TcpProxy {
   port: number;
   /** Ends every connection and refuses new ones. */
   cut(): void;
+  /** Lets nothing through any more and tells neither side: a link that died. New connections work. */
+  freeze(): void;
   restore(): void;
   close(): Promise<void>;
 }
@@ -39,6 +41,12 @@ export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpPr
     cut() {
       passes = false;
       for (const socket of sockets) socket.destroy();
+    },
+    freeze() {
+      for (const socket of sockets) {
+        socket.unpipe();
+        socket.pause();
+      }
     },
     restore() {
       passes = true;

@@ -11,6 +11,7 @@ import { type WorkMessage, WorkReader } from '../../mixins/work-stream.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { createPipeline, type Pipeline } from '../helpers/pipeline.ts';
 import { privateServers } from '../helpers/servers.ts';
+import { tcpProxy, throughProxy } from '../helpers/tcp-proxy.ts';
 
 let pipeline: Pipeline;
 let runtime: Runtime;
@@ -67,6 +68,31 @@ test.serial('a worker whose session dies owns nothing, then connects again', asy
   await eventually(() => partitions.owned.size === PARTITION_COUNT);
   t.is(sessions, 2);
   await partitions.stop();
+});
+
+test.serial('a worker whose link dies stops by itself, and the server gives its partitions to another', async (t) => {
+  const link = await tcpProxy(runtime.env.databaseUrl);
+  const behind = {
+    ...runtime,
+    env: { ...runtime.env, databaseDirectUrl: throughProxy(runtime.env.databaseUrl, link) },
+  };
+  const cutOff = new Partitions(behind, 'config', quiet);
+  const other = new Partitions(runtime, 'config', quiet);
+  try {
+    await cutOff.start();
+    await eventually(() => cutOff.owned.size === PARTITION_COUNT);
+    link.freeze();
+    // Nothing ends the connection: the check of the worker notices, and the server that nobody speaks any more.
+    await eventually(() => cutOff.owned.size === 0);
+    await cutOff.stop();
+    await other.start();
+    await eventually(() => other.owned.size === PARTITION_COUNT);
+    t.pass();
+  } finally {
+    await cutOff.stop();
+    await other.stop();
+    await link.close();
+  }
 });
 
 test('partitions are dealt evenly and a worker that leaves moves only its own', (t) => {
