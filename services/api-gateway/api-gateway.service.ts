@@ -8,7 +8,9 @@ import { PROCEDURES } from '../../contract/index.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { type Exchange, Gateway, rpcPath } from './gateway.ts';
+import { Answerer } from './answerer.ts';
+import type { Exchange } from './exchange.ts';
+import { Gateway, rpcPath } from './gateway.ts';
 import { purgeIdempotency } from './idempotency.ts';
 import { KeyCache, type KnownKey } from './key-cache.ts';
 import { LastUsed } from './last-used.ts';
@@ -47,6 +49,7 @@ interface ContextFactory {
 }
 
 export default (runtime: Runtime): ServiceSchema => {
+  const answers = new Answerer(runtime);
   let gateway: Gateway;
   let aliases: ReadonlyMap<string, Alias>;
   let stop: () => Promise<void> = async () => undefined;
@@ -66,7 +69,7 @@ export default (runtime: Runtime): ServiceSchema => {
     actions: { rest: false, listAliases: false, addRoute: false, removeRoute: false },
     methods: {
       sendResponse(request: Answered, _response: unknown, output: unknown) {
-        request.$answered = gateway.answer(request.$exchange, output, request.$ctx.meta.changes);
+        request.$answered = answers.output(request.$exchange, output, request.$ctx.meta.changes);
       },
     },
     async created(this: WebService) {
@@ -110,7 +113,7 @@ export default (runtime: Runtime): ServiceSchema => {
           broker.call<T, object>(action, input as object, meta ? { meta } : {}),
       };
       const files = await staticFiles(UI_FOLDER);
-      gateway = new Gateway({ runtime, dispatch, keys, lastUsed, rateLimit: createRateLimit(runtime), files });
+      gateway = new Gateway({ runtime, answers, dispatch, keys, lastUsed, rateLimit: createRateLimit(runtime), files });
     },
     async stopped() {
       await stop();

@@ -1,0 +1,83 @@
+// Answers of the gateway: output of a procedure, refusals, and what is kept of them for a repeated request.
+import type { ContractError } from '../../contract/errors.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { errorBody, presentable, sendJson } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import { answerHeaders } from './headers.ts';
+import { keepAnswer, releaseClaim, type StoredAnswer } from './idempotency.ts';
+import { ClientGone } from './json-body.ts';
+import { createRequestMetrics, type RequestMetrics } from './request-metrics.ts';
+
+export class Answerer {
+  readonly #runtime: Runtime;
+  readonly #headers: readonly string[];
+  readonly #metrics: RequestMetrics;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#headers = answerHeaders(runtime.env.publicUrl).json;
+    this.#metrics = createRequestMetrics(runtime);
+  }
+
+  /** Answers a procedure's output; the action's changes become a header. */
+  async output(exchange: Exchange, output: unknown, changes: readonly string[] | undefined): Promise<void> {
+    const status = exchange.procedure!.status;
+    const body = JSON.stringify(output);
+    const headers = changes?.length ? ['x-svc-change', changes.join(',')] : [];
+    const stored = { status, body, headers: Object.fromEntries(headers.length ? [headers] : []) };
+    if (exchange.idempotency) await this.#keep(exchange, stored);
+    this.send(exchange, status, body, ...headers);
+  }
+
+  async #keep({ idempotency, requestId }: Exchange, answer: StoredAnswer): Promise<void> {
+    try {
+      await keepAnswer(this.#runtime, idempotency!, answer);
+    } catch (err) {
+      // The answer is true all the same. A change is stored with its own transaction; only a repetition of an answer
+      // without a change runs again.
+      this.#runtime.log.warn({ err, requestId }, 'keeping an idempotent answer failed');
+    }
+  }
+
+  /** A JSON text as it is; `headers` are names and values in turn. Nothing when there is an answer already. */
+  send(exchange: Exchange, status: number, body: string, ...headers: string[]): void {
+    const { request, response, requestId, cookie } = exchange;
+    if (response.headersSent || response.destroyed) return;
+    headers.push('x-request-id', requestId);
+    if (cookie !== null) headers.push('set-cookie', cookie);
+    sendJson(response, status, body, this.#headers, ...headers);
+    this.#metrics(exchange, status);
+    // What was not read of the body is dropped, or the connection could not be used again.
+    if (!request.readableEnded) request.resume();
+  }
+
+  /** What is not there has a small body of its own form. */
+  notFound(exchange: Exchange): void {
+    this.send(exchange, 404, '{"error":"not_found"}');
+  }
+
+  /** The error to tell; 5xx, 401 and 429 give an idempotency key back. */
+  async fail(exchange: Exchange, error: unknown): Promise<void> {
+    if (error instanceof ClientGone) return;
+    const { log } = this.#runtime;
+    const told = presentable(error, log, exchange.requestId);
+    const answer = errorBody(told as ContractError, exchange.surface === 'rpc');
+    const body = JSON.stringify(answer);
+    if (exchange.idempotency) await this.#settle(exchange, answer.status, body);
+    const headers: string[] = [];
+    if (answer.status === 405) headers.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE');
+    const wait = answer.data.retryAfterSeconds;
+    if (typeof wait === 'number') headers.push('retry-after', String(wait));
+    this.send(exchange, answer.status, body, ...headers);
+  }
+
+  /** Refusals are kept and repeated; what may be different next time gives the key back. */
+  async #settle(exchange: Exchange, status: number, body: string): Promise<void> {
+    if (status < 500 && status !== 401 && status !== 429) return this.#keep(exchange, { status, body, headers: {} });
+    try {
+      await releaseClaim(this.#runtime, exchange.idempotency!);
+    } catch (err) {
+      this.#runtime.log.warn({ err, requestId: exchange.requestId }, 'releasing an idempotency key failed');
+    }
+  }
+}

@@ -1,0 +1,43 @@
+// One request under way, and what the gateway and the broker tell each other about it.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AnyProcedure } from '../../contract/procedure.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { CallMeta } from '../../mixins/contract-service.ts';
+import type { Caller } from './credentials.ts';
+
+/** One request under way, and where its answer goes. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  surface: 'api' | 'rpc' | 'auth';
+  requestId: string;
+  /** performance.now() of its arrival. */
+  arrivedAt: number;
+  caller: Caller;
+  procedure: AnyProcedure | null;
+  idempotency: Call['idempotency'];
+  /** Set-Cookie of the answer. */
+  cookie: string | null;
+}
+
+export interface Session {
+  userId: string;
+  name: string;
+  /** The cookie is due to be sent again. */
+  refreshed: boolean;
+}
+
+/** What the gateway needs from the broker. */
+export interface Dispatch {
+  /** Calls the procedure's action through its alias and answers with {@link Answerer.output}. */
+  procedure(exchange: Exchange, input: Record<string, unknown>, meta: CallMeta): Promise<unknown>;
+  /** Calls an action that is no procedure. */
+  call<T>(action: string, input: unknown, meta?: CallMeta): Promise<T>;
+}
+
+/** What an action under /api/auth answers. */
+export interface AuthAnswer {
+  body: unknown;
+  /** A session to hand to the browser, `end` to take it away, null to leave it. */
+  session: { token: string; lasting: boolean } | 'end' | null;
+}

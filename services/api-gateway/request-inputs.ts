@@ -1,0 +1,63 @@
+// What a request brings beside its path: body, idempotency key, origin.
+import type { IncomingMessage } from 'node:http';
+import { fail } from '../../contract/errors.ts';
+import type { Exchange } from './exchange.ts';
+import { parseIdempotencyKey } from './idempotency-key.ts';
+import { readBody } from './json-body.ts';
+import type { ApiRoute } from './route-table.ts';
+
+/** Largest body of a request; a procedure that takes more says so in the contract. */
+const BODY_LIMIT = 1024 * 1024;
+
+const JSON_TYPE = /^application\/json(?:\s*;\s*charset=(?:utf-8|"utf-8"))?\s*$/i;
+
+/** Reads the body of a request that takes one; UNSUPPORTED_MEDIA_TYPE unless it is JSON. */
+export async function requestBody({ request, response, procedure }: Exchange): Promise<Buffer> {
+  const type = request.headers['content-type'];
+  if (type !== undefined && !JSON_TYPE.test(type)) fail('UNSUPPORTED_MEDIA_TYPE');
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') fail('UNSUPPORTED_MEDIA_TYPE');
+  const body = await readBody(request, response, procedure?.bodyLimit ?? BODY_LIMIT);
+  if (body.length > 0 && type === undefined) fail('UNSUPPORTED_MEDIA_TYPE');
+  return body;
+}
+
+/** Browsers say where a POST comes from; what comes from another site is refused. Scripts say nothing. */
+export function refuseForeignOrigin(request: IncomingMessage, publicUrl: string): void {
+  const { origin } = request.headers;
+  const site = request.headers['sec-fetch-site'];
+  const foreign =
+    origin !== undefined ? origin !== publicUrl : site !== undefined && site !== 'same-origin' && site !== 'none';
+  if (foreign) fail('CROSS_SITE_REQUEST');
+}
+
+/** Whether inputs come from a body, else from the query. */
+export function takesBody({ procedure }: ApiRoute): boolean {
+  return procedure.method !== 'GET' && procedure.method !== 'DELETE';
+}
+
+/** The key of a request that takes one; throws for a malformed key and where none is taken. */
+export function idempotencyHeader({ request }: Exchange, route: ApiRoute): string | null {
+  const header = request.headers['idempotency-key'];
+  if (header === undefined || !takesBody(route)) return null;
+  if (route.procedure.idempotency === 'refused') fail('IDEMPOTENCY_KEY_UNSUPPORTED');
+  return parseIdempotencyKey(String(header));
+}
+
+/** A body may not name what the path already says. */
+export function bodyWithoutPath(body: Record<string, unknown>, pathInputs: readonly string[]): Record<string, unknown> {
+  const named = pathInputs.find((name) => Object.hasOwn(body, name));
+  if (named === undefined) return body;
+  return fail('BAD_REQUEST', {
+    issues: [{ path: `/${named}`, keyword: 'additionalProperties', params: { additionalProperty: named } }],
+  });
+}
+
+/** Refuses every query, by the name of its first parameter. */
+export function refuseQuery(query: string): void {
+  if (query === '') return;
+  const name = query.split(/[=&]/, 1)[0]!.slice(0, 100);
+  fail('BAD_REQUEST', {
+    issues: [{ path: `/${name}`, keyword: 'additionalProperties', params: { additionalProperty: name } }],
+  });
+}
