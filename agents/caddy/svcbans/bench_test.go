@@ -117,3 +117,11 @@ func BenchmarkApplyOneOf100k(b *testing.B) {
 		}
 	}
 }
+
+// What a start from disk costs.
+func BenchmarkReplace100k(b *testing.B) {
+	bans := mixed(100_000, rand.New(rand.NewPCG(1, 1)), time.Now().Add(time.Hour))
+	for i := range uint64(b.N) {
+		New(100_000, 32<<20, nil).Replace(at(i), bans)
+	}
+}

@@ -41,7 +41,8 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return &exchange{head: make([]byte, 0, 2<<10)} }}
 
-// ServeHTTP answers r with what an origin of the pool answers. When none can, in.Fail answers. An answer that breaks
+// ServeHTTP answers r with what an origin of the pool answers. The origin gets the target of r.RequestURI, not of r.URL,
+// so that nothing is lost in decoding. When no origin can answer, in.Fail answers. An answer that breaks
 // off in its middle, and a client that is gone, end in panic(http.ErrAbortHandler), so that the client never takes a
 // part for the whole; the caller must let it pass.
 func (p *Pool) ServeHTTP(w http.ResponseWriter, r *http.Request, in Request) {
