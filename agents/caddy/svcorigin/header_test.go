@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -372,6 +373,53 @@ func FuzzAnswer(f *testing.F) {
 				}
 			}
 			return
+		}
+	})
+}
+
+// Whatever a client sends, the origin must see one request with one line for each field.
+func FuzzHead(f *testing.F) {
+	f.Add("/a?b", "Accept", "x", "close", "h.test")
+	f.Add("/a b\r\nX: y", "X-Svc-Site", "x\r\n\r\nGET / HTTP/1.1", "X-Real-IP, Upgrade", "[::1]:80")
+	f.Add("http://x?y z", "Transfer-Encoding", "chunked", "", "h\nx")
+	f.Fuzz(func(t *testing.T, target, name, value, connection, host string) {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > 255 || !tokenByte[byte(r)] }) || target == "" {
+			return
+		}
+		r := &http.Request{Method: "PUT", RequestURI: target, Host: host, URL: &url.URL{Path: "/"}, Header: http.Header{"Connection": {connection}}, Trailer: http.Header{"X-Later": nil}}
+		r.Header.Add(name, value)
+		in := Request{ClientAddr: netip.MustParseAddr("192.0.2.1"), PeerAddr: netip.MustParseAddr("2001:db8::1"), Scheme: "https", RequestID: "id", CDNLoop: "loop"}
+		for _, length := range []int64{-1, 0, 5} {
+			head := string(in.head(nil, r, &Pool{}, &origin{}, length, false))
+			lines := strings.Split(head, "\r\n")
+			if n := len(lines); n < 3 || lines[n-1] != "" || lines[n-2] != "" {
+				t.Fatalf("no single end: %q", head)
+			}
+			lines = lines[:len(lines)-2]
+			if strings.Count(lines[0], " ") != 2 || !strings.HasPrefix(lines[0], "PUT ") || !strings.HasSuffix(lines[0], " HTTP/1.1") {
+				t.Fatalf("got %q", lines[0])
+			}
+			seen := map[string]int{}
+			for i, line := range lines {
+				if line == "" || strings.ContainsAny(line, "\r\n") {
+					t.Fatalf("line %d of %q", i, head)
+				}
+				if i > 0 {
+					name, _, ok := strings.Cut(line, ":")
+					if !ok || strings.ContainsAny(name, " \t") {
+						t.Fatalf("line %q of %q", line, head)
+					}
+					seen[strings.ToLower(name)]++
+				}
+			}
+			for _, once := range []string{"host", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-request-id", "cdn-loop", "connection"} {
+				if seen[once] != 1 {
+					t.Fatalf("%s %d times in %q", once, seen[once], head)
+				}
+			}
+			if (length < 0) != (seen["transfer-encoding"] == 1) || (length >= 0) != (seen["content-length"] == 1) || seen["upgrade"]+seen["keep-alive"] != 0 {
+				t.Fatalf("got %q", head)
+			}
 		}
 	})
 }
