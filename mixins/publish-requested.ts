@@ -9,10 +9,12 @@ import { write } from './write.ts';
 const WAIT_MS = 2000;
 const PARALLEL = 4;
 const BATCH = 20;
+/** Changes named in an answer: they travel in one header. */
+const MAX_ANNOUNCED = 100;
 
 /**
  * Publishes the pending requests of the clusters that requestPublication answered, waiting up to 2 s in total. Adds
- * the revisions made in time to the call's changes. Never throws: what fails or is late stays requested.
+ * the revisions made in time to the call's changes, the first hundred. Never throws: what fails or is late stays requested.
  */
 export async function publishRequested(runtime: Runtime, call: Call, clusterIds: readonly string[]): Promise<void> {
   const deadline = Date.now() + WAIT_MS;
@@ -25,7 +27,7 @@ export async function publishRequested(runtime: Runtime, call: Call, clusterIds:
         runtime.log.warn({ err: error, clusterId }, 'requested publication failed, it will be tried again');
         return [];
       });
-      if (!answered) call.changes.push(...changes);
+      if (!answered && call.changes.length < MAX_ANNOUNCED) call.changes.push(...changes);
     }
   };
   const all = Promise.all(Array.from({ length: Math.min(PARALLEL, queue.length) }, worker));

@@ -1,12 +1,10 @@
 // The history a database belongs to. A database that was restored or failed over with loss has forgotten numbers that
 // nodes and readers have seen; a new epoch tells them, and numbers that carry no epoch jump ahead of anything seen.
 import type { Knex } from 'knex';
+import { LOCK_BAN_FEED, LOCK_PLATFORM } from './locks.ts';
 
 /** How far numbers jump that readers see without an epoch. */
 export const SEQUENCE_JUMP = 1_000_000_000;
-/** Cluster creation and platform changes order themselves by it too (models/publish.ts). */
-const PLATFORM_LOCK = 'pg_advisory_xact_lock(1398162180, 1)';
-const BAN_FEED_LOCK = 'pg_advisory_xact_lock(1398162179, 1)';
 
 export interface HistoryState {
   epoch: string;
@@ -39,8 +37,7 @@ export async function beginEpoch(
 ): Promise<{ epoch: string; begun: boolean }> {
   return sql.transaction(async (trx) => {
     await trx.raw("set local lock_timeout = '10s'; set local transaction_timeout = '60s'");
-    // The order of locks: guards, heads by id, feeds.
-    await trx.raw(`select ${PLATFORM_LOCK}`);
+    await trx.raw(LOCK_PLATFORM);
     const state = (await trx('console_state').forUpdate().first('epoch')) as { epoch: string };
     if (expected !== undefined && state.epoch !== expected) return { epoch: state.epoch, begun: false };
     const now = BigInt(Date.now());
@@ -59,7 +56,7 @@ export async function beginEpoch(
        from cluster_head where revision > 0`,
       [JSON.stringify({ why }), JSON.stringify({ type: 'system', id: null, name: 'history' })],
     );
-    await trx.raw(`select ${BAN_FEED_LOCK}`);
+    await trx.raw(LOCK_BAN_FEED);
     await trx.raw(
       `update ban_head set seq = setval('ban_seq', greatest(nextval('ban_seq'),
          (select max(seq) from ban_head)) + ${SEQUENCE_JUMP}) where cluster_id = ''`,

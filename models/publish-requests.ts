@@ -3,10 +3,8 @@
 import type { Knex } from 'knex';
 import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
+import { LOCK_PLATFORM_SHARED } from './locks.ts';
 import { distinct, type EntryName, MAX_ENTRIES, type Publication, publish } from './publish.ts';
-
-/** The other side of publishAll's lock: a cluster that is being created sees the change, or the change sees it. */
-const PLATFORM_LOCK_SHARED = 'pg_advisory_xact_lock_shared(1398162180, 1)';
 
 /**
  * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
@@ -20,7 +18,7 @@ export async function requestPublication(
 ): Promise<string[]> {
   const names = distinct(publication.entries);
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
-  await tx.sql.raw(`select ${PLATFORM_LOCK_SHARED}`);
+  await tx.sql.raw(LOCK_PLATFORM_SHARED);
   const { rows } = await tx.sql.raw<{ rows: { cluster_id: string }[] }>(
     `insert into publish_request (cluster_id, entries, reason, params, actor)
      select id, ?::jsonb, ?, ?::jsonb, ?::jsonb from cluster where ?::text[] is null or id = any(?::text[]) order by id

@@ -8,6 +8,7 @@ import type { Tx } from '../mixins/write.ts';
 import { bodyHash, bucketOf, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS } from './entries/kinds.ts';
+import { LOCK_PLATFORM } from './locks.ts';
 
 /** Larger bodies are refused: they travel to every node in one message. A kind can allow more. */
 export const MAX_BODY_BYTES = 64 * 1024;
@@ -15,8 +16,6 @@ export const MAX_BODY_BYTES = 64 * 1024;
 export const MAX_ENTRIES = 2000;
 /** Entries published at once for a new cluster. */
 const ALL_BATCH = 500;
-/** Cluster creation holds it alone, platform changes hold it together: none of them misses the other. */
-const PLATFORM_LOCK = 'pg_advisory_xact_lock(1398162180, 1)';
 
 export interface EntryName {
   kind: string;
@@ -84,7 +83,7 @@ async function publishEntries(tx: Tx, publication: Publication, always: boolean)
  * no entry. Waits for platform changes under way, so that none is missed. Answers the last revision's number.
  */
 export async function publishAll(tx: Tx, publication: Omit<Publication, 'entries'>): Promise<string | null> {
-  await tx.sql.raw(`select ${PLATFORM_LOCK}`);
+  await tx.sql.raw(LOCK_PLATFORM);
   let latest: string | null = null;
   let batch: EntryName[] = [];
   const flush = async (always: boolean) => {
