@@ -1,14 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { root } from '../../../bin/lib/root.ts';
+import { temporaryFolder } from '../../helpers/temporary-folder.ts';
 
 const bootstrap = join(root, 'bin', 'bootstrap.mjs');
 
-function script(text: string): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'bootstrap-')), 'script.ts');
+function script(t: ExecutionContext, text: string): string {
+  const file = join(temporaryFolder(t), 'script.ts');
   writeFileSync(file, text);
   return file;
 }
@@ -23,7 +23,7 @@ function run(args: string[], env: NodeJS.ProcessEnv = {}) {
 
 test('a script runs on Node 24 with its arguments, and nothing else is on stdout', (t) => {
   const { stdout, status } = run([
-    script('const [a]: string[] = process.argv.slice(2); console.log(process.version, a);'),
+    script(t, 'const [a]: string[] = process.argv.slice(2); console.log(process.version, a);'),
     'x y',
   ]);
   t.regex(stdout, /^v24\.\d+\.\d+ x y\n$/);
@@ -31,13 +31,13 @@ test('a script runs on Node 24 with its arguments, and nothing else is on stdout
 });
 
 test('the exit code of the script is handed on', (t) => {
-  t.is(run([script('process.exit(7);')]).status, 7);
-  t.is(run([script('process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000);')]).status, 143);
+  t.is(run([script(t, 'process.exit(7);')]).status, 7);
+  t.is(run([script(t, 'process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000);')]).status, 143);
 });
 
 test('commands of packages do not hide those of the machine', (t) => {
   const packages = join(root, 'node_modules', '.bin');
-  const { stdout } = run([script('console.log(process.env.PATH);')], { PATH: `${packages}:${process.env.PATH}` });
+  const { stdout } = run([script(t, 'console.log(process.env.PATH);')], { PATH: `${packages}:${process.env.PATH}` });
   t.false(stdout.trim().split(':').includes(packages));
 });
 

@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { isLocked, takeLock } from '../../../../bin/lib/lock.ts';
 import { markOf } from '../../../../bin/lib/process-table.ts';
+import { temporaryFolder } from '../../../helpers/temporary-folder.ts';
 
-function lockFile(): string {
-  return join(mkdtempSync(join(tmpdir(), 'lock-')), 'launcher.lock');
+function lockFile(t: ExecutionContext): string {
+  return join(temporaryFolder(t), 'launcher.lock');
 }
 
 test('a free lock is taken and given back', async (t) => {
-  const file = lockFile();
+  const file = lockFile(t);
   const lock = await takeLock(file, 'the demo');
   t.true(isLocked(file));
   lock.release();
@@ -20,7 +20,7 @@ test('a free lock is taken and given back', async (t) => {
 });
 
 test('a lock held by a running process is refused with its id', async (t) => {
-  const file = lockFile();
+  const file = lockFile(t);
   const other = spawn('sleep', ['60']);
   t.teardown(() => other.kill());
   await once(other, 'spawn');
@@ -30,7 +30,7 @@ test('a lock held by a running process is refused with its id', async (t) => {
 });
 
 test('a lock of a process that was killed is taken over', async (t) => {
-  const file = lockFile();
+  const file = lockFile(t);
   const other = spawn('sleep', ['60']);
   await once(other, 'spawn');
   writeFileSync(file, JSON.stringify(markOf(other.pid!)));
@@ -41,14 +41,14 @@ test('a lock of a process that was killed is taken over', async (t) => {
 });
 
 test('a process id that was given to somebody else does not hold the lock', async (t) => {
-  const file = lockFile();
+  const file = lockFile(t);
   writeFileSync(file, JSON.stringify({ pid: process.ppid, started: 'another boot:1' }));
   t.false(isLocked(file));
   await t.notThrowsAsync(takeLock(file, 'the demo', { waitMs: 0 }));
 });
 
 test('a holder that says it is stopping is waited for', async (t) => {
-  const file = lockFile();
+  const file = lockFile(t);
   const other = spawn('sleep', ['0.5']);
   await once(other, 'spawn');
   writeFileSync(file, JSON.stringify({ ...markOf(other.pid!), stopping: true }));

@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { hasIpv6, isFree, Ports } from '../../../../bin/lib/ports.ts';
+import { temporaryFolder } from '../../../helpers/temporary-folder.ts';
 
 async function listen(t: ExecutionContext, host: string, port = 0): Promise<number> {
   const server: Server = createServer();
@@ -15,8 +15,8 @@ async function listen(t: ExecutionContext, host: string, port = 0): Promise<numb
   return (server.address() as { port: number }).port;
 }
 
-function portsFile(): string {
-  return join(mkdtempSync(join(tmpdir(), 'ports-')), 'ports.json');
+function portsFile(t: ExecutionContext): string {
+  return join(temporaryFolder(t), 'ports.json');
 }
 
 for (const host of ['127.0.0.1', '0.0.0.0', '::1']) {
@@ -27,14 +27,14 @@ for (const host of ['127.0.0.1', '0.0.0.0', '::1']) {
 }
 
 test('a picked port is stored and picked again', async (t) => {
-  const file = portsFile();
+  const file = portsFile(t);
   const first = await new Ports(file).pick('console', 33_000);
   t.is(await new Ports(file).pick('console', 34_000), first);
   t.is(JSON.parse(readFileSync(file, 'utf8')).console, first);
 });
 
 test('a stored port that is in use moves to another one', async (t) => {
-  const file = portsFile();
+  const file = portsFile(t);
   const taken = await listen(t, '::');
   writeFileSync(file, JSON.stringify({ console: taken }));
   const picked = await new Ports(file).pick('console', taken);
@@ -43,7 +43,7 @@ test('a stored port that is in use moves to another one', async (t) => {
 });
 
 test('two names never share a port, not even one that is only stored', async (t) => {
-  const file = portsFile();
+  const file = portsFile(t);
   const ports = new Ports(file);
   const first = await ports.pick('console', 35_000);
   t.not(await ports.pick('edge', first), first);
@@ -51,7 +51,7 @@ test('two names never share a port, not even one that is only stored', async (t)
 });
 
 test('a damaged file of ports is picked again', async (t) => {
-  const file = portsFile();
+  const file = portsFile(t);
   writeFileSync(file, '{"console": 30');
   t.true((await new Ports(file).pick('console', 36_000)) >= 36_000);
 });

@@ -1,22 +1,22 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { groupMembers, markOf } from '../../../../bin/lib/process-table.ts';
 import { Processes } from '../../../../bin/lib/processes.ts';
 import { eventually } from '../../../helpers/eventually.ts';
+import { temporaryFolder } from '../../../helpers/temporary-folder.ts';
 
 const shell = (script: string) => ({ command: '/bin/sh', args: ['-c', script] });
 
-function folder() {
-  const path = mkdtempSync(join(tmpdir(), 'processes-'));
+function folder(t: ExecutionContext) {
+  const path = temporaryFolder(t);
   return { list: join(path, 'processes.json'), logFile: join(path, 'child.log') };
 }
 
 test('a child is stopped together with what it started', async (t) => {
-  const { list, logFile } = folder();
+  const { list, logFile } = folder(t);
   const child = new Processes(list).start({ name: 'child', ...shell('sleep 60 & sleep 60'), logFile });
   const mark = markOf(child.pid)!;
   await eventually(() => groupMembers(mark).length === 3);
@@ -26,7 +26,7 @@ test('a child is stopped together with what it started', async (t) => {
 });
 
 test('a child that ignores the polite signal is killed', async (t) => {
-  const { list, logFile } = folder();
+  const { list, logFile } = folder(t);
   const child = new Processes(list).start({
     name: 'stubborn',
     ...shell('trap "" TERM; echo ready; while :; do sleep 0.1; done'),
@@ -40,7 +40,7 @@ test('a child that ignores the polite signal is killed', async (t) => {
 });
 
 test('a child that is kept running is started again', async (t) => {
-  const { list, logFile } = folder();
+  const { list, logFile } = folder(t);
   const child = new Processes(list).start({ name: 'kept', ...shell('sleep 60'), logFile });
   child.keepRunning();
   const first = child.pid;
@@ -52,7 +52,7 @@ test('a child that is kept running is started again', async (t) => {
 });
 
 test('what a killed launcher left is found and stopped by the next one', async (t) => {
-  const { list, logFile } = folder();
+  const { list, logFile } = folder(t);
   const module = join(import.meta.dirname, '../../../../bin/lib/processes.ts');
   const script = `
     const { Processes } = await import(${JSON.stringify(module)});
@@ -74,14 +74,14 @@ test('what a killed launcher left is found and stopped by the next one', async (
 });
 
 test('nothing is started while everything is being stopped', async (t) => {
-  const { list, logFile } = folder();
+  const { list, logFile } = folder(t);
   const processes = new Processes(list);
   await processes.stopAll();
   t.throws(() => processes.start({ name: 'late', ...shell('sleep 60'), logFile }));
 });
 
 test('a program that does not exist ends with 127', async (t) => {
-  const { list, logFile } = folder();
+  const { list, logFile } = folder(t);
   const child = new Processes(list).start({ name: 'missing', command: '/no/such/program', args: [], logFile });
   t.deepEqual(await child.ended, { code: 127, signal: null });
   t.false(child.running());
