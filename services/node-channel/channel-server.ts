@@ -1,7 +1,8 @@
 // The node channel's listener: HTTP/2 (HTTP/1.1 accepted) with mutual TLS. Every request passes the same gate before
 // anything of its body is read: a known path, then Enroll or an accepted certificate.
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
-import type { TLSSocket } from 'node:tls';
+import { createServer as createHttp1Server, type Server as Http1Server } from 'node:http';
+import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { ensureCertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { type Address, DRAIN_MS, type Listener } from '../../mixins/listener.ts';
 import { nodeAccessChannel } from '../../mixins/node-access.ts';
@@ -9,9 +10,9 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import { deleteOldSiteMinutes } from '../../models/site-request-minute.ts';
 import { Authenticator } from './authenticator.ts';
 import { ChannelCertificate } from './channel-certificate.ts';
+import { Http1Exchange, Http2Exchange } from './exchange.ts';
 import { Gate } from './gate.ts';
 import { NodeReports } from './node-reports.ts';
-import type { Request, Response } from './unary.ts';
 import { REFUSED, WatchHub } from './watch/watch-hub.ts';
 
 const REFRESH_MS = 2_000;
@@ -31,13 +32,20 @@ export class ChannelServer implements Listener {
   readonly #reports: NodeReports;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #timers: NodeJS.Timeout[] = [];
-  #server: Http2SecureServer | null = null;
+  readonly #http1: Http1Server;
+  readonly #http1Sockets = new Set<TLSSocket>();
+  #server: TlsServer | null = null;
+  #gate: Gate | null = null;
   #refreshing: Promise<void> | null = null;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     this.#hub = new WatchHub(runtime);
     this.#reports = new NodeReports(runtime);
+    // Never listens: it is handed the connections that chose HTTP/1.1. Its own time limits need a listener, so an
+    // idle socket ends it.
+    this.#http1 = createHttp1Server({ keepAliveTimeout: IDLE_MS });
+    this.#http1.setTimeout(IDLE_MS);
   }
 
   async open(): Promise<Address> {
@@ -47,26 +55,22 @@ export class ChannelServer implements Listener {
     await certificate.refresh(new Date());
     const authenticator = new Authenticator(this.#runtime, authority);
     const gate = new Gate(this.#runtime, authority, authenticator, this.#hub, this.#reports, () => certificate.hosts);
-    const server = createSecureServer({
+    this.#gate = gate;
+    this.#http1.on('request', (request, response) => gate.handle(new Http1Exchange(request, response)));
+    const server = createTlsServer({
       ...certificate.context,
       ca: authority.certificatePem,
-      allowHTTP1: true,
       requestCert: true,
       // The gate judges certificates itself, so that a refusal can be explained and recorded.
       rejectUnauthorized: false,
       minVersion: 'TLSv1.2',
+      ALPNProtocols: ['h2', 'http/1.1'],
       handshakeTimeout: HANDSHAKE_MS,
-      settings: { maxConcurrentStreams: MAX_STREAMS, initialWindowSize: 256 * 1024 },
-      maxSessionMemory: 10,
     });
     server.maxConnections = MAX_CONNECTIONS;
     this.#server = server;
-    server.on('request', (request: Request, response: Response) => gate.handle(request, response));
-    server.on('session', (session) => this.#watchSession(session));
-    server.on('secureConnection', (socket: TLSSocket) => socket.setNoDelay(true));
+    server.on('secureConnection', (socket) => this.#accept(socket, gate));
     server.on('tlsClientError', (err) => log.debug({ err }, 'node channel handshake failed'));
-    // A peer that breaks off is nobody's fault; without a listener it would end the process.
-    server.on('sessionError', (err) => log.debug({ err }, 'node channel session failed'));
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) =>
         reject(
@@ -91,10 +95,11 @@ export class ChannelServer implements Listener {
     for (const session of this.#sessions) session.close();
     const forced = setTimeout(() => {
       for (const session of this.#sessions) session.destroy();
-      (server as unknown as { closeAllConnections?: () => void } | null)?.closeAllConnections?.();
+      for (const socket of this.#http1Sockets) socket.destroy();
     }, DRAIN_MS);
     await closed;
     clearTimeout(forced);
+    this.#gate?.stop();
     await this.#refreshing;
     await this.#reports.stop();
   }
@@ -134,6 +139,25 @@ export class ChannelServer implements Listener {
     } catch (err) {
       this.#runtime.log.warn({ err }, 'deleting old statistics failed');
     }
+  }
+
+  #accept(socket: TLSSocket, gate: Gate): void {
+    socket.setNoDelay(true);
+    // A peer that breaks off is nobody's fault; without a listener it would end the process.
+    socket.on('error', (err) => this.#runtime.log.debug({ err }, 'node channel connection failed'));
+    if (socket.alpnProtocol !== 'h2') {
+      this.#http1Sockets.add(socket);
+      socket.once('close', () => this.#http1Sockets.delete(socket));
+      this.#http1.emit('connection', socket);
+      return;
+    }
+    const session = performServerHandshake(socket, {
+      settings: { maxConcurrentStreams: MAX_STREAMS, initialWindowSize: 256 * 1024 },
+      maxSessionMemory: 10,
+    });
+    session.on('error', (err) => this.#runtime.log.debug({ err }, 'node channel session failed'));
+    session.on('stream', (stream, headers) => gate.handle(new Http2Exchange(stream, headers, socket)));
+    this.#watchSession(session);
   }
 
   /** Idle and dead peers: a session without traffic ends after 2 min, one that leaves a ping unanswered after 10 s. */

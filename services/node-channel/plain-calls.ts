@@ -14,7 +14,8 @@ import {
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
-import type { Caller, Request, Response } from './unary.ts';
+import type { Exchange } from './exchange.ts';
+import type { Caller } from './unary.ts';
 
 export const PLAIN_TYPE = 'application/proto';
 
@@ -44,8 +45,8 @@ const STATUS: Partial<Record<Code, number>> = {
 };
 
 /** Whether the request can be served here. */
-export function isPlain(request: Request): boolean {
-  const { 'content-type': type, 'content-encoding': encoding } = request.headers;
+export function isPlain({ headers }: Exchange): boolean {
+  const { 'content-type': type, 'content-encoding': encoding } = headers;
   return type === PLAIN_TYPE && (encoding === undefined || encoding === 'identity');
 }
 
@@ -54,32 +55,33 @@ export interface PlainLimits {
   compressMinBytes: number;
 }
 
+const METHODS = new Map(NodeService.methods.map((method) => [method.name, method]));
+const PLAIN_HEADERS = { 'content-type': PLAIN_TYPE };
+
 /** Serves a call by the procedure's path name (`Heartbeat`). `asConnectError` maps what the call throws. */
 export async function servePlain(
   name: string,
   calls: Calls,
   caller: Caller,
-  request: Request,
-  response: Response,
+  exchange: Exchange,
   limits: PlainLimits,
   asConnectError: (error: unknown, name: string) => ConnectError,
 ): Promise<void> {
-  const method = NodeService.methods.find((candidate) => candidate.name === name)!;
+  const method = METHODS.get(name)!;
   try {
-    const body = await readBody(request, limits.maxBytes);
+    const body = await readBody(exchange, limits.maxBytes);
     const call = calls[method.localName as keyof Calls] as (message: unknown, caller: Caller) => unknown;
     const output = await call(decode(method.input, body), caller);
     const bytes = toBinary(
       method.output,
       create(method.output as DescMessage, output as MessageInitShape<DescMessage>),
     );
-    await answer(request, response, bytes, limits.compressMinBytes);
+    await answer(exchange, bytes, limits.compressMinBytes);
   } catch (error) {
-    if (response.destroyed || response.headersSent) return;
+    if (exchange.over) return;
     const { code, rawMessage } = asConnectError(error, name);
-    response.statusCode = STATUS[code] ?? 500;
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ code: codeToString(code), message: rawMessage }));
+    const problem = Buffer.from(JSON.stringify({ code: codeToString(code), message: rawMessage }));
+    exchange.reply(STATUS[code] ?? 500, { 'content-type': 'application/json' }, problem);
   }
 }
 
@@ -91,27 +93,22 @@ function decode(schema: DescMessage, body: Uint8Array): unknown {
   }
 }
 
-async function answer(
-  request: Request,
-  response: Response,
-  bytes: Uint8Array,
-  compressMinBytes: number,
-): Promise<void> {
-  response.setHeader('content-type', PLAIN_TYPE);
-  if (bytes.length < compressMinBytes || !`${request.headers['accept-encoding'] ?? ''}`.includes('gzip')) {
-    response.end(bytes);
+async function answer(exchange: Exchange, bytes: Uint8Array, compressMinBytes: number): Promise<void> {
+  if (bytes.length < compressMinBytes || !`${exchange.headers['accept-encoding'] ?? ''}`.includes('gzip')) {
+    exchange.reply(200, PLAIN_HEADERS, bytes);
     return;
   }
-  const packed = await compress(bytes);
-  response.setHeader('content-encoding', 'gzip');
-  response.end(packed);
+  exchange.reply(200, { ...PLAIN_HEADERS, 'content-encoding': 'gzip' }, await compress(bytes));
 }
 
-function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
+function readBody(exchange: Exchange, maxBytes: number): Promise<Uint8Array> {
+  const { body } = exchange;
+  // A request without a body ends before anybody listens.
+  if (body.readableEnded) return Promise.resolve(new Uint8Array());
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   let chunks: Buffer[] | null = [];
   let size = 0;
-  request.on('data', (chunk: Buffer) => {
+  body.on('data', (chunk: Buffer) => {
     size += chunk.length;
     if (size > maxBytes) {
       // What is still to come is dropped as it arrives; the call's time limit ends it.
@@ -119,11 +116,13 @@ function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
       reject(new ConnectError(`the message is larger than ${maxBytes} bytes`, Code.ResourceExhausted));
     } else chunks?.push(chunk);
   });
-  request.once('end', () => {
+  let ended = false;
+  body.once('end', () => {
+    ended = true;
     if (chunks) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
   });
-  const cut = (): void => reject(new ConnectError('the call was cut off', Code.Canceled));
-  request.once('aborted', cut);
-  request.once('error', cut);
+  exchange.onClose(() => {
+    if (!ended) reject(new ConnectError('the call was cut off', Code.Canceled));
+  });
   return promise;
 }

@@ -1,6 +1,4 @@
 // Connect handlers: the mapping of calls to functions, of errors to codes, and nothing else.
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import {
   Code,
   ConnectError,
@@ -18,13 +16,12 @@ import { asUnavailable } from '../../mixins/write.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { applied, type CallContext, getBans, getConfig, heartbeat, reportStats } from './calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
+import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
 import { Turns } from './turns.ts';
 
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
-export type Handler = (request: Request, response: Response) => void;
+export type Handler = (exchange: Exchange, caller: Caller) => void;
 
 const PATH_PREFIX = `/${NodeService.typeName}/`;
 /** Body of a call before anybody is known, bytes; counted after decompression. */
@@ -42,46 +39,41 @@ export interface Caller {
   remoteAddress: string | null;
 }
 
-const callerKey = createContextKey<Caller>({ node: null, remoteAddress: null });
+const NOBODY: Caller = { node: null, remoteAddress: null };
+const callerKey = createContextKey<Caller>(NOBODY);
 
-/** Handlers of Enroll and of all other unary calls; `callerOf` answers what the server found out about a request. */
+/** Handlers of Enroll and of all other unary calls. */
 export function createUnaryHandlers(
   context: CallContext,
   authority: CertificateAuthority,
-  callerOf: (request: Request) => Caller,
 ): { stranger: Handler; node: Handler } {
   const { runtime } = context;
-  const contextValues = (request: unknown) => createContextValues().set(callerKey, callerOf(request as Request));
+  const callers = new WeakMap<object, Caller>();
   const shared = {
-    contextValues,
+    contextValues: (request: object) => createContextValues().set(callerKey, callers.get(request) ?? NOBODY),
     grpc: false,
     grpcWeb: false,
     acceptCompression: [compressionGzip],
     compressMinBytes: COMPRESS_MIN_BYTES,
     interceptors: [errorCodes(runtime)],
   };
+  const adapted = (readMaxBytes: number, routes: (router: ConnectRouter) => void): Handler => {
+    const handle = connectNodeAdapter({ ...shared, readMaxBytes, routes });
+    return (exchange, caller) => {
+      const { request, response } = exchange.toNode();
+      callers.set(request, caller);
+      handle(request as Parameters<typeof handle>[0], response as Parameters<typeof handle>[1]);
+    };
+  };
   const calls = nodeCalls(context, authority);
-  const adapter = connectNodeAdapter({
-    ...shared,
-    readMaxBytes: NODE_BYTES,
-    routes: (router) => routeNodeCalls(router, calls),
-  }) as Handler;
+  const adapter = adapted(NODE_BYTES, (router) => routeNodeCalls(router, calls));
   const limits = { maxBytes: NODE_BYTES, compressMinBytes: COMPRESS_MIN_BYTES };
+  const asConnectError = (error: unknown, call: string) => toConnectError(runtime, error, call);
   return {
-    stranger: connectNodeAdapter({
-      ...shared,
-      readMaxBytes: STRANGER_BYTES,
-      routes: (router) => routeEnroll(router, runtime, authority),
-    }) as Handler,
-    node: (request, response) => {
-      if (!isPlain(request)) {
-        adapter(request, response);
-        return;
-      }
-      const name = (request.url as string).slice(PATH_PREFIX.length);
-      void servePlain(name, calls, callerOf(request), request, response, limits, (error, call) =>
-        toConnectError(runtime, error, call),
-      );
+    stranger: adapted(STRANGER_BYTES, (router) => routeEnroll(router, runtime, authority)),
+    node: (exchange, caller) => {
+      if (!isPlain(exchange)) adapter(exchange, caller);
+      else void servePlain(exchange.path.slice(PATH_PREFIX.length), calls, caller, exchange, limits, asConnectError);
     },
   };
 }

@@ -27,6 +27,8 @@ export async function readWatchRequest(body: Readable): Promise<WatchRequest> {
 }
 
 function readBounded(body: Readable): Promise<Buffer> {
+  // A request without a body ends before anybody listens.
+  if (body.readableEnded) return Promise.resolve(Buffer.alloc(0));
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let size = 0;
