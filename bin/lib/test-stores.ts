@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type DataFolder, openDataFolder, removeDataFolder } from './data-folder.ts';
 import { isLocked } from './lock.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
+import { startedAt } from './process-table.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { cacheDir } from './root.ts';
 
@@ -24,6 +25,8 @@ const SPREAD = 400;
 async function removeLeftovers(folder: string): Promise<void> {
   if (!existsSync(folder)) return;
   for (const name of readdirSync(folder)) {
+    // A folder is named after the process that made it, and has no lock in its first moments.
+    if (startedAt(Number.parseInt(name, 10)) !== undefined) continue;
     if (!isLocked(join(folder, name, 'launcher.lock'))) await removeDataFolder(join(folder, name));
   }
 }
