@@ -38,6 +38,8 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
             idle_timeout: '75s',
             max_header_bytes: 32_768,
             routes: [{ handle: [{ handler: 'svc_edge' }] }],
+            // What Caddy itself refuses gets our page and code, too.
+            errors: { routes: [{ handle: [{ handler: 'svc_error' }] }] },
           },
         },
       },
