@@ -40,3 +40,29 @@ func (t *Table) sweepExpired() {
 	t.sweepAt = 0
 	t.schedule()
 }
+
+// expiryHeap orders records by their end, soonest first.
+type expiryHeap []*record
+
+func (h expiryHeap) Len() int           { return len(h) }
+func (h expiryHeap) Less(i, j int) bool { return h[i].expires < h[j].expires }
+func (h expiryHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heapPos, h[j].heapPos = int32(i), int32(j)
+}
+
+// Push is for container/heap.
+func (h *expiryHeap) Push(x any) {
+	r := x.(*record)
+	r.heapPos = int32(len(*h))
+	*h = append(*h, r)
+}
+
+// Pop is for container/heap.
+func (h *expiryHeap) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return r
+}

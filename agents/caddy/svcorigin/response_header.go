@@ -1,0 +1,59 @@
+package svcorigin
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// copyHeader adds what the client may see of an answer's header to h.
+func (a *response) copyHeader(h http.Header) {
+	slab := make([]string, len(a.fields))
+	for i, f := range a.fields {
+		if originOwns(f.name, f.value) || len(a.connection) > 0 && f.name != "Content-Length" && hasToken(a.connection, f.name) {
+			continue
+		}
+		if have := h[f.name]; len(have) > 0 {
+			h[f.name] = append(have, f.value)
+			continue
+		}
+		slab[i] = f.value
+		h[f.name] = slab[i : i+1 : i+1]
+	}
+	if _, ok := h["Content-Type"]; !ok {
+		// Keeps the server from guessing one.
+		h["Content-Type"] = nil
+	}
+	if a.chunked {
+		for _, names := range a.trailer {
+			for name := range strings.SplitSeq(names, ",") {
+				name = textproto.CanonicalMIMEHeaderKey(strings.Trim(name, " \t"))
+				if trailerAllowed(name) {
+					h["Trailer"] = append(h["Trailer"], name)
+				}
+			}
+		}
+	}
+}
+
+// originOwns names what an origin's answer carries that is not for the client: fields of one hop, names of the edge and
+// cookies of the edge.
+func originOwns(name, value string) bool {
+	switch name {
+	case "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Te", "Server", "X-Request-Id":
+		return true
+	case "Set-Cookie":
+		return strings.HasPrefix(value, "__ew_")
+	}
+	return strings.HasPrefix(name, "X-Svc-") || strings.HasPrefix(name, "X-Accel-")
+}
+
+// trailerAllowed refuses trailers that would change how a message is read.
+func trailerAllowed(name string) bool {
+	switch name {
+	case "", "Content-Length", "Transfer-Encoding", "Trailer", "Host", "Connection", "Upgrade", "Content-Encoding",
+		"Content-Type", "Content-Range", "Set-Cookie", "Authorization":
+		return false
+	}
+	return !originOwns(name, "")
+}
