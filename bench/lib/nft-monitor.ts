@@ -1,5 +1,6 @@
 // When elements appeared in nftables sets, from the kernel's own notifications.
 import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
 import { clockMs } from '../fleet/fleet.ts';
 
 export interface NftMonitor {
@@ -13,9 +14,9 @@ const WAIT_MS = 30_000;
 export async function startNftMonitor(): Promise<NftMonitor> {
   const child = spawn('nft', ['monitor', 'new', 'elements'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const seen = new Map<string, number>();
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  createInterface({ input: child.stdout }).on('line', (line) => {
     const now = clockMs();
-    for (const [address] of text.matchAll(/[0-9a-f:.]+[0-9a-f](?= (?:timeout|expires))/g)) {
+    for (const [address] of line.matchAll(/[0-9a-f:.]+[0-9a-f](?= (?:timeout|expires))/g)) {
       if (!seen.has(address)) seen.set(address, now);
     }
   });
