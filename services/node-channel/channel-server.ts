@@ -3,6 +3,7 @@
 import { createServer as createHttp1Server, type Server as Http1Server } from 'node:http';
 import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
+import { Gauge } from 'prom-client';
 import { ensureCertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { type Address, DRAIN_MS, type Listener } from '../../mixins/listener.ts';
 import { nodeAccessChannel } from '../../mixins/node-access.ts';
@@ -42,6 +43,7 @@ export class ChannelServer implements Listener {
     this.#runtime = runtime;
     this.#hub = new WatchHub(runtime);
     this.#reports = new NodeReports(runtime);
+    watchMetrics(runtime, this.#hub);
     // Never listens: it is handed the connections that chose HTTP/1.1. Its own time limits need a listener, so an
     // idle socket ends it.
     this.#http1 = createHttp1Server({ keepAliveTimeout: IDLE_MS });
@@ -175,4 +177,15 @@ export class ChannelServer implements Listener {
       this.#sessions.delete(session);
     });
   }
+}
+
+function watchMetrics(runtime: Runtime, hub: WatchHub): void {
+  new Gauge({
+    name: 'svc_node_channel_streams',
+    help: 'Nodes with an open Watch stream on this process.',
+    registers: [runtime.metrics],
+    collect() {
+      this.set(hub.streamCount);
+    },
+  });
 }

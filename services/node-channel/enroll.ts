@@ -18,7 +18,7 @@ import { NodeCertificate } from '../../models/node-certificate.ts';
 import { NodeGroup } from '../../models/node-group.ts';
 import { NodeState } from '../../models/node-state.ts';
 import type { EnrollRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { addressEntries, readFeatures, readInfo } from './heartbeat.ts';
+import { addressEntries, readFeatures, readInfo, text } from './heartbeat.ts';
 
 const TOKEN = /^ewt_[A-Za-z0-9_-]{43}$/;
 
@@ -93,7 +93,7 @@ async function groupOf(tx: Tx, token: EnrollmentToken): Promise<string> {
 }
 
 function defaultName(request: EnrollRequest): string {
-  const name = (request.info?.hostname ?? '').replaceAll('\0', '').trim().slice(0, 64).trim();
+  const name = text((request.info?.hostname ?? '').trim(), 64).trim();
   return name === '' ? 'node' : name;
 }
 

@@ -16,9 +16,15 @@ const MAX_FAILED = 100;
 const MAX_UNAPPLIED = 100;
 const FEATURE = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
-/** NUL cannot be stored; the rest of a text is shown as it is. */
-function text(value: string, maxChars: number): string {
-  return value.replaceAll('\0', '').slice(0, maxChars);
+/** 9999-12-31: PostgreSQL does not read later years as JavaScript writes them. */
+const LAST_TIME_MS = 253_402_300_799_000;
+
+/**
+ * NUL and the half of a character that a cut leaves cannot be stored, and would take down the reports of other nodes
+ * that are written with this one; the rest of a text is shown as it is.
+ */
+export function text(value: string, maxChars: number): string {
+  return value.replaceAll('\0', '').slice(0, maxChars).toWellFormed();
 }
 
 /** The capabilities a node reports, sorted. */
@@ -70,7 +76,7 @@ export function readBeat(
     info: readInfo(request.info),
     features: readFeatures(request.info),
     metrics: request.metrics ? readMetrics(request.metrics, now) : null,
-    banStatus: request.bans ? readBanStatus(request.bans) : null,
+    banStatus: request.bans ? readBanStatus(request.bans, now) : null,
     remoteAddress,
     dataPlaneHealthy: request.dataPlaneHealthy,
     dataPlaneInstance: text(request.dataPlaneInstance, 64),
@@ -126,16 +132,17 @@ function readMetrics(metrics: Metrics, now: Date): object {
   };
 }
 
-function readBanStatus(status: BanStatus): object {
+function readBanStatus(status: BanStatus, now: Date): object {
   return {
     epoch: String(bounded(status.position?.epoch ?? 0n)),
-    sequence: String(bounded(status.position?.sequence ?? 0n)),
+    appliedSequence: String(bounded(status.position?.sequence ?? 0n)),
     entries: count(status.entries),
     capacity: count(status.capacity),
     unapplied: count(status.unapplied),
     unappliedIds: unappliedIds(status),
     kernelEntries: status.kernelEntries === undefined ? null : count(status.kernelEntries),
     autoEvicted: count(status.autoEvicted),
+    reportedAt: now.toISOString(),
   };
 }
 
@@ -160,5 +167,5 @@ function bounded(value: bigint): bigint {
 
 function seconds(value: bigint): Date | null {
   const ms = Number(value) * 1000;
-  return ms <= 8.64e15 ? new Date(ms) : null;
+  return ms <= LAST_TIME_MS ? new Date(ms) : null;
 }
