@@ -28,14 +28,15 @@ export const NodeMetrics = Type.Object({
 });
 
 export const NodeBanStatus = Type.Object({
-  epoch: Decimal,
-  sequence: Decimal,
+  epoch: { ...Decimal, description: 'History that the sequence belongs to.' },
+  appliedSequence: { ...Decimal, description: 'Last change of the ban feed that the node applied.' },
   entries: Count,
   capacity: Count,
   unapplied: Type.Integer({ minimum: 0, description: 'Manual bans the node could not hold.' }),
   unappliedIds: Type.Array(Type.String(), { description: 'At most 100 of them.' }),
   kernelEntries: Nullable(Count),
   autoEvicted: Count,
+  reportedAt: Timestamp,
 });
 
 export const NodeFailedEntry = Type.Object({

@@ -80,7 +80,8 @@ test.serial('a heartbeat is what the node page shows', async (t) => {
     unappliedIds: [],
     kernelEntries: 1,
     autoEvicted: 2,
-    sequence: String(target!.bans!.sequence),
+    appliedSequence: String(target!.bans!.sequence),
+    reportedAt: seen.lastSeenAt,
   });
   t.like(seen.metrics, { cpuPercent: 12.5, memoryUsedBytes: 5, memoryTotalBytes: 10 });
   t.regex(seen.certFingerprint, /^[0-9a-f]{64}$/);
@@ -90,6 +91,19 @@ test.serial('a heartbeat is what the node page shows', async (t) => {
     liveNodeCount: 1,
     appliedNodeCount: 1,
   });
+});
+
+test.serial('what a node says never keeps the reports of others from being stored', async (t) => {
+  // Cut in the middle of a character, and a time that the database cannot read: both are written with the reports that
+  // came in the same second.
+  await connection.call('heartbeat', {
+    info: { hostname: `${'h'.repeat(252)}😀` },
+    message: `${'m'.repeat(499)}😀`,
+    certificateNotAfter: 300_000_000_000n,
+  });
+  const seen = await shown(({ online }) => online);
+  t.true(seen.applyMessage.isWellFormed());
+  t.is(seen.applyMessage.slice(0, 499), 'm'.repeat(499));
 });
 
 test.serial(

@@ -83,6 +83,21 @@ test('numbers beyond what can be stored or shown are cut to it', (t) => {
   t.is(row.bans, undefined);
 });
 
+test('every text can be stored, wherever it was cut; times are of this age', (t) => {
+  const request = create(HeartbeatRequestSchema, {
+    info: create(NodeInfoSchema, { hostname: `${'h'.repeat(252)}😀` }),
+    message: `${'m'.repeat(499)}😀`,
+    certificateNotAfter: 253_402_300_800n,
+  });
+  const beat = readBeat(NODE, request, null, NOW);
+  t.true(beat.message.isWellFormed());
+  t.true((beat.info as { hostname: string }).hostname.isWellFormed());
+  t.is(beat.certificateNotAfter, null, 'the year 10000');
+  const failed = [create(FailedEntrySchema, { kind: 'site', id: 'a', reason: `${'r'.repeat(499)}😀` })];
+  const row = readPosition('n', NOW, create(ConfigPositionSchema, { epoch: 1n }), undefined, failed);
+  t.true((JSON.parse(row.config!.failed) as { reason: string }[])[0]!.reason.isWellFormed());
+});
+
 test('failed entries tell whether an earlier version keeps serving', (t) => {
   const failed = [
     create(FailedEntrySchema, { kind: 'site', id: 'a', reason: 'no', runningHash: new Uint8Array(32) }),
