@@ -62,6 +62,11 @@ export class WatchHub {
     const feed = await this.feed(node.clusterId);
     if (!feed) return null;
     const stream = new WatchStream(node, sink, feed, start);
+    // Gone while the cluster was read: nothing would tell that it closes.
+    if (sink.destroyed) {
+      stream.abandon();
+      return stream;
+    }
     this.#byNode.get(node.nodeId)?.end(REPLACED);
     this.#byNode.set(node.nodeId, stream);
     feed.streams.add(stream);

@@ -14,7 +14,7 @@ import type { ClusterFeed } from './cluster-feed.ts';
 import { endFrame, eventFrame } from './frames.ts';
 
 /** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
-export type Sink = Pick<Writable, 'write' | 'end' | 'destroy' | 'once'>;
+export type Sink = Pick<Writable, 'write' | 'end' | 'destroy' | 'destroyed' | 'once'>;
 
 /** What the node says it holds; undefined for what it does not hold. */
 export interface StartPositions {
