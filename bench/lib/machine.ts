@@ -1,5 +1,5 @@
 // What a figure was measured on: without it the figure says nothing.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 
@@ -31,19 +31,11 @@ export function describeMachine(programs: Record<string, readonly string[]> = {}
   };
 }
 
+/** First line a program prints, on whichever stream and with whichever exit code: nginx and wrk print versions oddly. */
 function firstLine(program: string, args: readonly string[]): string {
-  try {
-    const output = execFileSync(program, args, {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 10_000,
-    });
-    return output.split('\n')[0] ?? '';
-  } catch (error) {
-    // nginx prints its version on stderr and succeeds; a missing program is said.
-    const { stderr } = error as { stderr?: string };
-    return stderr?.split('\n')[0] || 'not found';
-  }
+  const { stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', timeout: 10_000 });
+  if (error) return 'not found';
+  return `${stdout}${stderr}`.split('\n').find((line) => line.trim() !== '') ?? '';
 }
 
 /** User and system CPU seconds a process used so far, children not counted; from /proc. */

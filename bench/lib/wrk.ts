@@ -28,6 +28,8 @@ export interface WrkOptions {
   script?: string;
 }
 
+const DIFFERENT_REQUESTS = 10_000;
+
 const DONE = `
 done = function(summary, latency, requests)
   local e = summary.errors
@@ -76,8 +78,10 @@ local hosts = {${hosts.map((host) => `"${host}"`).join(',')}}
 local ready = {}
 local at = 0
 init = function()
-  for i, host in ipairs(hosts) do
-    wrk.headers["Host"] = host
+  -- As many different requests whatever the number of hosts, so that making them costs wrk the same.
+  for i = 1, ${DIFFERENT_REQUESTS} do
+    wrk.headers["Host"] = hosts[(i - 1) % #hosts + 1]
+    wrk.headers["X-Visit"] = tostring(i)
     ready[i] = wrk.format("${method ?? 'GET'}", nil, wrk.headers)
   end
 end
