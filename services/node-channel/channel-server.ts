@@ -41,8 +41,8 @@ export class ChannelServer implements Listener {
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
-    this.#hub = new WatchHub(runtime);
     this.#reports = new NodeReports(runtime);
+    this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId));
     watchMetrics(runtime, this.#hub);
     // Never listens: it is handed the connections that chose HTTP/1.1. Its own time limits need a listener, so an
     // idle socket ends it.

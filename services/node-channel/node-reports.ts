@@ -79,7 +79,10 @@ export class NodeReports {
     this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
   }
 
-  /** Forgets nodes that are not connected here any more; the next heartbeat writes everything again. */
+  /**
+   * Forgets a node that is not connected here any more: another process may store its reports now, so when it comes back
+   * its first heartbeat writes everything again.
+   */
   forget(nodeId: string): void {
     this.#last.delete(nodeId);
   }

@@ -158,6 +158,30 @@ test.serial('addresses follow the heartbeat and protect the node from bans', asy
   await api.refused(t, [400, 'BAN_PROTECTED_ADDRESS'], 'POST', '/bans', ban);
 });
 
+test.serial('a node that comes back from another process has its reports stored again', async (t) => {
+  const identity = await enrollOne(running, clusterId);
+  nodeId = identity.nodeId;
+  const here = connectAs(running, identity);
+  await new Promise<void>((resolve) => {
+    here.watch(
+      {},
+      () => resolve(),
+      () => undefined,
+    );
+  });
+  await here.call('heartbeat', { info: { ipAddresses: ['203.0.113.31'] } });
+  here.destroy();
+  // What the other process stored meanwhile.
+  await api.sql('node_address').where({ node_id: nodeId, source: 'reported' }).update({ address: '203.0.113.32' });
+  const back = connectAs(running, identity);
+  t.teardown(() => back.destroy());
+  await eventually(async () => {
+    await back.call('heartbeat', { info: { ipAddresses: ['203.0.113.31'] } });
+    return (await addresses()).includes('reported 203.0.113.31');
+  });
+  t.deepEqual(await addresses(), ['remote 127.0.0.1', 'reported 203.0.113.31']);
+});
+
 test.serial('bans a node could not hold are counted until it holds them', async (t) => {
   const { id } = await api.ok('POST', '/bans', {
     scope: 'platform',

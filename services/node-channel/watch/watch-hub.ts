@@ -29,10 +29,13 @@ export class WatchHub {
   readonly #fanOut: FanOut;
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #catchingUp = new Map<string, Promise<void>>();
+  readonly #onGone: (nodeId: string) => void;
   #comparing: Promise<void> | null = null;
 
-  constructor(runtime: Runtime) {
+  /** `onGone`: a node has no stream here any more. */
+  constructor(runtime: Runtime, onGone: (nodeId: string) => void = () => undefined) {
     this.#runtime = runtime;
+    this.#onGone = onGone;
     this.#fanOut = new FanOut(runtime, (feed, kind) => void this.#catchUp(feed, kind));
   }
 
@@ -191,6 +194,9 @@ export class WatchHub {
     stream.abandon();
     feed.streams.delete(stream);
     if (feed.streams.size === 0) this.#idleSince.set(feed.clusterId, Date.now());
-    if (this.#byNode.get(stream.node.nodeId) === stream) this.#byNode.delete(stream.node.nodeId);
+    const { nodeId } = stream.node;
+    if (this.#byNode.get(nodeId) !== stream) return;
+    this.#byNode.delete(nodeId);
+    this.#onGone(nodeId);
   }
 }
