@@ -9,7 +9,8 @@ import * as sweeps from '../../models/sweeps.ts';
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
-const MAX_BATCHES = 50;
+/** Two million rows: more than the console can take in, in the time between two runs of a sweep. */
+const MAX_BATCHES = 1000;
 /** A request that young belongs to the action that made it. */
 const REQUEST_AGE_SECONDS = 3;
 

@@ -67,6 +67,16 @@ test('records of idempotency live for 24 hours', async (t) => {
   );
 });
 
+test('a purge keeps up with a busy hour', async (t) => {
+  const sql = runtime.pools.api;
+  await sql.raw(
+    `insert into idempotency_record (namespace, key, method, path, body_hash, state, started_at)
+     select 'busy', n::text, 'POST', '/x', '', 'done', now() - interval '25 hours' from generate_series(1, 102001) n`,
+  );
+  await runJob('purge-idempotency');
+  t.deepEqual(await sql('idempotency_record').where({ namespace: 'busy' }), []);
+});
+
 test('enrollment tokens stay for 7 days after they were used or ran out', async (t) => {
   const sql = runtime.pools.api;
   const clusterId = await addCluster(runtime);
