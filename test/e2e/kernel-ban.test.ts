@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { freePort } from '../../bench/lib/servers.ts';
-import { startTestConsoleProcess } from '../helpers/console.ts';
+import { startTestConsoleProcess, type TestConsoleProcess } from '../helpers/console.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { createNetwork, type TestHost } from '../helpers/netns.ts';
+import { createNetwork, type TestHost, type TestNetwork } from '../helpers/netns.ts';
 
 const run = promisify(execFile);
 
@@ -25,37 +25,55 @@ async function get(from: TestHost, url: string): Promise<{ code: number; status:
   }
 }
 
-test('a globally banned address cannot finish a TCP handshake and an allowed one can', async (t) => {
-  const network = createNetwork(['edge', 'guest', 'rogue']);
-  t.teardown(() => network.remove());
+let network: TestNetwork;
+let site: TestConsoleProcess;
+let node: EdgeNode;
+let nodePort: number;
+let siteId: string;
+const undo: (() => Promise<void> | void)[] = [];
+const host = (name: string): TestHost => network.hosts.get(name)!;
+
+test.before('a console, an edge and two visitors on hosts of their own', async () => {
+  network = createNetwork(['edge', 'guest', 'rogue']);
+  undo.push(() => network.remove());
   const origin = createServer((_request, response) => response.end('origin'));
   await new Promise<void>((resolve) => origin.listen(0, network.gateway.ipv4, resolve));
-  t.teardown(() => void origin.close());
-  const nodePort = await freePort();
-  const site = await startTestConsoleProcess({
+  undo.push(() => void origin.close());
+  nodePort = await freePort();
+  site = await startTestConsoleProcess({
     env: {
       NODE_API_HOST: '0.0.0.0',
       NODE_API_PORT: String(nodePort),
       SVC_NODE_API_URL: `https://${network.gateway.ipv4}:${nodePort}`,
     },
   });
-  t.teardown(() => site.stop());
+  undo.push(() => site.stop());
   const { client } = site;
   const clusters = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
-  const clusterId = clusters.items[0]!.id;
   await client.api('PUT', '/settings/origin-allow-list', { cidrs: [network.subnet.ipv4] });
   const created = await client.api<{ site: { id: string } }>('POST', '/sites', {
     domains: ['shop.example'],
     origins: [{ address: network.gateway.ipv4, port: (origin.address() as AddressInfo).port }],
   });
-  const [edge, guest, rogue] = ['edge', 'guest', 'rogue'].map((name) => network.hosts.get(name)!) as [
-    TestHost,
-    TestHost,
-    TestHost,
-  ];
-  const node: EdgeNode = await startEdgeNode({ client, clusterId, listen: ':80', kernelBans: 'on', exec: edge.exec });
-  t.teardown(() => node.stop());
+  siteId = created.site.id;
+  const clusterId = clusters.items[0]!.id;
+  node = await startEdgeNode({ client, clusterId, listen: ':80', kernelBans: 'on', exec: host('edge').exec });
+  undo.push(() => node.stop());
+});
 
+test.after.always('take everything down', async () => {
+  for (const each of undo.reverse()) await each();
+});
+
+/** Runs nft on the edge's host. */
+const nft = async (...words: string[]) => {
+  const [program, ...rest] = [...host('edge').exec, 'nft', ...words];
+  return (await run(program!, rest)).stdout;
+};
+
+test.serial('a globally banned address cannot finish a TCP handshake and an allowed one can', async (t) => {
+  const { client } = site;
+  const [edge, guest, rogue] = [host('edge'), host('guest'), host('rogue')];
   for (const [family, url, banned] of [
     ['IPv4', `http://${edge.ipv4}/`, rogue.ipv4],
     ['IPv6', `http://[${edge.ipv6}]/`, rogue.ipv6],
@@ -74,18 +92,46 @@ test('a globally banned address cannot finish a TCP handshake and an allowed one
   }
 
   const url = `http://${edge.ipv4}/`;
-  await client.api('POST', '/bans', {
+  const { id } = await client.api<{ id: string }>('POST', '/bans', {
     scope: 'site',
-    siteId: created.site.id,
+    siteId,
     cidr: rogue.ipv4,
     reason: 'abuse',
     durationSeconds: 600,
   });
   await eventually(async () => (await get(rogue, url)).status === '403', { what: 'the site ban to be felt' });
   t.deepEqual(await get(guest, url), { code: 0, status: '200' });
+  await client.api('DELETE', `/bans/${id}`);
+  await eventually(async () => (await get(rogue, url)).status === '200', { what: 'the lift of the site ban' });
+});
 
-  const tables = async () => (await run(edge.exec[0]!, [...edge.exec.slice(1), 'nft', 'list', 'tables'])).stdout;
-  t.regex(await tables(), /table inet svc_/);
+test.serial('a node whose link to the console is cut serves on, and follows once the link is back', async (t) => {
+  t.timeout(180_000);
+  const { client } = site;
+  const [edge, guest, rogue] = [host('edge'), host('guest'), host('rogue')];
+  const url = `http://${edge.ipv4}/`;
+  // Packets vanish without a word, as behind a dead router: no end of a connection tells either side.
+  await nft(`table inet cut {
+    chain out { type filter hook output priority 0; tcp dport ${nodePort} drop; }
+    chain in { type filter hook input priority 0; tcp sport ${nodePort} drop; }
+  }`);
+  await client.api('POST', '/bans', { scope: 'platform', cidr: rogue.ipv4, reason: 'attack', durationSeconds: 600 });
+  await eventually(
+    async () => {
+      const state = await client.api<{ online: boolean }>('GET', `/nodes/${node.nodeId}`);
+      return !state.online;
+    },
+    { timeoutMs: 90_000, everyMs: 500, what: 'the console to see the node offline' },
+  );
+  t.deepEqual(await get(guest, url), { code: 0, status: '200' }, 'visitors are served');
+  t.deepEqual(await get(rogue, url), { code: 0, status: '200' }, 'the ban has not come through');
+  await nft('delete', 'table', 'inet', 'cut');
+  await eventually(async () => (await get(rogue, url)).code === 28, { timeoutMs: 90_000, what: 'the ban to arrive' });
+  t.deepEqual(await get(guest, url), { code: 0, status: '200' });
+});
+
+test.serial('the kernel table goes with the node', async (t) => {
+  t.regex(await nft('list', 'tables'), /table inet svc_/);
   await node.supervisor.stop();
-  t.is((await tables()).trim(), '', 'the table is gone with the node');
+  t.is((await nft('list', 'tables')).trim(), '');
 });

@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test from 'ava';
+import { registerCompletionHandler } from 'ava';
 import pg from 'pg';
 import type { Child } from '../../bin/lib/processes.ts';
 import { root } from '../../bin/lib/root.ts';
@@ -34,8 +34,9 @@ export async function servers(): Promise<Servers> {
   return { databaseUrl: postgres.url, redisUrl: redis.url };
 }
 
-test.after.always('stop the servers this file started', async () => {
-  await (await own)?.stop();
+// After the hooks of the file: they stop consoles and drop databases, which need the servers.
+registerCompletionHandler(() => {
+  void own?.then((stores) => stores.stop());
 });
 
 /** A pair of servers of this file alone, for tests that kill or flush them. Call `stop` at the end. */
