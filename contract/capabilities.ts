@@ -5,6 +5,7 @@ export const CAPABILITIES = {
   'client-ip-v1': 'client address modes proxy_protocol and header',
   'domains-v2': 'suffix (.a.com) and pattern (~regex) domains',
   'unknown-host-v1': 'unknown host and IP access actions',
+  'challenge-v1': 'challenges, passes, CC mitigation and automatic bans',
   'metrics-v1': 'machine metrics in heartbeats',
 } as const;
 

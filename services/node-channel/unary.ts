@@ -105,6 +105,12 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     reportBans: () => {
       throw new ConnectError('this console takes no automatic bans yet', Code.Unimplemented);
     },
+    reportSecurity: () => {
+      throw new ConnectError('this console takes no security events yet', Code.Unimplemented);
+    },
+    getChallengeKeys: () => {
+      throw new ConnectError('this console has no challenge keys yet', Code.Unimplemented);
+    },
   };
 }
 
@@ -118,6 +124,8 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getBans, (request, call) => calls.getBans(request, callerOf(call)));
   router.rpc(method.reportStats, (request, call) => calls.reportStats(request, callerOf(call)));
   router.rpc(method.reportBans, (request, call) => calls.reportBans(request, callerOf(call)));
+  router.rpc(method.reportSecurity, (request, call) => calls.reportSecurity(request, callerOf(call)));
+  router.rpc(method.getChallengeKeys, (request, call) => calls.getChallengeKeys(request, callerOf(call)));
 }
 
 function known(node: NodeIdentity | null): NodeIdentity {

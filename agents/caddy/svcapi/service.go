@@ -16,7 +16,12 @@ import (
 )
 
 // service answers the agent. A change that does not start where the core is answers FAILED_PRECONDITION.
-type service struct{ core *svccore.Core }
+type service struct {
+	// Calls this node does not know answer so.
+	edgev1connect.UnimplementedEdgeServiceHandler
+
+	core *svccore.Core
+}
 
 var errNoTarget = connect.NewError(connect.CodeInvalidArgument, errors.New("target is missing"))
 

@@ -8,8 +8,9 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry } from "../../node/v1/config_pb.js";
+import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/security_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
-import type { Ban, BanPosition, OwnBanLift } from "../../node/v1/bans_pb.js";
+import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
 import type { SiteMinute } from "../../node/v1/node_pb.js";
 
 /**
@@ -88,6 +89,25 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: bool serving = 10;
    */
   serving: boolean;
+
+  /**
+   * Version of the challenge keys in use; 0 = none.
+   *
+   * @generated from field: uint64 challenge_keys_version = 11;
+   */
+  challengeKeysVersion: bigint;
+
+  /**
+   * Sites above normal or with escalated paths, at most 2000.
+   *
+   * @generated from field: repeated svc.node.v1.SiteSecurity security = 12;
+   */
+  security: SiteSecurity[];
+
+  /**
+   * @generated from field: svc.edge.v1.ChallengeCounters challenges = 13;
+   */
+  challenges?: ChallengeCounters | undefined;
 };
 
 /**
@@ -95,6 +115,59 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export declare const GetStatusResponseSchema: GenMessage<GetStatusResponse>;
+
+/**
+ * Since the start of the process.
+ *
+ * @generated from message svc.edge.v1.ChallengeCounters
+ */
+export declare type ChallengeCounters = Message<"svc.edge.v1.ChallengeCounters"> & {
+  /**
+   * By level 1-4 (index 0 = level 1).
+   *
+   * @generated from field: repeated uint64 served = 1;
+   */
+  served: bigint[];
+
+  /**
+   * @generated from field: repeated uint64 passed = 2;
+   */
+  passed: bigint[];
+
+  /**
+   * Wrong answers.
+   *
+   * @generated from field: uint64 failed = 3;
+   */
+  failed: bigint;
+
+  /**
+   * Answers given twice.
+   *
+   * @generated from field: uint64 replayed = 4;
+   */
+  replayed: bigint;
+
+  /**
+   * Answers that met a full replay store.
+   *
+   * @generated from field: uint64 overflowed = 5;
+   */
+  overflowed: bigint;
+
+  /**
+   * Captchas replaced by a proof of work because no fresh image was there.
+   *
+   * @generated from field: uint64 captcha_fallbacks = 6;
+   */
+  captchaFallbacks: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.ChallengeCounters.
+ * Use `create(ChallengeCountersSchema)` to create a new message.
+ */
+export declare const ChallengeCountersSchema: GenMessage<ChallengeCounters>;
 
 /**
  * @generated from message svc.edge.v1.ApplyConfigRequest
@@ -327,6 +400,204 @@ export declare type DrainStatsResponse = Message<"svc.edge.v1.DrainStatsResponse
 export declare const DrainStatsResponseSchema: GenMessage<DrainStatsResponse>;
 
 /**
+ * @generated from message svc.edge.v1.SetChallengeKeysRequest
+ */
+export declare type SetChallengeKeysRequest = Message<"svc.edge.v1.SetChallengeKeysRequest"> & {
+  /**
+   * @generated from field: svc.node.v1.ChallengeKeys keys = 1;
+   */
+  keys?: ChallengeKeys | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.SetChallengeKeysRequest.
+ * Use `create(SetChallengeKeysRequestSchema)` to create a new message.
+ */
+export declare const SetChallengeKeysRequestSchema: GenMessage<SetChallengeKeysRequest>;
+
+/**
+ * @generated from message svc.edge.v1.SetChallengeKeysResponse
+ */
+export declare type SetChallengeKeysResponse = Message<"svc.edge.v1.SetChallengeKeysResponse"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.SetChallengeKeysResponse.
+ * Use `create(SetChallengeKeysResponseSchema)` to create a new message.
+ */
+export declare const SetChallengeKeysResponseSchema: GenMessage<SetChallengeKeysResponse>;
+
+/**
+ * @generated from message svc.edge.v1.WatchSecurityRequest
+ */
+export declare type WatchSecurityRequest = Message<"svc.edge.v1.WatchSecurityRequest"> & {
+  /**
+   * Instance the cursor belongs to, and the sequence of the last batch received and stored.
+   *
+   * @generated from field: string instance_id = 1;
+   */
+  instanceId: string;
+
+  /**
+   * @generated from field: uint64 after = 2;
+   */
+  after: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.WatchSecurityRequest.
+ * Use `create(WatchSecurityRequestSchema)` to create a new message.
+ */
+export declare const WatchSecurityRequestSchema: GenMessage<WatchSecurityRequest>;
+
+/**
+ * Everything since the batch before it. `sites` is what changed: a site back to normal comes with level 0 and no path.
+ *
+ * @generated from message svc.edge.v1.SecurityBatch
+ */
+export declare type SecurityBatch = Message<"svc.edge.v1.SecurityBatch"> & {
+  /**
+   * @generated from field: uint64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * @generated from field: repeated svc.node.v1.OwnBan bans = 2;
+   */
+  bans: OwnBan[];
+
+  /**
+   * @generated from field: repeated svc.node.v1.SecurityEvent events = 3;
+   */
+  events: SecurityEvent[];
+
+  /**
+   * @generated from field: repeated svc.edge.v1.SiteLevelState sites = 4;
+   */
+  sites: SiteLevelState[];
+
+  /**
+   * Events dropped for want of room since the start of the process.
+   *
+   * @generated from field: uint64 dropped = 5;
+   */
+  dropped: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.SecurityBatch.
+ * Use `create(SecurityBatchSchema)` to create a new message.
+ */
+export declare const SecurityBatchSchema: GenMessage<SecurityBatch>;
+
+/**
+ * State of CC mitigation of one site, as far as a new process needs it.
+ *
+ * @generated from message svc.edge.v1.SiteLevelState
+ */
+export declare type SiteLevelState = Message<"svc.edge.v1.SiteLevelState"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * @generated from field: svc.edge.v1.LevelState site = 2;
+   */
+  site?: LevelState | undefined;
+
+  /**
+   * Escalated paths, at most 64.
+   *
+   * @generated from field: repeated svc.edge.v1.PathLevelState paths = 3;
+   */
+  paths: PathLevelState[];
+};
+
+/**
+ * Describes the message svc.edge.v1.SiteLevelState.
+ * Use `create(SiteLevelStateSchema)` to create a new message.
+ */
+export declare const SiteLevelStateSchema: GenMessage<SiteLevelState>;
+
+/**
+ * @generated from message svc.edge.v1.LevelState
+ */
+export declare type LevelState = Message<"svc.edge.v1.LevelState"> & {
+  /**
+   * @generated from field: uint32 level = 1;
+   */
+  level: number;
+
+  /**
+   * How long the level has been held without the trigger, milliseconds; the cooldown continues from here.
+   *
+   * @generated from field: uint64 calm_ms = 2;
+   */
+  calmMs: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.LevelState.
+ * Use `create(LevelStateSchema)` to create a new message.
+ */
+export declare const LevelStateSchema: GenMessage<LevelState>;
+
+/**
+ * @generated from message svc.edge.v1.PathLevelState
+ */
+export declare type PathLevelState = Message<"svc.edge.v1.PathLevelState"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: svc.edge.v1.LevelState state = 2;
+   */
+  state?: LevelState | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.PathLevelState.
+ * Use `create(PathLevelStateSchema)` to create a new message.
+ */
+export declare const PathLevelStateSchema: GenMessage<PathLevelState>;
+
+/**
+ * @generated from message svc.edge.v1.RestoreSecurityRequest
+ */
+export declare type RestoreSecurityRequest = Message<"svc.edge.v1.RestoreSecurityRequest"> & {
+  /**
+   * @generated from field: repeated svc.node.v1.OwnBan bans = 1;
+   */
+  bans: OwnBan[];
+
+  /**
+   * @generated from field: repeated svc.edge.v1.SiteLevelState sites = 2;
+   */
+  sites: SiteLevelState[];
+};
+
+/**
+ * Describes the message svc.edge.v1.RestoreSecurityRequest.
+ * Use `create(RestoreSecurityRequestSchema)` to create a new message.
+ */
+export declare const RestoreSecurityRequestSchema: GenMessage<RestoreSecurityRequest>;
+
+/**
+ * @generated from message svc.edge.v1.RestoreSecurityResponse
+ */
+export declare type RestoreSecurityResponse = Message<"svc.edge.v1.RestoreSecurityResponse"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.RestoreSecurityResponse.
+ * Use `create(RestoreSecurityResponseSchema)` to create a new message.
+ */
+export declare const RestoreSecurityResponseSchema: GenMessage<RestoreSecurityResponse>;
+
+/**
  * One record of a journal file in the state folder. A file is a run of records, each
  * [u32 little-endian length][u32 little-endian CRC-32C of the payload][payload = JournalRecord].
  * The first record is a header. A torn tail (short record or wrong CRC at the end) is cut.
@@ -355,6 +626,12 @@ export declare type JournalRecord = Message<"svc.edge.v1.JournalRecord"> & {
      */
     value: BanChange;
     case: "bans";
+  } | {
+    /**
+     * @generated from field: svc.edge.v1.SecurityBatch security = 4;
+     */
+    value: SecurityBatch;
+    case: "security";
   } | { case: undefined; value?: undefined };
 };
 
@@ -517,6 +794,37 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof DrainStatsRequestSchema;
     output: typeof DrainStatsResponseSchema;
+  },
+  /**
+   * Replaces the challenge keys; they are never in a journal that Caddy reads, the agent sends them again after a start.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.SetChallengeKeys
+   */
+  setChallengeKeys: {
+    methodKind: "unary";
+    input: typeof SetChallengeKeysRequestSchema;
+    output: typeof SetChallengeKeysResponseSchema;
+  },
+  /**
+   * Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.WatchSecurity
+   */
+  watchSecurity: {
+    methodKind: "server_streaming";
+    input: typeof WatchSecurityRequestSchema;
+    output: typeof SecurityBatchSchema;
+  },
+  /**
+   * Own bans of the agent's journal and levels a former process held: sent by the agent when a process is new, before it
+   * watches. Levels come back with the time they were held for.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.RestoreSecurity
+   */
+  restoreSecurity: {
+    methodKind: "unary";
+    input: typeof RestoreSecurityRequestSchema;
+    output: typeof RestoreSecurityResponseSchema;
   },
 }>;
 

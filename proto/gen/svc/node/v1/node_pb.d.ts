@@ -8,6 +8,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry, GetConfigRequestSchema, GetConfigResponseSchema } from "./config_pb.js";
 import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema } from "./bans_pb.js";
+import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
 
 /**
  * Describes the file svc/node/v1/node.proto.
@@ -421,6 +422,13 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
    * @generated from field: string data_plane_instance = 9;
    */
   dataPlaneInstance: string;
+
+  /**
+   * Version of the challenge keys in use; 0 = none.
+   *
+   * @generated from field: uint64 challenge_keys_version = 10;
+   */
+  challengeKeysVersion: bigint;
 };
 
 /**
@@ -470,6 +478,21 @@ export declare type HeartbeatResponse = Message<"svc.node.v1.HeartbeatResponse">
    * @generated from field: repeated string console_addresses = 6;
    */
   consoleAddresses: string[];
+
+  /**
+   * Version of the cluster's challenge keys; a node with another one asks for them.
+   *
+   * @generated from field: uint64 challenge_keys_version = 7;
+   */
+  challengeKeysVersion: bigint;
+
+  /**
+   * The node waits a random time up to this before it reports what it applied (AppliedRequest), so that a thousand
+   * nodes do not answer at once; 0 = at once.
+   *
+   * @generated from field: uint32 applied_spread_ms = 8;
+   */
+  appliedSpreadMs: number;
 };
 
 /**
@@ -737,6 +760,24 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportStatsRequestSchema;
     output: typeof ReportStatsResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.GetChallengeKeys
+   */
+  getChallengeKeys: {
+    methodKind: "unary";
+    input: typeof GetChallengeKeysRequestSchema;
+    output: typeof GetChallengeKeysResponseSchema;
+  },
+  /**
+   * Every 5 s while there is something to say, and when the state changed.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ReportSecurity
+   */
+  reportSecurity: {
+    methodKind: "unary";
+    input: typeof ReportSecurityRequestSchema;
+    output: typeof ReportSecurityResponseSchema;
   },
 }>;
 

@@ -76,7 +76,12 @@ type GetStatusResponse struct {
 	// Problems met while reading the journals, English; empty when none.
 	Warnings []string `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// False until the listeners are open.
-	Serving       bool `protobuf:"varint,10,opt,name=serving,proto3" json:"serving,omitempty"`
+	Serving bool `protobuf:"varint,10,opt,name=serving,proto3" json:"serving,omitempty"`
+	// Version of the challenge keys in use; 0 = none.
+	ChallengeKeysVersion uint64 `protobuf:"varint,11,opt,name=challenge_keys_version,json=challengeKeysVersion,proto3" json:"challenge_keys_version,omitempty"`
+	// Sites above normal or with escalated paths, at most 2000.
+	Security      []*v1.SiteSecurity `protobuf:"bytes,12,rep,name=security,proto3" json:"security,omitempty"`
+	Challenges    *ChallengeCounters `protobuf:"bytes,13,opt,name=challenges,proto3" json:"challenges,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +186,117 @@ func (x *GetStatusResponse) GetServing() bool {
 	return false
 }
 
+func (x *GetStatusResponse) GetChallengeKeysVersion() uint64 {
+	if x != nil {
+		return x.ChallengeKeysVersion
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetSecurity() []*v1.SiteSecurity {
+	if x != nil {
+		return x.Security
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetChallenges() *ChallengeCounters {
+	if x != nil {
+		return x.Challenges
+	}
+	return nil
+}
+
+// Since the start of the process.
+type ChallengeCounters struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By level 1-4 (index 0 = level 1).
+	Served []uint64 `protobuf:"varint,1,rep,packed,name=served,proto3" json:"served,omitempty"`
+	Passed []uint64 `protobuf:"varint,2,rep,packed,name=passed,proto3" json:"passed,omitempty"`
+	// Wrong answers.
+	Failed uint64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Answers given twice.
+	Replayed uint64 `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// Answers that met a full replay store.
+	Overflowed uint64 `protobuf:"varint,5,opt,name=overflowed,proto3" json:"overflowed,omitempty"`
+	// Captchas replaced by a proof of work because no fresh image was there.
+	CaptchaFallbacks uint64 `protobuf:"varint,6,opt,name=captcha_fallbacks,json=captchaFallbacks,proto3" json:"captcha_fallbacks,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ChallengeCounters) Reset() {
+	*x = ChallengeCounters{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChallengeCounters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChallengeCounters) ProtoMessage() {}
+
+func (x *ChallengeCounters) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChallengeCounters.ProtoReflect.Descriptor instead.
+func (*ChallengeCounters) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ChallengeCounters) GetServed() []uint64 {
+	if x != nil {
+		return x.Served
+	}
+	return nil
+}
+
+func (x *ChallengeCounters) GetPassed() []uint64 {
+	if x != nil {
+		return x.Passed
+	}
+	return nil
+}
+
+func (x *ChallengeCounters) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *ChallengeCounters) GetReplayed() uint64 {
+	if x != nil {
+		return x.Replayed
+	}
+	return 0
+}
+
+func (x *ChallengeCounters) GetOverflowed() uint64 {
+	if x != nil {
+		return x.Overflowed
+	}
+	return 0
+}
+
+func (x *ChallengeCounters) GetCaptchaFallbacks() uint64 {
+	if x != nil {
+		return x.CaptchaFallbacks
+	}
+	return 0
+}
+
 type ApplyConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Must be the position Caddy holds, else FAILED_PRECONDITION and the agent calls ReloadConfig.
@@ -194,7 +310,7 @@ type ApplyConfigRequest struct {
 
 func (x *ApplyConfigRequest) Reset() {
 	*x = ApplyConfigRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +322,7 @@ func (x *ApplyConfigRequest) String() string {
 func (*ApplyConfigRequest) ProtoMessage() {}
 
 func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +335,7 @@ func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
 func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{2}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ApplyConfigRequest) GetBase() *v1.ConfigPosition {
@@ -258,7 +374,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -270,7 +386,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -283,7 +399,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{3}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{4}
 }
 
 type ApplyConfigResponse struct {
@@ -297,7 +413,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +425,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +438,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{4}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ApplyConfigResponse) GetPosition() *v1.ConfigPosition {
@@ -354,7 +470,7 @@ type ApplyBansRequest struct {
 
 func (x *ApplyBansRequest) Reset() {
 	*x = ApplyBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -366,7 +482,7 @@ func (x *ApplyBansRequest) String() string {
 func (*ApplyBansRequest) ProtoMessage() {}
 
 func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -379,7 +495,7 @@ func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansRequest.ProtoReflect.Descriptor instead.
 func (*ApplyBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{5}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApplyBansRequest) GetBase() *v1.BanPosition {
@@ -425,7 +541,7 @@ type ReloadBansRequest struct {
 
 func (x *ReloadBansRequest) Reset() {
 	*x = ReloadBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +553,7 @@ func (x *ReloadBansRequest) String() string {
 func (*ReloadBansRequest) ProtoMessage() {}
 
 func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +566,7 @@ func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadBansRequest.ProtoReflect.Descriptor instead.
 func (*ReloadBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{6}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
 }
 
 type RetryBansRequest struct {
@@ -461,7 +577,7 @@ type RetryBansRequest struct {
 
 func (x *RetryBansRequest) Reset() {
 	*x = RetryBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +589,7 @@ func (x *RetryBansRequest) String() string {
 func (*RetryBansRequest) ProtoMessage() {}
 
 func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +602,7 @@ func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBansRequest.ProtoReflect.Descriptor instead.
 func (*RetryBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
 }
 
 type ApplyBansResponse struct {
@@ -498,7 +614,7 @@ type ApplyBansResponse struct {
 
 func (x *ApplyBansResponse) Reset() {
 	*x = ApplyBansResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +626,7 @@ func (x *ApplyBansResponse) String() string {
 func (*ApplyBansResponse) ProtoMessage() {}
 
 func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +639,7 @@ func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansResponse.ProtoReflect.Descriptor instead.
 func (*ApplyBansResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApplyBansResponse) GetState() *BanState {
@@ -547,7 +663,7 @@ type BanState struct {
 
 func (x *BanState) Reset() {
 	*x = BanState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +675,7 @@ func (x *BanState) String() string {
 func (*BanState) ProtoMessage() {}
 
 func (x *BanState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +688,7 @@ func (x *BanState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanState.ProtoReflect.Descriptor instead.
 func (*BanState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BanState) GetPosition() *v1.BanPosition {
@@ -627,7 +743,7 @@ type DrainStatsRequest struct {
 
 func (x *DrainStatsRequest) Reset() {
 	*x = DrainStatsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +755,7 @@ func (x *DrainStatsRequest) String() string {
 func (*DrainStatsRequest) ProtoMessage() {}
 
 func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +768,7 @@ func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsRequest.ProtoReflect.Descriptor instead.
 func (*DrainStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DrainStatsRequest) GetAcknowledged() uint64 {
@@ -673,7 +789,7 @@ type DrainStatsResponse struct {
 
 func (x *DrainStatsResponse) Reset() {
 	*x = DrainStatsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +801,7 @@ func (x *DrainStatsResponse) String() string {
 func (*DrainStatsResponse) ProtoMessage() {}
 
 func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +814,7 @@ func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsResponse.ProtoReflect.Descriptor instead.
 func (*DrainStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DrainStatsResponse) GetSequence() uint64 {
@@ -715,6 +831,472 @@ func (x *DrainStatsResponse) GetMinutes() []*v1.SiteMinute {
 	return nil
 }
 
+type SetChallengeKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          *v1.ChallengeKeys      `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetChallengeKeysRequest) Reset() {
+	*x = SetChallengeKeysRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetChallengeKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetChallengeKeysRequest) ProtoMessage() {}
+
+func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
+func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type SetChallengeKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetChallengeKeysResponse) Reset() {
+	*x = SetChallengeKeysResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetChallengeKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetChallengeKeysResponse) ProtoMessage() {}
+
+func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
+func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
+}
+
+type WatchSecurityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Instance the cursor belongs to, and the sequence of the last batch received and stored.
+	InstanceId    string `protobuf:"bytes,1,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	After         uint64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchSecurityRequest) Reset() {
+	*x = WatchSecurityRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchSecurityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchSecurityRequest) ProtoMessage() {}
+
+func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
+func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *WatchSecurityRequest) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *WatchSecurityRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+// Everything since the batch before it. `sites` is what changed: a site back to normal comes with level 0 and no path.
+type SecurityBatch struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sequence uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Bans     []*v1.OwnBan           `protobuf:"bytes,2,rep,name=bans,proto3" json:"bans,omitempty"`
+	Events   []*v1.SecurityEvent    `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
+	Sites    []*SiteLevelState      `protobuf:"bytes,4,rep,name=sites,proto3" json:"sites,omitempty"`
+	// Events dropped for want of room since the start of the process.
+	Dropped       uint64 `protobuf:"varint,5,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SecurityBatch) Reset() {
+	*x = SecurityBatch{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SecurityBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SecurityBatch) ProtoMessage() {}
+
+func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
+func (*SecurityBatch) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SecurityBatch) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *SecurityBatch) GetBans() []*v1.OwnBan {
+	if x != nil {
+		return x.Bans
+	}
+	return nil
+}
+
+func (x *SecurityBatch) GetEvents() []*v1.SecurityEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *SecurityBatch) GetSites() []*SiteLevelState {
+	if x != nil {
+		return x.Sites
+	}
+	return nil
+}
+
+func (x *SecurityBatch) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+// State of CC mitigation of one site, as far as a new process needs it.
+type SiteLevelState struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	Site   *LevelState            `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
+	// Escalated paths, at most 64.
+	Paths         []*PathLevelState `protobuf:"bytes,3,rep,name=paths,proto3" json:"paths,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteLevelState) Reset() {
+	*x = SiteLevelState{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteLevelState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteLevelState) ProtoMessage() {}
+
+func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
+func (*SiteLevelState) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SiteLevelState) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *SiteLevelState) GetSite() *LevelState {
+	if x != nil {
+		return x.Site
+	}
+	return nil
+}
+
+func (x *SiteLevelState) GetPaths() []*PathLevelState {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+type LevelState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Level uint32                 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	// How long the level has been held without the trigger, milliseconds; the cooldown continues from here.
+	CalmMs        uint64 `protobuf:"varint,2,opt,name=calm_ms,json=calmMs,proto3" json:"calm_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LevelState) Reset() {
+	*x = LevelState{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LevelState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LevelState) ProtoMessage() {}
+
+func (x *LevelState) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
+func (*LevelState) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *LevelState) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *LevelState) GetCalmMs() uint64 {
+	if x != nil {
+		return x.CalmMs
+	}
+	return 0
+}
+
+type PathLevelState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	State         *LevelState            `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathLevelState) Reset() {
+	*x = PathLevelState{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathLevelState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathLevelState) ProtoMessage() {}
+
+func (x *PathLevelState) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
+func (*PathLevelState) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PathLevelState) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *PathLevelState) GetState() *LevelState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+type RestoreSecurityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bans          []*v1.OwnBan           `protobuf:"bytes,1,rep,name=bans,proto3" json:"bans,omitempty"`
+	Sites         []*SiteLevelState      `protobuf:"bytes,2,rep,name=sites,proto3" json:"sites,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreSecurityRequest) Reset() {
+	*x = RestoreSecurityRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreSecurityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreSecurityRequest) ProtoMessage() {}
+
+func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
+func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
+	if x != nil {
+		return x.Bans
+	}
+	return nil
+}
+
+func (x *RestoreSecurityRequest) GetSites() []*SiteLevelState {
+	if x != nil {
+		return x.Sites
+	}
+	return nil
+}
+
+type RestoreSecurityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreSecurityResponse) Reset() {
+	*x = RestoreSecurityResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreSecurityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreSecurityResponse) ProtoMessage() {}
+
+func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
+func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+}
+
 // One record of a journal file in the state folder. A file is a run of records, each
 // [u32 little-endian length][u32 little-endian CRC-32C of the payload][payload = JournalRecord].
 // The first record is a header. A torn tail (short record or wrong CRC at the end) is cut.
@@ -725,6 +1307,7 @@ type JournalRecord struct {
 	//	*JournalRecord_Header
 	//	*JournalRecord_Config
 	//	*JournalRecord_Bans
+	//	*JournalRecord_Security
 	Record        isJournalRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -732,7 +1315,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +1327,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +1340,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -794,6 +1377,15 @@ func (x *JournalRecord) GetBans() *BanChange {
 	return nil
 }
 
+func (x *JournalRecord) GetSecurity() *SecurityBatch {
+	if x != nil {
+		if x, ok := x.Record.(*JournalRecord_Security); ok {
+			return x.Security
+		}
+	}
+	return nil
+}
+
 type isJournalRecord_Record interface {
 	isJournalRecord_Record()
 }
@@ -810,11 +1402,17 @@ type JournalRecord_Bans struct {
 	Bans *BanChange `protobuf:"bytes,3,opt,name=bans,proto3,oneof"`
 }
 
+type JournalRecord_Security struct {
+	Security *SecurityBatch `protobuf:"bytes,4,opt,name=security,proto3,oneof"`
+}
+
 func (*JournalRecord_Header) isJournalRecord_Record() {}
 
 func (*JournalRecord_Config) isJournalRecord_Record() {}
 
 func (*JournalRecord_Bans) isJournalRecord_Record() {}
+
+func (*JournalRecord_Security) isJournalRecord_Record() {}
 
 type JournalHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -828,7 +1426,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +1438,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +1451,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -889,7 +1487,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +1499,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +1512,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -950,7 +1548,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1560,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1573,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -1003,8 +1601,8 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\x82\x03\n" +
+	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
+	"\x10GetStatusRequest\"\xaf\x04\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -1017,7 +1615,21 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x06failed\x18\b \x03(\v2\x18.svc.node.v1.FailedEntryR\x06failed\x12\x1a\n" +
 	"\bwarnings\x18\t \x03(\tR\bwarnings\x12\x18\n" +
 	"\aserving\x18\n" +
-	" \x01(\bR\aserving\"\xdd\x01\n" +
+	" \x01(\bR\aserving\x124\n" +
+	"\x16challenge_keys_version\x18\v \x01(\x04R\x14challengeKeysVersion\x125\n" +
+	"\bsecurity\x18\f \x03(\v2\x19.svc.node.v1.SiteSecurityR\bsecurity\x12>\n" +
+	"\n" +
+	"challenges\x18\r \x01(\v2\x1e.svc.edge.v1.ChallengeCountersR\n" +
+	"challenges\"\xc4\x01\n" +
+	"\x11ChallengeCounters\x12\x16\n" +
+	"\x06served\x18\x01 \x03(\x04R\x06served\x12\x16\n" +
+	"\x06passed\x18\x02 \x03(\x04R\x06passed\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x04R\x06failed\x12\x1a\n" +
+	"\breplayed\x18\x04 \x01(\x04R\breplayed\x12\x1e\n" +
+	"\n" +
+	"overflowed\x18\x05 \x01(\x04R\n" +
+	"overflowed\x12+\n" +
+	"\x11captcha_fallbacks\x18\x06 \x01(\x04R\x10captchaFallbacks\"\xdd\x01\n" +
 	"\x12ApplyConfigRequest\x12/\n" +
 	"\x04base\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x04base\x123\n" +
 	"\x06target\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06target\x12.\n" +
@@ -1050,11 +1662,40 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\"c\n" +
 	"\x12DrainStatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
-	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\"\xb2\x01\n" +
+	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\"I\n" +
+	"\x17SetChallengeKeysRequest\x12.\n" +
+	"\x04keys\x18\x01 \x01(\v2\x1a.svc.node.v1.ChallengeKeysR\x04keys\"\x1a\n" +
+	"\x18SetChallengeKeysResponse\"M\n" +
+	"\x14WatchSecurityRequest\x12\x1f\n" +
+	"\vinstance_id\x18\x01 \x01(\tR\n" +
+	"instanceId\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\x04R\x05after\"\xd5\x01\n" +
+	"\rSecurityBatch\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12'\n" +
+	"\x04bans\x18\x02 \x03(\v2\x13.svc.node.v1.OwnBanR\x04bans\x122\n" +
+	"\x06events\x18\x03 \x03(\v2\x1a.svc.node.v1.SecurityEventR\x06events\x121\n" +
+	"\x05sites\x18\x04 \x03(\v2\x1b.svc.edge.v1.SiteLevelStateR\x05sites\x12\x18\n" +
+	"\adropped\x18\x05 \x01(\x04R\adropped\"\x89\x01\n" +
+	"\x0eSiteLevelState\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12+\n" +
+	"\x04site\x18\x02 \x01(\v2\x17.svc.edge.v1.LevelStateR\x04site\x121\n" +
+	"\x05paths\x18\x03 \x03(\v2\x1b.svc.edge.v1.PathLevelStateR\x05paths\";\n" +
+	"\n" +
+	"LevelState\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\rR\x05level\x12\x17\n" +
+	"\acalm_ms\x18\x02 \x01(\x04R\x06calmMs\"S\n" +
+	"\x0ePathLevelState\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
+	"\x05state\x18\x02 \x01(\v2\x17.svc.edge.v1.LevelStateR\x05state\"t\n" +
+	"\x16RestoreSecurityRequest\x12'\n" +
+	"\x04bans\x18\x01 \x03(\v2\x13.svc.node.v1.OwnBanR\x04bans\x121\n" +
+	"\x05sites\x18\x02 \x03(\v2\x1b.svc.edge.v1.SiteLevelStateR\x05sites\"\x19\n" +
+	"\x17RestoreSecurityResponse\"\xec\x01\n" +
 	"\rJournalRecord\x124\n" +
 	"\x06header\x18\x01 \x01(\v2\x1a.svc.edge.v1.JournalHeaderH\x00R\x06header\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x19.svc.edge.v1.ConfigChangeH\x00R\x06config\x12,\n" +
-	"\x04bans\x18\x03 \x01(\v2\x16.svc.edge.v1.BanChangeH\x00R\x04bansB\b\n" +
+	"\x04bans\x18\x03 \x01(\v2\x16.svc.edge.v1.BanChangeH\x00R\x04bans\x128\n" +
+	"\bsecurity\x18\x04 \x01(\v2\x1a.svc.edge.v1.SecurityBatchH\x00R\bsecurityB\b\n" +
 	"\x06record\"_\n" +
 	"\rJournalHeader\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x17\n" +
@@ -1069,7 +1710,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\xb4\x04\n" +
+	"removedIds2\xc5\x06\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -1079,7 +1720,10 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"ReloadBans\x12\x1e.svc.edge.v1.ReloadBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12J\n" +
 	"\tRetryBans\x12\x1d.svc.edge.v1.RetryBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12M\n" +
 	"\n" +
-	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponseB'Z%edge.svc/caddy/gen/svc/edge/v1;edgev1b\x06proto3"
+	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponse\x12_\n" +
+	"\x10SetChallengeKeys\x12$.svc.edge.v1.SetChallengeKeysRequest\x1a%.svc.edge.v1.SetChallengeKeysResponse\x12P\n" +
+	"\rWatchSecurity\x12!.svc.edge.v1.WatchSecurityRequest\x1a\x1a.svc.edge.v1.SecurityBatch0\x01\x12\\\n" +
+	"\x0fRestoreSecurity\x12#.svc.edge.v1.RestoreSecurityRequest\x1a$.svc.edge.v1.RestoreSecurityResponseB'Z%edge.svc/caddy/gen/svc/edge/v1;edgev1b\x06proto3"
 
 var (
 	file_svc_edge_v1_edge_proto_rawDescOnce sync.Once
@@ -1093,77 +1737,109 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),    // 0: svc.edge.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),   // 1: svc.edge.v1.GetStatusResponse
-	(*ApplyConfigRequest)(nil),  // 2: svc.edge.v1.ApplyConfigRequest
-	(*ReloadConfigRequest)(nil), // 3: svc.edge.v1.ReloadConfigRequest
-	(*ApplyConfigResponse)(nil), // 4: svc.edge.v1.ApplyConfigResponse
-	(*ApplyBansRequest)(nil),    // 5: svc.edge.v1.ApplyBansRequest
-	(*ReloadBansRequest)(nil),   // 6: svc.edge.v1.ReloadBansRequest
-	(*RetryBansRequest)(nil),    // 7: svc.edge.v1.RetryBansRequest
-	(*ApplyBansResponse)(nil),   // 8: svc.edge.v1.ApplyBansResponse
-	(*BanState)(nil),            // 9: svc.edge.v1.BanState
-	(*DrainStatsRequest)(nil),   // 10: svc.edge.v1.DrainStatsRequest
-	(*DrainStatsResponse)(nil),  // 11: svc.edge.v1.DrainStatsResponse
-	(*JournalRecord)(nil),       // 12: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),       // 13: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),        // 14: svc.edge.v1.ConfigChange
-	(*BanChange)(nil),           // 15: svc.edge.v1.BanChange
-	(*v1.ConfigPosition)(nil),   // 16: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),      // 17: svc.node.v1.FailedEntry
-	(*v11.Entry)(nil),           // 18: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),        // 19: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),      // 20: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),              // 21: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),       // 22: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),       // 23: svc.node.v1.SiteMinute
+	(*GetStatusRequest)(nil),         // 0: svc.edge.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),        // 1: svc.edge.v1.GetStatusResponse
+	(*ChallengeCounters)(nil),        // 2: svc.edge.v1.ChallengeCounters
+	(*ApplyConfigRequest)(nil),       // 3: svc.edge.v1.ApplyConfigRequest
+	(*ReloadConfigRequest)(nil),      // 4: svc.edge.v1.ReloadConfigRequest
+	(*ApplyConfigResponse)(nil),      // 5: svc.edge.v1.ApplyConfigResponse
+	(*ApplyBansRequest)(nil),         // 6: svc.edge.v1.ApplyBansRequest
+	(*ReloadBansRequest)(nil),        // 7: svc.edge.v1.ReloadBansRequest
+	(*RetryBansRequest)(nil),         // 8: svc.edge.v1.RetryBansRequest
+	(*ApplyBansResponse)(nil),        // 9: svc.edge.v1.ApplyBansResponse
+	(*BanState)(nil),                 // 10: svc.edge.v1.BanState
+	(*DrainStatsRequest)(nil),        // 11: svc.edge.v1.DrainStatsRequest
+	(*DrainStatsResponse)(nil),       // 12: svc.edge.v1.DrainStatsResponse
+	(*SetChallengeKeysRequest)(nil),  // 13: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil), // 14: svc.edge.v1.SetChallengeKeysResponse
+	(*WatchSecurityRequest)(nil),     // 15: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),            // 16: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),           // 17: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),               // 18: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),           // 19: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),   // 20: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),  // 21: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),            // 22: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),            // 23: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),             // 24: svc.edge.v1.ConfigChange
+	(*BanChange)(nil),                // 25: svc.edge.v1.BanChange
+	(*v1.ConfigPosition)(nil),        // 26: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),           // 27: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),          // 28: svc.node.v1.SiteSecurity
+	(*v11.Entry)(nil),                // 29: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),             // 30: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),           // 31: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                   // 32: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),            // 33: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),            // 34: svc.node.v1.SiteMinute
+	(*v1.ChallengeKeys)(nil),         // 35: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 36: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 37: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	16, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
-	9,  // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	17, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	16, // 3: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	16, // 4: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	18, // 5: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	19, // 6: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	16, // 7: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	17, // 8: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	20, // 9: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	20, // 10: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	21, // 11: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	22, // 12: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	9,  // 13: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	20, // 14: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	23, // 15: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	13, // 16: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	14, // 17: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	15, // 18: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	16, // 19: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	18, // 20: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	19, // 21: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	20, // 22: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	21, // 23: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 24: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	2,  // 25: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	3,  // 26: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	5,  // 27: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	6,  // 28: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	7,  // 29: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	10, // 30: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	1,  // 31: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	4,  // 32: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	4,  // 33: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 34: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	8,  // 35: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	8,  // 36: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	11, // 37: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	31, // [31:38] is the sub-list for method output_type
-	24, // [24:31] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	26, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	10, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
+	27, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	28, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	2,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
+	26, // 5: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	26, // 6: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	29, // 7: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	30, // 8: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	26, // 9: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	27, // 10: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	31, // 11: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	31, // 12: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	32, // 13: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	33, // 14: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	10, // 15: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	31, // 16: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	34, // 17: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	35, // 18: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	36, // 19: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	37, // 20: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	17, // 21: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	18, // 22: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	19, // 23: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	18, // 24: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	36, // 25: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	17, // 26: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	23, // 27: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	24, // 28: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	25, // 29: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	16, // 30: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	26, // 31: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	29, // 32: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	30, // 33: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	31, // 34: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	32, // 35: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 36: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	3,  // 37: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	4,  // 38: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	6,  // 39: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	7,  // 40: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	8,  // 41: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	11, // 42: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	13, // 43: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	15, // 44: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	20, // 45: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 46: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	5,  // 47: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	5,  // 48: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	9,  // 49: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	9,  // 50: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	9,  // 51: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	12, // 52: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	14, // 53: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	16, // 54: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	21, // 55: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	46, // [46:56] is the sub-list for method output_type
+	36, // [36:46] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -1171,10 +1847,11 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[12].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[22].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
+		(*JournalRecord_Security)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1182,7 +1859,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

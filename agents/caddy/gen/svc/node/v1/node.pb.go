@@ -847,8 +847,10 @@ type HeartbeatRequest struct {
 	CertificateNotAfter int64 `protobuf:"varint,8,opt,name=certificate_not_after,json=certificateNotAfter,proto3" json:"certificate_not_after,omitempty"`
 	// New with each process of the data plane.
 	DataPlaneInstance string `protobuf:"bytes,9,opt,name=data_plane_instance,json=dataPlaneInstance,proto3" json:"data_plane_instance,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Version of the challenge keys in use; 0 = none.
+	ChallengeKeysVersion uint64 `protobuf:"varint,10,opt,name=challenge_keys_version,json=challengeKeysVersion,proto3" json:"challenge_keys_version,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
@@ -944,6 +946,13 @@ func (x *HeartbeatRequest) GetDataPlaneInstance() string {
 	return ""
 }
 
+func (x *HeartbeatRequest) GetChallengeKeysVersion() uint64 {
+	if x != nil {
+		return x.ChallengeKeysVersion
+	}
+	return 0
+}
+
 type HeartbeatResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -956,8 +965,13 @@ type HeartbeatResponse struct {
 	MissingFeatures []string `protobuf:"bytes,5,rep,name=missing_features,json=missingFeatures,proto3" json:"missing_features,omitempty"`
 	// Host names and addresses of the console that kernel bans must never drop.
 	ConsoleAddresses []string `protobuf:"bytes,6,rep,name=console_addresses,json=consoleAddresses,proto3" json:"console_addresses,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Version of the cluster's challenge keys; a node with another one asks for them.
+	ChallengeKeysVersion uint64 `protobuf:"varint,7,opt,name=challenge_keys_version,json=challengeKeysVersion,proto3" json:"challenge_keys_version,omitempty"`
+	// The node waits a random time up to this before it reports what it applied (AppliedRequest), so that a thousand
+	// nodes do not answer at once; 0 = at once.
+	AppliedSpreadMs uint32 `protobuf:"varint,8,opt,name=applied_spread_ms,json=appliedSpreadMs,proto3" json:"applied_spread_ms,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
@@ -1030,6 +1044,20 @@ func (x *HeartbeatResponse) GetConsoleAddresses() []string {
 		return x.ConsoleAddresses
 	}
 	return nil
+}
+
+func (x *HeartbeatResponse) GetChallengeKeysVersion() uint64 {
+	if x != nil {
+		return x.ChallengeKeysVersion
+	}
+	return 0
+}
+
+func (x *HeartbeatResponse) GetAppliedSpreadMs() uint32 {
+	if x != nil {
+		return x.AppliedSpreadMs
+	}
+	return 0
 }
 
 type Metrics struct {
@@ -1409,7 +1437,7 @@ var File_svc_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\"i\n" +
+	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x1asvc/node/v1/security.proto\"i\n" +
 	"\rEnrollRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12)\n" +
@@ -1461,7 +1489,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\xac\x03\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\xe2\x03\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -1471,14 +1499,18 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x12data_plane_healthy\x18\x06 \x01(\bR\x10dataPlaneHealthy\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x122\n" +
 	"\x15certificate_not_after\x18\b \x01(\x03R\x13certificateNotAfter\x12.\n" +
-	"\x13data_plane_instance\x18\t \x01(\tR\x11dataPlaneInstance\"\x96\x02\n" +
+	"\x13data_plane_instance\x18\t \x01(\tR\x11dataPlaneInstance\x124\n" +
+	"\x16challenge_keys_version\x18\n" +
+	" \x01(\x04R\x14challengeKeysVersion\"\xf8\x02\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
 	"\x11renew_certificate\x18\x03 \x01(\bR\x10renewCertificate\x12$\n" +
 	"\x0eserver_time_ms\x18\x04 \x01(\x03R\fserverTimeMs\x12)\n" +
 	"\x10missing_features\x18\x05 \x03(\tR\x0fmissingFeatures\x12+\n" +
-	"\x11console_addresses\x18\x06 \x03(\tR\x10consoleAddresses\"\x96\x02\n" +
+	"\x11console_addresses\x18\x06 \x03(\tR\x10consoleAddresses\x124\n" +
+	"\x16challenge_keys_version\x18\a \x01(\x04R\x14challengeKeysVersion\x12*\n" +
+	"\x11applied_spread_ms\x18\b \x01(\rR\x0fappliedSpreadMs\"\x96\x02\n" +
 	"\aMetrics\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12\x14\n" +
@@ -1507,7 +1539,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"SiteMinute\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x16\n" +
 	"\x06minute\x18\x02 \x01(\x03R\x06minute\x12\x1a\n" +
-	"\brequests\x18\x03 \x01(\x04R\brequests2\xb5\x05\n" +
+	"\brequests\x18\x03 \x01(\x04R\brequests2\xf1\x06\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -1518,7 +1550,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\aGetBans\x12\x1b.svc.node.v1.GetBansRequest\x1a\x1c.svc.node.v1.GetBansResponse\x12M\n" +
 	"\n" +
 	"ReportBans\x12\x1e.svc.node.v1.ReportBansRequest\x1a\x1f.svc.node.v1.ReportBansResponse\x12P\n" +
-	"\vReportStats\x12\x1f.svc.node.v1.ReportStatsRequest\x1a .svc.node.v1.ReportStatsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\vReportStats\x12\x1f.svc.node.v1.ReportStatsRequest\x1a .svc.node.v1.ReportStatsResponse\x12_\n" +
+	"\x10GetChallengeKeys\x12$.svc.node.v1.GetChallengeKeysRequest\x1a%.svc.node.v1.GetChallengeKeysResponse\x12Y\n" +
+	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_node_proto_rawDescOnce sync.Once
@@ -1561,9 +1595,13 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*GetConfigRequest)(nil),         // 24: svc.node.v1.GetConfigRequest
 	(*GetBansRequest)(nil),           // 25: svc.node.v1.GetBansRequest
 	(*ReportBansRequest)(nil),        // 26: svc.node.v1.ReportBansRequest
-	(*GetConfigResponse)(nil),        // 27: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 28: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 29: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysRequest)(nil),  // 27: svc.node.v1.GetChallengeKeysRequest
+	(*ReportSecurityRequest)(nil),    // 28: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),        // 29: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),          // 30: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),       // 31: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil), // 32: svc.node.v1.GetChallengeKeysResponse
+	(*ReportSecurityResponse)(nil),   // 33: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	4,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -1595,17 +1633,21 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	25, // 26: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
 	26, // 27: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
 	17, // 28: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	1,  // 29: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	3,  // 30: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	6,  // 31: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	13, // 32: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	16, // 33: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	27, // 34: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	28, // 35: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	29, // 36: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	18, // 37: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	29, // [29:38] is the sub-list for method output_type
-	20, // [20:29] is the sub-list for method input_type
+	27, // 29: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	28, // 30: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	1,  // 31: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	3,  // 32: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	6,  // 33: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	13, // 34: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	16, // 35: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	29, // 36: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	30, // 37: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	31, // 38: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	18, // 39: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	32, // 40: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	33, // 41: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	31, // [31:42] is the sub-list for method output_type
+	20, // [20:31] is the sub-list for method input_type
 	20, // [20:20] is the sub-list for extension type_name
 	20, // [20:20] is the sub-list for extension extendee
 	0,  // [0:20] is the sub-list for field type_name
@@ -1618,6 +1660,7 @@ func file_svc_node_v1_node_proto_init() {
 	}
 	file_svc_node_v1_bans_proto_init()
 	file_svc_node_v1_config_proto_init()
+	file_svc_node_v1_security_proto_init()
 	file_svc_node_v1_node_proto_msgTypes[6].OneofWrappers = []any{
 		(*WatchEvent_Ping)(nil),
 		(*WatchEvent_Target)(nil),

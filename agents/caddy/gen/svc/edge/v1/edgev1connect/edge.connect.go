@@ -51,6 +51,15 @@ const (
 	EdgeServiceRetryBansProcedure = "/svc.edge.v1.EdgeService/RetryBans"
 	// EdgeServiceDrainStatsProcedure is the fully-qualified name of the EdgeService's DrainStats RPC.
 	EdgeServiceDrainStatsProcedure = "/svc.edge.v1.EdgeService/DrainStats"
+	// EdgeServiceSetChallengeKeysProcedure is the fully-qualified name of the EdgeService's
+	// SetChallengeKeys RPC.
+	EdgeServiceSetChallengeKeysProcedure = "/svc.edge.v1.EdgeService/SetChallengeKeys"
+	// EdgeServiceWatchSecurityProcedure is the fully-qualified name of the EdgeService's WatchSecurity
+	// RPC.
+	EdgeServiceWatchSecurityProcedure = "/svc.edge.v1.EdgeService/WatchSecurity"
+	// EdgeServiceRestoreSecurityProcedure is the fully-qualified name of the EdgeService's
+	// RestoreSecurity RPC.
+	EdgeServiceRestoreSecurityProcedure = "/svc.edge.v1.EdgeService/RestoreSecurity"
 )
 
 // EdgeServiceClient is a client for the svc.edge.v1.EdgeService service.
@@ -67,6 +76,13 @@ type EdgeServiceClient interface {
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Two-phase: the batch is kept until a later call acknowledges it.
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
+	// Replaces the challenge keys; they are never in a journal that Caddy reads, the agent sends them again after a start.
+	SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error)
+	// Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
+	WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest]) (*connect.ServerStreamForClient[v1.SecurityBatch], error)
+	// Own bans of the agent's journal and levels a former process held: sent by the agent when a process is new, before it
+	// watches. Levels come back with the time they were held for.
+	RestoreSecurity(context.Context, *connect.Request[v1.RestoreSecurityRequest]) (*connect.Response[v1.RestoreSecurityResponse], error)
 }
 
 // NewEdgeServiceClient constructs a client for the svc.edge.v1.EdgeService service. By default, it
@@ -122,18 +138,39 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("DrainStats")),
 			connect.WithClientOptions(opts...),
 		),
+		setChallengeKeys: connect.NewClient[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse](
+			httpClient,
+			baseURL+EdgeServiceSetChallengeKeysProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("SetChallengeKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		watchSecurity: connect.NewClient[v1.WatchSecurityRequest, v1.SecurityBatch](
+			httpClient,
+			baseURL+EdgeServiceWatchSecurityProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("WatchSecurity")),
+			connect.WithClientOptions(opts...),
+		),
+		restoreSecurity: connect.NewClient[v1.RestoreSecurityRequest, v1.RestoreSecurityResponse](
+			httpClient,
+			baseURL+EdgeServiceRestoreSecurityProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("RestoreSecurity")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // edgeServiceClient implements EdgeServiceClient.
 type edgeServiceClient struct {
-	getStatus    *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
-	applyConfig  *connect.Client[v1.ApplyConfigRequest, v1.ApplyConfigResponse]
-	reloadConfig *connect.Client[v1.ReloadConfigRequest, v1.ApplyConfigResponse]
-	applyBans    *connect.Client[v1.ApplyBansRequest, v1.ApplyBansResponse]
-	reloadBans   *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
-	retryBans    *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
-	drainStats   *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
+	getStatus        *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	applyConfig      *connect.Client[v1.ApplyConfigRequest, v1.ApplyConfigResponse]
+	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ApplyConfigResponse]
+	applyBans        *connect.Client[v1.ApplyBansRequest, v1.ApplyBansResponse]
+	reloadBans       *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
+	retryBans        *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
+	drainStats       *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
+	setChallengeKeys *connect.Client[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse]
+	watchSecurity    *connect.Client[v1.WatchSecurityRequest, v1.SecurityBatch]
+	restoreSecurity  *connect.Client[v1.RestoreSecurityRequest, v1.RestoreSecurityResponse]
 }
 
 // GetStatus calls svc.edge.v1.EdgeService.GetStatus.
@@ -171,6 +208,21 @@ func (c *edgeServiceClient) DrainStats(ctx context.Context, req *connect.Request
 	return c.drainStats.CallUnary(ctx, req)
 }
 
+// SetChallengeKeys calls svc.edge.v1.EdgeService.SetChallengeKeys.
+func (c *edgeServiceClient) SetChallengeKeys(ctx context.Context, req *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error) {
+	return c.setChallengeKeys.CallUnary(ctx, req)
+}
+
+// WatchSecurity calls svc.edge.v1.EdgeService.WatchSecurity.
+func (c *edgeServiceClient) WatchSecurity(ctx context.Context, req *connect.Request[v1.WatchSecurityRequest]) (*connect.ServerStreamForClient[v1.SecurityBatch], error) {
+	return c.watchSecurity.CallServerStream(ctx, req)
+}
+
+// RestoreSecurity calls svc.edge.v1.EdgeService.RestoreSecurity.
+func (c *edgeServiceClient) RestoreSecurity(ctx context.Context, req *connect.Request[v1.RestoreSecurityRequest]) (*connect.Response[v1.RestoreSecurityResponse], error) {
+	return c.restoreSecurity.CallUnary(ctx, req)
+}
+
 // EdgeServiceHandler is an implementation of the svc.edge.v1.EdgeService service.
 type EdgeServiceHandler interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
@@ -185,6 +237,13 @@ type EdgeServiceHandler interface {
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Two-phase: the batch is kept until a later call acknowledges it.
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
+	// Replaces the challenge keys; they are never in a journal that Caddy reads, the agent sends them again after a start.
+	SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error)
+	// Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
+	WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest], *connect.ServerStream[v1.SecurityBatch]) error
+	// Own bans of the agent's journal and levels a former process held: sent by the agent when a process is new, before it
+	// watches. Levels come back with the time they were held for.
+	RestoreSecurity(context.Context, *connect.Request[v1.RestoreSecurityRequest]) (*connect.Response[v1.RestoreSecurityResponse], error)
 }
 
 // NewEdgeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -236,6 +295,24 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(edgeServiceMethods.ByName("DrainStats")),
 		connect.WithHandlerOptions(opts...),
 	)
+	edgeServiceSetChallengeKeysHandler := connect.NewUnaryHandler(
+		EdgeServiceSetChallengeKeysProcedure,
+		svc.SetChallengeKeys,
+		connect.WithSchema(edgeServiceMethods.ByName("SetChallengeKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceWatchSecurityHandler := connect.NewServerStreamHandler(
+		EdgeServiceWatchSecurityProcedure,
+		svc.WatchSecurity,
+		connect.WithSchema(edgeServiceMethods.ByName("WatchSecurity")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceRestoreSecurityHandler := connect.NewUnaryHandler(
+		EdgeServiceRestoreSecurityProcedure,
+		svc.RestoreSecurity,
+		connect.WithSchema(edgeServiceMethods.ByName("RestoreSecurity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.edge.v1.EdgeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case EdgeServiceGetStatusProcedure:
@@ -252,6 +329,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceRetryBansHandler.ServeHTTP(w, r)
 		case EdgeServiceDrainStatsProcedure:
 			edgeServiceDrainStatsHandler.ServeHTTP(w, r)
+		case EdgeServiceSetChallengeKeysProcedure:
+			edgeServiceSetChallengeKeysHandler.ServeHTTP(w, r)
+		case EdgeServiceWatchSecurityProcedure:
+			edgeServiceWatchSecurityHandler.ServeHTTP(w, r)
+		case EdgeServiceRestoreSecurityProcedure:
+			edgeServiceRestoreSecurityHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -287,4 +370,16 @@ func (UnimplementedEdgeServiceHandler) RetryBans(context.Context, *connect.Reque
 
 func (UnimplementedEdgeServiceHandler) DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.DrainStats is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.SetChallengeKeys is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest], *connect.ServerStream[v1.SecurityBatch]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.WatchSecurity is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) RestoreSecurity(context.Context, *connect.Request[v1.RestoreSecurityRequest]) (*connect.Response[v1.RestoreSecurityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.RestoreSecurity is not implemented"))
 }

@@ -54,6 +54,12 @@ const (
 	NodeServiceReportBansProcedure = "/svc.node.v1.NodeService/ReportBans"
 	// NodeServiceReportStatsProcedure is the fully-qualified name of the NodeService's ReportStats RPC.
 	NodeServiceReportStatsProcedure = "/svc.node.v1.NodeService/ReportStats"
+	// NodeServiceGetChallengeKeysProcedure is the fully-qualified name of the NodeService's
+	// GetChallengeKeys RPC.
+	NodeServiceGetChallengeKeysProcedure = "/svc.node.v1.NodeService/GetChallengeKeys"
+	// NodeServiceReportSecurityProcedure is the fully-qualified name of the NodeService's
+	// ReportSecurity RPC.
+	NodeServiceReportSecurityProcedure = "/svc.node.v1.NodeService/ReportSecurity"
 )
 
 // NodeServiceClient is a client for the svc.node.v1.NodeService service.
@@ -72,6 +78,9 @@ type NodeServiceClient interface {
 	GetBans(context.Context, *connect.Request[v1.GetBansRequest]) (*connect.Response[v1.GetBansResponse], error)
 	ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error)
 	ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error)
+	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
+	// Every 5 s while there is something to say, and when the state changed.
+	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 }
 
 // NewNodeServiceClient constructs a client for the svc.node.v1.NodeService service. By default, it
@@ -139,6 +148,18 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("ReportStats")),
 			connect.WithClientOptions(opts...),
 		),
+		getChallengeKeys: connect.NewClient[v1.GetChallengeKeysRequest, v1.GetChallengeKeysResponse](
+			httpClient,
+			baseURL+NodeServiceGetChallengeKeysProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetChallengeKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		reportSecurity: connect.NewClient[v1.ReportSecurityRequest, v1.ReportSecurityResponse](
+			httpClient,
+			baseURL+NodeServiceReportSecurityProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("ReportSecurity")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -153,6 +174,8 @@ type nodeServiceClient struct {
 	getBans          *connect.Client[v1.GetBansRequest, v1.GetBansResponse]
 	reportBans       *connect.Client[v1.ReportBansRequest, v1.ReportBansResponse]
 	reportStats      *connect.Client[v1.ReportStatsRequest, v1.ReportStatsResponse]
+	getChallengeKeys *connect.Client[v1.GetChallengeKeysRequest, v1.GetChallengeKeysResponse]
+	reportSecurity   *connect.Client[v1.ReportSecurityRequest, v1.ReportSecurityResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -200,6 +223,16 @@ func (c *nodeServiceClient) ReportStats(ctx context.Context, req *connect.Reques
 	return c.reportStats.CallUnary(ctx, req)
 }
 
+// GetChallengeKeys calls svc.node.v1.NodeService.GetChallengeKeys.
+func (c *nodeServiceClient) GetChallengeKeys(ctx context.Context, req *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error) {
+	return c.getChallengeKeys.CallUnary(ctx, req)
+}
+
+// ReportSecurity calls svc.node.v1.NodeService.ReportSecurity.
+func (c *nodeServiceClient) ReportSecurity(ctx context.Context, req *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
+	return c.reportSecurity.CallUnary(ctx, req)
+}
+
 // NodeServiceHandler is an implementation of the svc.node.v1.NodeService service.
 type NodeServiceHandler interface {
 	// Exchanges a one-time token (ewt_) and a certificate request for a node identity.
@@ -216,6 +249,9 @@ type NodeServiceHandler interface {
 	GetBans(context.Context, *connect.Request[v1.GetBansRequest]) (*connect.Response[v1.GetBansResponse], error)
 	ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error)
 	ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error)
+	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
+	// Every 5 s while there is something to say, and when the state changed.
+	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 }
 
 // NewNodeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -279,6 +315,18 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("ReportStats")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceGetChallengeKeysHandler := connect.NewUnaryHandler(
+		NodeServiceGetChallengeKeysProcedure,
+		svc.GetChallengeKeys,
+		connect.WithSchema(nodeServiceMethods.ByName("GetChallengeKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceReportSecurityHandler := connect.NewUnaryHandler(
+		NodeServiceReportSecurityProcedure,
+		svc.ReportSecurity,
+		connect.WithSchema(nodeServiceMethods.ByName("ReportSecurity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.node.v1.NodeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodeServiceEnrollProcedure:
@@ -299,6 +347,10 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceReportBansHandler.ServeHTTP(w, r)
 		case NodeServiceReportStatsProcedure:
 			nodeServiceReportStatsHandler.ServeHTTP(w, r)
+		case NodeServiceGetChallengeKeysProcedure:
+			nodeServiceGetChallengeKeysHandler.ServeHTTP(w, r)
+		case NodeServiceReportSecurityProcedure:
+			nodeServiceReportSecurityHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -342,4 +394,12 @@ func (UnimplementedNodeServiceHandler) ReportBans(context.Context, *connect.Requ
 
 func (UnimplementedNodeServiceHandler) ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportStats is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetChallengeKeys is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportSecurity is not implemented"))
 }
