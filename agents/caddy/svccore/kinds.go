@@ -19,16 +19,20 @@ type kind struct {
 
 // kinds lists every kind of entry this node understands; a new one is a file with its two functions and a line here.
 var kinds = map[string]kind{
-	"site":          {compileSite, removeSite},
-	"client-ip":     {compileClientIP, removeClientIP},
-	"unknown-hosts": {compileUnknownHosts, removeUnknownHosts},
-	"origin-policy": {compileOriginPolicy, removeOriginPolicy},
-	"ip-list":       {compileIPList, removeIPList},
-	"ip-list-chunk": {compileIPListChunk, removeIPListChunk},
+	"site":                {compileSite, removeSite},
+	"client-ip":           {compileClientIP, removeClientIP},
+	"unknown-hosts":       {compileUnknownHosts, removeUnknownHosts},
+	"origin-policy":       {compileOriginPolicy, removeOriginPolicy},
+	"ip-list":             {compileIPList, removeIPList},
+	"ip-list-chunk":       {compileIPListChunk, removeIPListChunk},
+	"protection":          {compileProtection, removeProtection},
+	"platform-protection": {compilePlatformProtection, removePlatformProtection},
+	"cc-template":         {compileCCTemplate, removeCCTemplate},
+	"challenge-keys":      {compileChallengeKeys, removeChallengeKeys},
 }
 
 // Capabilities an entry may ask for, as the agent reports them to the console.
-var capabilities = []string{"bans-v1", "client-ip-v1", "domains-v2", "kernel-ban-v1", "metrics-v1", "unknown-host-v1"}
+var capabilities = []string{"bans-v1", "challenge-v1", "client-ip-v1", "domains-v2", "kernel-ban-v1", "metrics-v1", "unknown-host-v1"}
 
 var errOnlyOne = errors.New("a cluster has one entry of this kind, without an id")
 

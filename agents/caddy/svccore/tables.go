@@ -15,19 +15,25 @@ type Tables struct {
 	Unknown  *UnknownHosts
 	// Policy says which addresses origins may have.
 	Policy *svcorigin.AddressPolicy
+	// Platform is what is asked of visitors of every site, CCTemplate the thresholds of sites that follow the template.
+	Platform   *PlatformProtection
+	CCTemplate *CCThresholds
 
 	sites        pmap[*Site]
+	protection   pmap[*Protection]
 	hosts        hostTable
 	allow, block *networks
 }
 
 func emptyTables() *Tables {
 	return &Tables{
-		ClientIP: directClientIP,
-		Unknown:  unknownHostPages,
-		Policy:   defaultPolicy,
-		allow:    new(bart.Table[uint32]),
-		block:    new(bart.Table[uint32]),
+		ClientIP:   directClientIP,
+		Unknown:    unknownHostPages,
+		Policy:     defaultPolicy,
+		Platform:   calmPlatform,
+		CCTemplate: defaultCCTemplate,
+		allow:      new(bart.Table[uint32]),
+		block:      new(bart.Table[uint32]),
 	}
 }
 

@@ -18,6 +18,7 @@ import { AGENT_VERSION } from '../version.ts';
 
 const ALWAYS_FEATURES: readonly Capability[] = [
   'bans-v1',
+  'challenge-v1',
   'client-ip-v1',
   'domains-v2',
   'metrics-v1',

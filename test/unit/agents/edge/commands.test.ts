@@ -325,6 +325,7 @@ test.serial(
     t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
     t.deepEqual(testConsole.heartbeats[0]!.info!.features, [
       'bans-v1',
+      'challenge-v1',
       'client-ip-v1',
       'domains-v2',
       'metrics-v1',
