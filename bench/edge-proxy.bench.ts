@@ -36,7 +36,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     const p99 = new Map<string, number[]>();
     const micros = new Map<string, number[]>();
     for (let round = -1; round < rounds; round++) {
-      for (const [name, { server, hosts }] of subjects) {
+      for (const [name, { server, hosts }] of inTurn(subjects, round)) {
         const before = cpuSeconds(server.pid);
         const result = await wrk(folder, {
           url: `http://127.0.0.1:${server.port}/`,
@@ -61,6 +61,14 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     for (const server of started.reverse()) await server.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The subjects, another one first in each round: what one leaves behind must not always meet the same next one. */
+function inTurn<T>(subjects: ReadonlyMap<string, T>, round: number): [string, T][] {
+  const all = [...subjects];
+  const first = (round + all.length) % all.length;
+  const turned = [...all.slice(first), ...all.slice(0, first)];
+  return Math.floor(round / all.length) % 2 === 0 ? turned : turned.reverse();
 }
 
 async function startSubjects(
