@@ -482,6 +482,13 @@ export declare type SecurityBatch = Message<"svc.edge.v1.SecurityBatch"> & {
    * @generated from field: uint64 dropped = 5;
    */
   dropped: bigint;
+
+  /**
+   * In the journal only: the process that sent it.
+   *
+   * @generated from field: string instance_id = 6;
+   */
+  instanceId: string;
 };
 
 /**
@@ -632,6 +639,12 @@ export declare type JournalRecord = Message<"svc.edge.v1.JournalRecord"> & {
      */
     value: SecurityBatch;
     case: "security";
+  } | {
+    /**
+     * @generated from field: svc.edge.v1.SecurityMark security_mark = 5;
+     */
+    value: SecurityMark;
+    case: "securityMark";
   } | { case: undefined; value?: undefined };
 };
 
@@ -696,6 +709,38 @@ export declare type ConfigChange = Message<"svc.edge.v1.ConfigChange"> & {
  * Use `create(ConfigChangeSchema)` to create a new message.
  */
 export declare const ConfigChangeSchema: GenMessage<ConfigChange>;
+
+/**
+ * What the agent did with the batches before. Times are by this machine's clock.
+ *
+ * @generated from message svc.edge.v1.SecurityMark
+ */
+export declare type SecurityMark = Message<"svc.edge.v1.SecurityMark"> & {
+  /**
+   * Own bans and events taken off the front of what is to be reported.
+   *
+   * @generated from field: uint64 reported_bans = 1;
+   */
+  reportedBans: bigint;
+
+  /**
+   * @generated from field: uint64 reported_events = 2;
+   */
+  reportedEvents: bigint;
+
+  /**
+   * Own bans that were lifted.
+   *
+   * @generated from field: repeated svc.node.v1.OwnBanLift lifted = 3;
+   */
+  lifted: OwnBanLift[];
+};
+
+/**
+ * Describes the message svc.edge.v1.SecurityMark.
+ * Use `create(SecurityMarkSchema)` to create a new message.
+ */
+export declare const SecurityMarkSchema: GenMessage<SecurityMark>;
 
 /**
  * @generated from message svc.edge.v1.BanChange

@@ -972,7 +972,9 @@ type SecurityBatch struct {
 	Events   []*v1.SecurityEvent    `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
 	Sites    []*SiteLevelState      `protobuf:"bytes,4,rep,name=sites,proto3" json:"sites,omitempty"`
 	// Events dropped for want of room since the start of the process.
-	Dropped       uint64 `protobuf:"varint,5,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Dropped uint64 `protobuf:"varint,5,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// In the journal only: the process that sent it.
+	InstanceId    string `protobuf:"bytes,6,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1040,6 +1042,13 @@ func (x *SecurityBatch) GetDropped() uint64 {
 		return x.Dropped
 	}
 	return 0
+}
+
+func (x *SecurityBatch) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
 }
 
 // State of CC mitigation of one site, as far as a new process needs it.
@@ -1308,6 +1317,7 @@ type JournalRecord struct {
 	//	*JournalRecord_Config
 	//	*JournalRecord_Bans
 	//	*JournalRecord_Security
+	//	*JournalRecord_SecurityMark
 	Record        isJournalRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1386,6 +1396,15 @@ func (x *JournalRecord) GetSecurity() *SecurityBatch {
 	return nil
 }
 
+func (x *JournalRecord) GetSecurityMark() *SecurityMark {
+	if x != nil {
+		if x, ok := x.Record.(*JournalRecord_SecurityMark); ok {
+			return x.SecurityMark
+		}
+	}
+	return nil
+}
+
 type isJournalRecord_Record interface {
 	isJournalRecord_Record()
 }
@@ -1406,6 +1425,10 @@ type JournalRecord_Security struct {
 	Security *SecurityBatch `protobuf:"bytes,4,opt,name=security,proto3,oneof"`
 }
 
+type JournalRecord_SecurityMark struct {
+	SecurityMark *SecurityMark `protobuf:"bytes,5,opt,name=security_mark,json=securityMark,proto3,oneof"`
+}
+
 func (*JournalRecord_Header) isJournalRecord_Record() {}
 
 func (*JournalRecord_Config) isJournalRecord_Record() {}
@@ -1413,6 +1436,8 @@ func (*JournalRecord_Config) isJournalRecord_Record() {}
 func (*JournalRecord_Bans) isJournalRecord_Record() {}
 
 func (*JournalRecord_Security) isJournalRecord_Record() {}
+
+func (*JournalRecord_SecurityMark) isJournalRecord_Record() {}
 
 type JournalHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1536,6 +1561,69 @@ func (x *ConfigChange) GetDeletes() []*v11.EntryKey {
 	return nil
 }
 
+// What the agent did with the batches before. Times are by this machine's clock.
+type SecurityMark struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Own bans and events taken off the front of what is to be reported.
+	ReportedBans   uint64 `protobuf:"varint,1,opt,name=reported_bans,json=reportedBans,proto3" json:"reported_bans,omitempty"`
+	ReportedEvents uint64 `protobuf:"varint,2,opt,name=reported_events,json=reportedEvents,proto3" json:"reported_events,omitempty"`
+	// Own bans that were lifted.
+	Lifted        []*v1.OwnBanLift `protobuf:"bytes,3,rep,name=lifted,proto3" json:"lifted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SecurityMark) Reset() {
+	*x = SecurityMark{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SecurityMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SecurityMark) ProtoMessage() {}
+
+func (x *SecurityMark) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
+func (*SecurityMark) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SecurityMark) GetReportedBans() uint64 {
+	if x != nil {
+		return x.ReportedBans
+	}
+	return 0
+}
+
+func (x *SecurityMark) GetReportedEvents() uint64 {
+	if x != nil {
+		return x.ReportedEvents
+	}
+	return 0
+}
+
+func (x *SecurityMark) GetLifted() []*v1.OwnBanLift {
+	if x != nil {
+		return x.Lifted
+	}
+	return nil
+}
+
 type BanChange struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Position *v1.BanPosition        `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
@@ -1548,7 +1636,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1648,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1661,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -1669,13 +1757,15 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x14WatchSecurityRequest\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x04R\x05after\"\xd5\x01\n" +
+	"\x05after\x18\x02 \x01(\x04R\x05after\"\xf6\x01\n" +
 	"\rSecurityBatch\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12'\n" +
 	"\x04bans\x18\x02 \x03(\v2\x13.svc.node.v1.OwnBanR\x04bans\x122\n" +
 	"\x06events\x18\x03 \x03(\v2\x1a.svc.node.v1.SecurityEventR\x06events\x121\n" +
 	"\x05sites\x18\x04 \x03(\v2\x1b.svc.edge.v1.SiteLevelStateR\x05sites\x12\x18\n" +
-	"\adropped\x18\x05 \x01(\x04R\adropped\"\x89\x01\n" +
+	"\adropped\x18\x05 \x01(\x04R\adropped\x12\x1f\n" +
+	"\vinstance_id\x18\x06 \x01(\tR\n" +
+	"instanceId\"\x89\x01\n" +
 	"\x0eSiteLevelState\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12+\n" +
 	"\x04site\x18\x02 \x01(\v2\x17.svc.edge.v1.LevelStateR\x04site\x121\n" +
@@ -1690,12 +1780,13 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x16RestoreSecurityRequest\x12'\n" +
 	"\x04bans\x18\x01 \x03(\v2\x13.svc.node.v1.OwnBanR\x04bans\x121\n" +
 	"\x05sites\x18\x02 \x03(\v2\x1b.svc.edge.v1.SiteLevelStateR\x05sites\"\x19\n" +
-	"\x17RestoreSecurityResponse\"\xec\x01\n" +
+	"\x17RestoreSecurityResponse\"\xae\x02\n" +
 	"\rJournalRecord\x124\n" +
 	"\x06header\x18\x01 \x01(\v2\x1a.svc.edge.v1.JournalHeaderH\x00R\x06header\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x19.svc.edge.v1.ConfigChangeH\x00R\x06config\x12,\n" +
 	"\x04bans\x18\x03 \x01(\v2\x16.svc.edge.v1.BanChangeH\x00R\x04bans\x128\n" +
-	"\bsecurity\x18\x04 \x01(\v2\x1a.svc.edge.v1.SecurityBatchH\x00R\bsecurityB\b\n" +
+	"\bsecurity\x18\x04 \x01(\v2\x1a.svc.edge.v1.SecurityBatchH\x00R\bsecurity\x12@\n" +
+	"\rsecurity_mark\x18\x05 \x01(\v2\x19.svc.edge.v1.SecurityMarkH\x00R\fsecurityMarkB\b\n" +
 	"\x06record\"_\n" +
 	"\rJournalHeader\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x17\n" +
@@ -1705,7 +1796,11 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\fConfigChange\x127\n" +
 	"\bposition\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\bposition\x12.\n" +
 	"\aupserts\x18\x02 \x03(\v2\x14.svc.config.v1.EntryR\aupserts\x121\n" +
-	"\adeletes\x18\x03 \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\"\x8e\x01\n" +
+	"\adeletes\x18\x03 \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\"\x8d\x01\n" +
+	"\fSecurityMark\x12#\n" +
+	"\rreported_bans\x18\x01 \x01(\x04R\freportedBans\x12'\n" +
+	"\x0freported_events\x18\x02 \x01(\x04R\x0ereportedEvents\x12/\n" +
+	"\x06lifted\x18\x03 \x03(\v2\x17.svc.node.v1.OwnBanLiftR\x06lifted\"\x8e\x01\n" +
 	"\tBanChange\x124\n" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
@@ -1737,7 +1832,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),         // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),        // 1: svc.edge.v1.GetStatusResponse
@@ -1764,82 +1859,85 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*JournalRecord)(nil),            // 22: svc.edge.v1.JournalRecord
 	(*JournalHeader)(nil),            // 23: svc.edge.v1.JournalHeader
 	(*ConfigChange)(nil),             // 24: svc.edge.v1.ConfigChange
-	(*BanChange)(nil),                // 25: svc.edge.v1.BanChange
-	(*v1.ConfigPosition)(nil),        // 26: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),           // 27: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),          // 28: svc.node.v1.SiteSecurity
-	(*v11.Entry)(nil),                // 29: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),             // 30: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),           // 31: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                   // 32: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),            // 33: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),            // 34: svc.node.v1.SiteMinute
-	(*v1.ChallengeKeys)(nil),         // 35: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 36: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 37: svc.node.v1.SecurityEvent
+	(*SecurityMark)(nil),             // 25: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                // 26: svc.edge.v1.BanChange
+	(*v1.ConfigPosition)(nil),        // 27: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),           // 28: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),          // 29: svc.node.v1.SiteSecurity
+	(*v11.Entry)(nil),                // 30: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),             // 31: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),           // 32: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                   // 33: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),            // 34: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),            // 35: svc.node.v1.SiteMinute
+	(*v1.ChallengeKeys)(nil),         // 36: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 37: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 38: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	26, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	27, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	10, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	27, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	28, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	28, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	29, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	2,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
-	26, // 5: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	26, // 6: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	29, // 7: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	30, // 8: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	26, // 9: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	27, // 10: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	31, // 11: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	31, // 12: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	32, // 13: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	33, // 14: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	27, // 5: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	27, // 6: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	30, // 7: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	31, // 8: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	27, // 9: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	28, // 10: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	32, // 11: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	32, // 12: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	33, // 13: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	34, // 14: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
 	10, // 15: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	31, // 16: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	34, // 17: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	35, // 18: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	36, // 19: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	37, // 20: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	32, // 16: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	35, // 17: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	36, // 18: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	37, // 19: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	38, // 20: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
 	17, // 21: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
 	18, // 22: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
 	19, // 23: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
 	18, // 24: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	36, // 25: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	37, // 25: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
 	17, // 26: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
 	23, // 27: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
 	24, // 28: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	25, // 29: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	26, // 29: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
 	16, // 30: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	26, // 31: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	29, // 32: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	30, // 33: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	31, // 34: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	32, // 35: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 36: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	3,  // 37: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	4,  // 38: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	6,  // 39: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	7,  // 40: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	8,  // 41: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	11, // 42: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	13, // 43: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	15, // 44: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	20, // 45: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 46: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	5,  // 47: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	5,  // 48: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	9,  // 49: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	9,  // 50: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	9,  // 51: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	12, // 52: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	14, // 53: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	16, // 54: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	21, // 55: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	46, // [46:56] is the sub-list for method output_type
-	36, // [36:46] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	25, // 31: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	27, // 32: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	30, // 33: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	31, // 34: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	34, // 35: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	32, // 36: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	33, // 37: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 38: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	3,  // 39: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	4,  // 40: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	6,  // 41: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	7,  // 42: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	8,  // 43: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	11, // 44: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	13, // 45: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	15, // 46: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	20, // 47: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 48: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	5,  // 49: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	5,  // 50: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	9,  // 51: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	9,  // 52: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	9,  // 53: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	12, // 54: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	14, // 55: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	16, // 56: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	21, // 57: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	48, // [48:58] is the sub-list for method output_type
+	38, // [38:48] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -1852,6 +1950,7 @@ func file_svc_edge_v1_edge_proto_init() {
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
 		(*JournalRecord_Security)(nil),
+		(*JournalRecord_SecurityMark)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1859,7 +1958,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
