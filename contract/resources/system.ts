@@ -8,13 +8,16 @@ export const Password = Type.String({ minLength: 12, maxLength: 128, description
 export const SystemStatus = Type.Object({
   initialized: Type.Boolean({ description: 'Whether the operator account exists.' }),
   version: Type.String(),
+  publicUrl: Type.String({
+    description: 'Where the console is meant to be opened; passkeys and cookies belong to it.',
+  }),
 });
 
 export const system = resource('system', {
   status: procedure({
     method: 'GET',
     path: '/system/status',
-    summary: 'Tells whether the console is set up, and its version.',
+    summary: 'Tells whether the console is set up, its version and its public address.',
     input: Input({}),
     output: SystemStatus,
     status: 200,

@@ -15,6 +15,7 @@ export default (runtime: Runtime): ServiceSchema => {
     implement(system.status, async () => ({
       initialized: await isSetUp(runtime.pools.api),
       version: runtime.env.version,
+      publicUrl: runtime.env.publicUrl,
     })),
     implement(system.setup, (input, call) => setUp(runtime, passwords, input, call)),
   ]);

@@ -55,7 +55,11 @@ test('setup creates the operator, the cluster default with its group, revision 1
   const own = new pg.Client({ connectionString: fresh.databaseUrl });
   await own.connect();
   try {
-    t.deepEqual((await base.request('GET', '/api/v1/system/status')).body, { initialized: false, version: 'dev' });
+    t.deepEqual((await base.request('GET', '/api/v1/system/status')).body, {
+      initialized: false,
+      version: 'dev',
+      publicUrl: ORIGIN,
+    });
     const setup = (body: object) => base.request<ErrorBody & { userId: string }>('POST', '/api/v1/system/setup', body);
     const valid = { setupToken: fresh.setupToken!, ...TEST_OPERATOR };
 
@@ -90,7 +94,11 @@ test('setup creates the operator, the cluster default with its group, revision 1
     for (const { status, body } of answers.filter((answer) => answer !== done[0])) {
       t.true((status === 409 && body.code === 'SETUP_IN_PROGRESS') || (status === 403 && body.code === 'SETUP_DONE'));
     }
-    t.deepEqual((await base.request('GET', '/api/v1/system/status')).body, { initialized: true, version: 'dev' });
+    t.deepEqual((await base.request('GET', '/api/v1/system/status')).body, {
+      initialized: true,
+      version: 'dev',
+      publicUrl: ORIGIN,
+    });
     const { rows: clusters } = await own.query(
       `select c.name, g.name as group_name, g.is_default, r.number, r.reason, r.params
          from cluster c join node_group g on g.cluster_id = c.id join config_revision r on r.cluster_id = c.id`,
