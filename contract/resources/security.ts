@@ -1,0 +1,136 @@
+import Type, { type Static } from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Level } from '../scalars/challenge.ts';
+import { Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+
+/** Sites listed as above normal, at most. */
+export const MAX_INCIDENT_SITES = 100;
+
+const Kind = Type.Union([Type.Literal('site_level'), Type.Literal('path_level'), Type.Literal('ip_banned')], {
+  description: 'site_level, path_level: a level changed; ip_banned: a client was banned.',
+});
+export type SecurityEventKind = Static<typeof Kind>;
+const Node = Type.Object({ id: Id, name: Type.String() });
+const Heavy = Type.Array(Type.Object({ value: Type.String(), count: Type.Integer({ minimum: 0 }) }), {
+  description: 'Heaviest first, at most 10, approximate.',
+});
+const EscalatedPath = Type.Object({ path: Type.String(), level: Level });
+
+export const SecurityState = Type.Object({
+  nodes: Type.Array(
+    Type.Object({
+      ...Node.properties,
+      online: Type.Boolean(),
+      level: Level,
+      escalatedPaths: Type.Array(EscalatedPath, { description: 'At most 64.' }),
+      reportedAt: { ...Nullable(Timestamp), description: 'Last report of levels; null before the first.' },
+    }),
+    { description: "Active nodes of the site's cluster." },
+  ),
+  topIps: Heavy,
+  topPaths: Heavy,
+  hours: Type.Integer(),
+});
+
+export const SecurityEvent = Type.Object({
+  id: Id,
+  node: Nullable(Node),
+  occurredAt: Timestamp,
+  kind: Kind,
+  level: Level,
+  previousLevel: Level,
+  path: Nullable(Type.String()),
+  address: Nullable(Type.String({ description: 'Banned client: IPv4 address or IPv6 /64.' })),
+  metric: Nullable(Type.String()),
+  observed: Nullable(Type.Number()),
+  threshold: Nullable(Type.Number()),
+  topIps: Heavy,
+  topPaths: Heavy,
+});
+
+export const Incidents = Type.Object({
+  underAttack: Type.Boolean({ description: 'Whether Under Attack is on for all sites.' }),
+  sitesUnderAttack: Type.Integer({ minimum: 0, description: 'Sites that have Under Attack on by themselves.' }),
+  sites: Type.Array(
+    Type.Object({
+      siteId: Id,
+      siteName: Type.String(),
+      clusterId: Id,
+      clusterName: Type.String(),
+      level: { ...Level, description: 'Highest of all online nodes.' },
+      escalatedPaths: Type.Integer({ minimum: 0 }),
+      nodes: Type.Array(Type.Object({ ...Node.properties, level: Level }), {
+        description: 'Online nodes above normal, at most 10.',
+      }),
+      nodeCount: Type.Integer({ minimum: 0 }),
+      since: Timestamp,
+      requestsPerSecond: {
+        ...Nullable(Type.Number()),
+        description: 'Of the last minute that nodes have reported; null when none is known.',
+      },
+      bansPerMinute: { ...Type.Number(), description: 'Automatic bans of the last five minutes.' },
+    }),
+    { description: `Sites above normal, highest level first, at most ${MAX_INCIDENT_SITES}.` },
+  ),
+  total: Type.Integer({ minimum: 0, description: 'Sites above normal.' }),
+  bans: Type.Array(
+    Type.Object({
+      id: Id,
+      siteId: Nullable(Id),
+      siteName: Nullable(Type.String()),
+      node: Nullable(Node),
+      cidr: Type.String(),
+      reason: Type.String(),
+      createdAt: Timestamp,
+      expiresAt: Timestamp,
+      distributed: Type.Boolean(),
+    }),
+    { description: 'Newest active automatic bans, at most 20.' },
+  ),
+  topIps: { ...Heavy, description: 'Heaviest addresses in events of the last hour across sites, at most 10.' },
+});
+
+export const security = resource('security', {
+  state: procedure({
+    method: 'GET',
+    path: '/sites/{id}/security',
+    summary: "Answers a site's challenge level on each node, and who and what weighed most lately.",
+    input: Input({
+      id: Id,
+      hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 168, default: 24 })),
+    }),
+    output: SecurityState,
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND'],
+  }),
+  events: procedure({
+    method: 'GET',
+    path: '/sites/{id}/security/events',
+    summary: "Lists a site's security events, newest first.",
+    input: Input({ id: Id, kind: Type.Optional(Kind), ...PageQuery(50) }),
+    output: Page(SecurityEvent),
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND'],
+  }),
+  incidents: procedure({
+    method: 'GET',
+    path: '/incidents',
+    summary: 'Answers which sites are above normal, the newest automatic bans and the heaviest addresses.',
+    input: Input({ clusterId: Type.Optional(Id) }),
+    output: Incidents,
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});

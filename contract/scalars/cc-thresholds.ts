@@ -1,0 +1,42 @@
+// Thresholds of CC mitigation: what a policy has of its own, and what the template gives to sites that follow it.
+import Type, { type Static } from 'typebox';
+import { ChallengeType } from './challenge.ts';
+
+const qps = (what: string) =>
+  Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${what}, on one node; 0 = off.` });
+
+/** Properties of the thresholds, each with its limits. */
+export const ccThresholds = {
+  maxLevel: { ...ChallengeType, description: 'Highest level that load can raise the site to.' },
+  highPowInsteadOfCaptcha: Type.Boolean({
+    description: 'The captcha level asks for the high-difficulty proof of work instead.',
+  }),
+  windowSeconds: Type.Integer({ minimum: 5, maximum: 60, description: 'Length of the window that rates are of.' }),
+  siteQps: qps('Requests per second of the whole site'),
+  urlQps: qps('Requests per second of one path'),
+  ipQps: qps('Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it'),
+  ipBanSeconds: Type.Integer({ minimum: 60, maximum: 86_400, description: 'Length of such a ban.' }),
+  originErrorPercent: Type.Integer({
+    minimum: 0,
+    maximum: 100,
+    description: '5xx answers and failed connections of the origin, in per cent; 0 = off.',
+  }),
+  originErrorMinRequests: Type.Integer({
+    minimum: 0,
+    maximum: 1_000_000,
+    description: 'Origin requests in the window below which errors do not count.',
+  }),
+  escalateAfterSeconds: Type.Integer({
+    minimum: 1,
+    maximum: 3600,
+    description: 'How long a threshold is exceeded before the level rises.',
+  }),
+  cooldownSeconds: Type.Integer({
+    minimum: 1,
+    maximum: 86_400,
+    description: 'How long everything stays below 80 % of the thresholds before the level falls.',
+  }),
+};
+
+export const CcThresholds = Type.Object(ccThresholds);
+export type CcThresholds = Static<typeof CcThresholds>;

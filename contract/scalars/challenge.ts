@@ -1,0 +1,20 @@
+// Challenge types in the order of their levels (specification: Challenge levels and types).
+import Type, { type Static } from 'typebox';
+
+const types = [Type.Literal('cookie302'), Type.Literal('js'), Type.Literal('pow'), Type.Literal('captcha')] as const;
+
+export const ChallengeType = Type.Union([...types], {
+  description:
+    'cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: ' +
+    'characters of an image.',
+});
+export type ChallengeType = Static<typeof ChallengeType>;
+
+/** A pass of a level satisfies every requirement up to it. */
+export const Level = Type.Union([Type.Literal('normal'), ...types], {
+  description: 'normal, cookie302, js, pow, captcha: each asks for more than the one before.',
+});
+export type Level = Static<typeof Level>;
+
+/** Levels by their number; `normal` asks for no challenge. */
+export const LEVELS: readonly Level[] = ['normal', 'cookie302', 'js', 'pow', 'captcha'];
