@@ -27,14 +27,19 @@ export async function prepareConsoleState(runtime: Runtime): Promise<string | nu
     const row = (await sql('console_state')
       .forUpdate()
       .first('master_key_fingerprint', 'setup_token', 'setup_completed_at')) as StateRow;
-    if (row.master_key_fingerprint !== null && row.master_key_fingerprint !== sealer.fingerprint) {
+    const { fingerprint, previousFingerprint } = sealer;
+    const writtenUnder = row.master_key_fingerprint;
+    if (writtenUnder !== null && writtenUnder === previousFingerprint) {
+      runtime.log.warn(
+        { fingerprint, previousFingerprint },
+        'secrets are sealed under the previous master key: reseal',
+      );
+    } else if (writtenUnder !== null && writtenUnder !== fingerprint) {
       throw new Error(
-        `SVC_MASTER_KEY is not the key this database was written under (${row.master_key_fingerprint}); nothing was changed`,
+        `SVC_MASTER_KEY is not the key this database was written under (${writtenUnder}); nothing was changed`,
       );
     }
-    if (row.master_key_fingerprint === null) {
-      await sql('console_state').update({ master_key_fingerprint: sealer.fingerprint });
-    }
+    if (writtenUnder === null) await sql('console_state').update({ master_key_fingerprint: fingerprint });
     if (row.setup_completed_at !== null) return null;
     if (row.setup_token !== null) return sealer.open(row.setup_token, SETUP_TOKEN_PLACE).toString();
     return makeSetupToken(sql, runtime);

@@ -51,7 +51,7 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
       maxRetriesPerRequest: 0,
     }),
     newRedis: () => connect('reader', { maxRetriesPerRequest: null }),
-    sealer: createSealer(env.masterKey),
+    sealer: createSealer(env.masterKey, env.previousMasterKey),
     publications: new KeyedQueue(),
     metrics: new Registry(),
     listeners: [],

@@ -31,6 +31,12 @@ export const VARIABLES = [
     '32 random bytes in base64, as of: openssl rand -base64 32',
     'Key that seals every stored secret; keep it apart from database backups',
   ),
+  variable(
+    'SVC_MASTER_KEY_PREVIOUS',
+    '32 bytes in base64, another key than SVC_MASTER_KEY',
+    null,
+    'The key before it, while secrets are still sealed under it; opens them and seals nothing. See `npm run reseal`',
+  ),
   required(
     'SVC_PUBLIC_URL',
     'https://host[:port]; http only for localhost, *.localhost, 127.0.0.0/8 and [::1] outside NODE_ENV=production',

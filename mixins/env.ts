@@ -19,6 +19,8 @@ export interface ConsoleEnv {
   transporter: 'redis' | null;
   /** 32 bytes. */
   masterKey: Buffer;
+  /** 32 bytes, while the master key is being changed; null otherwise. */
+  previousMasterKey: Buffer | null;
   /** Origin of the console's external address, without a trailing slash. */
   publicUrl: string;
   /** Set by SVC_NODE_API_URL: origin, without a trailing slash. */
@@ -100,6 +102,9 @@ export function parseEnv(source: Readonly<Record<string, string | undefined>>): 
     redisPrefix: read('SVC_REDIS_PREFIX', '', (value) => matching(value, /^[a-z0-9:-]{1,32}$/)),
     transporter: transporter === 'redis' || (transporter === 'auto' && !alone) ? 'redis' : null,
     masterKey: read('SVC_MASTER_KEY', Buffer.alloc(0), masterKey),
+    previousMasterKey: read<Buffer | null>('SVC_MASTER_KEY_PREVIOUS', null, (value) =>
+      otherKey(value, source.SVC_MASTER_KEY),
+    ),
     publicUrl,
     nodeApiUrl: read<string | null>('SVC_NODE_API_URL', null, nodeApiAddress),
     nodeApiHostnames: read('SVC_NODE_API_HOSTNAMES', [], hostNames),
@@ -163,6 +168,12 @@ function hostNames(value: string): string[] {
 function absolutePath(value: string): string {
   if (!isAbsolute(value)) throw new Malformed('is not an absolute path');
   return value;
+}
+
+function otherKey(value: string, current: string | undefined): Buffer {
+  const key = masterKey(value);
+  if (key.equals(Buffer.from(current?.trim() ?? '', 'base64'))) throw new Malformed('is SVC_MASTER_KEY itself');
+  return key;
 }
 
 function masterKey(value: string): Buffer {

@@ -11,6 +11,8 @@ export interface SecretPlace {
 export interface Sealer {
   /** First 16 hex digits of SHA-256 of the master key: a database written under another key is refused at start. */
   readonly fingerprint: string;
+  /** That of the key before it, which opens and never seals; null without one. */
+  readonly previousFingerprint: string | null;
   seal(secret: Uint8Array, place: SecretPlace): string;
   /** Throws when the key, the place or the ciphertext is another. */
   open(sealed: string, place: SecretPlace): Buffer;
@@ -22,25 +24,45 @@ const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 const WRAPPED_BYTES = IV_BYTES + TAG_BYTES + KEY_BYTES;
 
-/** A sealer for a master key of 32 bytes. Sealed text: `<version>.<fingerprint>.<base64url of wrapped key + value>`. */
-export function createSealer(masterKey: Uint8Array): Sealer {
-  const wrappingKey = Buffer.from(hkdfSync('sha256', masterKey, 'svc/kek/v1', 'envelope', KEY_BYTES));
-  const fingerprint = createHash('sha256').update(masterKey).digest('hex').slice(0, 16);
+interface Key {
+  fingerprint: string;
+  wrapping: Buffer;
+}
+
+function deriveKey(masterKey: Uint8Array): Key {
   return {
-    fingerprint,
+    fingerprint: createHash('sha256').update(masterKey).digest('hex').slice(0, 16),
+    wrapping: Buffer.from(hkdfSync('sha256', masterKey, 'svc/kek/v1', 'envelope', KEY_BYTES)),
+  };
+}
+
+/**
+ * A sealer for a master key of 32 bytes; `previous` is the key before it, for the time until everything is sealed under
+ * the new one. Sealed text: `<version>.<fingerprint>.<base64url of wrapped key + value>`.
+ */
+export function createSealer(masterKey: Uint8Array, previous: Uint8Array | null = null): Sealer {
+  const current = deriveKey(masterKey);
+  const keys = [current, ...(previous ? [deriveKey(previous)] : [])];
+  return {
+    fingerprint: current.fingerprint,
+    previousFingerprint: keys[1]?.fingerprint ?? null,
     seal(secret, place) {
       const additional = placeBytes(place);
       const dataKey = randomBytes(KEY_BYTES);
-      const sealed = Buffer.concat([encrypt(wrappingKey, dataKey, additional), encrypt(dataKey, secret, additional)]);
-      return `${VERSION}.${fingerprint}.${sealed.toString('base64url')}`;
+      const sealed = Buffer.concat([
+        encrypt(current.wrapping, dataKey, additional),
+        encrypt(dataKey, secret, additional),
+      ]);
+      return `${VERSION}.${current.fingerprint}.${sealed.toString('base64url')}`;
     },
     open(sealed, place) {
       const [version, under, text, ...rest] = sealed.split('.');
       if (version !== VERSION || text === undefined || rest.length > 0) throw new Error('not a sealed secret');
-      if (under !== fingerprint) throw new Error(`sealed under another master key (${under})`);
+      const key = keys.find(({ fingerprint }) => fingerprint === under);
+      if (!key) throw new Error(`sealed under another master key (${under})`);
       const bytes = Buffer.from(text, 'base64url');
       const additional = placeBytes(place);
-      const dataKey = decrypt(wrappingKey, bytes.subarray(0, WRAPPED_BYTES), additional);
+      const dataKey = decrypt(key.wrapping, bytes.subarray(0, WRAPPED_BYTES), additional);
       return decrypt(dataKey, bytes.subarray(WRAPPED_BYTES), additional);
     },
   };

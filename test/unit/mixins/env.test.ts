@@ -45,6 +45,7 @@ test('three variables are enough; everything else has its default', (t) => {
     logLevel: 'info',
   });
   t.deepEqual(env.masterKey, Buffer.alloc(32, 7));
+  t.is(env.previousMasterKey, null);
   t.deepEqual(env.trustedProxies, []);
 });
 
@@ -77,6 +78,8 @@ test('a refusal never repeats a value', (t) => {
 });
 
 const MALFORMED: readonly [name: string, value: string][] = [
+  ['SVC_MASTER_KEY_PREVIOUS', 'c2hvcnQ='],
+  ['SVC_MASTER_KEY_PREVIOUS', KEY],
   ['DATABASE_URL', 'mysql://db/x'],
   ['DATABASE_URL', 'db.example'],
   ['DATABASE_DIRECT_URL', 'http://db/x'],

@@ -47,3 +47,15 @@ for (const sealed of ['', 'x', '1..', '2.x.y', '1.2.3.4']) {
     t.throws(() => sealer.open(sealed, PLACE));
   });
 }
+
+test('the previous key opens and never seals', (t) => {
+  const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
+  const before = createSealer(oldKey);
+  const changing = createSealer(newKey, oldKey);
+  const after = createSealer(newKey);
+  t.is(changing.previousFingerprint, before.fingerprint);
+  t.is(changing.open(before.seal(Buffer.from('x'), PLACE), PLACE).toString(), 'x');
+  const sealed = changing.seal(Buffer.from('y'), PLACE);
+  t.is(after.open(sealed, PLACE).toString(), 'y');
+  t.throws(() => before.open(sealed, PLACE));
+});
