@@ -14,6 +14,7 @@ const SPECIAL_RANGES: readonly string[] = [
   '172.16.0.0/12',
   '192.0.0.0/24',
   '192.0.2.0/24',
+  '192.88.99.0/24',
   '192.168.0.0/16',
   '198.18.0.0/15',
   '198.51.100.0/24',
@@ -22,10 +23,18 @@ const SPECIAL_RANGES: readonly string[] = [
   '240.0.0.0/4',
   '::/128',
   '::1/128',
+  // What follows with an IPv4 address inside is a tunnel or an old notation: packets could end up at that address.
+  '::/96',
+  '64:ff9b:1::/48',
+  '2001::/32',
+  '2002::/16',
   '100::/64',
   '2001:db8::/32',
+  '3fff::/20',
+  '5f00::/16',
   'fc00::/7',
   'fe80::/10',
+  'fec0::/10',
   'ff00::/8',
 ];
 

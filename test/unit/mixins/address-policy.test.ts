@@ -10,6 +10,7 @@ const SPECIAL: readonly (readonly [string, string])[] = [
   ['172.31.255.255', '172.16.0.0/12'],
   ['192.0.0.8', '192.0.0.0/24'],
   ['192.0.2.1', '192.0.2.0/24'],
+  ['192.88.99.1', '192.88.99.0/24'],
   ['192.168.1.1', '192.168.0.0/16'],
   ['198.19.0.1', '198.18.0.0/15'],
   ['198.51.100.1', '198.51.100.0/24'],
@@ -26,6 +27,15 @@ const SPECIAL: readonly (readonly [string, string])[] = [
   ['::ffff:10.0.0.1', '10.0.0.0/8'],
   ['::ffff:7f00:1', '127.0.0.0/8'],
   ['64:ff9b::169.254.169.254', '169.254.0.0/16'],
+  ['64:ff9b:1::7f00:1', '64:ff9b:1::/48'],
+  ['::127.0.0.1', '127.0.0.0/8'],
+  ['::7f00:1', '::/96'],
+  ['2001::1', '2001::/32'],
+  ['2002:7f00:1::', '2002::/16'],
+  ['2002:a9fe:a9fe::1', '2002::/16'],
+  ['3fff::1', '3fff::/20'],
+  ['5f00::1', '5f00::/16'],
+  ['fec0::1', 'fec0::/10'],
 ];
 const ORDINARY = [
   '1.1.1.1',
@@ -39,7 +49,9 @@ const ORDINARY = [
   '198.17.255.255',
   '198.20.0.0',
   '223.255.255.255',
-  '::2',
+  '2001:1::1',
+  '2003::1',
+  '64:ff9b:2::1',
   '100:0:0:1::',
   '2001:db9::1',
   '2606:4700::1111',
@@ -83,3 +95,11 @@ test('a name without an address is unresolvable', async (t) => {
   const refused = await t.throwsAsync(resolveChecked('no-such-host.invalid', [], 5000), { instanceOf: AddressRefused });
   t.true(refused.reason === 'unresolvable' || refused.reason === 'timeout');
 });
+
+// Spellings of loopback that only a resolver reads as an address.
+for (const host of ['2130706433', '0x7f000001', '0177.0.0.1', '127.1', '0x7f.1', 'localhost.', '[::ffff:127.0.0.1]']) {
+  test(`${host} is refused as what it resolves to`, async (t) => {
+    const refused = await t.throwsAsync(resolveChecked(host, [], 3000), { instanceOf: AddressRefused });
+    t.true(refused.reason === 'forbidden' || refused.reason === 'unresolvable', refused.reason);
+  });
+}
