@@ -98,7 +98,8 @@ test('the master key can be changed without losing a secret', async (t) => {
   const database = await createTestDatabase(given);
   t.teardown(() => database.drop());
   const [oldKey, nextKey, strange] = [newKey(), newKey(), newKey()];
-  const start = (env: Record<string, string>) => startTestConsole({ database: { url: database.url }, env, setUp: false });
+  const start = (env: Record<string, string>) =>
+    startTestConsole({ database: { url: database.url }, env, setUp: false });
 
   const before = await start({ SVC_MASTER_KEY: oldKey });
   const { setupToken } = before;
