@@ -2,6 +2,7 @@
 import type { AnyProcedure, Resource } from './procedure.ts';
 import { accessKeys } from './resources/access-keys.ts';
 import { account } from './resources/account.ts';
+import { auditLogs, auditRetention } from './resources/audit-logs.ts';
 import { banSettings, bans } from './resources/bans.ts';
 import { changes } from './resources/changes.ts';
 import { clientIp } from './resources/client-ip.ts';
@@ -14,6 +15,7 @@ import { nodes } from './resources/nodes.ts';
 import { originAllowList } from './resources/origin-allow-list.ts';
 import { regions } from './resources/regions.ts';
 import { revisions } from './resources/revisions.ts';
+import { serviceAccounts } from './resources/service-accounts.ts';
 import { settings } from './resources/settings.ts';
 import { sites } from './resources/sites.ts';
 import { system } from './resources/system.ts';
@@ -23,6 +25,9 @@ export const RESOURCES: readonly Resource[] = [
   system,
   account,
   accessKeys,
+  serviceAccounts,
+  auditLogs,
+  auditRetention,
   settings,
   clusters,
   nodeGroups,

@@ -28,13 +28,3 @@ export class AccessKey extends BaseModel {
       .offset(offset);
   }
 }
-
-/** Notes when keys were last used; an older time than the one stored changes nothing. */
-export async function touchAccessKeys(sql: Knex, keys: readonly { id: string; at: string }[]): Promise<void> {
-  await sql.raw(
-    `update access_key k set last_used_at = used.at
-       from unnest(?::text[], ?::timestamptz[]) as used (id, at)
-      where k.id = used.id and (k.last_used_at is null or k.last_used_at < used.at)`,
-    [keys.map((key) => key.id), keys.map((key) => key.at)],
-  );
-}

@@ -4,6 +4,14 @@ import Type, { type TSchema } from 'typebox';
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: 'Id.' });
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+/** One of the given words. */
+export const OneOf = <T extends string>(values: readonly T[], options: { description?: string } = {}) =>
+  Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      options,
+    ),
+  );
 /** 64-bit numbers travel as decimal strings. */
 export const Decimal = Type.String({ pattern: '^[0-9]{1,20}$', description: 'Decimal number.' });
 export const Empty = Type.Object({}, { additionalProperties: false });

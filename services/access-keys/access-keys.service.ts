@@ -3,7 +3,8 @@ import { accessKeys } from '../../contract/resources/access-keys.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { AccessKey, touchAccessKeys } from '../../models/access-key.ts';
+import { AccessKey } from '../../models/access-key.ts';
+import { type KeyUse, noteKeyUse } from '../../models/key-use.ts';
 import { createAccessKey } from './create-access-key.ts';
 import { presentAccessKey } from './present-access-key.ts';
 import { revokeAccessKey } from './revoke-access-key.ts';
@@ -30,11 +31,10 @@ export default (runtime: Runtime): ServiceSchema =>
         // For gateways: the live key with this SHA-256 (hexadecimal).
         'accessKeys.find': async ({ params }: Context<{ hash: string }>) => {
           const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
-          return key ? { id: key.id, name: key.name, userId: key.userId, scope: key.scope } : null;
+          return key ? { kind: 'access_key', keyId: key.id, id: key.id, name: key.name, scope: key.scope } : null;
         },
-        'accessKeys.touch': async ({ params }: Context<{ keys: { id: string; at: string }[] }>) => {
-          await touchAccessKeys(runtime.pools.api, params.keys);
-        },
+        'accessKeys.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
+          noteKeyUse(runtime.pools.api, 'access_key', params.keys),
       },
     } as unknown as Partial<ServiceSchema>,
   );

@@ -1,6 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { accessKeys } from '../../contract/resources/access-keys.ts';
+import { newSecret } from '../../mixins/api-keys.ts';
 import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
@@ -8,25 +8,21 @@ import { AccessKey } from '../../models/access-key.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { presentAccessKey } from './present-access-key.ts';
 
-const SECRET_BYTES = 32;
-/** Of the key, shown in lists: the mark and six characters. */
-const SHOWN = 10;
-
 /** Creates a key of the signed-in user; its secret is answered here and nowhere else. */
 export async function createAccessKey(
   runtime: Runtime,
   input: Input<typeof accessKeys.create>,
   call: Call,
 ): Promise<Output<typeof accessKeys.create>> {
-  const secret = `ewk_${randomBytes(SECRET_BYTES).toString('base64url')}`;
+  const { secret, prefix, secretHash } = newSecret('ewk_');
   return write(runtime, call, { status: accessKeys.create.status }, async (tx) => {
     const key = await AccessKey.query(tx.sql)
       .insert({
         userId: call.actor.id as string,
         name: input.name,
         scope: input.scope ?? 'readwrite',
-        prefix: secret.slice(0, SHOWN),
-        secretHash: createHash('sha256').update(secret).digest(),
+        prefix,
+        secretHash,
       })
       .returning('*');
     await recordAudit(tx, 'api_key.create', { type: 'api_key', id: key.id, name: key.name }, { scope: key.scope });

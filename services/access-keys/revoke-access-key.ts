@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { accessKeys } from '../../contract/resources/access-keys.ts';
+import { forgetKeys } from '../../mixins/api-keys.ts';
 import type { Call } from '../../mixins/call.ts';
-import { REVOKED_CHANNEL } from '../../mixins/revoked-channel.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { AccessKey } from '../../models/access-key.ts';
@@ -25,14 +25,6 @@ export async function revokeAccessKey(
     }
     return { key: found, output: presentAccessKey(found) };
   });
-  await forgetEverywhere(runtime, key.secretHash);
+  await forgetKeys(runtime, [key.secretHash]);
   return output;
-}
-
-async function forgetEverywhere({ redis, env, log }: Runtime, secretHash: Buffer): Promise<void> {
-  try {
-    await redis.publish(env.redisPrefix + REVOKED_CHANNEL, secretHash.toString('hex'));
-  } catch (err) {
-    log.warn({ err }, 'telling gateways of a revoked key failed');
-  }
 }

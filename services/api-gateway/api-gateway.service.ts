@@ -11,8 +11,7 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import { Answerer } from './answerer.ts';
 import type { Exchange } from './exchange.ts';
 import { Gateway, rpcPath } from './gateway.ts';
-import { purgeIdempotency } from './idempotency.ts';
-import { KeyCache, type KnownKey } from './key-cache.ts';
+import { KeyCache, type KeyKind, type KnownKey } from './key-cache.ts';
 import { LastUsed } from './last-used.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { watchRevocations } from './revocations.ts';
@@ -22,7 +21,8 @@ import { webListener } from './web-listener.ts';
 export const roles: Role[] = ['app'];
 
 const UI_FOLDER = join(import.meta.dirname, '../../console/dist');
-const PURGE_MS = 3_600_000;
+/** Who knows the keys of a kind. */
+const OWNERS: Readonly<Record<KeyKind, string>> = { access_key: 'accessKeys', service_account: 'serviceAccounts' };
 
 /** An alias as moleculer-web makes it. */
 interface Alias {
@@ -78,21 +78,15 @@ export default (runtime: Runtime): ServiceSchema => {
     async started(this: WebService) {
       aliases = new Map(this.aliases.map((alias) => [alias.action, alias]));
       const { broker } = this;
-      const keys = new KeyCache((hash) => broker.call<KnownKey | null, object>('accessKeys.find', { hash }));
-      const warn = (message: string) => (err: unknown) => runtime.log.warn({ err }, message);
-      const lastUsed = new LastUsed(
-        (used) => broker.call('accessKeys.touch', { keys: used }),
-        warn('noting the use of access keys failed'),
-      );
+      const keys = new KeyCache((hash, kind) => broker.call<KnownKey | null, object>(`${OWNERS[kind]}.find`, { hash }));
+      const warn = (err: unknown) => runtime.log.warn({ err }, 'noting the use of keys failed');
+      const usesOf = (kind: KeyKind) =>
+        new LastUsed((used) => broker.call(`${OWNERS[kind]}.touch`, { keys: used }), warn);
+      const lastUsed = { access_key: usesOf('access_key'), service_account: usesOf('service_account') };
       const forgetting = watchRevocations(runtime, keys);
-      const purge = setInterval(
-        () => purgeIdempotency(runtime).catch(warn('purging idempotency records failed')),
-        PURGE_MS,
-      ).unref();
       stop = async () => {
-        clearInterval(purge);
         forgetting.disconnect();
-        await lastUsed.stop().catch(warn('noting the use of access keys failed'));
+        await Promise.all(Object.values(lastUsed).map((uses) => uses.stop().catch(warn)));
       };
       const dispatch = {
         procedure: async (exchange: Exchange, input: Record<string, unknown>, meta: CallMeta) => {

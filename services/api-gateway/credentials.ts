@@ -1,4 +1,5 @@
-// Who calls: an access key on /api/v1, a session on /rpc. Judged from headers alone, before any body is read.
+// Who calls: an access key or a service account's key on /api/v1, a session on /rpc. Judged from headers alone, before any
+// body is read.
 import { createHash } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
@@ -8,30 +9,42 @@ import type { KeyCache, KnownKey } from './key-cache.ts';
 /** Someone who may call, and what with. */
 export interface Caller {
   actor: Actor;
-  /** Set for access keys. */
+  /** Set for keys. */
   key: KnownKey | null;
 }
 
 export const NOBODY: Caller = { actor: { type: 'system', id: null, name: 'anonymous' }, key: null };
 
-const ACCESS_KEY = /^ewk_[A-Za-z0-9_-]{43}$/;
+const KEY = /^ew([ks])_[A-Za-z0-9_-]{43}$/;
 
 /** SHA-256 of a key, hexadecimal: keys are stored, looked up and remembered by it alone. */
 export function keyHash(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** The caller with an access key; UNAUTHORIZED for anything that is none. */
-export async function accessKeyCaller(header: string | string[] | undefined, keys: KeyCache): Promise<Caller> {
-  if (typeof header !== 'string' || !ACCESS_KEY.test(header)) fail('UNAUTHORIZED');
+/** The caller with a key; UNAUTHORIZED for anything that is none, and for the keys of a disabled service account. */
+export async function keyCaller(header: string | string[] | undefined, keys: KeyCache): Promise<Caller> {
+  const mark = typeof header === 'string' ? KEY.exec(header)?.[1] : undefined;
+  if (mark === undefined) fail('UNAUTHORIZED');
   // Looked up by hash: how long that takes tells nothing about the key.
-  const key = await keys.get(keyHash(header));
+  const key = await keys.get(keyHash(header as string), mark === 'k' ? 'access_key' : 'service_account');
   if (!key) fail('UNAUTHORIZED');
-  return { actor: { type: 'api_key', id: key.id, name: key.name }, key };
+  const type = key.kind === 'access_key' ? 'api_key' : 'service_account';
+  return { actor: { type, id: key.id, name: key.name }, key };
 }
 
-/** Whether an access key may call; throws the refusal. */
-export function checkKeyAccess(procedure: AnyProcedure, key: KnownKey): void {
-  if (procedure.access === 'session') fail('ACCESS_KEY_SESSION_REQUIRED');
-  if (key.scope === 'read' && !procedure.readOnly) fail('ACCESS_KEY_READ_ONLY');
+/** Whether a key may call; throws the refusal. */
+export function checkKeyAccess({ access, readOnly }: AnyProcedure, key: KnownKey): void {
+  if (key.kind === 'service_account') {
+    if (typeof access !== 'object') fail('SERVICE_ACCOUNT_FORBIDDEN');
+    if (access.scope !== null && !key.scopes.includes(access.scope)) fail('SCOPE_REQUIRED', { scope: access.scope });
+    return;
+  }
+  if (access === 'session') fail('ACCESS_KEY_SESSION_REQUIRED');
+  if (key.scope === 'read' && !readOnly) fail('ACCESS_KEY_READ_ONLY');
+}
+
+/** Namespace of idempotency keys: all access keys share one, each service account has its own. */
+export function idempotencyNamespace({ kind, id }: KnownKey): string {
+  return kind === 'access_key' ? 'access-keys' : `service-account:${id}`;
 }

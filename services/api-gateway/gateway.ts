@@ -1,6 +1,6 @@
 // The guard: what happens to a request, in this order. Method and raw path; credentials from headers; access-key rate
-// limit; access; body with a cap; idempotency; JSON; action, which validates its input. Nothing later runs when something
-// earlier refuses.
+// limit; access; body with a cap; credentials again, because a body can take its time; idempotency; JSON; action, which
+// validates its input. Nothing later runs when something earlier refuses.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AUTH_ENDPOINTS, type AuthEndpoint } from '../../contract/auth-endpoints.ts';
@@ -12,12 +12,12 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
 import { type SessionCookie, sessionCookie } from './cookies.ts';
-import { accessKeyCaller, checkKeyAccess, NOBODY } from './credentials.ts';
+import { checkKeyAccess, idempotencyNamespace, keyCaller, NOBODY } from './credentials.ts';
 import type { AuthAnswer, Dispatch, Exchange, Session } from './exchange.ts';
 import { answerHeaders, refuseRepeatedHeaders } from './headers.ts';
 import { claimIdempotency } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
-import type { KeyCache } from './key-cache.ts';
+import type { KeyCache, KeyKind } from './key-cache.ts';
 import type { LastUsed } from './last-used.ts';
 import { openApiDocument } from './openapi-document.ts';
 import type { RateLimit } from './rate-limit.ts';
@@ -33,8 +33,6 @@ import { aliasesPrefix, splitTarget, type Target } from './request-target.ts';
 import { RouteTable } from './route-table.ts';
 import type { StaticFiles } from './static-files.ts';
 
-/** Namespace of idempotency keys: all access keys share one. */
-const ACCESS_KEYS = 'access-keys';
 const CSRF_TOKEN = 'orpc';
 const API = '/api/v1/';
 const RPC = '/rpc/';
@@ -47,7 +45,7 @@ export interface GatewayParts {
   answers: Answerer;
   dispatch: Dispatch;
   keys: KeyCache;
-  lastUsed: LastUsed;
+  lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   rateLimit: RateLimit;
   files: StaticFiles;
 }
@@ -57,7 +55,7 @@ export class Gateway {
   readonly #answers: Answerer;
   readonly #dispatch: Dispatch;
   readonly #keys: KeyCache;
-  readonly #lastUsed: LastUsed;
+  readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   readonly #rateLimit: RateLimit;
   readonly #files: StaticFiles;
   readonly #routes = new RouteTable(PROCEDURES.values());
@@ -128,6 +126,7 @@ export class Gateway {
     const key = idempotencyHeader(exchange, route);
     const input: Record<string, unknown> = {};
     const body = takesBody(route) ? await requestBody(exchange) : null;
+    if (body !== null && body.length > 0 && exchange.caller.key !== null) await this.#checkKey(exchange);
     if (key !== null && body !== null && (await this.#claim(exchange, key, body))) return;
     if (body !== null) Object.assign(input, bodyWithoutPath(parseJsonObject(body), route.pathInputs));
     if (target.query !== null) route.readQuery(target.query, input);
@@ -136,20 +135,27 @@ export class Gateway {
   }
 
   async #admitKey(exchange: Exchange, procedure: AnyProcedure): Promise<void> {
-    const caller = await accessKeyCaller(exchange.request.headers['x-api-key'], this.#keys);
+    const caller = await keyCaller(exchange.request.headers['x-api-key'], this.#keys);
     const key = caller.key!;
-    const wait = await this.#rateLimit.secondsToWait(key.id);
+    // Service accounts are not counted.
+    const wait = key.kind === 'access_key' ? await this.#rateLimit.secondsToWait(key.id) : 0;
     if (wait > 0) fail('API_KEY_RATE_LIMITED', { retryAfterSeconds: wait });
     exchange.caller = caller;
-    this.#lastUsed.touch(key.id);
+    this.#lastUsed[key.kind].touch(key.keyId);
     checkKeyAccess(procedure, key);
+  }
+
+  /** A key that was revoked, or may less, while its body came in starts nothing. */
+  async #checkKey(exchange: Exchange): Promise<void> {
+    exchange.caller = await keyCaller(exchange.request.headers['x-api-key'], this.#keys);
+    checkKeyAccess(exchange.procedure!, exchange.caller.key!);
   }
 
   /** Claims the key; true when a stored answer was repeated instead. */
   async #claim(exchange: Exchange, key: string, body: Buffer): Promise<boolean> {
-    const { request } = exchange;
+    const { request, caller } = exchange;
     const print = { method: request.method!, target: request.url!, body };
-    const { claim, stored } = await claimIdempotency(this.#runtime, ACCESS_KEYS, key, print);
+    const { claim, stored } = await claimIdempotency(this.#runtime, idempotencyNamespace(caller.key!), key, print);
     if (stored !== null) {
       const headers = Object.entries(stored.headers).flat();
       this.#answers.send(exchange, stored.status, stored.body, ...headers, 'idempotent-replayed', 'true');

@@ -6,7 +6,8 @@ const QUOTED = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/;
 
 /** The key itself; IDEMPOTENCY_KEY_INVALID for anything else. */
 export function parseIdempotencyKey(header: string): string {
-  const value = header.trim();
+  // Not trim(): what it takes for white space beyond these two is no ASCII, and makes the key malformed.
+  const value = header.replace(/^[ \t]+|[ \t]+$/g, '');
   if (!value.startsWith('"')) return BARE.test(value) ? value : fail('IDEMPOTENCY_KEY_INVALID');
   const quoted = QUOTED.exec(value);
   if (!quoted) fail('IDEMPOTENCY_KEY_INVALID');

@@ -102,18 +102,20 @@ async function findRecord(
   }
 }
 
-/** Keeps the answer unless the action's transaction did already. */
+/**
+ * Keeps the answer as it is sent. The action's transaction kept its output already; what was published after that
+ * transaction is added here.
+ */
 export async function keepAnswer({ pools }: Runtime, claim: IdempotencyClaim, answer: StoredAnswer): Promise<void> {
-  await pools
-    .api('idempotency_record')
-    .where({ ...claim, state: 'running' })
-    .update({
-      state: 'done',
-      status: answer.status,
-      body: answer.body,
-      headers: JSON.stringify(answer.headers),
-      finished_at: pools.api.fn.now(),
-    });
+  const { status, body, headers } = answer;
+  await pools.api.raw(
+    `update idempotency_record
+        set state = 'done', status = :status, body = :body, headers = :headers, finished_at = now()
+      where namespace = :namespace and key = :key and attempt = :attempt
+        and (state = 'running'
+             or state = 'done' and (status, body, headers) is distinct from (:status, :body, :headers::jsonb))`,
+    { ...claim, status, body, headers: JSON.stringify(headers) },
+  );
 }
 
 /** Gives the key back after an answer that is not kept, and fences the attempt, which may still be running. */
@@ -122,13 +124,4 @@ export async function releaseClaim({ pools }: Runtime, claim: IdempotencyClaim):
     .api('idempotency_record')
     .where({ ...claim, state: 'running' })
     .update({ state: 'released', attempt: claim.attempt + 1 });
-}
-
-/** Deletes records older than 24 hours; answers how many. Concurrent purges are harmless. */
-export async function purgeIdempotency({ pools }: Runtime): Promise<number> {
-  const { rowCount } = await pools.api.raw(
-    `delete from idempotency_record where (namespace, key) in (
-       select namespace, key from idempotency_record where started_at < now() - ${KEPT} limit 10000)`,
-  );
-  return rowCount as number;
 }

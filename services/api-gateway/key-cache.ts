@@ -1,20 +1,35 @@
-// What the gateway remembers of access keys, so that a read rarely asks the database: for up to 5 s, bounded, and
-// forgotten at once in every process when a key is revoked.
+// What the gateway remembers of keys, so that a read rarely asks the database: for up to 5 s, bounded, and forgotten at
+// once in every process when a key is revoked or its account changes.
+import type { Scope } from '../../contract/procedure.ts';
 
 export const KEY_CACHE_MS = 5_000;
 const MOST_KEYS = 10_000;
 // Apart, so that a flood of keys that do not exist pushes out no key that does.
 const MOST_UNKNOWN = 1_000;
 
-export interface KnownKey {
+export interface KnownAccessKey {
+  kind: 'access_key';
+  keyId: string;
+  /** The key is who acts. */
   id: string;
   name: string;
-  userId: string;
   scope: 'read' | 'readwrite';
 }
 
+export interface KnownServiceAccountKey {
+  kind: 'service_account';
+  keyId: string;
+  /** The account is who acts. */
+  id: string;
+  name: string;
+  scopes: readonly Scope[];
+}
+
+export type KnownKey = KnownAccessKey | KnownServiceAccountKey;
+export type KeyKind = KnownKey['kind'];
+
 /** Asks the owner of the keys; null for an unknown or revoked key. */
-export type FindKey = (hash: string) => Promise<KnownKey | null>;
+export type FindKey = (hash: string, kind: KeyKind) => Promise<KnownKey | null>;
 
 interface Entry<T> {
   value: T;
@@ -70,14 +85,14 @@ export class KeyCache {
   }
 
   /** The key with this hash; one question to the owner at a time, however many ask. */
-  async get(hash: string): Promise<KnownKey | null> {
+  async get(hash: string, kind: KeyKind): Promise<KnownKey | null> {
     const now = this.#now();
     const known = this.#known.get(hash, now);
     if (known) return known;
     if (this.#unknown.get(hash, now)) return null;
     let question = this.#asked.get(hash);
     if (!question) {
-      question = { answer: this.#find(hash) };
+      question = { answer: this.#find(hash, kind) };
       this.#asked.set(hash, question);
       question.answer = this.#remember(hash, question, now);
     }

@@ -1,4 +1,4 @@
-// When access keys were last used, at a resolution of one minute: collected here, written in batches by the owner.
+// When keys were last used, at a resolution of one minute: collected here, written in batches by the owner.
 
 const MINUTE_MS = 60_000;
 const FLUSH_MS = 10_000;

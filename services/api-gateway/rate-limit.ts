@@ -3,9 +3,12 @@
 import type { Redis } from 'ioredis';
 import { Counter } from 'prom-client';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { LocalCounts } from './local-counts.ts';
 
 export const REQUESTS_IN_A_ROW = 600;
 export const RESTART_MS = 60_000;
+/** While Redis is away one request in this time asks it: a Redis that hangs costs each question its full time. */
+const ASK_AGAIN_MS = 1_000;
 
 // The key lives as long as the count: its expiry is the restart. Answers 0, or the milliseconds left.
 const SCRIPT = `
@@ -26,30 +29,39 @@ export interface RateLimit {
   secondsToWait(keyId: string): Promise<number>;
 }
 
-/** A limiter that lets requests pass while Redis is away, and says so in the log and in a metric. */
+/** A limiter that counts in this process alone while Redis is away, and says so in the log and in a metric. */
 export function createRateLimit(runtime: Runtime): RateLimit {
   const redis = runtime.redis as ScriptedRedis;
   if (!redis.svcRateLimit) redis.defineCommand('svcRateLimit', { numberOfKeys: 1, lua: SCRIPT });
   const prefix = `${runtime.env.redisPrefix}svc:rate:`;
-  const uncounted = new Counter({
-    name: 'svc_gateway_uncounted_requests_total',
-    help: 'Requests with an access key that were not counted because Redis did not answer',
+  const countedAlone = new Counter({
+    name: 'svc_gateway_requests_counted_alone_total',
+    help: 'Requests with an access key that this process counted by itself because Redis did not answer',
     registers: [runtime.metrics],
   });
-  let counting = true;
-  return {
-    async secondsToWait(keyId) {
-      try {
-        const wait = await redis.svcRateLimit(prefix + keyId, REQUESTS_IN_A_ROW, RESTART_MS);
-        if (!counting) runtime.log.info('requests are counted again');
-        counting = true;
-        return Math.ceil(wait / 1000);
-      } catch (err) {
-        uncounted.inc();
-        if (counting) runtime.log.warn({ err }, 'requests are not counted while redis is away');
-        counting = false;
-        return 0;
-      }
-    },
+  /** Set while Redis is away: what this process let pass since then. */
+  let alone: LocalCounts | null = null;
+  let askAgainAt = 0;
+  const countAlone = (keyId: string) => {
+    countedAlone.inc();
+    alone ??= new LocalCounts(REQUESTS_IN_A_ROW, RESTART_MS);
+    return alone.take(keyId, performance.now());
   };
+  const count = async (keyId: string) => {
+    if (alone !== null) {
+      if (performance.now() < askAgainAt) return countAlone(keyId);
+      askAgainAt = performance.now() + ASK_AGAIN_MS;
+    }
+    try {
+      const wait = await redis.svcRateLimit(prefix + keyId, REQUESTS_IN_A_ROW, RESTART_MS);
+      if (alone !== null) runtime.log.info('requests are counted over all gateways again');
+      alone = null;
+      return wait;
+    } catch (err) {
+      if (alone === null) runtime.log.warn({ err }, 'each gateway counts requests by itself while redis is away');
+      askAgainAt = performance.now() + ASK_AGAIN_MS;
+      return countAlone(keyId);
+    }
+  };
+  return { secondsToWait: async (keyId) => Math.ceil((await count(keyId)) / 1000) };
 }

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { REVOKED_CHANNEL } from '../../mixins/revoked-channel.ts';
+import { REVOKED_CHANNEL } from '../../mixins/api-keys.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import type { KeyCache } from './key-cache.ts';
 

@@ -32,6 +32,7 @@ const BUILT = [
   'GET /access-keys',
   'POST /access-keys',
   'DELETE /access-keys/{id}',
+  'POST /service-accounts/{id}/keys',
   'POST /enrollment-tokens',
   'GET /settings/node-channel',
   'PUT /settings/node-channel',
@@ -57,7 +58,6 @@ const BUILT = [
 const NOT_BUILT = [
   'GET /dns/catalog',
   'GET /sites/{id}/cname',
-  'POST /service-accounts/{id}/keys',
   'GET /sites/{id}/https/check',
   'GET /sites/{id}/origin-health',
   'GET /sites/{id}/rules/logged',
@@ -209,7 +209,12 @@ test('a read-only key may call every GET and nothing else', async (t) => {
 
 test('exactly the endpoints with a one-time secret refuse an idempotency key', (t) => {
   const refusing = [...PROCEDURES.values()].filter(({ idempotency }) => idempotency === 'refused').map(endpointOf);
-  t.deepEqual(refusing.sort(), ['POST /access-keys', 'POST /enrollment-tokens', 'POST /system/setup']);
+  t.deepEqual(refusing.sort(), [
+    'POST /access-keys',
+    'POST /enrollment-tokens',
+    'POST /service-accounts/{id}/keys',
+    'POST /system/setup',
+  ]);
 });
 
 test('every procedure has its action, and no action of another name is one', (t) => {

@@ -1,0 +1,108 @@
+import Type from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Decimal, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+
+export const ACTOR_TYPES = ['user', 'api_key', 'service_account', 'node', 'probe', 'system'] as const;
+
+export const MIN_AUDIT_DAYS = 30;
+export const MAX_AUDIT_DAYS = 3650;
+export const DEFAULT_AUDIT_DAYS = 3650;
+
+const ActorType = OneOf(ACTOR_TYPES, {
+  description:
+    'user: the operator in a console session; api_key: the operator with an access key; system: the console itself.',
+});
+const Word = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.]+$' });
+
+export const AuditEntry = Type.Object({
+  id: Decimal,
+  occurredAt: Timestamp,
+  actorType: ActorType,
+  actorId: Nullable(Type.String()),
+  actorName: Nullable(Type.String()),
+  ip: Nullable(Type.String({ description: 'Client address.' })),
+  userAgent: Nullable(Type.String()),
+  action: Type.String(),
+  targetType: Nullable(Type.String()),
+  targetId: Nullable(Type.String()),
+  targetName: Nullable(Type.String({ description: 'As of then; it outlives the target.' })),
+  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Parameters, never secrets.' }),
+});
+
+export const auditLogs = resource('auditLogs', {
+  list: procedure({
+    method: 'GET',
+    path: '/audit-logs',
+    summary: 'Lists audit entries, newest first.',
+    input: Input({
+      action: Type.Optional({ ...Word, description: 'Exactly this action, such as site.update.' }),
+      targetType: Type.Optional({ ...Word, description: 'Exactly this type of target, such as site.' }),
+      actorType: Type.Optional(ActorType),
+      targetId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Together with targetType.' })),
+      from: Type.Optional({ ...Timestamp, description: 'Entries at this time or later.' }),
+      to: Type.Optional({ ...Timestamp, description: 'Entries before this time; not before from.' }),
+      ...PageQuery(50),
+    }),
+    output: Page(AuditEntry),
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+  facets: procedure({
+    method: 'GET',
+    path: '/audit-logs/facets',
+    summary: 'Answers which actions, target types and actor types there are entries of.',
+    input: Input({}),
+    output: Type.Object({
+      actions: Type.Array(Type.String()),
+      targetTypes: Type.Array(Type.String()),
+      actorTypes: Type.Array(ActorType),
+    }),
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});
+
+const retention = {
+  days: Type.Integer({
+    minimum: MIN_AUDIT_DAYS,
+    maximum: MAX_AUDIT_DAYS,
+    description: 'Older audit entries are deleted, within an hour.',
+  }),
+};
+
+export const auditRetention = resource('settings.auditRetention', {
+  get: procedure({
+    method: 'GET',
+    path: '/settings/audit-retention',
+    summary: 'Answers for how many days audit entries are kept.',
+    input: Input({}),
+    output: Type.Object(retention),
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+  set: procedure({
+    method: 'PUT',
+    path: '/settings/audit-retention',
+    summary: 'Sets for how many days audit entries are kept.',
+    input: Input(retention),
+    output: Type.Object(retention),
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: 'system.audit_retention_update',
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});

@@ -1,0 +1,79 @@
+import type { ServiceSchema } from 'moleculer';
+import { badField } from '../../contract/errors.ts';
+import { pageOf } from '../../contract/page.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import { auditLogs, auditRetention } from '../../contract/resources/audit-logs.ts';
+import type { Call } from '../../mixins/call.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import {
+  AUDIT_RETENTION,
+  type AuditRow,
+  auditFacets,
+  auditPage,
+  readAuditDays,
+  writeAuditDays,
+} from '../../models/audit-log.ts';
+import { lockSetting } from '../../models/setting.ts';
+
+export const roles: Role[] = ['app'];
+
+type Page = Output<typeof auditLogs.list>;
+
+export default (runtime: Runtime): ServiceSchema =>
+  contractService('audit-logs', [
+    implement(auditLogs.list, (input) => listAuditLogs(runtime, input)),
+    implement(auditLogs.facets, () => readFacets(runtime)),
+    implement(auditRetention.get, async () => ({ days: await readAuditDays(runtime.pools.api) })),
+    implement(auditRetention.set, (input, call) => setRetention(runtime, input, call)),
+  ]);
+
+async function listAuditLogs({ pools }: Runtime, input: Input<typeof auditLogs.list>): Promise<Page> {
+  const { from, to } = input;
+  if (from !== undefined && to !== undefined && Date.parse(from) > Date.parse(to)) badField('/to', 'minimum', { from });
+  const { limit, offset } = pageOf(input);
+  const { rows, total } = await auditPage(pools.api, input, limit, offset);
+  return { items: rows.map(present), total };
+}
+
+function present(row: AuditRow): Page['items'][number] {
+  return {
+    id: row.id,
+    occurredAt: row.occurred_at.toISOString(),
+    actorType: row.actor_type,
+    actorId: row.actor_id,
+    actorName: row.actor_name,
+    ip: row.ip,
+    userAgent: row.user_agent,
+    action: row.action,
+    targetType: row.target_type,
+    targetId: row.target_id,
+    targetName: row.target_name,
+    metadata: row.metadata,
+  };
+}
+
+async function readFacets({ pools }: Runtime): Promise<Output<typeof auditLogs.facets>> {
+  const { action, target_type, actor_type } = await auditFacets(pools.api);
+  return { actions: action, targetTypes: target_type, actorTypes: actor_type as AuditRow['actor_type'][] };
+}
+
+async function setRetention(
+  runtime: Runtime,
+  { days }: Input<typeof auditRetention.set>,
+  call: Call,
+): Promise<Output<typeof auditRetention.set>> {
+  return write(runtime, call, {}, async (tx) => {
+    await lockSetting(tx.sql, AUDIT_RETENTION);
+    const before = await readAuditDays(tx.sql);
+    if (before !== days) {
+      await writeAuditDays(tx.sql, days, tx.now);
+      const target = { type: 'system_setting', id: AUDIT_RETENTION, name: null };
+      await recordAudit(tx, 'system.audit_retention_update', target, { before, after: days });
+    }
+    return { days };
+  });
+}

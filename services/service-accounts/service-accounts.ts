@@ -1,0 +1,102 @@
+// Service accounts. What changes about an account changes what its keys may do, so gateways forget them then.
+import { isDeepStrictEqual } from 'node:util';
+import { fail } from '../../contract/errors.ts';
+import { pageOf } from '../../contract/page.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { serviceAccounts } from '../../contract/resources/service-accounts.ts';
+import { forgetKeys } from '../../mixins/api-keys.ts';
+import type { Call } from '../../mixins/call.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { ServiceAccount, ServiceAccountKey } from '../../models/service-account.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import { violatedConstraint } from '../../models/violations.ts';
+import { type AccountOutput, presentAccount, presentAccounts } from './present.ts';
+
+export async function listServiceAccounts(
+  { pools }: Runtime,
+  input: Input<typeof serviceAccounts.list>,
+): Promise<Output<typeof serviceAccounts.list>> {
+  const { limit, offset } = pageOf(input);
+  const [accounts, total] = await Promise.all([
+    ServiceAccount.page(pools.api, limit, offset),
+    ServiceAccount.query(pools.api).resultSize(),
+  ]);
+  return { items: await presentAccounts(pools.api, accounts), total };
+}
+
+/** Throws SERVICE_ACCOUNT_NAME_TAKEN. */
+export async function createServiceAccount(
+  runtime: Runtime,
+  { name, scopes = [], enabled = true }: Input<typeof serviceAccounts.create>,
+  call: Call,
+): Promise<AccountOutput> {
+  return write(runtime, call, { status: 201 }, async (tx) => {
+    const content = { name, scopes: scopes.toSorted(), enabled };
+    const account = await ServiceAccount.query(tx.sql)
+      .insert({ ...content, createdAt: tx.now, updatedAt: tx.now })
+      .returning('*')
+      .catch(asNameTaken(name));
+    await recordAudit(tx, 'service_account.create', targetOf(account), content);
+    return presentAccount(tx.sql, account);
+  });
+}
+
+/** Changes the given fields; nothing differs, nothing is written. Throws the contract's errors. */
+export async function updateServiceAccount(
+  runtime: Runtime,
+  input: Input<typeof serviceAccounts.update>,
+  call: Call,
+): Promise<AccountOutput> {
+  let hashes: Buffer[] = [];
+  const output = await write(runtime, call, {}, async (tx) => {
+    const account = (await ServiceAccount.locked(tx.sql, input.id)) ?? fail('SERVICE_ACCOUNT_NOT_FOUND');
+    assertUpdatedAt(input.expectedUpdatedAt, account.updatedAt);
+    const before = { name: account.name, scopes: account.scopes, enabled: account.enabled };
+    const { name = before.name, scopes = before.scopes, enabled = before.enabled } = input;
+    const after = { name, scopes: scopes.toSorted(), enabled };
+    if (!isDeepStrictEqual(before, after)) {
+      const updatedAt = nextUpdatedAt(account.updatedAt, tx.now);
+      await ServiceAccount.query(tx.sql)
+        .patch({ ...after, updatedAt })
+        .where({ id: account.id })
+        .catch(asNameTaken(name));
+      Object.assign(account, after, { updatedAt });
+      await recordAudit(tx, 'service_account.update', targetOf(account), { before, after });
+      hashes = (await ServiceAccountKey.live(tx.sql, account.id)).map((key) => key.secretHash);
+    }
+    return presentAccount(tx.sql, account);
+  });
+  await forgetKeys(runtime, hashes);
+  return output;
+}
+
+/** Throws SERVICE_ACCOUNT_NOT_FOUND. */
+export async function deleteServiceAccount(
+  runtime: Runtime,
+  { id }: Input<typeof serviceAccounts.delete>,
+  call: Call,
+): Promise<Output<typeof serviceAccounts.delete>> {
+  let hashes: Buffer[] = [];
+  const output = await write(runtime, call, {}, async (tx) => {
+    const account = (await ServiceAccount.locked(tx.sql, id)) ?? fail('SERVICE_ACCOUNT_NOT_FOUND');
+    hashes = (await ServiceAccountKey.live(tx.sql, id)).map((key) => key.secretHash);
+    await ServiceAccount.query(tx.sql).deleteById(id);
+    await recordAudit(tx, 'service_account.delete', targetOf(account), { liveKeys: hashes.length });
+    return {};
+  });
+  await forgetKeys(runtime, hashes);
+  return output;
+}
+
+export function targetOf({ id, name }: ServiceAccount) {
+  return { type: 'service_account', id, name };
+}
+
+function asNameTaken(name: string): (error: unknown) => never {
+  return (error) => {
+    if (violatedConstraint(error) === 'service_account_name_key') fail('SERVICE_ACCOUNT_NAME_TAKEN', { name });
+    throw error;
+  };
+}
