@@ -77,7 +77,7 @@ async function fillCluster(runtime: Runtime, sites: number): Promise<Sample> {
   const sql = runtime.pools.api;
   const call = systemCall('bench');
   const name = `bench-${sites}`;
-  const clusterId = await write(runtime, call, {}, (tx) => createCluster(tx, { name }));
+  const clusterId = await write(runtime, call, {}, (tx) => createCluster(tx, runtime.sealer, { name }));
   const { site } = await createSite(
     runtime,
     {

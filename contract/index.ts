@@ -4,6 +4,7 @@ import { accessKeys } from './resources/access-keys.ts';
 import { account } from './resources/account.ts';
 import { auditLogs, auditRetention } from './resources/audit-logs.ts';
 import { banSettings, bans } from './resources/bans.ts';
+import { ccTemplate } from './resources/cc-template.ts';
 import { changes } from './resources/changes.ts';
 import { clientIp } from './resources/client-ip.ts';
 import { clusters } from './resources/clusters.ts';
@@ -13,6 +14,8 @@ import { nodeChannelSettings } from './resources/node-channel-settings.ts';
 import { nodeGroups } from './resources/node-groups.ts';
 import { nodes } from './resources/nodes.ts';
 import { originAllowList } from './resources/origin-allow-list.ts';
+import { protection } from './resources/protection.ts';
+import { protectionSettings } from './resources/protection-settings.ts';
 import { regions } from './resources/regions.ts';
 import { revisions } from './resources/revisions.ts';
 import { serviceAccounts } from './resources/service-accounts.ts';
@@ -44,6 +47,9 @@ export const RESOURCES: readonly Resource[] = [
   ipLists,
   bans,
   banSettings,
+  protection,
+  protectionSettings,
+  ccTemplate,
 ];
 
 /** All procedures by name. */

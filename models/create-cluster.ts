@@ -1,8 +1,10 @@
-// A new cluster: its row, its default group, the head of its history and its first revision, which holds every
+// A new cluster: its row, its default group, its challenge keys, the head of its history and its first revision, which holds every
 // platform entry. Also what setup does for the first cluster.
 import { fail } from '../contract/errors.ts';
+import type { Sealer } from '../mixins/sealer.ts';
 import type { Tx } from '../mixins/write.ts';
 import { recordAudit } from './audit-entry.ts';
+import { createKeys } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
 import { NodeGroup } from './node-group.ts';
 import { publishAll } from './publish.ts';
@@ -14,7 +16,7 @@ export interface NewCluster {
 }
 
 /** Answers the id. Throws CLUSTER_NAME_TAKEN, after which the transaction can only be rolled back. */
-export async function createCluster(tx: Tx, input: NewCluster): Promise<string> {
+export async function createCluster(tx: Tx, sealer: Sealer, input: NewCluster): Promise<string> {
   const { name, description = '' } = input;
   const times = { createdAt: tx.now, updatedAt: tx.now };
   const { id } = await Cluster.query(tx.sql)
@@ -26,6 +28,7 @@ export async function createCluster(tx: Tx, input: NewCluster): Promise<string> 
     });
   await NodeGroup.query(tx.sql).insert({ clusterId: id, name: 'default', isDefault: true, ...times });
   await tx.sql.raw('insert into cluster_head (cluster_id, epoch) select ?, epoch from console_state', [id]);
+  await createKeys(tx.sql, sealer, id, tx.now);
   await recordAudit(tx, 'cluster.create', { type: 'cluster', id, name });
   await publishAll(tx, { clusterId: id, reason: 'cluster_created', params: { cluster: name } });
   return id;

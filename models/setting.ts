@@ -17,3 +17,8 @@ export async function writeSetting(sql: Knex, key: string, value: unknown, now: 
 export async function lockSetting(sql: Knex, key: string): Promise<void> {
   await sql.raw('select pg_advisory_xact_lock(1398162181, hashtext(?))', [key]);
 }
+
+/** Keeps writers of the group away until the end of the transaction; holders do not wait for each other. */
+export async function shareSetting(sql: Knex, key: string): Promise<void> {
+  await sql.raw('select pg_advisory_xact_lock_shared(1398162181, hashtext(?))', [key]);
+}

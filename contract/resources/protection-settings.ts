@@ -1,13 +1,7 @@
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { ChallengeType } from '../scalars/challenge.ts';
 import { Input } from '../scalars/common.ts';
-
-export const DEFAULT_PROTECTION_SETTINGS = {
-  underAttack: false,
-  underAttackChallenge: 'js' as const,
-  eventRetentionDays: 30,
-};
 
 export const ProtectionSettings = Type.Object({
   underAttack: Type.Boolean({ description: 'Whether every visitor of every site is challenged.' }),
@@ -18,6 +12,13 @@ export const ProtectionSettings = Type.Object({
     description: 'How long security events are kept; default 30.',
   }),
 });
+export type ProtectionSettings = Static<typeof ProtectionSettings>;
+
+export const DEFAULT_PROTECTION_SETTINGS: ProtectionSettings = {
+  underAttack: false,
+  underAttackChallenge: 'js',
+  eventRetentionDays: 30,
+};
 
 export const protectionSettings = resource('settings.protection', {
   get: procedure({

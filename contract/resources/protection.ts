@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
 import { CC_PRESETS, CHALLENGE_PRESETS } from '../presets.ts';
 import { procedure, resource } from '../procedure.ts';
 import { CcThresholds, ccThresholds } from '../scalars/cc-thresholds.ts';
@@ -32,10 +32,14 @@ const policy = {
 
 export const CcPolicy = Type.Object(policy);
 
+const ProtectionOfSite = Type.Object({ ...settings, cc: CcPolicy });
+/** What a site has of its own. */
+export type ProtectionOfSite = Static<typeof ProtectionOfSite>;
+
 /** What a site has until it is changed. */
-export const DEFAULT_PROTECTION = {
+export const DEFAULT_PROTECTION: ProtectionOfSite = {
   underAttack: false,
-  underAttackChallenge: 'js' as const,
+  underAttackChallenge: 'js',
   ...CHALLENGE_PRESETS.standard,
   logJa4: false,
   cc: { enabled: false, followTemplate: false, ...CC_PRESETS.standard },
@@ -43,8 +47,7 @@ export const DEFAULT_PROTECTION = {
 
 export const SiteProtection = Type.Object({
   siteId: Id,
-  ...settings,
-  cc: CcPolicy,
+  ...ProtectionOfSite.properties,
   ccTemplate: { ...CcThresholds, description: 'The template as it is now.' },
   effectiveCc: { ...Nullable(CcThresholds), description: 'Thresholds that nodes use; null while the policy is off.' },
   platformUnderAttack: Type.Boolean({ description: 'Whether Under Attack is on for all sites.' }),

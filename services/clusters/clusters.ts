@@ -59,7 +59,7 @@ export async function createClusterProcedure(
   call: Call,
 ): Promise<ClusterOutput> {
   return write(runtime, call, { status: 201 }, async (tx) => {
-    const id = await createCluster(tx, { name: input.name, description: input.description ?? '' });
+    const id = await createCluster(tx, runtime.sealer, { name: input.name, description: input.description ?? '' });
     return present((await clusterSummary(tx.sql, id))!);
   });
 }

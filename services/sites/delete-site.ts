@@ -7,6 +7,8 @@ import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { liftBansOfSite } from '../../models/ban.ts';
 import { releaseDefaultSite } from '../../models/cluster-settings.ts';
+import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
+import { PROTECTION_KIND } from '../../models/entries/protection.ts';
 import { publish } from '../../models/publish.ts';
 import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/site.ts';
 
@@ -25,7 +27,13 @@ export async function deleteSite(
     await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name });
     const revision = await publish(tx, {
       clusterId,
-      entries: [{ kind: 'site', id: site.id }, ...(wasDefault ? [{ kind: 'unknown-hosts', id: '' }] : [])],
+      entries: [
+        { kind: 'site', id: site.id },
+        { kind: PROTECTION_KIND, id: site.id },
+        // The cluster has it while a site follows the template.
+        { kind: CC_TEMPLATE_KIND, id: '' },
+        ...(wasDefault ? [{ kind: 'unknown-hosts', id: '' }] : []),
+      ],
       reason: 'site_deleted',
       params: { site: site.name, siteId: site.id },
     });

@@ -42,7 +42,7 @@ export async function setUp(
     const { name, email } = input;
     const user = await User.query(tx.sql).insert({ name, email, passwordHash }).returning('*');
     call.actor = { type: 'user', id: user.id, name };
-    await createCluster(tx, { name: FIRST_CLUSTER });
+    await createCluster(tx, runtime.sealer, { name: FIRST_CLUSTER });
     await completeSetup(tx.sql, tx.now);
     await recordAudit(tx, 'system.setup', { type: 'system', id: null, name: null });
     return { userId: user.id };

@@ -118,7 +118,7 @@ const creations = new KeyedQueue();
 export async function addCluster(runtime: Runtime): Promise<string> {
   const name = `c${randomBytes(5).toString('hex')}`;
   return creations.run(runtime.env.databaseUrl, async () => {
-    return (await change(runtime, (tx) => createCluster(tx, { name }))).output;
+    return (await change(runtime, (tx) => createCluster(tx, runtime.sealer, { name }))).output;
   });
 }
 

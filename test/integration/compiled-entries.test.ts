@@ -143,6 +143,21 @@ const steps: fc.Arbitrary<Step>[] = [
           defaultSiteId: sites.length > 0 ? pick(sites, site) : null,
         }),
   ),
+  fc.tuple(small, fc.boolean(), fc.boolean(), fc.boolean()).map(
+    ([n, underAttack, enabled, followTemplate]): Step =>
+      ({ sites }) =>
+        api.call('PATCH', `/sites/${pick(sites, n)}/protection`, { underAttack, cc: { enabled, followTemplate } }),
+  ),
+  fc.boolean().map(
+    (underAttack): Step =>
+      () =>
+        api.call('PUT', '/settings/protection', { underAttack }),
+  ),
+  small.map(
+    (siteQps): Step =>
+      () =>
+        api.call('PUT', '/settings/cc-template', { siteQps }),
+  ),
 ];
 
 test('published entries equal compiled ones after any history, also with steps at the same time', async (t) => {

@@ -289,7 +289,7 @@ test.serial('a cluster created during a platform change does not miss it', async
     await saveThings(tx.sql, '*', [{ id: 'late', body: 'v1' }]);
     await requestPublication(tx, { entries: [{ kind: THING, id: 'late' }], reason: 'ip_list_updated' });
     // Not committed yet: the cluster does not see the thing, and the request did not see the cluster.
-    created = change(runtime, (inner) => createCluster(inner, { name: `late-${Date.now()}` }));
+    created = change(runtime, (inner) => createCluster(inner, runtime.sealer, { name: `late-${Date.now()}` }));
     await new Promise((resolve) => setTimeout(resolve, 100));
   });
   const { output: clusterId } = await created!;

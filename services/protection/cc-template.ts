@@ -1,0 +1,44 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { ccTemplate } from '../../contract/resources/cc-template.ts';
+import type { Call } from '../../mixins/call.ts';
+import { publishRequested } from '../../mixins/publish-requested.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
+import { CC_TEMPLATE, readCcTemplate, writeCcTemplate } from '../../models/protection-setting.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
+import { lockSetting } from '../../models/setting.ts';
+import { clustersWithFollowers } from '../../models/site-protection.ts';
+
+type Template = Output<typeof ccTemplate.get>;
+
+export async function getCcTemplate({ pools }: Runtime): Promise<Template> {
+  return readCcTemplate(pools.api);
+}
+
+/** Changes the given thresholds; clusters with sites that follow the template get it as one entry. */
+export async function setCcTemplate(
+  runtime: Runtime,
+  input: Input<typeof ccTemplate.set>,
+  call: Call,
+): Promise<Template> {
+  let clusterIds: string[] = [];
+  const output = await write(runtime, call, {}, async (tx) => {
+    await lockSetting(tx.sql, CC_TEMPLATE);
+    const before = await readCcTemplate(tx.sql);
+    const after = { ...before, ...input };
+    if (isDeepStrictEqual(before, after)) return after;
+    await writeCcTemplate(tx.sql, after, tx.now);
+    await recordAudit(tx, 'system.cc_template_update', null, { before, after });
+    clusterIds = await requestPublication(
+      tx,
+      { entries: [{ kind: CC_TEMPLATE_KIND, id: '' }], reason: 'cc_template_updated' },
+      await clustersWithFollowers(tx.sql),
+    );
+    return after;
+  });
+  await publishRequested(runtime, call, clusterIds);
+  return output;
+}

@@ -1,0 +1,49 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { protectionSettings } from '../../contract/resources/protection-settings.ts';
+import type { Call } from '../../mixins/call.ts';
+import { publishRequested } from '../../mixins/publish-requested.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
+import { PROTECTION, readProtectionSettings, writeProtectionSettings } from '../../models/protection-setting.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
+import { lockSetting } from '../../models/setting.ts';
+
+type Settings = Output<typeof protectionSettings.get>;
+
+export async function getProtectionSettings({ pools }: Runtime): Promise<Settings> {
+  return readProtectionSettings(pools.api);
+}
+
+/** Changes the given settings; Under Attack goes to every cluster as one entry, whatever its number of sites. */
+export async function setProtectionSettings(
+  runtime: Runtime,
+  input: Input<typeof protectionSettings.set>,
+  call: Call,
+): Promise<Settings> {
+  let clusterIds: string[] = [];
+  const output = await write(runtime, call, {}, async (tx) => {
+    await lockSetting(tx.sql, PROTECTION);
+    const before = await readProtectionSettings(tx.sql);
+    const after = { ...before, ...input };
+    if (isDeepStrictEqual(before, after)) return after;
+    await writeProtectionSettings(tx.sql, after, tx.now);
+    await recordAudit(tx, 'system.protection_update', null, { before, after });
+    if (differsAtNodes(before, after)) {
+      clusterIds = await requestPublication(tx, {
+        entries: [{ kind: PLATFORM_PROTECTION_KIND, id: '' }],
+        reason: 'platform_protection_updated',
+      });
+    }
+    return after;
+  });
+  await publishRequested(runtime, call, clusterIds);
+  return output;
+}
+
+function differsAtNodes(before: Settings, after: Settings): boolean {
+  if (before.underAttack !== after.underAttack) return true;
+  return after.underAttack && before.underAttackChallenge !== after.underAttackChallenge;
+}
