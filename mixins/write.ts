@@ -1,8 +1,8 @@
 // The one way to change something: rows, audit entry, published entries or feed numbers, outbox and idempotency record
 // commit in one transaction, or nothing does.
 import type { Knex } from 'knex';
-import { fail } from '../contract/errors.ts';
-import type { Call } from './call.ts';
+import { ContractError, fail } from '../contract/errors.ts';
+import type { Call, IdempotencyClaim } from './call.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Redis channel on which relays are woken after a commit; they poll as well. */
@@ -55,41 +55,127 @@ async function transact<T>(
   options: WriteOptions,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
-  const changesBefore = call.changes.length;
+  return commit(runtime, [call], options.pool, async ([tx]) => {
+    const output = await work(tx!);
+    const { idempotency } = call;
+    if (idempotency) await completeIdempotency(tx!.sql, [{ call, idempotency, output }], options.status);
+    return output;
+  });
+}
+
+/** What became of one of several calls. */
+export type Outcome<T> = { output: T } | { error: unknown };
+
+/**
+ * As {@link write} for several calls in one transaction. `work` answers an outcome for each: an error is that call's
+ * alone, and what it has changed until then must be nothing. What is thrown ends all of them.
+ */
+export async function writeTogether<T>(
+  runtime: Runtime,
+  calls: readonly Call[],
+  options: Pick<WriteOptions, 'pool' | 'status'>,
+  work: (txs: readonly Tx[]) => Promise<Outcome<T>[]>,
+): Promise<Outcome<T>[]> {
+  return commit(runtime, calls, options.pool, async (txs) => {
+    const going = await holdingClaims(txs);
+    const worked = going.length > 0 ? await work(going) : [];
+    const outcomes = new Map(going.map((tx, index) => [tx, worked[index]!]));
+    const completed = [...outcomes].flatMap(([{ call }, outcome]) =>
+      call.idempotency && 'output' in outcome ? [{ call, idempotency: call.idempotency, output: outcome.output }] : [],
+    );
+    if (completed.length > 0) await completeIdempotency(txs[0]!.sql, completed, options.status);
+    return txs.map((tx) => outcomes.get(tx) ?? { error: inProgress() });
+  });
+}
+
+/** Those whose claims nobody has taken over, which nobody can until the end of the transaction. */
+async function holdingClaims(txs: readonly Tx[]): Promise<readonly Tx[]> {
+  const claims = txs.flatMap(({ call }) => call.idempotency ?? []);
+  if (claims.length === 0) return txs;
+  const { rows } = await txs[0]!.sql.raw<{ rows: { namespace: string; key: string }[] }>(
+    `select r.namespace, r.key from idempotency_record r
+       join unnest(?::text[], ?::text[], ?::int[]) as c(namespace, key, attempt) using (namespace, key, attempt)
+      where r.state = 'running' order by r.namespace, r.key for update of r`,
+    claimArrays(claims) as never,
+  );
+  const held = new Set(rows.map(({ namespace, key }) => `${namespace} ${key}`));
+  return txs.filter(
+    ({ call: { idempotency } }) => !idempotency || held.has(`${idempotency.namespace} ${idempotency.key}`),
+  );
+}
+
+async function commit<R>(
+  runtime: Runtime,
+  calls: readonly Call[],
+  pool: WriteOptions['pool'],
+  work: (txs: readonly Tx[]) => Promise<R>,
+): Promise<R> {
+  const before = calls.map(({ changes }) => changes.length);
   let wake = false;
   try {
-    const result = await runtime.pools[options.pool ?? 'api'].transaction(async (sql) => {
+    const result = await runtime.pools[pool ?? 'api'].transaction(async (sql) => {
       await sql.raw("set local lock_timeout = '2s'; set local transaction_timeout = '5s'");
-      const tx: Tx = { sql, call, now: new Date(), wake: false };
-      const output = await work(tx);
-      if (call.idempotency) await completeIdempotency(tx, output, options.status ?? 200);
-      wake = tx.wake;
-      return output;
+      const now = new Date();
+      const txs = calls.map((call): Tx => ({ sql, call, now, wake: false }));
+      const answer = await work(txs);
+      wake = txs.some((tx) => tx.wake);
+      return answer;
     });
     // A lost wake-up costs the relay's poll interval, nothing else.
     if (wake) runtime.redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
     return result;
   } catch (error) {
-    call.changes.length = changesBefore;
+    for (const [index, call] of calls.entries()) call.changes.length = before[index]!;
     throw asUnavailable(error);
   }
 }
 
+interface Completed {
+  call: Call;
+  idempotency: IdempotencyClaim;
+  output: unknown;
+}
+
+/**
+ * Runs `work` in a transaction of a program that is no console, and so cannot wake relays: it must not write outbox rows.
+ */
+export async function writeAlone<T>(sql: Knex, call: Call, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return sql.transaction(async (trx) => {
+    await trx.raw("set local lock_timeout = '10s'");
+    return work({ sql: trx, call, now: new Date(), wake: false });
+  });
+}
+
 /** Fenced: an attempt that was taken over finds no row and rolls back. */
-async function completeIdempotency(tx: Tx, output: unknown, status: number): Promise<void> {
-  const { namespace, key, attempt } = tx.call.idempotency!;
-  const headers = tx.call.changes.length > 0 ? { 'x-svc-change': tx.call.changes.join(',') } : {};
-  const updated = await tx
-    .sql('idempotency_record')
-    .where({ namespace, key, attempt, state: 'running' })
-    .update({
-      state: 'done',
+async function completeIdempotency(
+  sql: Knex.Transaction,
+  completed: readonly Completed[],
+  status: number = 200,
+): Promise<void> {
+  const headers = completed.map(({ call: { changes } }) =>
+    changes.length > 0 ? { 'x-svc-change': changes.join(',') } : {},
+  );
+  const { rowCount } = await sql.raw<{ rowCount: number }>(
+    `update idempotency_record r
+        set state = 'done', status = ?, body = c.body, headers = c.headers, finished_at = now()
+       from unnest(?::text[], ?::text[], ?::int[], ?::text[], ?::jsonb[]) as c(namespace, key, attempt, body, headers)
+      where r.namespace = c.namespace and r.key = c.key and r.attempt = c.attempt and r.state = 'running'`,
+    [
       status,
-      body: JSON.stringify(output),
-      headers: JSON.stringify(headers),
-      finished_at: tx.sql.fn.now(),
-    });
-  if (updated !== 1) fail('IDEMPOTENCY_IN_PROGRESS');
+      ...claimArrays(completed.map(({ idempotency }) => idempotency)),
+      completed.map(({ output }) => JSON.stringify(output)),
+      headers.map((each) => JSON.stringify(each)),
+    ] as never,
+  );
+  if (rowCount !== completed.length) throw inProgress();
+}
+
+function claimArrays(claims: readonly IdempotencyClaim[]): unknown[] {
+  return [claims.map(({ namespace }) => namespace), claims.map(({ key }) => key), claims.map(({ attempt }) => attempt)];
+}
+
+function inProgress(): ContractError {
+  return new ContractError('IDEMPOTENCY_IN_PROGRESS');
 }
 
 // lock_not_available, deadlock_detected, serialization_failure, transaction_timeout, too_many_connections and the

@@ -7,16 +7,33 @@ export interface AuditTarget {
   name: string | null;
 }
 
-/** Writes an audit entry in the change's transaction. `metadata` holds parameters, never secrets. */
+/** What is to be said of one change. `metadata` holds parameters, never secrets. */
+export interface AuditRecord {
+  action: string;
+  target: AuditTarget | null;
+  metadata?: Record<string, unknown>;
+}
+
+/** Writes an audit entry in the change's transaction. */
 export async function recordAudit(
   tx: Tx,
   action: string,
   target: AuditTarget | null,
   metadata: Record<string, unknown> = {},
 ): Promise<void> {
-  const { actor, ip, userAgent } = tx.call;
-  await tx.sql('audit_entry').insert({
-    occurred_at: tx.now,
+  await recordAudits([[tx, { action, target, metadata }]]);
+}
+
+/** As {@link recordAudit} for each of several calls that share a transaction. */
+export async function recordAudits(records: readonly [tx: Tx, record: AuditRecord][]): Promise<void> {
+  const [first] = records;
+  if (first) await first[0].sql('audit_entry').insert(records.map(([tx, record]) => rowOf(tx, record)));
+}
+
+function rowOf({ call, now }: Tx, { action, target, metadata = {} }: AuditRecord): Record<string, unknown> {
+  const { actor, ip, userAgent } = call;
+  return {
+    occurred_at: now,
     actor_type: actor.type,
     actor_id: actor.id,
     actor_name: actor.name,
@@ -27,5 +44,5 @@ export async function recordAudit(
     target_id: target?.id ?? null,
     target_name: target?.name ?? null,
     metadata: JSON.stringify(metadata),
-  });
+  };
 }

@@ -3,19 +3,22 @@
 // the margin allows for. Only near the limit are bans counted, by one creator at a time.
 import type { Knex } from 'knex';
 
-/** More creates than can be under way at once: a database has fewer connections. */
-const MARGIN = 256;
+/** More creates than can be under way at once: one a connection, of which a database has fewer, and one group. */
+const MARGIN = 512;
 const LIMIT_LOCK = 'select pg_advisory_xact_lock(1398162181, 2)';
 
-/** Whether one more manual ban stays within the limit; others that ask near it wait until this transaction ends. */
-export async function hasRoomForBan(
+/**
+ * How many of the `wanted` manual bans stay within the limit; others that ask near it wait until this transaction
+ * ends.
+ */
+export async function roomForBans(
   sql: Knex,
-  { most, limit }: { most: number | null; limit: number },
+  { most, limit, wanted }: { most: number | null; limit: number; wanted: number },
   now: Date,
-): Promise<boolean> {
-  if (most !== null && most + MARGIN < limit) return true;
+): Promise<number> {
+  if (wanted === 0 || (most !== null && most + MARGIN < limit)) return wanted;
   await sql.raw(LIMIT_LOCK);
-  return (await countManualBans(sql, now)) < limit;
+  return Math.max(0, Math.min(wanted, limit - (await countManualBans(sql, now))));
 }
 
 /** Counts active manual bans and remembers the count. */

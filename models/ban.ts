@@ -1,6 +1,6 @@
 // Bans. Active = not lifted and not expired. A row outlives its ban by an hour, for nodes that still hold a copy.
 //
-// Order inside a transaction: checkBan (which locks), the audit entry, and last one of the writes, because each takes
+// Order inside a transaction: checkBans (which locks), the audit entries, and last one of the writes, because each takes
 // the feed's lock and every other ban of the console waits from there to the commit.
 import type { Knex } from 'knex';
 import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
@@ -78,12 +78,24 @@ export interface BanCheck {
   most: number | null;
 }
 
-/** Locks the address, and what bans are checked against, and reads what has to be judged. */
-export async function checkBan(sql: Knex, siteId: string | null, cidr: string, now: Date): Promise<BanCheck> {
-  const { rows } = await sql.raw('select ban_check(?, cast(? as cidr), ?) as found', [siteId, cidr, now]);
-  const found = rows[0].found;
-  const before = found.before && { ...found.before, createdAt: new Date(found.before.createdAt) };
-  return { ...found, before, settings: { ...DEFAULT_BAN_SETTINGS, ...found.settings } };
+/**
+ * Locks the addresses, and what bans are checked against, and reads what has to be judged of each. Without patience it
+ * fails after 100 ms instead of 2 s when one of them is locked.
+ */
+export async function checkBans(
+  sql: Knex,
+  targets: readonly Pick<BanTarget, 'siteId' | 'cidr'>[],
+  now: Date,
+  patient: boolean,
+): Promise<BanCheck[]> {
+  const { rows } = await sql.raw<{ rows: { found: BanCheck }[] }>(
+    'select ban_check_all(cast(? as text[]), cast(? as cidr[]), ?, ?) as found',
+    [targets.map(({ siteId }) => siteId) as never, targets.map(({ cidr }) => cidr) as never, now, patient],
+  );
+  return rows.map(({ found }) => {
+    const before = found.before && { ...found.before, createdAt: new Date(found.before.createdAt) };
+    return { ...found, before, settings: { ...DEFAULT_BAN_SETTINGS, ...found.settings } };
+  });
 }
 
 /** The active manual ban of the address, for looking only. */
@@ -101,31 +113,39 @@ export async function activeManualBan(
   return rows[0];
 }
 
-/** Gives an active manual ban another reason and end; answers its number. */
-export async function renewBan(tx: Tx, id: string, { reason, expiresAt }: BanEnd): Promise<string> {
-  return written(tx, 'select epoch::text, seq::text from ban_renew(?, ?, ?)', [id, reason, expiresAt]);
+/** A checked manual ban to write. */
+export interface BanWrite extends BanTarget, BanEnd {
+  id: string;
+  /** The ban is active and gets another reason and end. */
+  renews: boolean;
 }
 
 /**
- * Inserts a manual ban; answers its number. An expired one of the address makes way; an automatic platform ban of the
- * same addresses, shared or not, is taken over: it is lifted and nodes get the manual one.
+ * Inserts and renews manual bans, the ban of each transaction in turn; answers their numbers. An expired ban of an
+ * address makes way; an automatic platform ban of the same addresses, shared or not, is taken over: it is lifted and
+ * nodes get the manual one.
  */
-export async function insertManualBan(
-  tx: Tx,
-  id: string,
-  { siteId, clusterId, cidr }: BanTarget,
-  { reason, expiresAt }: BanEnd,
-): Promise<string> {
-  return written(tx, 'select epoch::text, seq::text from ban_insert(?, ?, ?, cast(? as cidr), ?, ?, ?, ?)', [
+export async function writeManualBans(
+  sql: Knex,
+  now: Date,
+  bans: readonly [tx: Tx, ban: BanWrite][],
+): Promise<string[]> {
+  if (bans.length === 0) return [];
+  const rows = bans.map(([tx, { id, renews, siteId, clusterId, cidr, reason, expiresAt }]) => ({
     id,
-    siteId,
-    clusterId,
+    renews,
+    site: siteId,
+    cluster: clusterId,
     cidr,
     reason,
-    JSON.stringify(creatorOf(tx)),
-    tx.now,
-    expiresAt,
-  ]);
+    created_by: creatorOf(tx),
+    expires_at: expiresAt,
+  }));
+  const written = await sql.raw<{ rows: WrittenNumber[] }>(
+    'select epoch::text, seq::text from ban_write_all(cast(? as jsonb), ?)',
+    [JSON.stringify(rows), now],
+  );
+  return written.rows.map((number, index) => published(bans[index]![0], number));
 }
 
 /** Who a manual ban made in the transaction is by. */
@@ -136,13 +156,20 @@ export function creatorOf(tx: Tx): Actor {
 
 /** Lifts one locked, active ban. */
 export async function liftBan(tx: Tx, id: string): Promise<void> {
-  await written(tx, 'select epoch::text, seq::text from ban_lift(?, ?)', [id, tx.now]);
+  const { rows } = await tx.sql.raw<{ rows: WrittenNumber[] }>('select epoch::text, seq::text from ban_lift(?, ?)', [
+    id,
+    tx.now,
+  ]);
+  published(tx, rows[0]!);
 }
 
-/** Runs a function of the database that records a change in the feed; answers the change's number. */
-async function written(tx: Tx, statement: string, bindings: readonly (string | Date | null)[]): Promise<string> {
-  const { rows } = await tx.sql.raw<{ rows: { epoch: string; seq: string }[] }>(statement, bindings as never);
-  const { epoch, seq } = rows[0]!;
+interface WrittenNumber {
+  epoch: string;
+  seq: string;
+}
+
+/** Tells the call that its change has this number. */
+function published(tx: Tx, { epoch, seq }: WrittenNumber): string {
   tx.wake = true;
   tx.call.changes.push(`ban=${epoch}:${seq}`);
   return seq;

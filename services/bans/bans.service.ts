@@ -4,7 +4,7 @@ import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { getBanSettings, setBanSettings } from './ban-settings.ts';
-import { createBan } from './create-ban.ts';
+import { banCreator } from './create-ban.ts';
 import { liftBan } from './lift-ban.ts';
 import { listBans } from './list-bans.ts';
 import { previewBan } from './preview-ban.ts';
@@ -14,7 +14,7 @@ export const roles: Role[] = ['app'];
 export default (runtime: Runtime): ServiceSchema =>
   contractService('bans', [
     implement(bans.list, (input) => listBans(runtime, input)),
-    implement(bans.create, (input, call) => createBan(runtime, input, call)),
+    implement(bans.create, banCreator(runtime)),
     implement(bans.preview, (input, call) => previewBan(runtime, input, call)),
     implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
     implement(banSettings.get, () => getBanSettings(runtime)),

@@ -1,18 +1,25 @@
-import { fail } from '../../contract/errors.ts';
+import { ContractError } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
 import type { Call } from '../../mixins/call.ts';
+import { GroupedWrites } from '../../mixins/grouped-writes.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { type Tx, write } from '../../mixins/write.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
-import { checkBan, creatorOf, insertManualBan, renewBan } from '../../models/ban.ts';
-import { hasRoomForBan } from '../../models/ban-limit.ts';
-import type { ListedBan } from '../../models/ban-list.ts';
+import type { Outcome, Tx } from '../../mixins/write.ts';
+import { type AuditRecord, recordAudits } from '../../models/audit-entry.ts';
+import { type BanCheck, type BanWrite, checkBans, creatorOf, writeManualBans } from '../../models/ban.ts';
+import { roomForBans } from '../../models/ban-limit.ts';
 import { assertUnprotected, type CheckedBan, checkBanInput } from './check-ban.ts';
 import { type BanOutput, presentBan } from './present-ban.ts';
 
-/** What all manual bans have in common. */
-const MANUAL = { source: 'manual', nodeId: null, nodeName: null, trigger: null, distributed: true } as const;
+export type CreateBan = (input: Input<typeof bans.create>, call: Call) => Promise<BanOutput>;
+
+/** A ban that may be written, and what its record and answer need. */
+interface Judged {
+  tx: Tx;
+  checked: CheckedBan;
+  found: BanCheck;
+  write: BanWrite;
+}
 
 /**
  * Bans an address for a time:
@@ -22,42 +29,93 @@ const MANUAL = { source: 'manual', nodeId: null, nodeName: null, trigger: null, 
  * | none, lifted, expired   | a new ban, if the limit allows                   | ban.create |
  * | active                  | the same ban with the given reason and expiry    | ban.update |
  *
- * Throws the errors the contract lists.
+ * Bans asked for at the same time share a transaction; each has its own outcome. Throws the errors the contract lists.
  */
-export async function createBan(runtime: Runtime, input: Input<typeof bans.create>, call: Call): Promise<BanOutput> {
-  const checked = checkBanInput(input);
-  return write(runtime, call, { pool: 'bans' }, async (tx) => {
-    const { text: cidr, siteId, reason } = checked;
-    const found = await checkBan(tx.sql, siteId, cidr, tx.now);
-    if (siteId !== null && !found.site) fail('SITE_NOT_FOUND');
-    assertUnprotected(checked.cidr, found.protected);
-    const end = { reason, expiresAt: new Date(tx.now.getTime() + checked.durationSeconds * 1000) };
-    const siteName = found.site?.name ?? null;
-    const clusterId = found.site?.clusterId ?? null;
-    const present = (id: string, seq: string, rest: Pick<ListedBan, 'createdAt' | 'createdBy' | 'unappliedNodes'>) =>
-      presentBan({ ...MANUAL, ...end, ...rest, id, seq, scope: input.scope, siteId, siteName, clusterId, cidr });
-    if (found.before?.active) {
-      const { id, ...rest } = found.before;
-      await auditBan(tx, 'ban.update', id, checked, siteName, end.expiresAt);
-      return present(id, await renewBan(tx, id, end), rest);
-    }
-    const limit = found.settings.maxTotal;
-    if (!(await hasRoomForBan(tx.sql, { most: found.most, limit }, tx.now))) fail('BAN_PLATFORM_LIMIT', { limit });
-    const id = found.newId;
-    await auditBan(tx, 'ban.create', id, checked, siteName, end.expiresAt);
-    const seq = await insertManualBan(tx, id, { siteId, clusterId, cidr }, end);
-    return present(id, seq, { createdAt: tx.now, createdBy: creatorOf(tx), unappliedNodes: 0 });
+export function banCreator(runtime: Runtime): CreateBan {
+  const groups = new GroupedWrites<CheckedBan, BanOutput>(runtime, {
+    pool: 'bans',
+    key: ({ siteId, text }) => `${siteId ?? ''} ${text}`,
+    work: createBans,
   });
+  return async (input, call) => groups.run(checkBanInput(input), call);
 }
 
-async function auditBan(
-  tx: Tx,
-  action: string,
-  id: string,
-  { text, siteId, reason }: CheckedBan,
-  siteName: string | null,
-  expiresAt: Date,
-): Promise<void> {
-  const metadata = { reason, siteId, siteName, expiresAt: expiresAt.toISOString() };
-  await recordAudit(tx, action, { type: 'ban', id, name: text }, metadata);
+async function createBans(
+  txs: readonly Tx[],
+  checked: readonly CheckedBan[],
+  patient: boolean,
+): Promise<Outcome<BanOutput>[]> {
+  const { sql, now } = txs[0]!;
+  const targets = checked.map(({ siteId, text }) => ({ siteId, cidr: text }));
+  const found = await checkBans(sql, targets, now, patient);
+  const judged = txs.map((tx, index) => judge(tx, checked[index]!, found[index]!));
+  await refuseBeyondLimit(judged);
+  const written = judged.flatMap((each) => ('output' in each ? [each.output] : []));
+  await recordAudits(written.map((each) => [each.tx, auditOf(each)]));
+  const numbers = await writeManualBans(
+    sql,
+    now,
+    written.map(({ tx, write }) => [tx, write]),
+  );
+  const answers = new Map(written.map((each, index) => [each, present(each, numbers[index]!)]));
+  return judged.map((each) => ('output' in each ? { output: answers.get(each.output)! } : each));
+}
+
+function judge(tx: Tx, checked: CheckedBan, found: BanCheck): Outcome<Judged> {
+  const { siteId, text: cidr, reason, durationSeconds } = checked;
+  if (siteId !== null && !found.site) return { error: new ContractError('SITE_NOT_FOUND') };
+  try {
+    assertUnprotected(checked.cidr, found.protected);
+  } catch (error) {
+    return { error };
+  }
+  const active = found.before?.active ? found.before : null;
+  const write = {
+    id: active?.id ?? found.newId,
+    renews: active !== null,
+    siteId,
+    clusterId: found.site?.clusterId ?? null,
+    cidr,
+    reason,
+    expiresAt: new Date(tx.now.getTime() + durationSeconds * 1000),
+  };
+  return { output: { tx, checked, found, write } };
+}
+
+/** Renewals are exempt; of new bans the first keep their place. */
+async function refuseBeyondLimit(judged: Outcome<Judged>[]): Promise<void> {
+  const wanted = judged.flatMap((each, index) => ('output' in each && !each.output.write.renews ? [index] : []));
+  const last = wanted.at(-1);
+  if (last === undefined) return;
+  // The last to be checked knows of most numbers taken meanwhile.
+  const { tx, found } = (judged[last] as { output: Judged }).output;
+  const limit = found.settings.maxTotal;
+  const room = await roomForBans(tx.sql, { most: found.most, limit, wanted: wanted.length }, tx.now);
+  for (const index of wanted.slice(room)) judged[index] = { error: new ContractError('BAN_PLATFORM_LIMIT', { limit }) };
+}
+
+function auditOf({ checked, found, write }: Judged): AuditRecord {
+  const { siteId, reason } = checked;
+  return {
+    action: write.renews ? 'ban.update' : 'ban.create',
+    target: { type: 'ban', id: write.id, name: checked.text },
+    metadata: { reason, siteId, siteName: found.site?.name ?? null, expiresAt: write.expiresAt.toISOString() },
+  };
+}
+
+function present({ tx, found: { site, before }, write }: Judged, seq: string): BanOutput {
+  const { renews, ...ban } = write;
+  return presentBan({
+    ...ban,
+    ...(renews ? before! : { createdAt: tx.now, createdBy: creatorOf(tx), unappliedNodes: 0 }),
+    id: write.id,
+    seq,
+    scope: write.siteId === null ? 'platform' : 'site',
+    siteName: site?.name ?? null,
+    source: 'manual',
+    nodeId: null,
+    nodeName: null,
+    trigger: null,
+    distributed: true,
+  });
 }
