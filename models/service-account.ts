@@ -36,7 +36,7 @@ export class ServiceAccountKey extends BaseModel {
   declare revokedAt: Date | null;
 
   static async live(sql: Knex, serviceAccountId: string): Promise<ServiceAccountKey[]> {
-    return ServiceAccountKey.query(sql).where({ serviceAccountId }).whereNull('revoked_at');
+    return ServiceAccountKey.query(sql).where({ service_account_id: serviceAccountId }).whereNull('revoked_at');
   }
 }
 

@@ -6,19 +6,32 @@ import type { Call } from '../../mixins/call.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { ServiceAccount } from '../../models/service-account.ts';
 import { User } from '../../models/user.ts';
 
 export const roles: Role[] = ['app'];
 
+type Me = Output<typeof account.me>;
+
 export default (runtime: Runtime): ServiceSchema =>
-  contractService('account', [implement(account.me, (_input, call) => whoCalls(runtime, call))]);
+  contractService('account', [
+    implement(account.me, (_input, { actor }) =>
+      actor.type === 'service_account' ? whichAccount(runtime, actor) : whoCalls(runtime, actor),
+    ),
+  ]);
 
 /** The operator, whether by session or by one of the operator's keys. */
-async function whoCalls(runtime: Runtime, { actor }: Call): Promise<Output<typeof account.me>> {
-  const sql = runtime.pools.api;
-  const id = actor.id as string;
-  const user = await (actor.type === 'api_key' ? User.withAccessKey(sql, id) : User.byId(sql, id));
+async function whoCalls({ pools }: Runtime, { type, id }: Call['actor']): Promise<Me> {
+  const user = await (type === 'api_key' ? User.withAccessKey(pools.api, id!) : User.byId(pools.api, id!));
   if (!user) fail('UNAUTHORIZED');
   const { name, email, twoFactorEnabled } = user;
   return { user: { id: user.id, name, email, twoFactorEnabled }, serviceAccount: null };
+}
+
+/** A service account, which stands in for a user as well. */
+async function whichAccount({ pools }: Runtime, actor: Call['actor']): Promise<Me> {
+  const found = await ServiceAccount.query(pools.api).findById(actor.id!);
+  if (!found) fail('UNAUTHORIZED');
+  const { id, name, scopes } = found;
+  return { user: { id, name, email: '', twoFactorEnabled: false }, serviceAccount: { id, name, scopes } };
 }

@@ -44,7 +44,7 @@ export async function revokeServiceAccountKey(
   let hash: Buffer | null = null;
   const output = await write(runtime, call, {}, async (tx) => {
     const account = (await ServiceAccount.locked(tx.sql, id)) ?? fail('SERVICE_ACCOUNT_NOT_FOUND');
-    const key = await ServiceAccountKey.query(tx.sql).findOne({ id: keyId, serviceAccountId: id });
+    const key = await ServiceAccountKey.query(tx.sql).findOne({ id: keyId, service_account_id: id });
     if (!key) fail('SERVICE_ACCOUNT_KEY_NOT_FOUND');
     if (key.revokedAt === null) {
       await ServiceAccountKey.query(tx.sql).patch({ revokedAt: tx.now }).where({ id: keyId });

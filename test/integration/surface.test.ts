@@ -156,25 +156,6 @@ test('what is not built yet answers 404', async (t) => {
   }
 });
 
-// Authentication 5 of the specification: what service accounts may call, and the scope it needs.
-const SERVICE_ACCOUNT_PROCEDURES: Readonly<Record<string, string | null>> = {
-  'account.me': null,
-  'settings.get': 'system:read',
-  'clusters.list': 'clusters:read',
-  'clusters.get': 'clusters:read',
-  'sites.list': 'sites:read',
-  'sites.get': 'sites:read',
-  'sites.launch': 'sites:read',
-  'sites.setEnabled': 'sites:write',
-};
-
-test('service accounts may call what the specification lists and nothing else', (t) => {
-  const declared = [...PROCEDURES.values()]
-    .filter(({ access }) => typeof access === 'object')
-    .map(({ name, access }) => [name, (access as { scope: string | null }).scope]);
-  t.deepEqual(Object.fromEntries(declared), SERVICE_ACCOUNT_PROCEDURES);
-});
-
 test('without a key nothing but status and setup answers, on neither surface', async (t) => {
   for (const procedure of PROCEDURES.values()) {
     if (procedure.name === 'system.status' || procedure.name === 'system.setup') {
