@@ -9,6 +9,7 @@ export class Session extends BaseModel {
   declare tokenHash: Buffer;
   declare ip: string | null;
   declare userAgent: string | null;
+  declare lasting: boolean;
   declare createdAt: Date;
   declare refreshedAt: Date;
   declare expiresAt: Date;
@@ -20,6 +21,8 @@ export interface LiveSession {
   created_at: Date;
   refreshed_at: Date;
   expires_at: Date;
+  /** false: its cookie ends with the browser. */
+  lasting: boolean;
   user_id: string;
   name: string;
   email: string;
@@ -28,7 +31,8 @@ export interface LiveSession {
 
 export async function liveSession(sql: Knex, tokenHash: Buffer): Promise<LiveSession | undefined> {
   const { rows } = await sql.raw(
-    `select s.id, s.created_at, s.refreshed_at, s.expires_at, u.id as user_id, u.name, u.email, u.two_factor_enabled
+    `select s.id, s.created_at, s.refreshed_at, s.expires_at, s.lasting,
+            u.id as user_id, u.name, u.email, u.two_factor_enabled
        from session s join "user" u on u.id = s.user_id
       where s.token_hash = ? and s.expires_at > now()`,
     [tokenHash],
@@ -47,4 +51,9 @@ export async function prolongSession(sql: Knex, id: string, before: Date, until:
 
 export async function deleteExpiredSessions(sql: Knex): Promise<void> {
   await sql.raw('delete from session where expires_at < now()');
+}
+
+/** Ends the user's sessions; answers how many. */
+export async function deleteSessions(sql: Knex, userId: string): Promise<number> {
+  return Session.query(sql).delete().where({ user_id: userId });
 }

@@ -21,6 +21,16 @@ export class User extends BaseModel {
     return User.query(sql).findById(id);
   }
 
+  /** Locked against a change of password or second factor until the transaction ends. */
+  static async shared(sql: Knex, id: string): Promise<User | undefined> {
+    return User.query(sql).findById(id).forShare();
+  }
+
+  /** Locked alone: nothing signs in with what this transaction changes. */
+  static async locked(sql: Knex, id: string): Promise<User | undefined> {
+    return User.query(sql).findById(id).forUpdate();
+  }
+
   static async withAccessKey(sql: Knex, keyId: string): Promise<User | undefined> {
     return User.query(sql)
       .whereIn('id', sql('access_key').where({ id: keyId }).select('user_id'))

@@ -27,7 +27,7 @@ const TIMEOUT_MS = 30_000;
 export class ConsoleClient {
   readonly #url: string;
   readonly #origin: string;
-  #cookie = '';
+  readonly #cookies = new Map<string, string>();
   /** Access key of `api`; set by `createKey` or from outside. */
   accessKey = '';
 
@@ -73,18 +73,28 @@ export class ConsoleClient {
 
   /** Calls a procedure as the signed-in operator; `name` is the procedure's, `sites.list`. */
   async rpc<T = unknown>(name: string, input: unknown = {}): Promise<T> {
-    const headers = { cookie: this.#cookie, 'x-csrf-token': 'orpc', origin: this.#origin };
+    const headers = { cookie: this.cookie, 'x-csrf-token': 'orpc', origin: this.#origin };
     return accepted(name, await this.request<T>('POST', `/rpc/${name.replaceAll('.', '/')}`, input, headers));
+  }
+
+  /** A request under /api/auth as a browser sends it: cookies go along, and those answered are kept. */
+  async auth<T = unknown>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<Answer<T>> {
+    const headers: Record<string, string> = { cookie: this.cookie };
+    if (method === 'POST') headers.origin = this.#origin;
+    const answer = await this.request<T>(method, `/api/auth${path}`, body, headers);
+    for (const line of answer.headers.getSetCookie()) this.#keep(line);
+    return answer;
+  }
+
+  #keep(line: string): void {
+    const [, name, value] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+    if (value) this.#cookies.set(name!, value);
+    else if (name) this.#cookies.delete(name);
   }
 
   /** Signs in and keeps the session cookie. */
   async signIn(operator: Operator): Promise<void> {
-    const answer = await this.request('POST', '/api/auth/sign-in/email', operator, { origin: this.#origin });
-    accepted('sign-in', answer);
-    this.#cookie = answer.headers
-      .getSetCookie()
-      .map((cookie) => cookie.split(';', 1)[0])
-      .join('; ');
+    accepted('sign-in', await this.auth('POST', '/sign-in/email', operator));
   }
 
   /** Creates an access key as the signed-in operator and uses it from now on. */
@@ -102,9 +112,9 @@ export class ConsoleClient {
     await this.createKey('first key');
   }
 
-  /** The session cookie header, after `signIn`. */
+  /** The Cookie header of a browser that made these requests. */
   get cookie(): string {
-    return this.#cookie;
+    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   }
 }
 

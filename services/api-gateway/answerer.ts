@@ -41,10 +41,10 @@ export class Answerer {
 
   /** A JSON text as it is; `headers` are names and values in turn. Nothing when there is an answer already. */
   send(exchange: Exchange, status: number, body: string, ...headers: string[]): void {
-    const { request, response, requestId, cookie } = exchange;
+    const { request, response, requestId, cookies } = exchange;
     if (response.headersSent || response.destroyed) return;
     headers.push('x-request-id', requestId);
-    if (cookie !== null) headers.push('set-cookie', cookie);
+    for (const cookie of cookies) headers.push('set-cookie', cookie);
     sendJson(response, status, body, this.#headers, ...headers);
     this.#metrics(exchange, status);
     // What was not read of the body is dropped, or the connection could not be used again.

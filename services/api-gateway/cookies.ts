@@ -1,33 +1,57 @@
-// The session cookie. Its name carries the console's id, because cookies ignore ports.
+// The cookies of sign-in. Their names carry the console's id, because cookies ignore ports.
+import { LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
+import type { AuthAnswer, BroughtCookies, CookieChange, CookieName } from '../../mixins/auth-action.ts';
 import type { ConsoleEnv } from '../../mixins/env.ts';
 
-export const SESSION_SECONDS = 7 * 24 * 3600;
-
-export interface SessionCookie {
+export interface Cookies {
   /** The secret in a Cookie header; null when there is none or more than one. */
-  read(header: string | undefined): string | null;
-  /** A Set-Cookie value; `lasting` false: until the browser is closed. */
-  set(token: string, lasting: boolean): string;
-  clear(): string;
+  read(header: string | undefined, name: CookieName): string | null;
+  readAll(header: string | undefined): BroughtCookies;
+  /** The Set-Cookie value of a change. */
+  change(name: CookieName, change: CookieChange): string;
+  /** Set-Cookie values; nothing is taken away that the Cookie header does not have. */
+  changes(header: string | undefined, changes: AuthAnswer['cookies']): string[];
 }
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-export function sessionCookie({ publicUrl, instanceId }: Pick<ConsoleEnv, 'publicUrl' | 'instanceId'>): SessionCookie {
+const NAMES: Readonly<Record<CookieName, string>> = {
+  session: 'svc_session',
+  secondStep: 'svc_second_step',
+  trustedDevice: 'svc_trusted_device',
+};
+
+export function createCookies({ publicUrl, instanceId }: Pick<ConsoleEnv, 'publicUrl' | 'instanceId'>): Cookies {
   const secure = publicUrl.startsWith('https:');
-  const name = `${secure ? '__Host-' : ''}svc_session_${instanceId}`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`;
+  const nameOf = (name: CookieName) => `${secure ? '__Host-' : ''}${NAMES[name]}_${instanceId}`;
+  const read = (header: string | undefined, name: CookieName) => {
+    if (header === undefined) return null;
+    const start = `${nameOf(name)}=`;
+    const values = header
+      .split(';')
+      .map((pair) => pair.trim())
+      .filter((pair) => pair.startsWith(start))
+      .map((pair) => pair.slice(start.length));
+    return values.length === 1 && TOKEN.test(values[0]!) ? values[0]! : null;
+  };
+  const change = (name: CookieName, to: CookieChange) => {
+    if (to === 'end') return `${nameOf(name)}=; ${attributes}; Max-Age=0`;
+    return `${nameOf(name)}=${to.token}; ${attributes}${to.lasting ? `; Max-Age=${LIFETIME_SECONDS[name]}` : ''}`;
+  };
   return {
-    read(header) {
-      if (header === undefined) return null;
-      const values = header
-        .split(';')
-        .map((pair) => pair.trim())
-        .filter((pair) => pair.startsWith(`${name}=`))
-        .map((pair) => pair.slice(name.length + 1));
-      return values.length === 1 && TOKEN.test(values[0]!) ? values[0]! : null;
+    read,
+    readAll: (header) => ({
+      session: read(header, 'session'),
+      secondStep: read(header, 'secondStep'),
+      trustedDevice: read(header, 'trustedDevice'),
+    }),
+    change,
+    changes(header = '', changes = {}) {
+      const due = (Object.entries(changes) as [CookieName, CookieChange][]).filter(
+        ([name, to]) => to !== 'end' || header.includes(`${nameOf(name)}=`),
+      );
+      return due.map(([name, to]) => change(name, to));
     },
-    set: (token, lasting) => `${name}=${token}; ${attributes}${lasting ? `; Max-Age=${SESSION_SECONDS}` : ''}`,
-    clear: () => `${name}=; ${attributes}; Max-Age=0`,
   };
 }

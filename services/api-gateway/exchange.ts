@@ -16,15 +16,8 @@ export interface Exchange {
   caller: Caller;
   procedure: AnyProcedure | null;
   idempotency: Call['idempotency'];
-  /** Set-Cookie of the answer. */
-  cookie: string | null;
-}
-
-export interface Session {
-  userId: string;
-  name: string;
-  /** The cookie is due to be sent again. */
-  refreshed: boolean;
+  /** Set-Cookie headers of the answer. */
+  cookies: string[];
 }
 
 /** What the gateway needs from the broker. */
@@ -33,11 +26,4 @@ export interface Dispatch {
   procedure(exchange: Exchange, input: Record<string, unknown>, meta: CallMeta): Promise<unknown>;
   /** Calls an action that is no procedure. */
   call<T>(action: string, input: unknown, meta?: CallMeta): Promise<T>;
-}
-
-/** What an action under /api/auth answers. */
-export interface AuthAnswer {
-  body: unknown;
-  /** A session to hand to the browser, `end` to take it away, null to leave it. */
-  session: { token: string; lasting: boolean } | 'end' | null;
 }

@@ -7,13 +7,14 @@ import { AUTH_ENDPOINTS, type AuthEndpoint } from '../../contract/auth-endpoints
 import { fail } from '../../contract/errors.ts';
 import { PROCEDURES } from '../../contract/index.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
+import type { AuthAnswer, KnownSession } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
-import { type SessionCookie, sessionCookie } from './cookies.ts';
+import { type Cookies, createCookies } from './cookies.ts';
 import { checkKeyAccess, idempotencyNamespace, keyCaller, NOBODY } from './credentials.ts';
-import type { AuthAnswer, Dispatch, Exchange, Session } from './exchange.ts';
+import type { Dispatch, Exchange } from './exchange.ts';
 import { answerHeaders, refuseRepeatedHeaders } from './headers.ts';
 import { claimIdempotency } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
@@ -62,7 +63,7 @@ export class Gateway {
   readonly #rpc: ReadonlyMap<string, AnyProcedure>;
   readonly #auth: ReadonlyMap<string, AuthEndpoint>;
   readonly #clientAddress: ClientAddress;
-  readonly #cookie: SessionCookie;
+  readonly #cookies: Cookies;
   readonly #pageHeaders: readonly string[];
   readonly #openApi: string;
   readonly #health: string;
@@ -79,7 +80,7 @@ export class Gateway {
     this.#rpc = new Map([...PROCEDURES.values()].map((procedure) => [rpcPath(procedure), procedure]));
     this.#auth = new Map(Object.values(AUTH_ENDPOINTS).map((endpoint) => [endpoint.path, endpoint]));
     this.#clientAddress = clientAddressReader(env.trustedProxies);
-    this.#cookie = sessionCookie(env);
+    this.#cookies = createCookies(env);
     this.#pageHeaders = answerHeaders(env.publicUrl).page;
     this.#openApi = JSON.stringify(openApiDocument(env.publicUrl, env.version));
     this.#health = JSON.stringify({ status: 'ok', version: env.version });
@@ -99,7 +100,7 @@ export class Gateway {
       caller: NOBODY,
       procedure: null,
       idempotency: null,
-      cookie: null,
+      cookies: [],
     };
     try {
       if (target === null) this.#answers.notFound(exchange);
@@ -179,12 +180,13 @@ export class Gateway {
   }
 
   async #admitSession(exchange: Exchange): Promise<void> {
-    const token = this.#cookie.read(exchange.request.headers.cookie);
+    const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
     if (token === null) fail('UNAUTHORIZED');
-    const session = await this.#dispatch.call<Session | null>('auth.session', { token });
+    const session = await this.#dispatch.call<KnownSession | null>('auth.session', { token });
     if (session === null) fail('UNAUTHORIZED');
     exchange.caller = { actor: { type: 'user', id: session.userId, name: session.name }, key: null };
-    if (session.refreshed) exchange.cookie = this.#cookie.set(token, true);
+    const { refreshed, lasting } = session;
+    if (refreshed) exchange.cookies.push(this.#cookies.change('session', { token, lasting }));
   }
 
   async #authCall(exchange: Exchange, target: Target): Promise<void> {
@@ -193,12 +195,12 @@ export class Gateway {
     if (!endpoint || endpoint.method !== request.method) return this.#answers.notFound(exchange);
     refuseRepeatedHeaders(request);
     if (target.query !== null) refuseQuery(target.query);
-    if (endpoint.method === 'POST') refuseForeignOrigin(request, this.#runtime.env.publicUrl);
+    refuseForeignOrigin(request, this.#runtime.env.publicUrl);
     const input = endpoint.method === 'POST' ? parseJsonObject(await requestBody(exchange)) : {};
-    const token = this.#cookie.read(request.headers.cookie);
-    const answer = await this.#dispatch.call<AuthAnswer>(endpoint.name, { input, token }, this.#meta(exchange));
-    if (answer.session === 'end') exchange.cookie = this.#cookie.clear();
-    else if (answer.session) exchange.cookie = this.#cookie.set(answer.session.token, answer.session.lasting);
+    const { cookie } = request.headers;
+    const cookies = this.#cookies.readAll(cookie);
+    const answer = await this.#dispatch.call<AuthAnswer>(endpoint.name, { input, cookies }, this.#meta(exchange));
+    exchange.cookies.push(...this.#cookies.changes(cookie, answer.cookies));
     this.#answers.send(exchange, 200, JSON.stringify(answer.body));
   }
 

@@ -1,53 +1,114 @@
 // Sign-in: the actions behind /api/auth and the session check of the gateway. None is a procedure: the gateway alone
-// calls them, and turns their sessions into cookies.
+// calls them, and turns what they answer about cookies into headers.
 import type { Context, ServiceSchema } from 'moleculer';
-import { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
-import type { Call } from '../../mixins/call.ts';
+import { Counter } from 'prom-client';
+import { AUTH_ENDPOINTS, type AuthEndpoint, type AuthInput } from '../../contract/auth-endpoints.ts';
+import { fail } from '../../contract/errors.ts';
+import type { AuthAnswer, AuthParams, KnownSession } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import { Passwords } from '../../mixins/passwords.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { validateInput } from '../../mixins/validate.ts';
-import { presentSession, presentUser } from './present-session.ts';
+import { asUnavailable } from '../../mixins/write.ts';
+import { admitAttempt } from '../../models/attempt.ts';
+import { type AuthRequest, as, type Handler, type SessionRequest } from './auth-request.ts';
+import { changePassword } from './change-password.ts';
+import { authenticateOptions, verifyAuthentication } from './passkey-sign-in.ts';
+import { deletePasskey, listPasskeys, registerOptions, verifyRegistration } from './passkeys.ts';
+import { presentSession } from './present-session.ts';
 import { endSession, findSession } from './sessions.ts';
-import { type SignIn, signIn } from './sign-in.ts';
+import { signInEmail } from './sign-in.ts';
+import { disableTwoFactor, enableTwoFactor } from './two-factor.ts';
+import { verifyBackupCode, verifyTotp } from './verify-code.ts';
 
 export const roles: Role[] = ['app'];
 
-interface AuthParams {
-  input: unknown;
-  /** Secret of the cookie that came with the request. */
-  token: string | null;
+const getSession: Handler<typeof AUTH_ENDPOINTS.getSession> = async ({ runtime, cookies }) => {
+  const found = await findSession(runtime, cookies.session, new Date());
+  if (!found) return { body: null };
+  return { body: presentSession(found.session), ...refreshedCookie(cookies.session!, found) };
+};
+
+const signOut: Handler<typeof AUTH_ENDPOINTS.signOut> = async ({ runtime, cookies }) => {
+  if (cookies.session !== null) await endSession(runtime, cookies.session);
+  return { body: { success: true }, cookies: { session: 'end', secondStep: 'end' } };
+};
+
+type Found = NonNullable<Awaited<ReturnType<typeof findSession>>>;
+
+/** The cookie of a session that was prolonged, to be sent again. */
+function refreshedCookie(token: string, { session, refreshed }: Found): Pick<AuthAnswer, 'cookies'> {
+  return refreshed ? { cookies: { session: { token, lasting: session.lasting } } } : {};
 }
 
-type AuthContext = Context<AuthParams, CallMeta>;
-
 export default (runtime: Runtime): ServiceSchema => {
-  const passwords = new Passwords();
+  const hashes = new Counter({
+    name: 'svc_password_hashes_total',
+    help: 'Passwords and backup codes hashed by sign-in.',
+    registers: [runtime.metrics],
+  });
+  const passwords = new Passwords(() => hashes.inc());
+
+  const action = <E extends AuthEndpoint>(endpoint: E, run: Handler<E>) => ({
+    [endpoint.name]: async ({ params, meta }: Context<AuthParams, CallMeta>): Promise<AuthAnswer> => {
+      const call = { ...meta.call, changes: [] };
+      const request: AuthRequest = { runtime, passwords, cookies: params.cookies, call };
+      try {
+        return await run(request, params.input as AuthInput<E>);
+      } catch (error) {
+        throw asUnavailable(error);
+      }
+    },
+  });
+
+  const admit = async <E extends AuthEndpoint>(endpoint: E, { call }: AuthRequest, given: unknown) => {
+    const input = validateInput(endpoint, given) as AuthInput<E>;
+    if (endpoint.limit !== null) await admitAttempt(runtime, endpoint.limit, call.ip);
+    return input;
+  };
+
+  /** An endpoint for anybody. */
+  const open = <E extends AuthEndpoint & { access: 'public' }>(endpoint: E, handler: Handler<E>) =>
+    action(endpoint, async (request, given) => handler(request, await admit(endpoint, request, given)));
+
+  /** An endpoint for whoever is signed in. */
+  const signedIn = <E extends AuthEndpoint & { access: 'session' }>(endpoint: E, handler: Handler<E, SessionRequest>) =>
+    action(endpoint, async (request, given) => {
+      const { cookies } = request;
+      const found = await findSession(runtime, cookies.session, new Date());
+      if (!found) fail('UNAUTHORIZED');
+      const input = await admit(endpoint, request, given);
+      const { session } = found;
+      const call = as({ id: session.user_id, name: session.name }, request.call);
+      const answer = await handler({ ...request, session, call }, input);
+      return { ...answer, cookies: { ...refreshedCookie(cookies.session!, found).cookies, ...answer.cookies } };
+    });
+
   return {
     name: 'auth',
     settings: { $noServiceNamePrefix: true },
     actions: {
-      'auth.session': async ({ params }: Context<{ token: string }>) => {
+      'auth.session': async ({ params }: Context<{ token: string }>): Promise<KnownSession | null> => {
         const found = await findSession(runtime, params.token, new Date());
-        return found && { userId: found.session.user_id, name: found.session.name, refreshed: found.refreshed };
+        if (!found) return null;
+        const { user_id: userId, name, lasting } = found.session;
+        return { userId, name, lasting, refreshed: found.refreshed };
       },
-      'auth.getSession': async ({ params: { token } }: AuthContext) => {
-        const found = token === null ? null : await findSession(runtime, token, new Date());
-        const session = found?.refreshed ? { token, lasting: true } : null;
-        return { body: found ? presentSession(found.session) : null, session };
-      },
-      'auth.signInEmail': async ({ params, meta }: AuthContext) => {
-        const input = validateInput(AUTH_ENDPOINTS.signInEmail, params.input) as SignIn & { rememberMe: boolean };
-        const call: Call = { ...meta.call, changes: [] };
-        const { user, token } = await signIn(runtime, passwords, input, params.token, call);
-        return { body: { user: presentUser(user) }, session: { token, lasting: input.rememberMe } };
-      },
-      'auth.signOut': async ({ params: { input, token } }: AuthContext) => {
-        validateInput(AUTH_ENDPOINTS.signOut, input);
-        if (token !== null) await endSession(runtime, token);
-        return { body: { success: true }, session: 'end' };
-      },
+      ...open(AUTH_ENDPOINTS.getSession, getSession),
+      ...open(AUTH_ENDPOINTS.signInEmail, signInEmail),
+      ...open(AUTH_ENDPOINTS.signOut, signOut),
+      ...signedIn(AUTH_ENDPOINTS.changePassword, changePassword),
+      ...signedIn(AUTH_ENDPOINTS.enableTwoFactor, enableTwoFactor),
+      ...signedIn(AUTH_ENDPOINTS.disableTwoFactor, disableTwoFactor),
+      ...open(AUTH_ENDPOINTS.verifyTotp, verifyTotp),
+      ...open(AUTH_ENDPOINTS.verifyBackupCode, verifyBackupCode),
+      ...signedIn(AUTH_ENDPOINTS.generateRegisterOptions, registerOptions),
+      ...signedIn(AUTH_ENDPOINTS.verifyRegistration, verifyRegistration),
+      ...signedIn(AUTH_ENDPOINTS.listUserPasskeys, listPasskeys),
+      ...signedIn(AUTH_ENDPOINTS.deletePasskey, deletePasskey),
+      ...open(AUTH_ENDPOINTS.generateAuthenticateOptions, authenticateOptions),
+      ...open(AUTH_ENDPOINTS.verifyAuthentication, verifyAuthentication),
     },
   } as unknown as ServiceSchema;
 };

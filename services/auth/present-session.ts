@@ -1,4 +1,4 @@
-import type { LiveSession } from '../../models/session.ts';
+import type { LiveSession, Session } from '../../models/session.ts';
 import type { User } from '../../models/user.ts';
 
 export function presentUser({ id, name, email, twoFactorEnabled }: User) {
@@ -15,5 +15,13 @@ export function presentSession(row: LiveSession) {
       expiresAt: row.expires_at.toISOString(),
     },
     user: { id: row.user_id, name: row.name, email: row.email, twoFactorEnabled: row.two_factor_enabled },
+  };
+}
+
+/** The same of a session that was made just now. */
+export function presentNewSession({ id, userId, createdAt, expiresAt }: Session, user: User) {
+  return {
+    session: { id, userId, createdAt: createdAt.toISOString(), expiresAt: expiresAt.toISOString() },
+    user: presentUser(user),
   };
 }

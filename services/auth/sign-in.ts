@@ -1,53 +1,71 @@
+import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Passwords } from '../../mixins/passwords.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
+import type { CookieChange } from '../../mixins/auth-action.ts';
+import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { admitAttempt } from '../../models/sign-in-attempt.ts';
+import { isTrusted } from '../../models/trusted-device.ts';
 import { User } from '../../models/user.ts';
-import { createSession } from './sessions.ts';
+import { type AuthRequest, as, type Handler, targetOf } from './auth-request.ts';
+import { presentUser } from './present-session.ts';
+import { beginSecondStep } from './second-step.ts';
+import { createSession, type NewSession } from './sessions.ts';
+import { tokenHash } from './tokens.ts';
 
-export interface SignIn {
-  email: string;
-  password: string;
-}
-
-export interface SignedIn {
-  user: User;
-  /** The session's secret. */
-  token: string;
-}
+export type SignInMethod = 'password' | 'totp' | 'backup_code' | 'passkey';
 
 /**
- * Signs in; INVALID_CREDENTIALS takes as long for an unknown user as for a wrong password. In production at most 3
- * attempts of an address in 10 s: SIGN_IN_RATE_LIMITED.
+ * Signs in, or asks for the second step where one is on and the browser is not trusted. INVALID_CREDENTIALS takes as
+ * long for an unknown user as for a wrong password.
  */
-export async function signIn(
-  runtime: Runtime,
-  passwords: Passwords,
-  { email, password }: SignIn,
-  brought: string | null,
-  call: Call,
-): Promise<SignedIn> {
-  await admitAttempt(runtime, call.ip);
-  const user = await User.byEmail(runtime.pools.api, email);
-  const matches = await passwords.matches(password, user?.passwordHash);
+export const signInEmail: Handler<typeof AUTH_ENDPOINTS.signInEmail> = async (request, input) => {
+  const { runtime, passwords, cookies, call } = request;
+  const user = await User.byEmail(runtime.pools.api, input.email);
+  const matches = await passwords.matches(input.password, user?.passwordHash);
   if (!user || !matches) {
-    await recordRefusal(runtime, call, email, user);
+    await noteRefusal(request, 'password', user ?? null, { email: input.email });
     fail('INVALID_CREDENTIALS');
   }
-  const actor = { type: 'user', id: user.id, name: user.name } as const;
-  const token = await write(runtime, { ...call, actor }, {}, async (tx) => {
-    await recordAudit(tx, 'auth.sign_in', { type: 'user', id: user.id, name: user.name });
-    return createSession(tx, user.id, brought);
+  const lasting = input.rememberMe ?? true;
+  return write(runtime, as(user, call), {}, async (tx) => {
+    const current = await User.shared(tx.sql, user.id);
+    // Changed while this password was being checked: it opens nothing any more.
+    if (current?.passwordHash !== user.passwordHash) fail('INVALID_CREDENTIALS');
+    const { trustedDevice } = cookies;
+    const trusted = trustedDevice !== null && (await isTrusted(tx.sql, user.id, tokenHash(trustedDevice)));
+    if (current.twoFactorEnabled && !trusted) {
+      const token = await beginSecondStep(tx, user.id, lasting);
+      return { body: { twoFactorRedirect: true as const }, cookies: { secondStep: { token, lasting: true } } };
+    }
+    const { token } = await completeSignIn(tx, request, current, { method: 'password' }, lasting);
+    return { body: { user: presentUser(current) }, cookies: signedInCookies(token, lasting) };
   });
-  return { user, token };
+};
+
+/** Makes the session at the end of whatever proved the user, and audits it. */
+export async function completeSignIn(
+  tx: Tx,
+  { cookies }: AuthRequest,
+  user: User,
+  how: { method: SignInMethod } & Record<string, unknown>,
+  lasting: boolean,
+): Promise<NewSession> {
+  await recordAudit(tx, 'auth.sign_in', targetOf(user), how);
+  return createSession(tx, user.id, lasting, cookies.session);
 }
 
-async function recordRefusal(runtime: Runtime, call: Call, email: string, user: User | undefined): Promise<void> {
+/** A new session's cookie; a half-way sign-in of this browser is over. */
+export function signedInCookies(token: string, lasting: boolean): { session: CookieChange; secondStep: CookieChange } {
+  return { session: { token, lasting }, secondStep: 'end' };
+}
+
+/** Audits a sign-in that was refused; `metadata` never holds what was tried as a secret. */
+export async function noteRefusal(
+  { runtime, call }: AuthRequest,
+  method: SignInMethod,
+  user: User | null,
+  metadata: Record<string, unknown> = {},
+): Promise<void> {
   await write(runtime, call, {}, async (tx) => {
-    const target = user ? { type: 'user', id: user.id, name: user.name } : null;
-    await recordAudit(tx, 'auth.sign_in_failed', target, { email });
+    await recordAudit(tx, 'auth.sign_in_failed', user && targetOf(user), { method, ...metadata });
   });
 }

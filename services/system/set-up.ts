@@ -6,10 +6,10 @@ import type { Call } from '../../mixins/call.ts';
 import type { Passwords } from '../../mixins/passwords.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
+import { admitAttempt } from '../../models/attempt.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { completeSetup, lockSetup, setupCompletedAt } from '../../models/console-state.ts';
 import { createCluster } from '../../models/create-cluster.ts';
-import { admitAttempt } from '../../models/sign-in-attempt.ts';
 import { User } from '../../models/user.ts';
 
 const FIRST_CLUSTER = 'default';
@@ -28,7 +28,7 @@ export async function setUp(
   call: Call,
 ): Promise<Output<typeof system.setup>> {
   if ((await setupCompletedAt(runtime.pools.api)) !== null) fail('SETUP_DONE');
-  await admitAttempt(runtime, call.ip);
+  await admitAttempt(runtime, 'setup', call.ip);
   if (!(await tokenIsRight(runtime, input.setupToken))) {
     await write(runtime, call, {}, (tx) =>
       recordAudit(tx, 'system.setup_rejected', { type: 'system', id: null, name: null }),

@@ -1,0 +1,32 @@
+import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
+import { write } from '../../mixins/write.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { deleteSecondSteps } from '../../models/second-step.ts';
+import { deleteSessions } from '../../models/session.ts';
+import { deleteTrustedDevices } from '../../models/trusted-device.ts';
+import { User } from '../../models/user.ts';
+import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
+import { confirmPassword } from './confirm-password.ts';
+import { presentUser } from './present-session.ts';
+import { createSession } from './sessions.ts';
+import { signedInCookies } from './sign-in.ts';
+
+/** Sets a new password. Whatever the old one opened ends: sessions, trusted devices, half-way sign-ins. */
+export const changePassword: Handler<typeof AUTH_ENDPOINTS.changePassword, SessionRequest> = async (request, input) => {
+  const { runtime, passwords, call, session } = request;
+  const lockUser = await confirmPassword(request, input.currentPassword);
+  const passwordHash = await passwords.hash(input.newPassword);
+  return write(runtime, call, {}, async (tx) => {
+    const user = await lockUser(tx);
+    await User.query(tx.sql).findById(user.id).patch({ passwordHash, updatedAt: tx.now });
+    const ended = await deleteSessions(tx.sql, user.id);
+    await deleteTrustedDevices(tx.sql, user.id);
+    await deleteSecondSteps(tx.sql, user.id);
+    const { token } = await createSession(tx, user.id, session.lasting, null);
+    await recordAudit(tx, 'account.password_change', targetOf(user), { sessionsEnded: ended - 1 });
+    return {
+      body: { user: presentUser(user) },
+      cookies: { ...signedInCookies(token, session.lasting), trustedDevice: 'end' as const },
+    };
+  });
+};
