@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
+import { parseCidr } from '../contract/scalars/cidr.ts';
 import { LOG_LEVELS, ROLES, VARIABLES, type VariableName } from './env-variables.ts';
 
 /** What a service folder declares: which processes load it. */
@@ -234,14 +235,6 @@ export function isLoopbackHost(hostname: string): boolean {
 }
 
 function addressRange(value: string): string {
-  const [ip = '', prefix, ...rest] = value.split('/');
-  const version = isIP(ip);
-  if (version === 0 || rest.length > 0 || ip.includes('%'))
-    throw new Malformed('has an entry that is no address or CIDR');
-  if (prefix === undefined) return value;
-  const longest = version === 4 ? 32 : 128;
-  if (!/^[0-9]{1,3}$/.test(prefix) || Number(prefix) > longest) {
-    throw new Malformed('has an entry whose prefix length is out of range');
-  }
+  if (!parseCidr(value)) throw new Malformed('has an entry that is no address or CIDR');
   return value;
 }

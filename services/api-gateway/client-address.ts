@@ -1,30 +1,49 @@
 // Whose request it is, by address: the peer of the connection, or what trusted reverse proxies in front of it say.
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP } from 'node:net';
+import { BlockList } from 'node:net';
+import { type Cidr, formatAddress, parseAddress, parseCidr } from '../../contract/scalars/cidr.ts';
 
-/** Answers the client's address of a request; null when the connection is gone. */
+/** Answers the client's address of a request, in canonical form; null when the connection is gone. */
 export type ClientAddress = (request: IncomingMessage) => string | null;
 
-export function clientAddressReader(trustedProxies: readonly string[]): ClientAddress {
-  if (trustedProxies.length === 0) return (request) => plainAddress(request.socket.remoteAddress ?? '');
+/** Anybody can send the header: what is remembered of such peers, and logged about them, has an end. */
+const MOST_NOTED = 100;
+
+/** `onUntrusted` is told once of each peer whose X-Forwarded-For is not believed. */
+export function clientAddressReader(
+  trustedProxies: readonly string[],
+  onUntrusted: (peer: string) => void = () => undefined,
+): ClientAddress {
   const trusted = new BlockList();
   for (const entry of trustedProxies) {
-    const [address = '', prefix] = entry.split('/');
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-    trusted.addSubnet(address, prefix === undefined ? (family === 'ipv6' ? 128 : 32) : Number(prefix), family);
+    const range = parseCidr(entry);
+    if (!range) throw new Error(`${entry} is no address or CIDR`);
+    trusted.addSubnet(formatAddress(range), range.prefix, familyOf(range));
   }
-  const isTrusted = (address: string) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  const isTrusted = (address: Cidr) => trusted.check(formatAddress(address), familyOf(address));
+  const noted = new Set<string>();
+  const note = (peer: string) => {
+    if (noted.has(peer) || noted.size >= MOST_NOTED) return;
+    noted.add(peer);
+    onUntrusted(peer);
+  };
   return (request) => {
     const peer = plainAddress(request.socket.remoteAddress ?? '');
-    if (peer === null || !isTrusted(peer)) return peer;
+    if (peer === null) return null;
     const forwarded = request.headers['x-forwarded-for'];
-    if (forwarded === undefined) return plainAddress(String(request.headers['x-real-ip'] ?? '').trim()) ?? peer;
-    return walk(String(forwarded).split(','), peer, isTrusted);
+    if (trustedProxies.length === 0 || !isTrusted(peer)) {
+      if (forwarded !== undefined) note(formatAddress(peer));
+      return formatAddress(peer);
+    }
+    if (forwarded === undefined) {
+      return formatAddress(plainAddress(String(request.headers['x-real-ip'] ?? '').trim()) ?? peer);
+    }
+    return formatAddress(walk(String(forwarded).split(','), peer, isTrusted));
   };
 }
 
 /** From the right past trusted proxies; what is no address ends the walk at the last hop known. */
-function walk(entries: readonly string[], peer: string, isTrusted: (address: string) => boolean): string {
+function walk(entries: readonly string[], peer: Cidr, isTrusted: (address: Cidr) => boolean): Cidr {
   let last = peer;
   for (let index = entries.length - 1; index >= 0; index--) {
     const address = plainAddress(entries[index]!.trim());
@@ -35,12 +54,12 @@ function walk(entries: readonly string[], peer: string, isTrusted: (address: str
   return last;
 }
 
-/** The address without an IPv4-in-IPv6 wrapping or zone; null when it is none. */
-function plainAddress(text: string): string | null {
+function familyOf({ family }: Cidr): 'ipv4' | 'ipv6' {
+  return family === 4 ? 'ipv4' : 'ipv6';
+}
+
+/** The address without a zone; null when it is none. */
+function plainAddress(text: string): Cidr | null {
   const zone = text.indexOf('%');
-  const address = zone === -1 ? text : text.slice(0, zone);
-  const family = isIP(address);
-  if (family === 0) return null;
-  const wrapped = /^::ffff:([0-9.]+)$/i.exec(address);
-  return wrapped && isIP(wrapped[1]!) === 4 ? wrapped[1]! : address;
+  return parseAddress(zone === -1 ? text : text.slice(0, zone));
 }

@@ -79,7 +79,12 @@ export class Gateway {
     const { env } = parts.runtime;
     this.#rpc = new Map([...PROCEDURES.values()].map((procedure) => [rpcPath(procedure), procedure]));
     this.#auth = new Map(Object.values(AUTH_ENDPOINTS).map((endpoint) => [endpoint.path, endpoint]));
-    this.#clientAddress = clientAddressReader(env.trustedProxies);
+    this.#clientAddress = clientAddressReader(env.trustedProxies, (peer) =>
+      parts.runtime.log.warn(
+        { peer, add: peer, variable: 'SVC_TRUSTED_PROXIES' },
+        'x-forwarded-for is ignored: its sender is no trusted proxy; if it is yours, add its address to the variable',
+      ),
+    );
     this.#cookies = createCookies(env);
     this.#pageHeaders = answerHeaders(env.publicUrl).page;
     this.#openApi = JSON.stringify(openApiDocument(env.publicUrl, env.version));

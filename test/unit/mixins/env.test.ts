@@ -104,6 +104,8 @@ const MALFORMED: readonly [name: string, value: string][] = [
   ['SVC_TRUSTED_PROXIES', '::/129'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.1/8/8'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.1/'],
+  ['SVC_TRUSTED_PROXIES', '10.0.0.0/08'],
+  ['SVC_TRUSTED_PROXIES', 'fe80::1%eth0'],
   ['SVC_DOWNLOADS_DIR', 'relative/path'],
   ['ROLE', 'web'],
   ['SERVICES', 'bans,'],
