@@ -51,6 +51,12 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
           },
           required: ['defined', 'code', 'status', 'message', 'data'],
         },
+        Unmatched: {
+          description: 'The path is none of the API: also a path parameter with characters that no id has.',
+          type: 'object',
+          properties: { error: { const: 'not_found' } },
+          required: ['error'],
+        },
       },
     },
   };
@@ -113,13 +119,13 @@ function security({ access }: AnyProcedure): object[] {
 
 function responses(procedure: AnyProcedure): object {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of [...GENERAL_CODES, ...procedure.errors]) {
+  for (const code of [...GENERAL_CODES, ...guardCodes(procedure), ...procedure.errors]) {
     const { status } = ERRORS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const errors = [...byStatus]
     .sort(([a], [b]) => a - b)
-    .map(([status, codes]) => [String(status), errorResponse(codes)]);
+    .map(([status, codes]) => [String(status), errorResponse(status, codes)]);
   const success = {
     description: 'Success.',
     content: { 'application/json': { schema: procedure.output } },
@@ -127,12 +133,28 @@ function responses(procedure: AnyProcedure): object {
   return { [String(procedure.status)]: success, ...Object.fromEntries(errors) };
 }
 
-function errorResponse(codes: readonly ErrorCode[]): object {
+/** What the gateway answers before the procedure itself is asked, as the declaration implies it. */
+function guardCodes(procedure: AnyProcedure): ErrorCode[] {
+  const { access, idempotency, method } = procedure;
+  const codes: ErrorCode[] = [];
+  if (pathInputs(procedure.path).length > 0) codes.push('NOT_FOUND');
+  if (access !== 'public') {
+    codes.push('API_KEY_RATE_LIMITED', typeof access === 'object' ? 'SCOPE_REQUIRED' : 'SERVICE_ACCOUNT_FORBIDDEN');
+    if (!procedure.readOnly) codes.push('ACCESS_KEY_READ_ONLY');
+    if (access === 'session') codes.push('ACCESS_KEY_SESSION_REQUIRED');
+  }
+  if (method === 'GET' || method === 'DELETE') return codes;
+  codes.push('UNSUPPORTED_MEDIA_TYPE');
+  if (idempotency === 'refused') return [...codes, 'IDEMPOTENCY_KEY_UNSUPPORTED'];
+  return [...codes, 'IDEMPOTENCY_KEY_INVALID', 'IDEMPOTENCY_KEY_MISMATCH', 'IDEMPOTENCY_IN_PROGRESS'];
+}
+
+function errorResponse(status: number, codes: readonly ErrorCode[]): object {
   const unique = [...new Set(codes)];
+  const error = { allOf: [ERROR_SCHEMA, { properties: { code: { enum: unique } } }] };
+  const schema = status === 404 ? { anyOf: [error, { $ref: '#/components/schemas/Unmatched' }] } : error;
   return {
     description: unique.map((code) => `${code}: ${ERRORS[code].message}`).join(' '),
-    content: {
-      'application/json': { schema: { allOf: [ERROR_SCHEMA, { properties: { code: { enum: unique } } }] } },
-    },
+    content: { 'application/json': { schema } },
   };
 }

@@ -1,4 +1,5 @@
 // Programs of the machine that tests use, and the Debian packages that have them.
+import { spawnSync } from 'node:child_process';
 import { findCommand } from './commands.ts';
 import { installCommand, installPackages, mayInstall } from './debian.ts';
 import { Refusal } from './progress.ts';
@@ -8,7 +9,13 @@ const PACKAGES: Record<string, string> = { nft: 'nftables', ip: 'iproute2', unsh
 /** Installs what is missing; throws a Refusal with the command when it may not. */
 export async function ensureTestPrograms(): Promise<void> {
   const missing = Object.entries(PACKAGES).flatMap(([program, name]) => (findCommand(program) ? [] : [name]));
+  if (!canMakeVenv()) missing.push('python3-venv');
   if (missing.length === 0) return;
   if (!mayInstall()) throw new Refusal(`Tests need programs that are missing:\n  ${installCommand(missing)}`);
   await installPackages(missing);
+}
+
+/** Debian's python3 comes without what makes virtual environments with pip. */
+function canMakeVenv(): boolean {
+  return spawnSync('python3', ['-c', 'import ensurepip, venv'], { stdio: 'ignore' }).status === 0;
 }

@@ -1,0 +1,122 @@
+// The whole OpenAPI document, tried by schemathesis with access keys against a running console.
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import test from 'ava';
+import { cacheDir } from '../../bin/lib/root.ts';
+import { ensureSchemathesis } from '../../bin/lib/schemathesis.ts';
+import { PROCEDURES } from '../../contract/index.ts';
+import { startTestConsole } from '../helpers/console.ts';
+import { Api } from '../helpers/resources.ts';
+import { makeFixtures, NEVER_2XX, SHOWN_ELSEWHERE } from '../schemathesis/fixtures.ts';
+
+const KEYS = 60;
+const BUDGET_SECONDS = 150;
+const EXAMPLES = 12;
+const SEED = 20_261_121;
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+];
+const LIMITED_SHARE = 0.001;
+
+const folder = join(import.meta.dirname, '..', 'schemathesis');
+const report = join(cacheDir, 'test-logs', 'schemathesis-report.txt');
+
+test('no operation answers 5xx or breaks its schema, and each succeeds at least once', async (t) => {
+  t.timeout((BUDGET_SECONDS + 240) * 1000);
+  const command = await ensureSchemathesis();
+  const console = await startTestConsole();
+  t.teardown(() => console.stop());
+  const work = mkdtempSync(join(tmpdir(), 'schemathesis-'));
+  t.teardown(() => rmSync(work, { recursive: true, force: true }));
+  const api = new Api(console);
+  const keys: string[] = [];
+  for (let number = 0; number < KEYS; number++) {
+    const { secret } = await console.client.rpc<{ secret: string }>('accessKeys.create', { name: `pool ${number}` });
+    keys.push(secret);
+  }
+  const files = { fixtures: join(work, 'fixtures.json'), calls: join(work, 'calls.jsonl') };
+  writeFileSync(files.fixtures, JSON.stringify(await makeFixtures(api, keys)));
+  writeFileSync(files.calls, '');
+  const base = `${console.url}/api/v1`;
+  const { code, output } = await run(
+    command,
+    [
+      'run',
+      `${base}/openapi.json`,
+      '--url',
+      base,
+      '--checks',
+      CHECKS.join(','),
+      '--phases',
+      'examples,coverage,fuzzing',
+      '--max-examples',
+      String(EXAMPLES),
+      '--max-time',
+      String(BUDGET_SECONDS),
+      '--seed',
+      String(SEED),
+      '--request-timeout',
+      '30',
+      '--workers',
+      '2',
+      '--warnings',
+      'off',
+      '--no-color',
+      '--suppress-health-check',
+      'all',
+    ],
+    {
+      SCHEMATHESIS_HOOKS: 'hooks',
+      PYTHONPATH: folder,
+      SVC_API: base,
+      SVC_FIXTURES: files.fixtures,
+      SVC_CALLS: files.calls,
+    },
+    work,
+  );
+  if (code !== 0) {
+    mkdirSync(dirname(report), { recursive: true });
+    writeFileSync(report, output);
+  }
+  t.is(code, 0, `see ${report}; its end:\n${output.slice(-1500)}`);
+
+  const calls = readFileSync(files.calls, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as [string, number]);
+  const limited = calls.filter(([, status]) => status === 429).length;
+  t.true(limited <= calls.length * LIMITED_SHARE, `${limited} of ${calls.length} calls were limited`);
+  const succeeded = new Set(calls.filter(([, status]) => status < 300).map(([operation]) => operation));
+  const expected = [...PROCEDURES.keys()].filter((name) => !(name in NEVER_2XX) && !(name in SHOWN_ELSEWHERE));
+  t.deepEqual(
+    expected.filter((name) => !succeeded.has(name)),
+    [],
+    'operations that never succeeded',
+  );
+  t.log(`${calls.length} calls of ${new Set(calls.map(([operation]) => operation)).size} operations`);
+});
+
+function run(command: string, args: string[], env: NodeJS.ProcessEnv, cwd: string) {
+  const child = spawn(command, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: (BUDGET_SECONDS + 120) * 1000,
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  return new Promise<{ code: number | null; output: string }>((done, failed) => {
+    child.on('error', failed);
+    child.on('close', (code) => done({ code, output }));
+  });
+}

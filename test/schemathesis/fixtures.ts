@@ -1,0 +1,135 @@
+// What the hooks of schemathesis need to make every operation succeed: resources that exist, ways to make one that may
+// be ended, and bodies that are accepted. `{n}` stands for a number that differs from call to call, `{a}` for two bytes
+// of an address.
+import type { Api, Body } from '../helpers/resources.ts';
+
+/** How a resource is made for a call that ends it; `id` is where its id is in the answer. */
+interface Recipe {
+  path: string;
+  body: unknown;
+  id: readonly string[];
+  /** Path parameter that takes the id. */
+  parameter: string;
+}
+
+export interface Fixtures {
+  keys: string[];
+  paths: Record<string, Record<string, string>>;
+  fresh: Record<string, Recipe>;
+  bodies: Record<string, unknown>;
+  query: Record<string, Record<string, string>>;
+}
+
+/** Operations that an access key never gets a 2xx from, and why. */
+export const NEVER_2XX: Record<string, string> = {
+  'accessKeys.create': 'only a console session may create keys',
+  'system.setup': 'the console is set up already',
+};
+
+/** Operations whose success needs what a generated call cannot have, and the test that shows it. */
+export const SHOWN_ELSEWHERE: Record<string, string> = {};
+
+const recipe = (path: string, body: unknown, id: readonly string[] = ['id'], parameter = 'id'): Recipe => ({
+  path,
+  body,
+  id,
+  parameter,
+});
+
+/** Fills the console and answers what the hooks need. */
+export async function makeFixtures(api: Api, keys: string[]): Promise<Fixtures> {
+  const clusterId = (await api.ok('GET', '/clusters')).items[0].id;
+  const { site } = { site: await api.site(clusterId, 'kept.example.net') };
+  const nodeId = await api.node(clusterId, 'kept-node', { features: ['bans-v1', 'client-ip-v1'] });
+  const list = await api.ok('POST', '/ip-lists', { name: 'kept', kind: 'collection', entries: ['198.51.100.0/24'] });
+  const region = await api.ok('POST', '/regions', { name: 'Kept', code: 'kept' });
+  const group = await api.ok('POST', '/node-groups', { clusterId, name: 'kept' });
+  const token = await api.ok('POST', '/enrollment-tokens', { clusterId });
+  const account: Body = await api.ok('POST', '/service-accounts', { name: 'kept', scopes: [], enabled: true });
+  const ban = { scope: 'platform', cidr: '9.9.{a}', reason: 'other', durationSeconds: 600 };
+  const newSite = { clusterId, domains: ['s{n}.example.net'], origins: [{ address: 'origin.example' }] };
+  const ofCluster = { clusterId };
+  const thisSite = { id: site.id };
+  const change = `${clusterId}=1`;
+  return {
+    keys,
+    paths: {
+      'changes.get': { id: change },
+      'clusters.clientIp.get': ofCluster,
+      'clusters.clientIp.set': ofCluster,
+      'clusters.unknownHosts.get': ofCluster,
+      'clusters.unknownHosts.set': ofCluster,
+      'clusters.get': { id: clusterId },
+      'clusters.update': { id: clusterId },
+      'clusters.revisions': { id: clusterId },
+      'enrollmentTokens.get': { id: token.id ?? token.tokenId },
+      'ipLists.get': { id: list.id },
+      'ipLists.update': { id: list.id },
+      'nodeGroups.update': { id: group.id },
+      'nodes.get': { id: nodeId },
+      'nodes.update': { id: nodeId },
+      'nodes.disable': { id: nodeId },
+      'nodes.enable': { id: nodeId },
+      'regions.update': { id: region.id },
+      'serviceAccounts.update': { id: account.id },
+      'serviceAccounts.createKey': { id: account.id },
+      'serviceAccounts.revokeKey': { id: account.id },
+      'sites.get': thisSite,
+      'sites.update': thisSite,
+      'sites.setEnabled': thisSite,
+      'sites.features': thisSite,
+      'sites.launch': thisSite,
+    },
+    fresh: {
+      'bans.delete': recipe('/bans', ban),
+      'clusters.delete': recipe('/clusters', { name: 'ended {n}' }),
+      'ipLists.delete': recipe('/ip-lists', { name: 'ended {n}', kind: 'collection', entries: [] }),
+      'nodeGroups.delete': recipe('/node-groups', { clusterId, name: 'ended {n}' }),
+      'regions.delete': recipe('/regions', { name: 'Ended {n}', code: 'e{n}' }),
+      'serviceAccounts.delete': recipe('/service-accounts', { name: 'ended {n}', scopes: [], enabled: true }),
+      'serviceAccounts.createKey': recipe('/service-accounts', { name: 'keyed {n}', scopes: [], enabled: true }),
+      'serviceAccounts.revokeKey': recipe(
+        `/service-accounts/${account.id}/keys`,
+        { name: 'ended {n}' },
+        ['key', 'id'],
+        'keyId',
+      ),
+      'sites.delete': recipe('/sites', newSite, ['site', 'id']),
+    },
+    bodies: {
+      'bans.create': ban,
+      'bans.preview': ban,
+      'clusters.create': { name: 'made {n}' },
+      'clusters.update': { name: 'renamed {n}' },
+      'clusters.clientIp.set': { settings: { mode: 'direct' } },
+      'clusters.unknownHosts.set': {
+        unknownHost: 'page',
+        ipAccess: 'page',
+        defaultSiteId: null,
+        defaultCertificate: false,
+      },
+      'enrollmentTokens.create': { clusterId },
+      'ipLists.create': { name: 'made {n}', kind: 'collection', entries: ['198.51.100.0/24'] },
+      'ipLists.update': { name: 'kept', entries: ['198.51.100.0/24', '203.0.{a}/32'] },
+      'nodeGroups.create': { clusterId, name: 'made {n}' },
+      'nodeGroups.update': { name: 'renamed {n}' },
+      'nodes.update': { name: 'renamed {n}' },
+      'nodes.disable': {},
+      'nodes.enable': {},
+      'regions.create': { name: 'Made {n}', code: 'm{n}' },
+      'regions.update': { name: 'Renamed {n}' },
+      'serviceAccounts.create': { name: 'made {n}', scopes: ['sites:read'], enabled: true },
+      'serviceAccounts.update': { name: 'kept', scopes: ['sites:read'], enabled: true },
+      'serviceAccounts.createKey': { name: 'made {n}' },
+      'serviceAccounts.revokeKey': {},
+      'settings.auditRetention.set': { days: 400 },
+      'settings.bans.set': { maxTotal: 100_000, shareAutoBans: true },
+      'settings.nodeChannel.set': { url: '' },
+      'settings.originAllowList.set': { cidrs: ['10.0.0.0/8'] },
+      'sites.create': newSite,
+      'sites.update': { name: 'renamed {n}' },
+      'sites.setEnabled': { enabled: true },
+    },
+    query: {},
+  };
+}
