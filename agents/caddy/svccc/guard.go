@@ -1,0 +1,154 @@
+package svccc
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edge.svc/caddy/internal/urlpath"
+	"edge.svc/caddy/svcbans"
+)
+
+const (
+	// 24 bytes each.
+	maxClients  = 1 << 20
+	maxScanners = 1 << 16
+)
+
+// Guard is the CC mitigation of a node. Make it with New.
+type Guard struct {
+	options Options
+	start   time.Time
+	real    bool
+	outbox  *outbox
+
+	// siteID -> *Site, sites that are counted at the moment.
+	sites   sync.Map
+	numbers atomic.Uint32
+	clients *clients
+	scans   scans
+
+	protected atomic.Pointer[protected]
+
+	// Serialises evaluations and restores.
+	mu        sync.Mutex
+	evaluated time.Duration
+}
+
+// Options of a Guard.
+type Options struct {
+	Bans *svcbans.Table
+	// InstanceID is of this process; the ids of events begin with it.
+	InstanceID string
+	// Thresholds returns those of a site, nil while its policy is off or it does not exist.
+	Thresholds func(siteID string) *Thresholds
+	// Now is nil for the real clock.
+	Now func() time.Time
+}
+
+// New makes a Guard that has counted nothing.
+func New(o Options) *Guard {
+	g := &Guard{options: o, real: o.Now == nil, clients: newClients(maxClients)}
+	if g.real {
+		g.options.Now = time.Now
+	}
+	g.start = g.options.Now()
+	g.outbox = newOutbox(o.InstanceID, g.options.Now)
+	g.scans = scans{clients: newClients(maxScanners)}
+	g.protected.Store(&protected{})
+	return g
+}
+
+// clock is the monotonic time since the Guard was made.
+func (g *Guard) clock() time.Duration {
+	if g.real {
+		return time.Since(g.start)
+	}
+	return g.options.Now().Sub(g.start)
+}
+
+// Verdict is what CC mitigation asks of a request.
+type Verdict struct {
+	// Banned says that this request was the one too many: its client is banned from now on.
+	Banned bool
+	// Level is that of the site or of the path, the higher one. HighPow says that its captcha is the high-difficulty
+	// proof of work.
+	Level   Level
+	HighPow bool
+	// Site takes the outcome at the origin, nil where none is wanted.
+	Site *Site
+}
+
+// Count adds a request of a site whose policy is on to what is counted, and says what is asked of it. exempt clients are
+// never banned; path is decoded.
+func (g *Guard) Count(siteID string, t *Thresholds, client netip.Addr, exempt bool, path string) Verdict {
+	s := g.site(siteID)
+	n := networkOf(client)
+	exempt = exempt || !countable(client)
+	path = urlpath.Canonical(path)
+	s.count(n, !exempt, path)
+	v := Verdict{Site: s}
+	if p := s.published.Load(); p != nil {
+		v.Level = min(max(p.level, p.paths[path]), t.MaxLevel)
+		v.HighPow = t.HighPow
+	}
+	if t.IPQPS == 0 || exempt {
+		return v
+	}
+	now := g.clock()
+	limit := float64(t.IPQPS) * t.Window.Seconds()
+	if estimate, over := g.clients.count(s.number, n, now, t.Window, limit); over && !g.protected.Load().has(n) {
+		g.banClient(s, n, t, estimate)
+		v.Banned = true
+	}
+	return v
+}
+
+func (g *Guard) site(siteID string) *Site {
+	if s, ok := g.sites.Load(siteID); ok {
+		return s.(*Site)
+	}
+	s, _ := g.sites.LoadOrStore(siteID, newSite(siteID, g.numbers.Add(1)))
+	return s.(*Site)
+}
+
+// banClient bans a client that alone asked too much of a site.
+func (g *Guard) banClient(s *Site, n network, t *Thresholds, estimate float64) {
+	g.options.Bans.AddOwn(s.id, n.prefix(), t.IPBan)
+	level := Level(0)
+	if p := s.published.Load(); p != nil {
+		level = p.level
+	}
+	g.outbox.clientBanned(s.id, n, t, estimate, level)
+}
+
+// Lifted makes clients whose bans were lifted start anew.
+func (g *Guard) Lifted(siteID string, prefix netip.Prefix) {
+	n := networkOf(prefix.Addr())
+	if siteID == "" {
+		return
+	}
+	if s, ok := g.sites.Load(siteID); ok {
+		g.clients.reset(s.(*Site).number, n)
+	}
+}
+
+// Run evaluates once a second until stop is closed.
+func (g *Guard) Run(stop <-chan struct{}) {
+	g.refreshProtected()
+	for refresh := 1; ; refresh++ {
+		// Whole seconds of the clock, so that windows end with an evaluation.
+		timer := time.NewTimer(time.Second - g.clock()%time.Second)
+		select {
+		case <-stop:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		g.Evaluate()
+		if refresh%60 == 0 {
+			g.refreshProtected()
+		}
+	}
+}
