@@ -4,7 +4,7 @@
 import { ALL_CLUSTERS, type OutboxTopic } from './outbox.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
-import { type Feed, PARTITION_COUNT, partitionOf, workStream } from './stream-names.ts';
+import { type Feed, partitionOf, workStream } from './stream-names.ts';
 import { Wakeable } from './wakeable.ts';
 import { WAKE_CHANNEL } from './write.ts';
 
@@ -65,19 +65,23 @@ export async function relayBatch(runtime: Runtime): Promise<number> {
       `delete from outbox where id in (select id from outbox order by id limit ${BATCH} for update skip locked)
        returning topic, key`,
     );
-    if (rows.length > 0) await addMessages(runtime, rows);
+    const forAll = rows.some(({ key }) => key === ALL_CLUSTERS);
+    // A cluster that is created meanwhile begins with everything.
+    const clusters = forAll ? ((await sql('cluster').pluck('id')) as string[]) : [];
+    if (rows.length > 0) await addMessages(runtime, rows, new Set(clusters.map(partitionOf)));
     pipelineMetrics(runtime.metrics).relayed.inc(rows.length);
     return rows.length;
   });
 }
 
-async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[]): Promise<void> {
+/** `all`: the partitions that have clusters. */
+async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[], all: Iterable<number>): Promise<void> {
   const pipeline = redis.pipeline();
   const targets = new Set<string>();
   for (const { topic, key } of rows) {
     // A topic of a later version: its reader compares heads by itself.
     if (!FEEDS.includes(topic)) continue;
-    const partitions = key === ALL_CLUSTERS ? [...Array(PARTITION_COUNT).keys()] : [partitionOf(key)];
+    const partitions = key === ALL_CLUSTERS ? all : [partitionOf(key)];
     for (const partition of partitions) {
       const stream = workStream(env.redisPrefix, topic as Feed, partition);
       // "Look again" once is as good as many times.

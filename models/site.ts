@@ -41,11 +41,12 @@ interface DomainRow {
 
 const DEFAULT_PORTS: SitePorts = { http: [80], https: [443] };
 
-const COLUMNS = `
+/** Columns of a {@link SiteRow} over {@link SITE_JOINS}. */
+export const SITE_COLUMNS = `
   s.id, s.cluster_id as "clusterId", c.name as "clusterName", s.name, s.enabled, s.ports, s.origins,
   s.origin_settings as "originSettings", s.content_settings as "contentSettings",
   s.created_at as "createdAt", s.updated_at as "updatedAt", d.domains`;
-const JOINS = `
+export const SITE_JOINS = `
   join cluster c on c.id = s.cluster_id
   cross join lateral (
     select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position) as domains
@@ -74,7 +75,7 @@ export async function sitePage(sql: Knex, filter: SiteFilter, limit: number, off
     ? `(with hit as materialized (select id from site ${where})
         select site.* from (select id from hit order by id desc limit :limit offset :offset) h join site using (id))`
     : `(select * from site ${where} order by id desc limit :limit offset :offset)`;
-  const { rows } = await sql.raw(`select ${COLUMNS} from ${source} s ${JOINS} order by s.id desc`, {
+  const { rows } = await sql.raw(`select ${SITE_COLUMNS} from ${source} s ${SITE_JOINS} order by s.id desc`, {
     ...bindings,
     limit,
     offset,
@@ -89,7 +90,7 @@ export async function siteCount(sql: Knex, filter: SiteFilter): Promise<number> 
 }
 
 export async function siteById(sql: Knex, id: string): Promise<SiteRow | undefined> {
-  const { rows } = await sql.raw(`select ${COLUMNS} from site s ${JOINS} where s.id = ?`, [id]);
+  const { rows } = await sql.raw(`select ${SITE_COLUMNS} from site s ${SITE_JOINS} where s.id = ?`, [id]);
   return rows[0];
 }
 

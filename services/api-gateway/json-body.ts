@@ -35,7 +35,8 @@ export async function readBody(request: IncomingMessage, response: ServerRespons
       }
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    request.on('close', () => reject(new ClientGone()));
+    // A request closes after its end, too.
+    request.on('close', () => request.readableEnded || reject(new ClientGone()));
     request.on('error', () => reject(new ClientGone()));
   });
 }

@@ -10,8 +10,7 @@ import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { specialRange } from '../../mixins/address-policy.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { edgeAddresses } from '../../models/edge-addresses.ts';
-import { siteById } from '../../models/site.ts';
-import { presentSite } from './present-site.ts';
+import { siteView } from '../../models/site-view.ts';
 
 type Launch = Output<typeof sites.launch>;
 type Pointing = Launch['domains'][number]['pointing'];
@@ -30,8 +29,7 @@ export async function launchCheck(
   input: Input<typeof sites.launch>,
   resolver: NameResolver = new Resolver({ timeout: QUERY_MS, tries: 1 }),
 ): Promise<Launch> {
-  const row = (await siteById(pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
-  const { delivery } = await presentSite(pools.api, row);
+  const { site: row, delivery } = (await siteView(pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
   const addresses = publicFirst(await edgeAddresses(pools.api, row.clusterId));
   const domains = await checkDomains(row.domains, addresses, resolver);
   const certificate = { state: 'none' as const, id: null, name: null, uncovered: [], error: null };

@@ -3,8 +3,9 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { siteById, siteCount, sitePage } from '../../models/site.ts';
-import { presentSite, presentSites, type SiteOutput } from './present-site.ts';
+import { siteCount, sitePage } from '../../models/site.ts';
+import { siteView } from '../../models/site-view.ts';
+import { presentSites, presentWith, type SiteOutput } from './present-site.ts';
 
 export async function listSites(
   { pools }: Runtime,
@@ -17,5 +18,6 @@ export async function listSites(
 
 /** Throws SITE_NOT_FOUND. */
 export async function getSite({ pools }: Runtime, input: Input<typeof sites.get>): Promise<SiteOutput> {
-  return presentSite(pools.api, (await siteById(pools.api, input.id)) ?? fail('SITE_NOT_FOUND'));
+  const { site, delivery } = (await siteView(pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  return presentWith(site, delivery);
 }

@@ -14,10 +14,6 @@ export async function presentSites(sql: Sql, rows: readonly SiteRow[]): Promise<
   return rows.map((row) => presentWith(row, deliveries.get(row.id)!));
 }
 
-export async function presentSite(sql: Sql, row: SiteRow): Promise<SiteOutput> {
-  return (await presentSites(sql, [row]))[0]!;
-}
-
 export function presentWith(row: SiteRow, delivery: Delivery): SiteOutput {
   return {
     id: row.id,

@@ -5,6 +5,7 @@ import type { Tx } from '../../mixins/write.ts';
 import { type Delivery, deliveryAfterChange, deliveryOf } from '../../models/delivery.ts';
 import { publish } from '../../models/publish.ts';
 import { labelSite, type SiteRow, siteById } from '../../models/site.ts';
+import { siteView } from '../../models/site-view.ts';
 import { presentWith } from './present-site.ts';
 
 export type SiteChange = Output<typeof sites.update>;
@@ -18,10 +19,8 @@ export interface KnownSite {
 
 /** The site as it is known before it is locked; undefined when there is none. */
 export async function knownSite({ pools }: Runtime, id: string): Promise<KnownSite | undefined> {
-  const site = await siteById(pools.api, id);
-  if (!site) return undefined;
-  const deliveries = await deliveryOf(pools.api, [site]);
-  return { clusterId: site.clusterId, enabled: site.enabled, delivery: deliveries.get(id)! };
+  const view = await siteView(pools.api, id);
+  return view && { clusterId: view.site.clusterId, enabled: view.site.enabled, delivery: view.delivery };
 }
 
 /** A site about to be created in the cluster. */

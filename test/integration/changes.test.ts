@@ -3,7 +3,7 @@ import test from 'ava';
 import { CallError } from '../../bin/lib/console-client.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { readConfigHead } from '../../models/config-history.ts';
-import { deliveryOf } from '../../models/delivery.ts';
+import { deliveryOf, situationNow } from '../../models/delivery.ts';
 import { nextBanSeq, recordBanChange } from '../../models/feed.ts';
 import { publish } from '../../models/publish.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -268,7 +268,8 @@ test('delivery counts the online nodes that serve a site and those with its late
   const clusterId = await addCluster(runtime);
   const { id, change: created } = await saveSite(clusterId);
   const first = BigInt(created.split('=')[1]!);
-  const of = async (enabled = true) => (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }])).get(id)!;
+  const of = async (enabled = true) =>
+    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }], situationNow)).get(id)!;
   t.deepEqual(await of(), { state: 'pending', totalNodes: 0, servingNodes: 0, currentNodes: 0, canary: null });
   await addNode(clusterId, { revision: first - 1n });
   await addNode(clusterId, { seen: 50, revision: first });

@@ -5,6 +5,7 @@ import { type Call, systemCall } from '../../mixins/call.ts';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { setSiteEnabled } from '../../services/sites/set-site-enabled.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -430,7 +431,7 @@ test('list: search over name and any domain, cluster, newest first, pages', asyn
   await api.badField(t, '/sort', 'GET', '/sites?sort=name');
 });
 
-test('delivery follows the nodes', async (t) => {
+test('delivery follows the nodes, within a second', async (t) => {
   const cluster = await api.cluster('delivery');
   const site = await create({ clusterId: cluster });
   const first = (await sql('cluster_head').where({ cluster_id: cluster }).first()) as Body;
@@ -444,35 +445,42 @@ test('delivery follows the nodes', async (t) => {
     sql('node_state')
       .where({ node_id: nodes[node] })
       .update({ epoch: first.epoch, revision, ...more });
-  const delivery = async () => (await api.ok('GET', `/sites/${site.id}`)).delivery;
-  t.like(await delivery(), { state: 'pending', totalNodes: 2, servingNodes: 0, currentNodes: 0 });
+  const reaches = async (expected: Body) => {
+    const probe = async () => {
+      const { delivery } = await api.ok('GET', `/sites/${site.id}`);
+      return Object.entries(expected).every(([field, value]) => delivery[field] === value);
+    };
+    t.true(await eventually(probe, { what: `the delivery ${JSON.stringify(expected)}` }));
+  };
+  await reaches({ state: 'pending', totalNodes: 2, servingNodes: 0, currentNodes: 0 });
   await report(0, first.revision);
-  t.like(await delivery(), { state: 'partial', totalNodes: 2, servingNodes: 1, currentNodes: 1 });
+  await reaches({ state: 'partial', totalNodes: 2, servingNodes: 1, currentNodes: 1 });
   await report(1, first.revision);
-  t.like(await delivery(), { state: 'live', totalNodes: 2, servingNodes: 2, currentNodes: 2 });
+  await reaches({ state: 'live', totalNodes: 2, servingNodes: 2, currentNodes: 2 });
   await report(1, first.revision, { data_plane_healthy: false });
-  t.like(await delivery(), { state: 'partial', servingNodes: 2, currentNodes: 1 });
+  await reaches({ state: 'partial', servingNodes: 2, currentNodes: 1 });
   await report(1, first.revision, { data_plane_healthy: true, epoch: 1 });
-  t.like(await delivery(), { state: 'partial', servingNodes: 1, currentNodes: 1 });
+  await reaches({ state: 'partial', servingNodes: 1, currentNodes: 1 });
   await report(1, first.revision);
+  await reaches({ state: 'live' });
   const patched = await api.ok('PATCH', `/sites/${site.id}`, { name: 'Next' });
   t.like(patched.site.delivery, { state: 'partial', totalNodes: 2, servingNodes: 2, currentNodes: 0 });
-  t.like(await delivery(), { state: 'partial', servingNodes: 2, currentNodes: 0 });
+  await reaches({ state: 'partial', servingNodes: 2, currentNodes: 0 });
   // A node that could not apply the new version and serves the old one; a node that serves none.
   const failed = (running: boolean) => JSON.stringify([{ kind: 'site', id: site.id, running, reason: 'x' }]);
   const { revision } = (await sql('cluster_head').where({ cluster_id: cluster }).first()) as Body;
   await report(0, revision, { failed: failed(true) });
   await report(1, revision);
-  t.like(await delivery(), { state: 'partial', servingNodes: 2, currentNodes: 1 });
+  await reaches({ state: 'partial', servingNodes: 2, currentNodes: 1 });
   await report(0, revision, { failed: failed(false) });
-  t.like(await delivery(), { state: 'partial', servingNodes: 1, currentNodes: 1 });
+  await reaches({ state: 'partial', servingNodes: 1, currentNodes: 1 });
   await report(0, revision, { failed: '[]' });
-  t.like(await delivery(), { state: 'live' });
+  await reaches({ state: 'live' });
   await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
-  t.like(await delivery(), { state: 'disabled', servingNodes: 2, currentNodes: 0 });
+  await reaches({ state: 'disabled', servingNodes: 2, currentNodes: 0 });
   const head = (await sql('cluster_head').where({ cluster_id: cluster }).first()) as Body;
   await report(0, head.revision);
-  t.like(await delivery(), { state: 'disabled', servingNodes: 1, currentNodes: 1 });
+  await reaches({ state: 'disabled', servingNodes: 1, currentNodes: 1 });
 });
 
 test('features tell what the nodes lack', async (t) => {

@@ -1,0 +1,22 @@
+// Hot statements by name: parsed and planned once per connection, and without a query builder. Out of the pool that
+// everything else uses, so that the number of connections stays what it is.
+import type { Knex } from 'knex';
+import type { ClientBase } from 'pg';
+
+/** The part of knex that lends connections. */
+interface Lender {
+  acquireConnection(): Promise<ClientBase>;
+  releaseConnection(connection: ClientBase): Promise<void>;
+}
+
+/** Runs a statement with numbered parameters; the name belongs to its text. Not for use inside a transaction. */
+export async function named<T>(sql: Knex, name: string, text: string, values: readonly unknown[]): Promise<T[]> {
+  const lender = sql.client as Lender;
+  const connection = await lender.acquireConnection();
+  try {
+    const { rows } = await connection.query({ name, text, values: values as unknown[] });
+    return rows as T[];
+  } finally {
+    await lender.releaseConnection(connection);
+  }
+}
