@@ -1,7 +1,6 @@
-// Access keys and what the gateway does with them: scope, revocation, rate limit, idempotency.
+// Access keys: how they are made, what they may do, and how they end.
 import { createHash } from 'node:crypto';
 import test from 'ava';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { CallError } from '../../bin/lib/console-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -23,16 +22,13 @@ interface ErrorBody {
 
 let running: TestConsole;
 let database: pg.Pool;
-let redis: Redis;
 
 test.before(async () => {
   running = await startTestConsole();
   database = new pg.Pool({ connectionString: running.databaseUrl, max: 4 });
-  redis = new Redis(running.env.REDIS_URL!);
 });
 
 test.after.always(async () => {
-  redis?.disconnect();
   await database?.end();
   await running?.stop();
 });
@@ -49,25 +45,6 @@ const withKey = <T = ErrorBody>(
 ) => running.client.request<T>(method, `/api/v1${path}`, body, { 'x-api-key': secret, ...headers });
 
 const clusterCount = async () => Number((await database.query('select count(*) from cluster')).rows[0].count);
-
-/** Lets nobody change clusters until the answered function is called; calling it again does nothing. */
-async function lockClusters(): Promise<() => Promise<void>> {
-  const client = await database.connect();
-  await client.query('begin');
-  await client.query('lock table cluster in share mode');
-  let unlocking: Promise<void> | undefined;
-  const unlock = async () => {
-    await client.query('rollback');
-    client.release();
-  };
-  return () => {
-    unlocking ??= unlock();
-    return unlocking;
-  };
-}
-
-let sequence = 0;
-const unique = (prefix: string) => `${prefix}-${++sequence}`;
 
 // Keys ----------------------------------------------------------------------------------------------------------------
 
@@ -196,255 +173,4 @@ test.serial('the last use of a key is noted', async (t) => {
     { what: 'the note of the use' },
   );
   t.true(used.getTime() <= Date.now());
-});
-
-// Rate limit ----------------------------------------------------------------------------------------------------------
-
-test.serial(
-  '600 requests in a row pass, the next one is refused before its body is read and does not count',
-  async (t) => {
-    const { key, secret } = await createKey('busy');
-    const name = `${running.env.SVC_REDIS_PREFIX}svc:rate:${key.id}`;
-    for (let batch = 0; batch < 12; batch++) {
-      const answers = await Promise.all(Array.from({ length: 50 }, () => withKey(secret, 'GET', '/system/status')));
-      t.true(answers.every(({ status }) => status === 200));
-    }
-    // Public procedures ask for no key and are not counted; these are.
-    for (let batch = 0; batch < 12; batch++) {
-      const answers = await Promise.all(Array.from({ length: 50 }, () => withKey(secret, 'GET', '/me')));
-      t.true(
-        answers.every(({ status }) => status === 200),
-        `batch ${batch}`,
-      );
-    }
-    t.is(await redis.get(name), '600');
-    const left = await redis.pttl(name);
-    const before = await clusterCount();
-    const refused = await withKey(secret, 'POST', '/clusters', { name: 'late' });
-    t.is(refused.status, 429);
-    t.is(refused.body.code, 'API_KEY_RATE_LIMITED');
-    const wait = refused.body.data.retryAfterSeconds as number;
-    t.true(Number.isInteger(wait) && wait >= 1 && wait <= 60);
-    t.is(refused.headers.get('retry-after'), String(wait));
-    t.is(await redis.get(name), '600');
-    t.true((await redis.pttl(name)) <= left);
-    t.is(await clusterCount(), before);
-    t.is((await withKey(running.client.accessKey, 'GET', '/me')).status, 200);
-    // 60 s of silence, shortened: the count lives exactly as long as the key in Redis.
-    await redis.pexpire(name, 1);
-    await eventually(async () => (await redis.exists(name)) === 0);
-    t.is((await withKey(secret, 'GET', '/me')).status, 200);
-    t.is(await redis.get(name), '1');
-  },
-);
-
-test.serial('the count holds over several gateways and restarts its clock with every counted request', async (t) => {
-  const second = await startTestConsole({
-    env: { REDIS_URL: running.env.REDIS_URL! },
-    database: { url: running.databaseUrl },
-    masterKey: running.env.SVC_MASTER_KEY!,
-    redisPrefix: running.env.SVC_REDIS_PREFIX!,
-  });
-  try {
-    const { key, secret } = await createKey('spread');
-    const name = `${running.env.SVC_REDIS_PREFIX}svc:rate:${key.id}`;
-    const urls = [running, second];
-    for (let batch = 0; batch < 12; batch++) {
-      await Promise.all(
-        Array.from({ length: 50 }, (_, index) =>
-          urls[index % 2]!.client.request('GET', '/api/v1/me', undefined, { 'x-api-key': secret }),
-        ),
-      );
-    }
-    for (const { client } of urls) {
-      t.is((await client.request('GET', '/api/v1/me', undefined, { 'x-api-key': secret })).status, 429);
-    }
-    await redis.set(name, '10', 'PX', 5_000);
-    await withKey(secret, 'GET', '/me');
-    t.is(await redis.get(name), '11');
-    t.true((await redis.pttl(name)) > 50_000);
-  } finally {
-    await second.stop();
-  }
-});
-
-// Idempotency ---------------------------------------------------------------------------------------------------------
-
-const create = (name: string, key: string, secret = running.client.accessKey) =>
-  withKey<ErrorBody & { id: string }>(secret, 'POST', '/clusters', { name }, { 'idempotency-key': key });
-
-test.serial('the same request is answered again without running again', async (t) => {
-  const name = unique('once');
-  const first = await create(name, name);
-  t.is(first.status, 201);
-  t.is(first.headers.get('idempotent-replayed'), null);
-  t.truthy(first.headers.get('x-svc-change'));
-  const second = await create(name, name);
-  t.is(second.status, 201);
-  t.is(second.headers.get('idempotent-replayed'), 'true');
-  t.is(second.headers.get('x-svc-change'), first.headers.get('x-svc-change'));
-  t.deepEqual(second.body, first.body);
-  const { rowCount } = await database.query('select 1 from cluster where name = $1', [name]);
-  t.is(rowCount, 1);
-});
-
-test.serial('a key bare and the same key quoted are one; all access keys share one namespace', async (t) => {
-  const name = unique('shared');
-  const other = await createKey('other');
-  t.is((await create(name, name)).status, 201);
-  const quoted = await create(name, `"${name}"`, other.secret);
-  t.is(quoted.status, 201);
-  t.is(quoted.headers.get('idempotent-replayed'), 'true');
-});
-
-test.serial('of many equal requests at once one runs', async (t) => {
-  const name = unique('crowd');
-  const answers = await Promise.all(Array.from({ length: 20 }, () => create(name, name)));
-  const ran = answers.filter(({ status, headers }) => status === 201 && headers.get('idempotent-replayed') === null);
-  t.is(ran.length, 1);
-  for (const { status, body, headers } of answers.filter((answer) => answer !== ran[0])) {
-    const repeated = status === 201 && headers.get('idempotent-replayed') === 'true' && body.id === ran[0]!.body.id;
-    t.true(repeated || (status === 409 && body.code === 'IDEMPOTENCY_IN_PROGRESS'), `${status} ${body.code}`);
-  }
-  t.is((await database.query('select 1 from cluster where name = $1', [name])).rowCount, 1);
-});
-
-test.serial('another body, path, query or method with the key is a mismatch', async (t) => {
-  const name = unique('mismatch');
-  const first = await create(name, name);
-  t.is(first.status, 201);
-  const headers = { 'idempotency-key': name };
-  const { accessKey } = running.client;
-  for (const [method, path, body] of [
-    ['POST', '/clusters', { name: `${name}x` }],
-    ['POST', '/clusters?x=1', { name }],
-    ['POST', '/regions', { name }],
-    ['PATCH', `/clusters/${first.body.id}`, { name }],
-  ] as const) {
-    const answer = await withKey(accessKey, method, path, body, headers);
-    t.is(answer.status, 422, `${method} ${path}`);
-    t.is(answer.body.code, 'IDEMPOTENCY_KEY_MISMATCH');
-  }
-});
-
-test.serial('4xx answers are stored and repeated', async (t) => {
-  const name = unique('taken');
-  await create(name, `${name}-first`);
-  const refused = await create(name, name);
-  t.is(refused.status, 409);
-  await database.query('update cluster set name = $1 where name = $2', [`${name}-renamed`, name]);
-  const again = await create(name, name);
-  t.is(again.status, 409);
-  t.is(again.headers.get('idempotent-replayed'), 'true');
-  t.deepEqual(again.body, refused.body);
-  const invalid = await create('Not Valid', `${name}-invalid`);
-  t.is(invalid.status, 400);
-  t.is((await create('Not Valid', `${name}-invalid`)).headers.get('idempotent-replayed'), 'true');
-});
-
-test.serial('while the first request runs the second is refused', async (t) => {
-  const name = unique('running');
-  const unlock = await lockClusters();
-  t.teardown(unlock);
-  const first = create(name, name);
-  await eventually(async () => {
-    const { rowCount } = await database.query(`select 1 from idempotency_record where key = $1 and state = 'running'`, [
-      name,
-    ]);
-    return rowCount === 1;
-  });
-  const second = await create(name, name);
-  t.is(second.status, 409);
-  t.is(second.body.code, 'IDEMPOTENCY_IN_PROGRESS');
-  await unlock();
-  // On a machine that is busy enough the lock was not had in time.
-  t.true([201, 503].includes((await first).status));
-});
-
-test.serial('5xx answers are not stored: the same key runs again', async (t) => {
-  const name = unique('busy-table');
-  const unlock = await lockClusters();
-  t.teardown(unlock);
-  const unavailable = await create(name, name);
-  t.is(unavailable.status, 503);
-  t.is(unavailable.body.code, 'SERVICE_UNAVAILABLE');
-  t.truthy(unavailable.headers.get('retry-after'));
-  await unlock();
-  const retried = await create(name, name);
-  t.is(retried.status, 201);
-  t.is(retried.headers.get('idempotent-replayed'), null);
-});
-
-test.serial('401 and 429 claim no key', async (t) => {
-  const name = unique('unclaimed');
-  t.is((await create(name, name, `ewk_${'A'.repeat(43)}`)).status, 401);
-  const { rowCount } = await database.query('select 1 from idempotency_record where key = $1', [name]);
-  t.is(rowCount, 0);
-});
-
-test.serial('a record that runs for more than 10 minutes is taken over, and its owner cannot finish', async (t) => {
-  const name = unique('interrupted');
-  const unlock = await lockClusters();
-  t.teardown(unlock);
-  const first = create(name, name);
-  await eventually(async () => {
-    const { rowCount } = await database.query(`select 1 from idempotency_record where key = $1 and state = 'running'`, [
-      name,
-    ]);
-    return rowCount === 1;
-  });
-  // Ten minutes later, the first attempt still stands at the lock.
-  await database.query(`update idempotency_record set started_at = now() - interval '11 minutes' where key = $1`, [
-    name,
-  ]);
-  const second = create(name, name);
-  await eventually(async () => {
-    const { rowCount } = await database.query(`select 1 from idempotency_record where key = $1 and attempt = 2`, [
-      name,
-    ]);
-    return rowCount === 1;
-  });
-  await unlock();
-  const [fenced, done] = await Promise.all([first, second]);
-  const statuses = [fenced.status, done.status].sort();
-  t.true(statuses.filter((status) => status === 201).length <= 1, statuses.join());
-  const { rowCount } = await database.query('select 1 from cluster where name = $1', [name]);
-  const repeated = await create(name, name);
-  t.is(repeated.status, 201);
-  t.true(rowCount === 0 || repeated.headers.get('idempotent-replayed') === 'true');
-  t.is((await database.query('select 1 from cluster where name = $1', [name])).rowCount, 1);
-});
-
-for (const [key, code] of [
-  ['', 'IDEMPOTENCY_KEY_INVALID'],
-  ['""', 'IDEMPOTENCY_KEY_INVALID'],
-  ['"open', 'IDEMPOTENCY_KEY_INVALID'],
-  ['x'.repeat(256), 'IDEMPOTENCY_KEY_INVALID'],
-  ['"a";b=1', 'IDEMPOTENCY_KEY_INVALID'],
-] as const) {
-  test.serial(
-    `the idempotency key ${JSON.stringify(key.slice(0, 20))} (${key.length}) is refused and nothing runs`,
-    async (t) => {
-      const before = await clusterCount();
-      const answer = await create(unique('refused'), key);
-      t.is(answer.status, 400);
-      t.is(answer.body.code, code);
-      t.is(await clusterCount(), before);
-    },
-  );
-}
-
-test.serial('GET and DELETE ignore the key', async (t) => {
-  const headers = { 'idempotency-key': '"broken' };
-  t.is((await withKey(running.client.accessKey, 'GET', '/me', undefined, headers)).status, 200);
-  t.is((await withKey(running.client.accessKey, 'DELETE', '/clusters/none', undefined, headers)).status, 404);
-});
-
-test.serial('records older than 24 hours are forgotten', async (t) => {
-  const name = unique('old');
-  t.is((await create(name, name)).status, 201);
-  await database.query(`update idempotency_record set started_at = now() - interval '25 hours' where key = $1`, [name]);
-  const again = await create(name, name);
-  t.is(again.status, 409);
-  t.is(again.headers.get('idempotent-replayed'), null);
 });

@@ -1,0 +1,20 @@
+// Rows that a console writes while a test looks.
+import type { Knex } from 'knex';
+
+/**
+ * Notes every row written from now on in any table of the database; the answered function tells in which tables, one
+ * name a row.
+ */
+export async function noteWrites(sql: Knex): Promise<() => Promise<string[]>> {
+  await sql.raw(`
+    create table test_write (id bigint generated always as identity, table_name text);
+    create function note_write() returns trigger language plpgsql as
+      $$ begin insert into test_write (table_name) values (tg_table_name); return null; end $$;
+    do $$ declare found text; begin
+      for found in select tablename from pg_tables where schemaname = 'public' and tablename <> 'test_write' loop
+        execute format('create trigger note_write after insert or update or delete on %I
+          for each row execute function note_write()', found);
+      end loop;
+    end $$`);
+  return async () => (await sql('test_write').orderBy('id')).map(({ table_name }) => table_name);
+}
