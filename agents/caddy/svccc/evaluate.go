@@ -74,10 +74,15 @@ func (g *Guard) evaluate(s *Site, t *Thresholds, now time.Duration, fade bool) b
 			w.advance(g.evaluated, t.Window)
 		}
 	}
+	// Most paths are far from any threshold: one is followed from the second in which it has half of it.
+	least := float64(t.URLQPS) / 2 / float64(s.used.Load())
 	// What came since the last evaluation belongs to the window in which that was.
 	st.requests.current += float64(s.drain(fade, func(path string, n uint32) {
 		p := st.paths[path]
 		if p == nil {
+			if t.URLQPS == 0 || float64(n) < least {
+				return
+			}
 			p = &pathState{}
 			p.requests.advance(g.evaluated, t.Window)
 			if st.paths == nil {
