@@ -2,6 +2,7 @@
 import type { ClientHttp2Stream } from 'node:http2';
 import { create } from '@bufbuild/protobuf';
 import { judgeBatch, judgeDelta } from '../../agents/edge/config/delta-rules.ts';
+import { appliedPause } from '../../agents/kit/applied-pause.ts';
 import { backoffDelay } from '../../agents/kit/backoff.ts';
 import { bucketOf } from '../../proto/entry-hash.ts';
 import { type BanBatch, type BanPosition, BanPositionSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
@@ -16,7 +17,6 @@ import { CallRefused, Connection, type Identity } from './connection.ts';
 import type { DecodedEvent } from './decode.ts';
 import type { NodeStore } from './node-store.ts';
 
-const APPLIED_MS = 50;
 const RETRY_PULL_MS = 200;
 
 export interface NodeOptions {
@@ -51,6 +51,7 @@ export class SimulatedNode {
   #appliedTimer: NodeJS.Timeout | null = null;
   #heartbeatTimer: NodeJS.Timeout | null = null;
   #connectTimer: NodeJS.Timeout | null = null;
+  #appliedSpreadMs = 0;
   #holdsAcks = false;
   #stalled = false;
   #attempt = 0;
@@ -120,6 +121,7 @@ export class SimulatedNode {
       dataPlaneHealthy: true,
       dataPlaneInstance: 'simulated',
     });
+    this.#appliedSpreadMs = answer.appliedSpreadMs;
     if (answer.target) this.#aim(answer.target);
   }
 
@@ -286,7 +288,7 @@ export class SimulatedNode {
     this.#appliedTimer = setTimeout(() => {
       this.#appliedTimer = null;
       this.#acknowledge();
-    }, APPLIED_MS);
+    }, appliedPause(this.#appliedSpreadMs));
   }
 
   #acknowledge(): void {

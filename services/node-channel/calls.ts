@@ -16,6 +16,7 @@ import {
   HeartbeatResponseSchema,
   type ReportStatsRequest,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { appliedSpread } from './applied-spread.ts';
 import { readBeat, readPosition } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
@@ -70,6 +71,7 @@ export async function heartbeat(
     serverTimeMs: BigInt(now.getTime()),
     missingFeatures,
     consoleAddresses: context.consoleAddresses(),
+    appliedSpreadMs: appliedSpread(context.hub.streamCount),
   });
 }
 

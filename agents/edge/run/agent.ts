@@ -270,6 +270,7 @@ export class EdgeAgent {
 
   private onAnswer(answer: HeartbeatResponse): void {
     this.clock.observe(answer.serverTimeMs);
+    this.applied.spread(answer.appliedSpreadMs);
     this.configFeed.onMissingFeatures(answer.missingFeatures);
     if (answer.target) this.onTarget(answer.target);
     const names = [

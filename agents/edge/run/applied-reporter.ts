@@ -1,11 +1,10 @@
-// Tells the console which positions are enforced, at most once in 50 ms and one call at a time. A lost report is not
-// repeated: every heartbeat says the same.
+// Tells the console which positions are enforced: one call at a time, after a pause in which only the last position of
+// each feed is kept. A lost report is not repeated: every heartbeat says the same.
 import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { appliedPause } from '../../kit/applied-pause.ts';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
-
-const BATCH_MS = 50;
 
 export class AppliedReporter {
   private readonly channel: () => NodeChannel | undefined;
@@ -14,6 +13,7 @@ export class AppliedReporter {
   private bans: { position: BanPosition; micros: number } | undefined;
   private timer: NodeJS.Timeout | undefined;
   private sending = false;
+  private spreadMs = 0;
 
   constructor(channel: () => NodeChannel | undefined, log: Log) {
     this.channel = channel;
@@ -30,13 +30,18 @@ export class AppliedReporter {
     this.arm();
   }
 
+  /** How far apart the console wants the reports of its nodes. */
+  spread(ms: number): void {
+    this.spreadMs = ms;
+  }
+
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
   }
 
   private arm(): void {
-    if (!this.sending) this.timer ??= setTimeout(() => void this.send(), BATCH_MS);
+    if (!this.sending) this.timer ??= setTimeout(() => void this.send(), appliedPause(this.spreadMs));
   }
 
   private async send(): Promise<void> {
