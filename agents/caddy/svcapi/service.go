@@ -38,6 +38,9 @@ func (s *service) GetStatus(context.Context, *connect.Request[edgev1.GetStatusRe
 		Failed:            status.Failed,
 		Warnings:          status.Warnings,
 		Serving:           svclisten.Process.Serving(),
+
+		ChallengeKeysVersion: s.core.Challenges.KeysVersion(),
+		Challenges:           challengeCounters(s.core.Challenges.Counters()),
 	}), nil
 }
 

@@ -20,6 +20,8 @@ type App struct {
 	BanCapacity int `json:"ban_capacity,omitempty"`
 	// Memory for bans in MiB. Default: 32.
 	BanMaxMiB int `json:"ban_max_mib,omitempty"`
+	// Memory at most for answered challenges, in MiB. Default: 40, enough for 8,000 answers a second.
+	ChallengeReplayMiB int `json:"challenge_replay_mib,omitempty"`
 
 	core *Core
 }
@@ -43,11 +45,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.BanMaxMiB == 0 {
 		a.BanMaxMiB = 32
 	}
-	if a.BanCapacity < 1 || a.BanMaxMiB < 1 {
-		return errors.New("ban_capacity and ban_max_mib must be positive")
+	if a.BanCapacity < 1 || a.BanMaxMiB < 1 || a.ChallengeReplayMiB < 0 {
+		return errors.New("ban_capacity, ban_max_mib and challenge_replay_mib must be positive")
 	}
 	core, err := process(Options{
-		StateDir: a.StateDir, BanCapacity: a.BanCapacity, BanMaxBytes: int64(a.BanMaxMiB) << 20, Log: ctx.Logger(),
+		StateDir: a.StateDir, BanCapacity: a.BanCapacity, BanMaxBytes: int64(a.BanMaxMiB) << 20,
+		ChallengeReplayBytes: a.ChallengeReplayMiB << 20, Log: ctx.Logger(),
 	})
 	a.core = core
 	return err

@@ -24,6 +24,8 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/svcbans"
+	"edge.svc/caddy/svccc"
+	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcorigin"
 )
 
@@ -41,6 +43,9 @@ type Core struct {
 	InstanceID string
 	Started    time.Time
 	Bans       *svcbans.Table
+	// CC counts requests and answers floods.
+	CC *svccc.Guard
+	Challenges *svcchallenge.Challenges
 	// Health of the origins; it survives changes of their sites.
 	Health *svcorigin.State
 	// Transports holds the connections to origins.
@@ -73,8 +78,10 @@ type Options struct {
 	// BanCapacity is the number of bans held at most, BanMaxBytes their size.
 	BanCapacity int
 	BanMaxBytes int64
-	Log         *zap.Logger
-	Now         func() time.Time
+	// ChallengeReplayBytes is the room for answered challenges; 0 = the default.
+	ChallengeReplayBytes int
+	Log                  *zap.Logger
+	Now                  func() time.Time
 }
 
 // New makes a Core that holds what the journals of the state folder say.
@@ -83,7 +90,7 @@ func New(o Options) *Core {
 		o.Log = zap.NewNop()
 	}
 	// The table reads the real clock more cheaply than through a function.
-	bans := svcbans.New(o.BanCapacity, o.BanMaxBytes, o.Now)
+	bans, ccNow := svcbans.New(o.BanCapacity, o.BanMaxBytes, o.Now), o.Now
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -94,6 +101,7 @@ func New(o Options) *Core {
 		InstanceID: hex.EncodeToString(id[:]),
 		Started:    o.Now(),
 		Bans:       bans,
+		Challenges: svcchallenge.New(svcchallenge.Options{ReplayBytes: o.ChallengeReplayBytes, Now: o.Now}),
 		Health:     svcorigin.NewState(),
 		Stats:      newStats(o.Now),
 		stateDir:   o.StateDir,
@@ -105,6 +113,7 @@ func New(o Options) *Core {
 	}
 	c.Transports = svcorigin.NewTransportSet(func() *svcorigin.AddressPolicy { return c.Tables().Policy })
 	c.tables.Store(emptyTables())
+	c.CC = svccc.New(svccc.Options{Bans: bans, InstanceID: c.InstanceID, Thresholds: c.ccThresholds, Now: ccNow})
 	c.setLoopID(c.InstanceID)
 	c.ReloadConfig()
 	c.ReloadBans()
@@ -176,6 +185,7 @@ func (c *Core) ApplyBans(base, target *nodev1.BanPosition, upserts []*nodev1.Ban
 	state, err := c.Bans.Apply(base, target, upserts, removed, lifted)
 	if err == nil {
 		c.followed(bansJournal)
+		c.liftedOwn(lifted)
 	}
 	return state, err
 }
@@ -261,7 +271,7 @@ var (
 )
 
 // errOptions says that a later configuration asked for another core than the one that runs.
-var errOptions = errors.New("state_dir, ban_capacity and ban_max_mib cannot change while the process runs")
+var errOptions = errors.New("state_dir, ban_capacity, ban_max_mib and challenge_replay_mib cannot change while the process runs")
 
 // process returns the core of this process, made at the first call.
 func process(o Options) (*Core, error) {
@@ -270,9 +280,11 @@ func process(o Options) (*Core, error) {
 	if processCore == nil {
 		processCore, processOpts = New(o), o
 		go processCore.Stats.run(nil)
+		go processCore.CC.Run(nil)
 		return processCore, nil
 	}
-	if o.StateDir != processOpts.StateDir || o.BanCapacity != processOpts.BanCapacity || o.BanMaxBytes != processOpts.BanMaxBytes {
+	if o.StateDir != processOpts.StateDir || o.BanCapacity != processOpts.BanCapacity || o.BanMaxBytes != processOpts.BanMaxBytes ||
+		o.ChallengeReplayBytes != processOpts.ChallengeReplayBytes {
 		return nil, errOptions
 	}
 	return processCore, nil

@@ -24,6 +24,9 @@ type exchange struct {
 	started bool
 	conn    *svclisten.Conn
 	peer    netip.Addr
+	asked   asked
+	// A failure in this stage is one of the challenges, and nobody passes.
+	challenging bool
 }
 
 // WriteHeader notes that the response has begun.
@@ -86,15 +89,21 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.IPBanned)
 		return
 	}
+	upgrade := upgrades(r)
+	x.challenging = true
 	if isReserved(r.URL.Path) {
-		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.NotFound)
+		h.serveReserved(x, r, tables, site, requestID)
 		return
 	}
 	if tables.Blocked(x.Client) {
 		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.PolicyDenied)
 		return
 	}
-	if upgrades(r) && !site.WebSocket {
+	if !h.admit(x, r, tables, site, requestID) {
+		return
+	}
+	x.challenging = false
+	if upgrade && !site.WebSocket {
 		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.WebSocketDisabled)
 		return
 	}
@@ -200,6 +209,10 @@ func (h *Handler) contain(x *exchange, r *http.Request) {
 	h.log.Error("panic contained", zap.String("site", x.SiteID), zap.Any("panic", p), zap.Stack("stack"))
 	if x.started {
 		panic(http.ErrAbortHandler)
+	}
+	if x.challenging {
+		svcerrors.Write(x, r, http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable)
+		return
 	}
 	svcerrors.Write(x, r, http.StatusInternalServerError, svcerrors.InternalError)
 }

@@ -2,30 +2,32 @@ package svcerrors
 
 // Codes of the header X-Svc-Error.
 const (
-	BadRequest         = "bad-request"
-	BodyTooLarge       = "body-too-large"
-	IPBanned           = "ip-banned"
-	InternalError      = "internal-error"
-	LoopDetected       = "loop-detected"
-	MethodNotAllowed   = "method-not-allowed"
-	NoOrigin           = "no-origin"
-	NotFound           = "not-found"
-	OriginError        = "origin-error"
-	OriginTimeout      = "origin-timeout"
-	OriginUnreachable  = "origin-unreachable"
-	PolicyDenied       = "policy-denied"
-	SiteDisabled       = "site-disabled"
-	SNIHostMismatch    = "sni-host-mismatch"
-	UnknownHost        = "unknown-host"
-	WebSocketDisabled  = "websocket-disabled"
-	headerError        = "X-Svc-Error"
-	headerRequestID    = "X-Request-Id"
-	maxRequestIDBytes  = 128
-	chinese, english   = 0, 1
-	languages          = 2
-	hopNone            = ""
-	hopVisitor         = "visitor"
-	hopEdge, hopOrigin = "edge", "origin"
+	BadRequest           = "bad-request"
+	BodyTooLarge         = "body-too-large"
+	ChallengeUnavailable = "challenge-unavailable"
+	IPBanned             = "ip-banned"
+	InternalError        = "internal-error"
+	LoopDetected         = "loop-detected"
+	MethodNotAllowed     = "method-not-allowed"
+	NoOrigin             = "no-origin"
+	NotFound             = "not-found"
+	OriginError          = "origin-error"
+	OriginTimeout        = "origin-timeout"
+	OriginUnreachable    = "origin-unreachable"
+	PolicyDenied         = "policy-denied"
+	SiteDisabled         = "site-disabled"
+	SNIHostMismatch      = "sni-host-mismatch"
+	TooLarge             = "too-large"
+	UnknownHost          = "unknown-host"
+	WebSocketDisabled    = "websocket-disabled"
+	headerError          = "X-Svc-Error"
+	headerRequestID      = "X-Request-Id"
+	maxRequestIDBytes    = 128
+	chinese, english     = 0, 1
+	languages            = 2
+	hopNone              = ""
+	hopVisitor           = "visitor"
+	hopEdge, hopOrigin   = "edge", "origin"
 )
 
 // text is what a page says: title and one sentence, Chinese and English.
@@ -45,6 +47,11 @@ var texts = map[string]text{
 		[languages]string{"内容过大", "Content too large"},
 		[languages]string{"上传的内容超过了此网站允许的大小。", "What you sent is larger than this website accepts."},
 		hopVisitor,
+	},
+	ChallengeUnavailable: {
+		[languages]string{"暂时无法验证", "Check unavailable"},
+		[languages]string{"此网站需要先验证访客，但该节点暂时无法进行验证，请稍后重试。", "This website checks its visitors, which this node cannot do at the moment. Please try again later."},
+		hopEdge,
 	},
 	IPBanned: {
 		[languages]string{"访问被拒绝", "Access denied"},
@@ -95,6 +102,11 @@ var texts = map[string]text{
 		[languages]string{"网站已停用", "Website disabled"},
 		[languages]string{"此网站目前已停用。", "This website is disabled at the moment."},
 		hopEdge,
+	},
+	TooLarge: {
+		[languages]string{"内容过大", "Content too large"},
+		[languages]string{"提交的验证内容过大。", "What was sent is too large for an answer to a check."},
+		hopVisitor,
 	},
 	UnknownHost: {
 		[languages]string{"未知的网站", "Unknown website"},

@@ -30,7 +30,7 @@ func Write(w http.ResponseWriter, r *http.Request, status int, code string) {
 		h["Content-Type"] = []string{"text/html; charset=utf-8"}
 		h["Content-Security-Policy"] = []string{"default-src 'none'; style-src 'unsafe-inline'"}
 		language := english
-		if prefersChinese(r.Header["Accept-Language"]) {
+		if PrefersChinese(r.Header["Accept-Language"]) {
 			language = chinese
 		}
 		body = render(status, code, language, first(h[headerRequestID]))
@@ -64,6 +64,7 @@ var pages = func() map[pageKey]page {
 	for code, status := range map[string]int{
 		BadRequest: 400, BodyTooLarge: 413, IPBanned: 403, InternalError: 500, MethodNotAllowed: 405, NoOrigin: 502,
 		NotFound: 404, OriginError: 502, OriginTimeout: 504, OriginUnreachable: 502, PolicyDenied: 403, SiteDisabled: 503,
+		ChallengeUnavailable: 503, TooLarge: 413,
 		UnknownHost: 404, WebSocketDisabled: 403,
 	} {
 		for language := range languages {
@@ -134,10 +135,10 @@ func build(status int, code string, language int) page {
 	return page{before: b.String(), after: "</code></p></main></html>\n"}
 }
 
-// prefersChinese reports whether Accept-Language ranks Chinese above every other language. Without one, and in a tie
+// PrefersChinese reports whether Accept-Language ranks Chinese above every other language. Without one, and in a tie
 // that another language leads, pages are English.
-func prefersChinese(values []string) bool {
-	const enough = 256
+func PrefersChinese(values []string) bool {
+	const enough = 512
 	best, chineseBest := -1.0, false
 	left := enough
 	for _, value := range values {
@@ -157,8 +158,8 @@ func prefersChinese(values []string) bool {
 				q = parsed
 			}
 			if q > best && q > 0 {
-				language, _, _ := strings.Cut(strings.ToLower(tag), "-")
-				best, chineseBest = q, language == "zh"
+				language, _, _ := strings.Cut(tag, "-")
+				best, chineseBest = q, strings.EqualFold(language, "zh")
 			}
 		}
 	}

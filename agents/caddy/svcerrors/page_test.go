@@ -102,7 +102,7 @@ func TestLanguage(t *testing.T) {
 		"en;q=0.1, zh;q=0.2": true, "zh;q=0": false, "*": false, "zhx": false, "en,zh": false, "zh;q=nan": false,
 		"zh;q=2, en": false, "fr;q=x, zh;q=0.5": true, strings.Repeat("a,", 500) + "zh": false,
 	} {
-		if got := prefersChinese([]string{value}); got != want {
+		if got := PrefersChinese([]string{value}); got != want {
 			t.Errorf("%q: %v", value, got)
 		}
 	}
@@ -110,5 +110,5 @@ func TestLanguage(t *testing.T) {
 
 func FuzzLanguage(f *testing.F) {
 	f.Add("zh-CN,zh;q=0.9", "en")
-	f.Fuzz(func(t *testing.T, first, second string) { prefersChinese([]string{first, second}) })
+	f.Fuzz(func(t *testing.T, first, second string) { PrefersChinese([]string{first, second}) })
 }

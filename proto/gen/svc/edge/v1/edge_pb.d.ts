@@ -161,6 +161,13 @@ export declare type ChallengeCounters = Message<"svc.edge.v1.ChallengeCounters">
    * @generated from field: uint64 captcha_fallbacks = 6;
    */
   captchaFallbacks: bigint;
+
+  /**
+   * Right answers to challenges that another node of the cluster, or a former process, had made.
+   *
+   * @generated from field: uint64 from_elsewhere = 7;
+   */
+  fromElsewhere: bigint;
 };
 
 /**

@@ -221,8 +221,10 @@ type ChallengeCounters struct {
 	Overflowed uint64 `protobuf:"varint,5,opt,name=overflowed,proto3" json:"overflowed,omitempty"`
 	// Captchas replaced by a proof of work because no fresh image was there.
 	CaptchaFallbacks uint64 `protobuf:"varint,6,opt,name=captcha_fallbacks,json=captchaFallbacks,proto3" json:"captcha_fallbacks,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Right answers to challenges that another node of the cluster, or a former process, had made.
+	FromElsewhere uint64 `protobuf:"varint,7,opt,name=from_elsewhere,json=fromElsewhere,proto3" json:"from_elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChallengeCounters) Reset() {
@@ -293,6 +295,13 @@ func (x *ChallengeCounters) GetOverflowed() uint64 {
 func (x *ChallengeCounters) GetCaptchaFallbacks() uint64 {
 	if x != nil {
 		return x.CaptchaFallbacks
+	}
+	return 0
+}
+
+func (x *ChallengeCounters) GetFromElsewhere() uint64 {
+	if x != nil {
+		return x.FromElsewhere
 	}
 	return 0
 }
@@ -1708,7 +1717,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bsecurity\x18\f \x03(\v2\x19.svc.node.v1.SiteSecurityR\bsecurity\x12>\n" +
 	"\n" +
 	"challenges\x18\r \x01(\v2\x1e.svc.edge.v1.ChallengeCountersR\n" +
-	"challenges\"\xc4\x01\n" +
+	"challenges\"\xeb\x01\n" +
 	"\x11ChallengeCounters\x12\x16\n" +
 	"\x06served\x18\x01 \x03(\x04R\x06served\x12\x16\n" +
 	"\x06passed\x18\x02 \x03(\x04R\x06passed\x12\x16\n" +
@@ -1717,7 +1726,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"overflowed\x18\x05 \x01(\x04R\n" +
 	"overflowed\x12+\n" +
-	"\x11captcha_fallbacks\x18\x06 \x01(\x04R\x10captchaFallbacks\"\xdd\x01\n" +
+	"\x11captcha_fallbacks\x18\x06 \x01(\x04R\x10captchaFallbacks\x12%\n" +
+	"\x0efrom_elsewhere\x18\a \x01(\x04R\rfromElsewhere\"\xdd\x01\n" +
 	"\x12ApplyConfigRequest\x12/\n" +
 	"\x04base\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x04base\x123\n" +
 	"\x06target\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06target\x12.\n" +
