@@ -99,6 +99,32 @@ module.exports = {
       },
     },
     {
+      name: 'pages-know-the-contract',
+      comment:
+        'The Web UI meets the console over its API: it may import console/ and contract/, a procedure from its own file ' +
+        'and never from contract/index.ts, which would bring all of them into the browser.',
+      severity: 'error',
+      from: { path: '^console/' },
+      to: {
+        path: '^(agents|bench|bin|contract/(index|openapi)|migrations|mixins|models|proto|services|test)[./]',
+      },
+    },
+    {
+      name: 'shared-knows-no-feature',
+      comment: 'What all pages share cannot know one of them: pass it in, or move it into the feature folder.',
+      severity: 'error',
+      from: { path: '^console/src/shared/' },
+      to: { path: '^console/src/(features|app)/' },
+    },
+    {
+      name: 'features-are-islands',
+      comment:
+        'A feature folder imports its own files, shared ones and app/feature.ts: move what two need into shared/.',
+      severity: 'error',
+      from: { path: '^console/src/features/([^/]+)/' },
+      to: { path: '^console/src/features/([^/]+)/', pathNot: '^console/src/features/$1/' },
+    },
+    {
       name: 'console-knows-no-agent',
       comment: 'The console meets an agent over the node channel only: share the message in proto/.',
       severity: 'error',
@@ -139,7 +165,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^proto/gen/'] },
-    exclude: { path: ['^data/', '^[.]cache/'] },
+    exclude: { path: ['^data/', '^[.]cache/', '^console/dist/'] },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: {

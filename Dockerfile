@@ -7,8 +7,20 @@
 FROM node:24-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY console/package.json ./console/
 RUN --mount=type=cache,target=/root/.npm \
     npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+
+# --- pages of the Web UI, with the packages that build them
+FROM node:24-bookworm-slim AS pages
+WORKDIR /app
+COPY package.json package-lock.json ./
+COPY console/package.json ./console/
+RUN --mount=type=cache,target=/root/.npm \
+    npm ci --omit=optional --ignore-scripts --no-audit --no-fund
+COPY contract ./contract
+COPY console ./console
+RUN npm run build --workspace console
 
 # --- the edge's Caddy with our modules
 FROM golang:1.26-bookworm AS caddy
@@ -34,6 +46,7 @@ COPY mixins ./mixins
 COPY models ./models
 COPY proto ./proto
 COPY services ./services
+COPY --from=pages /app/console/dist ./console/dist
 USER 1000:1000
 EXPOSE 3000 8443 9464
 CMD ["node", "bin/console.ts"]

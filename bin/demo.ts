@@ -18,6 +18,7 @@ import { during, Refusal, report, say } from './lib/progress.ts';
 import { root } from './lib/root.ts';
 import { installShutdown } from './lib/shutdown.ts';
 import { startStores } from './lib/stores.ts';
+import { buildWebConsole } from './lib/web-console.ts';
 
 const HELP = `Usage: npm run demo [-- OPTIONS]
 
@@ -207,6 +208,7 @@ async function run(
   binary.catch(() => undefined);
   const stores = await startStores(folder, given);
   await migrateWithProgress(stores.databaseUrl);
+  await buildWebConsole();
   const logFile = folder.log('console');
   const localUrl = `http://127.0.0.1:${ports.console}`;
   const publicUrl = `http://localhost:${ports.console}`;

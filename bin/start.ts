@@ -11,6 +11,7 @@ import { Refusal, report, say } from './lib/progress.ts';
 import { root } from './lib/root.ts';
 import { installShutdown } from './lib/shutdown.ts';
 import { startStores } from './lib/stores.ts';
+import { buildWebConsole } from './lib/web-console.ts';
 
 const HELP = `Usage: npm start [-- --data DIR] [--no-edge-build]
 
@@ -31,6 +32,7 @@ const { values } = parseArgs({
 
 async function startProduction(): Promise<void> {
   parseEnv(process.env);
+  await buildWebConsole();
   await migrateWithProgress(process.env.DATABASE_DIRECT_URL || process.env.DATABASE_URL || '');
   await import('./console.ts');
 }
@@ -49,6 +51,7 @@ async function startHere(): Promise<void> {
     const stores = await startStores(folder, given);
     const env = await consoleEnv(folder.ports, stores, folder.secrets.masterKey);
     parseEnv(env);
+    await buildWebConsole();
     await migrateWithProgress(env.DATABASE_DIRECT_URL || stores.databaseUrl);
     const host = env.HOST === '0.0.0.0' || env.HOST === '::' ? 'localhost' : env.HOST;
     const local = `http://${host?.includes(':') ? `[${host}]` : host}:${env.PORT}`;

@@ -9,6 +9,7 @@ import { installShutdown } from './lib/shutdown.ts';
 import { runAva, runGo } from './lib/suites.ts';
 import { ensureTestPrograms } from './lib/test-programs.ts';
 import { startTestStores, type TestStores } from './lib/test-stores.ts';
+import { buildWebConsole } from './lib/web-console.ts';
 
 const SUITES = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
 type Suite = (typeof SUITES)[number];
@@ -72,6 +73,7 @@ async function main(): Promise<void> {
     caddy: needsEdge,
   });
   if (suites.some((suite) => suite !== 'check' && suite !== 'repo')) await ensureTestPrograms();
+  if (suites.some((suite) => suite === 'unit' || suite === 'e2e')) await buildWebConsole();
   for (const suite of suites) {
     say(`${suite}:`);
     const tally = await runSuite(suite);

@@ -18,6 +18,7 @@ const SOURCE_FOLDERS = [
   'agents',
   'bench',
   'bin',
+  'console',
   'contract',
   'migrations',
   'mixins',
@@ -66,6 +67,7 @@ export const checkSteps: readonly CheckStep[] = [
       node('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--colors=off', '--max-diagnostics=50']),
   },
   { name: 'types', run: () => node('typescript7/bin/tsc', ['-p', 'tsconfig.json']) },
+  { name: 'types of the Web UI', run: () => node('vue-tsc/bin/vue-tsc.js', ['-p', 'console/tsconfig.json']) },
   {
     name: 'layering',
     run: () => {

@@ -1,4 +1,5 @@
-// The Web UI: files of console/dist with a fallback to its page, or a small page of our own while it is not built.
+// The Web UI: files of console/dist with a fallback to its page, or a small page of our own while it is not built. Each
+// text file lies beside its brotli and gzip variant, made by the build; here one is only chosen.
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname, join, sep } from 'node:path';
@@ -39,12 +40,20 @@ export interface StaticFiles {
   serve(request: IncomingMessage, response: ServerResponse, path: string, headers: readonly string[]): Promise<boolean>;
 }
 
-/** Serves a folder; a path without an extension is a page of the UI and gets its index. */
+const ASSETS = '/assets/';
+/** Content codings of the variants, the smaller one first. */
+const VARIANTS = [
+  { coding: 'br', extension: '.br' },
+  { coding: 'gzip', extension: '.gz' },
+] as const;
+
+/** Serves a folder; a path without an extension is a page of the UI and gets its index, except below /assets/. */
 export async function staticFiles(folder: string): Promise<StaticFiles> {
   const root = await realpath(folder).catch(() => null);
   return {
     async serve(request, response, path, headers) {
-      const wantsPage = !path.includes('.');
+      // A missing asset belongs to another build; a page in its place would be run as a script.
+      const wantsPage = !path.includes('.') && !path.startsWith(ASSETS);
       if (root === null) return wantsPage ? sendPlainPage(request, response, headers) : false;
       const file = FILE_PATH.test(path) ? join(root, path) : null;
       if (file && (await sendFile(request, response, root, file, path, headers))) return true;
@@ -67,11 +76,12 @@ async function sendFile(
   path: string,
   headers: readonly string[],
 ): Promise<boolean> {
-  const opened = await openInside(root, file);
-  if (opened === null) return false;
-  const { handle, size } = opened;
+  const found = await openVariant(root, file, acceptedCodings(request.headers['accept-encoding']));
+  if (found === null) return false;
+  const { handle, size, coding } = found;
   const type = TYPES[extname(file)] ?? 'application/octet-stream';
-  writeHead(response, headers, type, size, path.startsWith('/assets/'));
+  const varied = [...headers, 'vary', 'accept-encoding', ...(coding ? ['content-encoding', coding] : [])];
+  writeHead(response, varied, type, size, path.startsWith(ASSETS));
   if (request.method === 'HEAD') {
     response.end();
     await handle.close();
@@ -84,8 +94,37 @@ async function sendFile(
   return true;
 }
 
+/** Codings a client takes; one with q=0 is refused by it. */
+export function acceptedCodings(header: string | string[] | undefined): ReadonlySet<string> {
+  const taken = new Set<string>();
+  for (const part of String(header ?? '').split(',')) {
+    const [coding = '', ...parameters] = part
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
+    const refused = parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
+    if (coding !== '' && !refused) taken.add(coding);
+  }
+  return taken;
+}
+
+type Opened = { handle: FileHandle; size: number };
+
+async function openVariant(
+  root: string,
+  file: string,
+  taken: ReadonlySet<string>,
+): Promise<(Opened & { coding: string | null }) | null> {
+  for (const { coding, extension } of VARIANTS) {
+    const variant = taken.has(coding) ? await openInside(root, file + extension) : null;
+    if (variant) return { ...variant, coding };
+  }
+  const plain = await openInside(root, file);
+  return plain && { ...plain, coding: null };
+}
+
 /** Opens a regular file that lies inside the folder, links followed; null otherwise. */
-async function openInside(root: string, file: string): Promise<{ handle: FileHandle; size: number } | null> {
+async function openInside(root: string, file: string): Promise<Opened | null> {
   try {
     const real = await realpath(file);
     if (!real.startsWith(root + sep) || !(await stat(real)).isFile()) return null;

@@ -1,0 +1,31 @@
+import '@/shared/styles/element.css';
+import '@/shared/styles/tokens.css';
+import '@/shared/styles/base.css';
+import { createPinia } from 'pinia';
+import { createApp } from 'vue';
+import { setCallHooks } from '@/shared/api/call.ts';
+import { useChanges } from '@/shared/changes/changes.ts';
+import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
+import { useSession } from '@/shared/session/session.ts';
+import App from './App.vue';
+import './preferences.ts';
+import { router } from './router.ts';
+import { staleBuild } from './stale-build.ts';
+
+const app = createApp(App);
+app.use(createPinia());
+app.use(i18n);
+const session = useSession();
+const changes = useChanges();
+setCallHooks({
+  sessionEnded: () => session.ended(),
+  changesPublished: (ids, subject) => changes.follow(ids, subject),
+});
+// A page whose files are gone belongs to an older build of the console.
+window.addEventListener('vite:preloadError', (event) => {
+  event.preventDefault();
+  staleBuild.value = true;
+});
+await loadMessages(['app', 'shared']);
+app.use(router);
+app.mount('#app');

@@ -1,0 +1,106 @@
+// Routes of all feature folders. Before a page is shown, its messages are there and somebody is signed in; afterwards its
+// title is the document's and has the focus.
+import { nextTick, ref } from 'vue';
+import { createRouter, createWebHistory, type RouteRecordRaw } from 'vue-router';
+import { loadMessages, tx } from '@/shared/i18n/i18n.ts';
+import type { Text } from '@/shared/i18n/locale.ts';
+import { useSession } from '@/shared/session/session.ts';
+import type { FeatureRoute, NamedFeature } from './feature.ts';
+import { features, siteTabs } from './features.ts';
+
+declare module 'vue-router' {
+  interface RouteMeta {
+    title?: Text;
+    bare?: boolean;
+    open?: boolean;
+    folders?: readonly string[];
+  }
+}
+
+function record(
+  feature: NamedFeature,
+  route: FeatureRoute | NonNullable<FeatureRoute['children']>[number],
+): RouteRecordRaw {
+  const { path, name, title, component, redirect, children = [] } = route;
+  const { bare, open } = route as FeatureRoute;
+  const inside = children.map((child) => record(feature, child));
+  if (name === 'site') inside.push(...siteTabRecords());
+  const meta = {
+    title,
+    folders: [feature.name, ...(feature.uses ?? [])],
+    ...(bare ? { bare } : {}),
+    ...(open ? { open } : {}),
+  };
+  const base = { path, meta, component, ...(redirect ? { redirect } : {}) };
+  return (inside.length > 0 ? { ...base, children: inside } : { ...base, name }) as RouteRecordRaw;
+}
+
+function siteTabRecords(): RouteRecordRaw[] {
+  const tabs = siteTabs();
+  const first = tabs[0];
+  if (!first) return [];
+  return [
+    { path: '', redirect: (to) => ({ name: `site-${first.name}`, params: to.params }) },
+    ...tabs.map(({ name, title, component, feature }) => ({
+      path: name,
+      name: `site-${name}`,
+      component,
+      meta: { title, folders: [feature.name, ...(feature.uses ?? [])] },
+    })),
+  ];
+}
+
+export const router = createRouter({
+  history: createWebHistory(),
+  routes: [
+    ...features.flatMap((feature) => (feature.routes ?? []).map((route) => record(feature, route))),
+    {
+      path: '/:rest(.*)*',
+      name: 'not-found',
+      component: () => import('./NotFoundPage.vue'),
+      meta: { title: { en: 'Not found', 'zh-CN': '未找到' } },
+    },
+  ],
+  scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path ? false : { top: 0 }),
+});
+
+router.beforeEach(async (to) => {
+  if (to.meta.open) return true;
+  const session = useSession();
+  if (session.me) return true;
+  if (await session.refresh()) return true;
+  return entrance(to.fullPath);
+});
+
+/** Where somebody without a session goes: set-up while the console has no operator, else sign-in. */
+async function entrance(target: string) {
+  const [{ call }, { system }] = await Promise.all([
+    import('@/shared/api/call.ts'),
+    import('@contract/resources/system.ts'),
+  ]);
+  const { initialized } = await call(system.status, {}, { renewSession: false });
+  return initialized ? { path: '/login', query: target === '/' ? {} : { to: target } } : { path: '/setup' };
+}
+
+router.beforeResolve(async (to) => {
+  const folders = new Set(to.matched.flatMap((matched) => matched.meta.folders ?? []));
+  await loadMessages([...folders]);
+});
+
+/** The object a page shows, in front of the page's title: the name of a site. Set by pages, cleared by navigation. */
+export const pageSubject = ref('');
+
+export function titleOf(title: Text | undefined): string {
+  return [pageSubject.value, title ? tx(title) : '', 'Edge Delivery Console'].filter((part) => part !== '').join(' · ');
+}
+
+router.afterEach(async (to, from, failure) => {
+  if (failure) return;
+  if (to.matched[0] !== from.matched[0]) pageSubject.value = '';
+  document.title = titleOf(to.meta.title);
+  if (from.matched.length === 0 || to.path === from.path) return;
+  await nextTick();
+  // Tabs of one object keep the focus where it is.
+  if (to.matched[0] !== from.matched[0])
+    document.querySelector<HTMLElement>('h1[tabindex]')?.focus({ preventScroll: true });
+});

@@ -1,0 +1,4 @@
+import { ref } from 'vue';
+
+/** Whether files of this build are gone from the console: it was upgraded meanwhile. */
+export const staleBuild = ref(false);

@@ -1,0 +1,69 @@
+// One POST or GET to the console and its answer, with a time limit. Knows nothing of sessions.
+import { CallError } from './call-error.ts';
+
+export const TIMEOUT_MS = 30_000;
+
+export interface RequestOptions {
+  method?: 'GET' | 'POST';
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+  timeoutMs?: number;
+}
+
+export interface Answer {
+  body: unknown;
+  headers: Headers;
+}
+
+/** Answers a parsed body; throws CallError for everything that is not a success. */
+export async function request(path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { method = 'POST', body, headers = {}, signal, timeoutMs = TIMEOUT_MS } = options;
+  const timeout = AbortSignal.timeout(timeoutMs);
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(path, {
+      method,
+      credentials: 'same-origin',
+      cache: 'no-store',
+      headers: { ...(method === 'POST' ? { 'content-type': 'application/json' } : {}), ...headers },
+      ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    text = await response.text();
+  } catch (error) {
+    if (signal?.aborted) throw new CallError('ABORTED', 'The request was cancelled.');
+    if (timeout.aborted) throw new CallError('TIMEOUT', 'The console did not answer in time.');
+    throw new CallError('NETWORK', error instanceof Error ? error.message : 'The console cannot be reached.');
+  }
+  return answer(response, text);
+}
+
+interface ErrorBody {
+  code?: unknown;
+  message?: unknown;
+  data?: unknown;
+}
+
+function answer(response: Response, text: string): Answer {
+  const requestId = response.headers.get('x-request-id');
+  const body = parse(text);
+  if (response.ok && body !== undefined) return { body, headers: response.headers };
+  const { code, message, data } = (body ?? {}) as ErrorBody;
+  throw new CallError(
+    typeof code === 'string' ? code : 'UNEXPECTED_ANSWER',
+    typeof message === 'string' ? message : `${response.status}`,
+    response.status,
+    typeof data === 'object' && data !== null ? (data as Record<string, unknown>) : {},
+    requestId,
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

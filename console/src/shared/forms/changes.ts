@@ -1,0 +1,46 @@
+// What a form sends, and how two people's edits of one thing come together. Pure.
+import { copy, same, setAt, valueAt } from './paths.ts';
+
+type Values = Record<string, unknown>;
+
+export interface Conflict {
+  path: string;
+  mine: unknown;
+  theirs: unknown;
+}
+
+/** Paths whose value differs from the one the form began with. */
+export function changedPaths(base: Values, draft: Values, paths: readonly string[]): string[] {
+  return paths.filter((path) => !same(valueAt(base, path), valueAt(draft, path)));
+}
+
+/** Input with the changed fields alone; a group in `whole` is sent with all its fields, because the server replaces it. */
+export function changedInput(base: Values, draft: Values, paths: readonly string[], whole: readonly string[]): Values {
+  const input: Values = {};
+  for (const path of changedPaths(base, draft, paths)) {
+    const group = path.split('.', 1)[0] as string;
+    if (whole.includes(group)) input[group] = copy(draft[group]);
+    else setAt(input, path, copy(valueAt(draft, path) ?? null));
+  }
+  return input;
+}
+
+/**
+ * My edits on top of what somebody else saved meanwhile. Fields that both changed, to different values, are conflicts:
+ * they keep mine until a person chooses.
+ */
+export function merge(
+  base: Values,
+  mine: Values,
+  theirs: Values,
+  paths: readonly string[],
+): { merged: Values; conflicts: Conflict[] } {
+  const merged = copy(theirs);
+  const conflicts: Conflict[] = [];
+  for (const path of changedPaths(base, mine, paths)) {
+    const [ours, others] = [valueAt(mine, path), valueAt(theirs, path)];
+    if (!same(valueAt(base, path), others) && !same(ours, others)) conflicts.push({ path, mine: ours, theirs: others });
+    setAt(merged, path, copy(ours ?? null));
+  }
+  return { merged, conflicts };
+}

@@ -1,0 +1,73 @@
+// Numbers, times and durations by language. Everything shown to a person goes through here.
+import { i18n, locale } from './i18n.ts';
+
+const DIVISIONS: readonly [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
+  [60, 1, 'second'],
+  [3600, 60, 'minute'],
+  [86_400, 3600, 'hour'],
+  [604_800, 86_400, 'day'],
+  [Number.POSITIVE_INFINITY, 604_800, 'week'],
+];
+
+/** 12,345 */
+export function formatNumber(value: number, options?: Intl.NumberFormatOptions): string {
+  return new Intl.NumberFormat(locale(), options).format(value);
+}
+
+/** 12.3 kB, by thousands as disks and networks count. */
+export function formatBytes(bytes: number): string {
+  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  const maximumFractionDigits = unit === 0 || value >= 100 ? 0 : 1;
+  return formatNumber(value, { style: 'unit', unit: units[unit]!, unitDisplay: 'short', maximumFractionDigits });
+}
+
+/** Date and time of day in the browser's zone. */
+export function formatTime(iso: string): string {
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
+}
+
+/** "3 minutes ago"; `now` is the server's where it is known, because a browser's clock may be wrong. */
+export function formatAgo(iso: string, now = Date.now()): string {
+  const seconds = (new Date(iso).getTime() - now) / 1000;
+  const [, divisor, unit] = DIVISIONS.find(([limit]) => Math.abs(seconds) < limit)!;
+  return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(Math.trunc(seconds / divisor), unit);
+}
+
+/** "1 h 30 min", "45 s", "140 ms": the two largest units. */
+export function formatDuration(milliseconds: number): string {
+  const unit = (value: number, name: string) =>
+    formatNumber(value, { style: 'unit', unit: name, unitDisplay: 'short', maximumFractionDigits: 1 });
+  if (milliseconds < 1000) return unit(Math.round(milliseconds), 'millisecond');
+  const seconds = milliseconds / 1000;
+  if (seconds < 60) return unit(seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds), 'second');
+  const parts: string[] = [];
+  let rest = Math.round(seconds);
+  for (const [size, name] of [
+    [86_400, 'day'],
+    [3600, 'hour'],
+    [60, 'minute'],
+    [1, 'second'],
+  ] as const) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) parts.push(unit(count, name));
+    if (parts.length === 2) break;
+  }
+  return parts.join(' ');
+}
+
+/** A list in words: "a, b and c". */
+export function formatList(items: readonly string[]): string {
+  return new Intl.ListFormat(locale(), { type: 'conjunction' }).format(items);
+}
+
+/** Whether both the present language and its fallback have a message. */
+export function hasMessage(key: string): boolean {
+  return i18n.global.te(key, locale()) || i18n.global.te(key, 'en');
+}

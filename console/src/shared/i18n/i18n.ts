@@ -1,0 +1,58 @@
+// Messages by feature folder: `t('bans.create.title')` is `create.title` of features/bans/messages/<locale>.json. A
+// folder's messages are loaded with its first page and again when the language changes; those of app and shared are
+// there from the start.
+import { createI18n } from 'vue-i18n';
+import { isLocale, type Locale, STORED, type Text } from './locale.ts';
+
+type MessageModule = { default: Record<string, string> };
+const FILES = import.meta.glob<MessageModule>(['/src/features/*/messages/*.json', '/src/{app,shared}/messages/*.json']);
+
+const initial = document.documentElement.lang;
+export const i18n = createI18n({
+  legacy: false,
+  locale: isLocale(initial) ? initial : 'en',
+  fallbackLocale: 'en',
+  missingWarn: false,
+  fallbackWarn: false,
+  messages: { en: {}, 'zh-CN': {} },
+});
+
+const loaded = new Set<string>();
+const wanted = new Set<string>();
+
+export function locale(): Locale {
+  return i18n.global.locale.value as Locale;
+}
+
+/** The language's side of a text. */
+export function tx(text: Text): string {
+  return text[locale()];
+}
+
+function fileOf(folder: string, language: Locale): string {
+  const inside = folder === 'app' || folder === 'shared' ? folder : `features/${folder}`;
+  return `/src/${inside}/messages/${language}.json`;
+}
+
+async function load(folder: string, language: Locale): Promise<void> {
+  const file = fileOf(folder, language);
+  const load = FILES[file];
+  if (loaded.has(file) || !load) return;
+  const { default: messages } = await load();
+  i18n.global.mergeLocaleMessage(language, { [folder]: messages });
+  loaded.add(file);
+}
+
+/** Makes the messages of these folders usable in the present language. */
+export async function loadMessages(folders: readonly string[]): Promise<void> {
+  for (const folder of folders) wanted.add(folder);
+  await Promise.all(folders.map((folder) => load(folder, locale())));
+}
+
+/** Changes the language of the whole console; what is on screen has its messages before it changes. */
+export async function setLocale(language: Locale): Promise<void> {
+  await Promise.all([...wanted].map((folder) => load(folder, language)));
+  i18n.global.locale.value = language;
+  document.documentElement.lang = language;
+  localStorage.setItem(STORED.locale, language);
+}

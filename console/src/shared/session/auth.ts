@@ -1,0 +1,38 @@
+// The sign-in endpoints. They are not procedures: they answer cookies.
+import { request } from '@/shared/api/request.ts';
+
+async function post<T>(path: string, body: unknown = {}): Promise<T> {
+  return (await request(`/api/auth${path}`, { body })).body as T;
+}
+
+async function get<T>(path: string): Promise<T> {
+  return (await request(`/api/auth${path}`, { method: 'GET' })).body as T;
+}
+
+export interface Passkey {
+  id: string;
+  name: string | null;
+  createdAt: string;
+  lastUsedAt?: string | null;
+}
+
+export type SignInAnswer = { twoFactorRedirect: true } | { user: unknown };
+
+export const auth = {
+  signIn: (email: string, password: string, rememberMe: boolean) =>
+    post<SignInAnswer>('/sign-in/email', { email, password, rememberMe }),
+  verifyTotp: (code: string, trustDevice: boolean) => post('/two-factor/verify-totp', { code, trustDevice }),
+  verifyBackupCode: (code: string) => post('/two-factor/verify-backup-code', { code }),
+  enableTwoFactor: (password: string) =>
+    post<{ totpURI: string; backupCodes: string[] }>('/two-factor/enable', { password }),
+  disableTwoFactor: (password: string) => post('/two-factor/disable', { password }),
+  changePassword: (currentPassword: string, newPassword: string) =>
+    post('/change-password', { currentPassword, newPassword, revokeOtherSessions: true }),
+  passkeyAuthenticateOptions: () => get<object>('/passkey/generate-authenticate-options'),
+  passkeyAuthenticate: (response: unknown) => post('/passkey/verify-authentication', { response }),
+  passkeyRegisterOptions: () => get<object>('/passkey/generate-register-options'),
+  passkeyRegister: (response: unknown, name: string) =>
+    post<Passkey>('/passkey/verify-registration', { response, name }),
+  passkeys: () => get<Passkey[]>('/passkey/list-user-passkeys'),
+  deletePasskey: (id: string) => post('/passkey/delete-passkey', { id }),
+};
