@@ -92,19 +92,45 @@ func (t *Table) AddOwn(siteID string, prefix netip.Prefix, lifetime time.Duratio
 	t.mu.Lock()
 	e := t.index.edit(0)
 	t.expire(e)
-	r := &record{source: SourceOwn, expires: t.clock() + int64(min(lifetime, maxLifetime))}
-	r.setPrefix(prefix.Masked())
 	var effects []effect
-	held := e.own(e.scope(siteID), prefix.Masked())
-	if held == nil || held.expires < r.expires {
-		if held != nil {
-			e.drop(held)
+	if prefix = prefix.Masked(); t.admitOwn(e, siteID, prefix, t.clock()+int64(min(lifetime, maxLifetime))) {
+		effects = append(effects, effect{siteID, prefix})
+	}
+	return t.finish(e, t.position, effects)
+}
+
+// RestoreOwn takes in own bans that a former process of this node made, with what is left of their time.
+func (t *Table) RestoreOwn(bans []*nodev1.OwnBan) *edgev1.BanState {
+	t.mu.Lock()
+	now := t.now()
+	e := t.index.edit(len(bans))
+	t.expire(e)
+	var effects []effect
+	for _, ban := range bans {
+		prefix, err := parseNetwork(ban.GetCidr())
+		expires := t.expiry(now, ban.GetExpiresAtMs())
+		if err != nil || expires <= int64(now.Sub(t.start)) {
+			continue
 		}
-		if t.admit(e, r, siteID) {
-			effects = append(effects, effect{siteID, r.prefix()})
+		if t.admitOwn(e, ban.GetSiteId(), prefix, expires) {
+			effects = append(effects, effect{ban.GetSiteId(), prefix})
 		}
 	}
 	return t.finish(e, t.position, effects)
+}
+
+// admitOwn bans a network until then and reports whether that changed anything.
+func (t *Table) admitOwn(e *edit, siteID string, prefix netip.Prefix, expires int64) bool {
+	held := e.own(e.scope(siteID), prefix)
+	if held != nil && held.expires >= expires {
+		return false
+	}
+	if held != nil {
+		e.drop(held)
+	}
+	r := &record{source: SourceOwn, expires: expires}
+	r.setPrefix(prefix)
+	return t.admit(e, r, siteID)
 }
 
 // finish publishes a change, releases the lock and tells the observer.

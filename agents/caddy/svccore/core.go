@@ -44,7 +44,7 @@ type Core struct {
 	Started    time.Time
 	Bans       *svcbans.Table
 	// CC counts requests and answers floods.
-	CC *svccc.Guard
+	CC         *svccc.Guard
 	Challenges *svcchallenge.Challenges
 	// Health of the origins; it survives changes of their sites.
 	Health *svcorigin.State

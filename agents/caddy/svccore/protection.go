@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 )
 
@@ -31,19 +32,8 @@ type CCPolicy struct {
 	Thresholds     CCThresholds
 }
 
-// CCThresholds says when CC mitigation does what. A rate or percentage of 0 turns its trigger off.
-type CCThresholds struct {
-	MaxLevel svcchallenge.Level
-	// HighPow replaces the captcha by the high-difficulty proof of work.
-	HighPow bool
-	Window  time.Duration
-	// Requests in a second.
-	SiteQPS, URLQPS, IPQPS  uint32
-	IPBan                   time.Duration
-	OriginErrorPercent      uint32
-	OriginErrorMinRequests  uint32
-	EscalateAfter, Cooldown time.Duration
-}
+// CCThresholds says when CC mitigation does what.
+type CCThresholds = svccc.Thresholds
 
 // PlatformProtection is what is asked of the visitors of every site.
 type PlatformProtection struct {

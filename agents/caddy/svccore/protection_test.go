@@ -36,7 +36,10 @@ func TestProtectionOfASite(t *testing.T) {
 	if !p.UnderAttack || p.Challenge != svcchallenge.Captcha || p.PassTTL != 5*time.Minute || p.PowDifficulty != 8 || p.PowHighDifficulty != 26 || !p.LogJA4 {
 		t.Errorf("%+v", p)
 	}
-	want := CCThresholds{svcchallenge.Pow, true, 10 * time.Second, 300, 60, 20, time.Hour, 30, 50, 5 * time.Second, 5 * time.Minute}
+	want := CCThresholds{
+		MaxLevel: svcchallenge.Pow, HighPow: true, Window: 10 * time.Second, SiteQPS: 300, URLQPS: 60, IPQPS: 20, IPBan: time.Hour,
+		OriginErrorPercent: 30, OriginErrorMinRequests: 50, EscalateAfter: 5 * time.Second, Cooldown: 5 * time.Minute,
+	}
 	if got := *c.Tables().Thresholds(p.CC); got != want {
 		t.Errorf("%+v", got)
 	}

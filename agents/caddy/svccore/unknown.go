@@ -6,12 +6,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccc"
 )
 
 // UnknownHosts says what a request for a host of no site gets.
 type UnknownHosts struct {
 	Host, Address configv1.UnknownHostAction
 	DefaultSiteID string
+	// Scan is nil while scan protection is off.
+	Scan *svccc.Scan
 }
 
 var unknownHostPages = &UnknownHosts{
@@ -29,6 +32,16 @@ func compileUnknownHosts(_ *Core, id string, body []byte) (apply, error) {
 	}
 	next := &UnknownHosts{
 		Host: message.GetUnknownHost(), Address: message.GetIpAccess(), DefaultSiteID: message.GetDefaultSiteId(),
+	}
+	if scan := message.GetScan(); scan.GetEnabled() {
+		var r rangeCheck
+		next.Scan = &svccc.Scan{
+			Threshold: r.number("scan.threshold", scan.GetThreshold(), 10, 10_000),
+			Ban:       r.seconds("scan.ban_seconds", scan.GetBanSeconds(), 60, 86_400),
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
 	}
 	for _, action := range []*configv1.UnknownHostAction{&next.Host, &next.Address} {
 		switch *action {
