@@ -35,8 +35,11 @@ export interface ProcedureSpec<I extends TObject, O extends TSchema> {
   readonly access: Access;
   /** Whether a read-only access key may call it: every GET, and what the specification names. */
   readonly readOnly: boolean;
-  /** Audit action written in the change's transaction; null for reads and what is not audited. */
-  readonly audit: string | null;
+  /**
+   * Audit action written in the change's transaction, or those that one call can write, each for what it changes; null
+   * for reads and what is not audited.
+   */
+  readonly audit: string | readonly string[] | null;
   /** `refused` for answers that carry a one-time secret. Means nothing on GET and DELETE. */
   readonly idempotency: 'accepted' | 'refused';
   /** Largest body in bytes where 1 MiB is too small. */

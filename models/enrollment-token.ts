@@ -17,14 +17,13 @@ export class EnrollmentToken extends BaseModel {
   declare usedAt: Date | null;
   declare nodeId: string | null;
 
+  static async byHash(sql: Knex, secretHash: Buffer): Promise<EnrollmentToken | undefined> {
+    return EnrollmentToken.query(sql).findOne({ secret_hash: secretHash });
+  }
+
   /** The token with this hash, locked: two enrollments with one token run one after the other. */
   static async lockedByHash(sql: Knex, secretHash: Buffer): Promise<EnrollmentToken | undefined> {
     return EnrollmentToken.query(sql).findOne({ secret_hash: secretHash }).forUpdate();
-  }
-
-  /** Deletes tokens whose use or expiry is more than 7 days ago. */
-  static async deleteOld(sql: Knex): Promise<number> {
-    return EnrollmentToken.query(sql).delete().whereRaw(`coalesce(used_at, expires_at) < now() - interval '7 days'`);
   }
 }
 

@@ -21,7 +21,7 @@ export interface ServerAddress {
   serverName: string;
 }
 
-/** Takes `https://host[:port]` apart; throws a TypeError for anything else. The port is 8443 when missing. */
+/** Takes `https://host[:port]` apart; throws a TypeError for anything else. The port is 443 when missing, as everywhere. */
 export function parseServerUrl(text: string, serverName?: string): ServerAddress {
   const url = URL.parse(text);
   const plain = url !== null && (url.pathname === '/' || url.pathname === '') && url.search === '' && url.hash === '';
@@ -29,8 +29,7 @@ export function parseServerUrl(text: string, serverName?: string): ServerAddress
     throw new TypeError('the server must be given as https://host:port');
   }
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  // URL drops 443 as the default port of https, so an explicit :443 must be looked for in the text.
-  const port = url.port !== '' ? Number(url.port) : /:443\/?$/.test(text) ? 443 : 8443;
+  const port = url.port === '' ? 443 : Number(url.port);
   return { url: `https://${url.hostname}:${port}`, host, port, serverName: serverName ?? host };
 }
 

@@ -35,7 +35,7 @@ export const accessKeys = resource('accessKeys', {
     path: '/access-keys',
     summary: 'Creates an access key; its secret is answered once.',
     input: Input({
-      name: Type.String({ minLength: 1, maxLength: 64 }),
+      name: Type.String({ minLength: 1, maxLength: 64, pattern: '\\S', description: 'Not only blanks.' }),
       scope: Type.Optional({ ...AccessKeyScope, default: 'readwrite' }),
     }),
     output: Type.Object({

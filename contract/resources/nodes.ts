@@ -131,7 +131,7 @@ export const nodes = resource('nodes', {
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),
     output: Node,
-    audit: 'node.update',
+    audit: ['node.update', 'node.move'],
     errors: ['NODE_NOT_FOUND', 'NODE_GROUP_NOT_FOUND', 'NODE_GROUP_CLUSTER_MISMATCH', 'UPDATED_AT_MISMATCH'],
   }),
   disable: procedure({

@@ -4,23 +4,12 @@ import { ensureCertificateAuthority } from '../../mixins/certificate-authority.t
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { EnrollmentToken } from '../../models/enrollment-token.ts';
 import { createEnrollmentToken, getEnrollmentToken } from './enrollment-tokens.ts';
 
 export const roles: Role[] = ['app'];
 
-const CLEAN_MS = 3_600_000;
-
-export default (runtime: Runtime): ServiceSchema => {
-  let cleaning: NodeJS.Timeout | undefined;
-  const clean = async (): Promise<void> => {
-    try {
-      await EnrollmentToken.deleteOld(runtime.pools.api);
-    } catch (err) {
-      runtime.log.warn({ err }, 'deleting old enrollment tokens failed');
-    }
-  };
-  return contractService(
+export default (runtime: Runtime): ServiceSchema =>
+  contractService(
     'enrollment',
     [
       implement(enrollmentTokens.create, (input, call) => createEnrollmentToken(runtime, input, call)),
@@ -29,11 +18,6 @@ export default (runtime: Runtime): ServiceSchema => {
     {
       async started() {
         await ensureCertificateAuthority(runtime);
-        cleaning = setInterval(clean, CLEAN_MS);
-      },
-      async stopped() {
-        clearInterval(cleaning);
       },
     },
   );
-};

@@ -40,9 +40,10 @@ export async function enroll(
   const secretHash = createHash('sha256').update(request.token).digest();
   const call = nodeCall(null, remoteAddress);
   return write(runtime, call, {}, async (tx) => {
+    // The group before the token, as whoever deletes the group: that sets the token's group free.
+    const nodeGroupId = await groupOf(tx, usable(await EnrollmentToken.byHash(tx.sql, secretHash), tx.now));
     const token = usable(await EnrollmentToken.lockedByHash(tx.sql, secretHash), tx.now);
     const name = token.nodeName ?? defaultName(request);
-    const nodeGroupId = await groupOf(tx, token);
     const { rows } = await tx.sql.raw('select uuidv7()::text as id');
     const nodeId = rows[0].id as string;
     call.actor = { type: 'node', id: nodeId, name };
@@ -86,10 +87,12 @@ function usable(token: EnrollmentToken | undefined, now: Date): EnrollmentToken 
   return token;
 }
 
-/** The token's group, or the default group when it names none or its group was deleted meanwhile. */
-async function groupOf(tx: Tx, token: EnrollmentToken): Promise<string> {
-  if (token.nodeGroupId !== null) return token.nodeGroupId;
-  return (await NodeGroup.defaultOf(tx.sql, token.clusterId))!.id;
+/** The token's group, kept from deletion, or the default group when it names none or its group was deleted. */
+async function groupOf(tx: Tx, { nodeGroupId, clusterId }: EnrollmentToken): Promise<string> {
+  const kept = nodeGroupId === null ? undefined : await NodeGroup.query(tx.sql).findById(nodeGroupId).forKeyShare();
+  const group = kept ?? (await NodeGroup.defaultOf(tx.sql, clusterId));
+  if (!group) throw new ConnectError('the cluster of the token was deleted', Code.PermissionDenied);
+  return group.id;
 }
 
 function defaultName(request: EnrollRequest): string {

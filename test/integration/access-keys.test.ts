@@ -70,6 +70,7 @@ for (const [body, path, keyword] of [
   [{}, '/name', 'required'],
   [{ name: '' }, '/name', 'minLength'],
   [{ name: 'x'.repeat(65) }, '/name', 'maxLength'],
+  [{ name: ' \t ' }, '/name', 'pattern'],
   [{ name: 5 }, '/name', 'type'],
   [{ name: 'x', scope: 'write' }, '/scope', 'const'],
   [{ name: 'x', key: 'y' }, '/key', 'additionalProperties'],

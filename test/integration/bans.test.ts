@@ -397,6 +397,57 @@ test('parallel creates of one address make one ban', async (t) => {
   t.deepEqual(actions, ['ban.create', ...new Array(19).fill('ban.update')]);
 });
 
+test('creates that arrive together have outcomes and audit entries of their own', async (t) => {
+  const listed = address();
+  await api.ok('POST', '/ip-lists', { name: 'together', kind: 'allow', entries: [listed] });
+  const known = await create(platform(address()));
+  const fresh = Array.from({ length: 30 }, () => address());
+  const call = (body: Body) => api.call('POST', '/bans', body, { 'idempotency-key': `together-${body.cidr}` });
+  const bodies = [
+    platform(listed),
+    forSite(address(), { siteId: 'nobody' }),
+    platform(known.cidr, { reason: 'spam' }),
+    ...fresh.map((cidr, index) => (index % 2 ? platform(cidr) : forSite(cidr))),
+  ];
+  const [refused, unknown, renewed, ...made] = await Promise.all(bodies.map(call));
+  t.is(refused!.body.code, 'BAN_PROTECTED_ADDRESS');
+  t.is(unknown!.body.code, 'SITE_NOT_FOUND');
+  t.like(renewed!.body, { id: known.id, reason: 'spam' });
+  t.deepEqual(
+    made.map(({ body }) => body.cidr),
+    fresh.map((cidr) => `${cidr}/32`),
+  );
+  const numbers = [renewed!, ...made].map(({ body, headers }) => {
+    t.regex(headers.get('x-svc-change') ?? '', new RegExp(`^ban=[0-9]+:${body.seq}$`));
+    return body.seq;
+  });
+  t.is(new Set(numbers).size, numbers.length);
+  for (const { body } of made)
+    t.deepEqual(
+      (await api.audit(body.id)).map(({ action }) => action),
+      ['ban.create'],
+    );
+  const again = await Promise.all(bodies.map(call));
+  t.deepEqual(
+    again.map(({ body }) => body),
+    [refused!, unknown!, renewed!, ...made].map(({ body }) => body),
+  );
+  for (const { headers } of again) t.is(headers.get('idempotent-replayed'), 'true');
+});
+
+test('a create that has to wait for its site holds no other up', async (t) => {
+  const site = (await api.site(clusterId, 'waiting.example')).id;
+  const { runtime } = running.running;
+  let waiting: Promise<Body> | undefined;
+  await write(runtime, systemCall('test'), {}, async (tx) => {
+    await tx.sql('site').where({ id: site }).forUpdate();
+    waiting = api.call('POST', '/bans', forSite(address(), { siteId: site }));
+    const others = Array.from({ length: 5 }, () => create(platform(address())));
+    t.is((await Promise.all(others)).length, 5);
+  });
+  t.is((await waiting!).status, 200);
+});
+
 test('a site deleted while it is banned for leaves no active ban', async (t) => {
   const cluster = await api.cluster('racing');
   for (let round = 0; round < 5; round++) {

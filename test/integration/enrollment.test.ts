@@ -3,8 +3,11 @@ import test from 'ava';
 import { createCertificateRequest } from '../../agents/kit/certificate-request.ts';
 import { fetchPinnedAuthority, parseServerUrl } from '../../agents/kit/pinned-tls.ts';
 import { Connection } from '../../bench/fleet/connection.ts';
+import { systemCall } from '../../mixins/call.ts';
+import { write } from '../../mixins/write.ts';
 import { requestWith } from '../helpers/certificates.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { newToken } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -154,6 +157,24 @@ test('a group that was deleted meanwhile means the default group', async (t) => 
   await api.ok('DELETE', `/node-groups/${group.id}`);
   const { nodeId } = await enroll(token);
   t.is((await api.ok('GET', `/nodes/${nodeId}`)).nodeGroupName, 'default');
+});
+
+test('a group that is being deleted while a node enrolls means the default group', async (t) => {
+  const group = await api.ok('POST', '/node-groups', { clusterId, name: 'vanishing' });
+  const { token } = await newToken(running, { clusterId, nodeGroupId: group.id });
+  const enrolling = await write(running.running.runtime, systemCall('test'), {}, async (tx) => {
+    await tx.sql('node_group').where({ id: group.id }).forUpdate();
+    const under = enroll(token).then((identity) => identity.nodeId);
+    await eventually(async () => {
+      const { rows } = await api.sql.raw(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%node_group%for key share%'`,
+      );
+      return rows.length > 0;
+    });
+    await tx.sql('node_group').where({ id: group.id }).delete();
+    return { under };
+  });
+  t.is((await api.ok('GET', `/nodes/${await enrolling.under}`)).nodeGroupName, 'default');
 });
 
 test('a refused request uses neither the token nor creates a node', async (t) => {
