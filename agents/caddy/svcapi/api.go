@@ -94,6 +94,17 @@ func removeStale(socket string) error {
 	return os.Remove(socket)
 }
 
+// unlimitedStreams takes the time limit for reading a request off the calls that answer for as long as they like: the
+// server watches the connection under it, and would take its end for the client's.
+func unlimitedStreams(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == edgev1connect.EdgeServiceWatchSecurityProcedure {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // NewServer returns a server of EdgeService for HTTP/1.1 and HTTP/2 without TLS.
 func NewServer(core *svccore.Core) *http.Server {
 	mux := http.NewServeMux()
@@ -107,7 +118,7 @@ func NewServer(core *svccore.Core) *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           mux,
+		Handler:           unlimitedStreams(mux),
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,

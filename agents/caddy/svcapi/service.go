@@ -38,6 +38,7 @@ func (s *service) GetStatus(context.Context, *connect.Request[edgev1.GetStatusRe
 		Failed:            status.Failed,
 		Warnings:          status.Warnings,
 		Serving:           svclisten.Process.Serving(),
+		Security:          s.core.CC.Security(),
 
 		ChallengeKeysVersion: s.core.Challenges.KeysVersion(),
 		Challenges:           challengeCounters(s.core.Challenges.Counters()),
@@ -81,6 +82,20 @@ func (s *service) RetryBans(context.Context, *connect.Request[edgev1.RetryBansRe
 func (s *service) DrainStats(_ context.Context, r *connect.Request[edgev1.DrainStatsRequest]) (*connect.Response[edgev1.DrainStatsResponse], error) {
 	sequence, minutes := s.core.Stats.Drain(r.Msg.GetAcknowledged())
 	return connect.NewResponse(&edgev1.DrainStatsResponse{Sequence: sequence, Minutes: minutes}), nil
+}
+
+func (s *service) WatchSecurity(ctx context.Context, r *connect.Request[edgev1.WatchSecurityRequest], stream *connect.ServerStream[edgev1.SecurityBatch]) error {
+	// Headers at once, so that the agent sees the stream open while nothing happens.
+	if err := stream.Send(nil); err != nil {
+		return err
+	}
+	return s.core.CC.Watch(ctx, r.Msg.GetInstanceId(), r.Msg.GetAfter(), stream.Send)
+}
+
+func (s *service) RestoreSecurity(_ context.Context, r *connect.Request[edgev1.RestoreSecurityRequest]) (*connect.Response[edgev1.RestoreSecurityResponse], error) {
+	s.core.Bans.RestoreOwn(r.Msg.GetBans())
+	s.core.CC.Restore(r.Msg.GetSites())
+	return connect.NewResponse(&edgev1.RestoreSecurityResponse{}), nil
 }
 
 func configResponse(position *nodev1.ConfigPosition, failed []*nodev1.FailedEntry) *connect.Response[edgev1.ApplyConfigResponse] {

@@ -8,6 +8,7 @@ import (
 
 	"edge.svc/caddy/internal/urlpath"
 	"edge.svc/caddy/svcbans"
+	"edge.svc/caddy/svcchallenge"
 )
 
 const (
@@ -91,7 +92,7 @@ func (g *Guard) Count(siteID string, t *Thresholds, client netip.Addr, exempt bo
 	v := Verdict{Site: s}
 	if p := s.published.Load(); p != nil {
 		v.Level = min(max(p.level, p.paths[path]), t.MaxLevel)
-		v.HighPow = t.HighPow
+		v.HighPow = t.HighPow && v.Level == svcchallenge.Captcha
 	}
 	if t.IPQPS == 0 || exempt {
 		return v

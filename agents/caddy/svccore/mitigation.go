@@ -19,9 +19,6 @@ func (c *Core) ccThresholds(siteID string) *svccc.Thresholds {
 	return nil
 }
 
-// RestoreOwnBans takes in own bans of a former process. They are not reported again.
-func (c *Core) RestoreOwnBans(bans []*nodev1.OwnBan) { c.Bans.RestoreOwn(bans) }
-
 // liftedOwn makes clients whose own bans were lifted start anew.
 func (c *Core) liftedOwn(lifted []*nodev1.OwnBanLift) {
 	for _, l := range lifted {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
@@ -25,6 +26,8 @@ type exchange struct {
 	conn    *svclisten.Conn
 	peer    netip.Addr
 	asked   asked
+	// Where CC mitigation counts the outcome at the origin.
+	counted *svccc.Site
 	// A failure in this stage is one of the challenges, and nobody passes.
 	challenging bool
 }
@@ -69,7 +72,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 
 	tables := h.core.Tables()
-	site := findSite(tables, r.Host)
+	x.resolve(tables, r)
+	site := h.findSite(x, tables, r.Host)
 	if site == nil {
 		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.UnknownHost)
 		return
@@ -80,13 +84,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	r, leave := x.enter(tables, site, r)
+	r, leave := x.enter(site, r)
 	if leave != nil {
 		defer leave()
 	}
 	if _, banned := h.core.Bans.Lookup(site.ID, x.Client); banned && !tables.Exempt(x.Client) {
-		w.Header()["Connection"] = []string{"close"}
-		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.IPBanned)
+		refuseBanned(x, r)
+		return
+	}
+	if !h.mitigate(x, r, tables, site) {
 		return
 	}
 	upgrade := upgrades(r)
@@ -116,13 +122,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // findSite returns the site of a host, or the default site where the cluster wants that for unknown ones. It returns nil
 // for a host that gets the page, and ends the handler for one that gets no answer at all.
-func findSite(tables *svccore.Tables, rawHost string) *svccore.Site {
+func (h *Handler) findSite(x *exchange, tables *svccore.Tables, rawHost string) *svccore.Site {
 	host, kind := svccore.NormalizeHost(rawHost)
 	if kind != svccore.HostInvalid {
 		if site := tables.SiteOfHost(host); site != nil {
 			return site
 		}
 	}
+	h.countUnknown(x, tables)
 	action := tables.Unknown.Host
 	if kind == svccore.HostAddress {
 		action = tables.Unknown.Address
@@ -136,18 +143,23 @@ func findSite(tables *svccore.Tables, rawHost string) *svccore.Site {
 	return nil
 }
 
-// enter finds the client and makes the exchange known to new bans; the returned function takes it out again.
-func (x *exchange) enter(tables *svccore.Tables, site *svccore.Site, r *http.Request) (*http.Request, func()) {
+// resolve finds the client.
+func (x *exchange) resolve(tables *svccore.Tables, r *http.Request) {
+	var proxied netip.Addr
+	if x.conn = svclisten.FromContext(r.Context()); x.conn != nil {
+		x.peer, proxied = x.conn.Peer, x.conn.Proxied()
+	} else if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		x.peer = peer.Addr().WithZone("").Unmap()
+	}
+	x.Client = tables.ClientIP.Resolve(x.peer, proxied, r.Header)
+}
+
+// enter makes the exchange known to new bans; the returned function takes it out again.
+func (x *exchange) enter(site *svccore.Site, r *http.Request) (*http.Request, func()) {
 	x.SiteID = site.ID
-	if x.conn = svclisten.FromContext(r.Context()); x.conn == nil {
-		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-			x.peer = peer.Addr().WithZone("").Unmap()
-		}
-		x.Client = tables.ClientIP.Resolve(x.peer, netip.Addr{}, r.Header)
+	if x.conn == nil {
 		return r, nil
 	}
-	x.peer = x.conn.Peer
-	x.Client = tables.ClientIP.Resolve(x.peer, x.conn.Proxied(), r.Header)
 	if r.ProtoMajor == 1 {
 		x.conn.Begin(&x.Exchange)
 		return r, x.leave
@@ -187,6 +199,7 @@ func (h *Handler) proxy(x *exchange, r *http.Request, tables *svccore.Tables, si
 		Mode:             modeNames[tables.ClientIP.Mode],
 		BodyLimit:        site.BodyLimit,
 		Fail:             svcerrors.Write,
+		Outcome:          x,
 	})
 }
 

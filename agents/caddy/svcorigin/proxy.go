@@ -95,6 +95,7 @@ func (x *exchange) serve() {
 				x.discard(o, c, a)
 				continue
 			}
+			x.outcome(a.status)
 			x.finish(o, c, a)
 			return
 		}
@@ -198,7 +199,14 @@ func (p *Pool) failed(o *origin, class failure) {
 	p.state.fail(o.health, class, p.maxFails, p.recovery)
 }
 
+func (x *exchange) outcome(status int) {
+	if x.in.Outcome != nil {
+		x.in.Outcome.OriginAnswered(status)
+	}
+}
+
 func (x *exchange) failOrigin(err error) {
+	x.outcome(0)
 	switch classOf(err) {
 	case failDNS, failForbidden:
 		x.in.Fail(x.w, x.r, http.StatusBadGateway, codeNoOrigin)

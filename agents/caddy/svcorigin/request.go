@@ -31,9 +31,15 @@ type Request struct {
 	// Fail answers for the edge with an error page and its code. It is called at most once, before anything else
 	// was written.
 	Fail func(w http.ResponseWriter, r *http.Request, status int, code string)
+	// Outcome, when set, hears how the request ended at the origins.
+	Outcome Outcome
 	// Response, when set, may change the header of an answer just before it is written.
 	Response func(status int, header http.Header)
 }
+
+// Outcome hears once how a request that was sent to an origin, or should have been, ended there: with the status of the
+// answer, or 0 when there was none. It hears nothing when the client was gone before.
+type Outcome interface{ OriginAnswered(status int) }
 
 // head appends the request line and header for an origin to b. length is the length of the body, -1 for one of unknown
 // length that will be chunked. upgrade keeps the WebSocket handshake.
