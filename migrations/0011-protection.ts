@@ -25,12 +25,12 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     );
     -- secret: sealed under the master key.
     create table challenge_key (
+      id text primary key,
       cluster_id text not null references challenge_key_set on delete cascade,
       role text not null check (role in ('next', 'current', 'previous')),
-      id text not null,
       secret text not null,
-      primary key (cluster_id, role),
-      unique (cluster_id, id)
+      -- Roles move in one statement.
+      unique (cluster_id, role) deferrable
     );
 
     -- Version of the challenge keys that the node said it holds; 0 = none.

@@ -13,6 +13,7 @@ export interface SealedColumn {
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'certificate_authority', column: 'private_key', primaryKey: 'id' },
   { table: 'console_state', column: 'setup_token', primaryKey: 'id' },
+  { table: 'challenge_key', column: 'secret', primaryKey: 'id' },
 ];
 
 const BATCH = 500;

@@ -33,6 +33,8 @@ export interface BeatRow {
   dataPlaneInstance: string;
   message: string;
   certificateNotAfter: Date | null;
+  /** Decimal string; 0 = the node holds none. */
+  challengeKeysVersion: string;
 }
 
 /** Where a node is in its feeds, stamped when the report arrived; a feed without a position is left as it is. */
@@ -52,11 +54,12 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         missing_features = v."missingFeatures", metrics = v.metrics, ban_status = v."banStatus",
         remote_address = v."remoteAddress", data_plane_healthy = v."dataPlaneHealthy",
         data_plane_instance = v."dataPlaneInstance", message = v.message, auth_error = null,
-        certificate_not_after = v."certificateNotAfter", reported_at = v."lastSeenAt"
+        certificate_not_after = v."certificateNotAfter", challenge_keys_version = v."challengeKeysVersion", reported_at = v."lastSeenAt"
       from jsonb_to_recordset($1::jsonb) as v(
         "nodeId" text, "lastSeenAt" timestamptz, info jsonb, features text[], "missingFeatures" text[],
         metrics jsonb, "banStatus" jsonb, "remoteAddress" text, "dataPlaneHealthy" boolean,
-        "dataPlaneInstance" text, message text, "certificateNotAfter" timestamptz)
+        "dataPlaneInstance" text, message text, "certificateNotAfter" timestamptz,
+        "challengeKeysVersion" bigint)
       where s.node_id = v."nodeId"`,
     values: [JSON.stringify(rows)],
   });

@@ -5,6 +5,7 @@ import { publishClusterRequests } from '../../mixins/publish-requested.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { clustersWithRequests } from '../../models/publish-requests.ts';
 import * as sweeps from '../../models/sweeps.ts';
+import { ChallengeKeyKeeper } from './challenge-keys.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -16,8 +17,15 @@ const REQUEST_AGE_SECONDS = 3;
 
 type Sql = Runtime['pools']['api'];
 
+const keepers = new WeakMap<Runtime, ChallengeKeyKeeper>();
+
 export const JOBS: readonly LeaderJob[] = [
   { name: 'publish-requests', everyMs: 2 * SECOND_MS, run: publishLeftRequests },
+  {
+    name: 'challenge-keys',
+    everyMs: 30 * SECOND_MS,
+    run: keepChallengeKeys,
+  },
   { name: 'raise-delta-floors', everyMs: 5 * MINUTE_MS, run: ({ pools }) => sweeps.raiseDeltaFloors(pools.api) },
   sweep('sweep-entries', 10 * MINUTE_MS, sweeps.sweepEntries),
   sweep('sweep-revisions', HOUR_MS, sweeps.sweepRevisions),
@@ -39,6 +47,12 @@ function sweep(name: string, everyMs: number, batch: (sql: Sql) => Promise<numbe
       }
     },
   };
+}
+
+async function keepChallengeKeys(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const keeper = keepers.get(runtime) ?? new ChallengeKeyKeeper();
+  keepers.set(runtime, keeper);
+  await keeper.run(runtime, signal);
 }
 
 /** Publishes what the actions could not in time. */

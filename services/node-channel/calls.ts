@@ -72,6 +72,7 @@ export async function heartbeat(
     missingFeatures,
     consoleAddresses: context.consoleAddresses(),
     appliedSpreadMs: appliedSpread(context.hub.streamCount),
+    challengeKeysVersion: feed.keysVersion,
   });
 }
 

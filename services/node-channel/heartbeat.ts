@@ -81,6 +81,7 @@ export function readBeat(
     dataPlaneHealthy: request.dataPlaneHealthy,
     dataPlaneInstance: text(request.dataPlaneInstance, 64),
     message: text(request.message, 500),
+    challengeKeysVersion: String(bounded(request.challengeKeysVersion)),
     certificateNotAfter: request.certificateNotAfter > 0n ? seconds(request.certificateNotAfter) : null,
     addresses: addressEntries(request.info, remoteAddress),
     unappliedIds: unappliedIds(request.bans),

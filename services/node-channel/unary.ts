@@ -19,6 +19,7 @@ import { enroll, renewCertificate } from './enroll.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
+import { getChallengeKeys } from './security-calls.ts';
 import { Turns } from './turns.ts';
 
 export type Handler = (exchange: Exchange, caller: Caller) => void;
@@ -108,9 +109,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     reportSecurity: () => {
       throw new ConnectError('this console takes no security events yet', Code.Unimplemented);
     },
-    getChallengeKeys: () => {
-      throw new ConnectError('this console has no challenge keys yet', Code.Unimplemented);
-    },
+    getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
   };
 }
 

@@ -17,6 +17,8 @@ export interface ClusterHeads {
   bans: { epoch: bigint; sequence: bigint };
   /** Capabilities the cluster's live entries need. */
   features: ReadonlySet<string>;
+  /** Version of its challenge keys; 0 = none. */
+  keysVersion: bigint;
 }
 
 /** One feed: its epoch and ring. A new epoch starts over. */
@@ -75,6 +77,7 @@ export class ClusterFeed {
   readonly streams = new Set<WatchStream>();
   #setHash: Uint8Array;
   #required: Set<string>;
+  #keysVersion: bigint;
   #targetFrame: { key: string; at: number; frame: Buffer } | null = null;
 
   constructor(clusterId: string, heads: ClusterHeads) {
@@ -83,6 +86,16 @@ export class ClusterFeed {
     this.bans = new FeedTrack(heads.bans.epoch, heads.bans.sequence);
     this.#setHash = heads.config.setHash;
     this.#required = new Set(heads.features);
+    this.#keysVersion = heads.keysVersion;
+  }
+
+  get keysVersion(): bigint {
+    return this.#keysVersion;
+  }
+
+  /** Call {@link wake} afterwards. */
+  setKeysVersion(version: bigint): void {
+    this.#keysVersion = version;
   }
 
   /** What the cluster's nodes should run, as far as this process knows. */
@@ -133,8 +146,12 @@ export class ClusterFeed {
   /** Compares with PostgreSQL (`impatient`: Redis is away), and tells the streams of a new epoch or needed capability. */
   compare(heads: ClusterHeads, impatient: boolean): Comparison {
     const before = [...this.#required].sort().join();
-    // Features of batches that this look is too old to know stay.
-    if (heads.config.revision >= this.config.ring.head) this.#required = new Set(heads.features);
+    const keysBefore = this.#keysVersion;
+    // What batches said that this look is too old to know stays.
+    if (heads.config.revision >= this.config.ring.head) {
+      this.#required = new Set(heads.features);
+      this.#keysVersion = heads.keysVersion;
+    }
     const comparison = {
       config: this.config.compare(heads.config.epoch, heads.config.revision, impatient),
       bans: this.bans.compare(heads.bans.epoch, heads.bans.sequence, impatient),
@@ -148,7 +165,7 @@ export class ClusterFeed {
     if (restarted || before !== [...this.#required].sort().join()) {
       for (const stream of this.streams) stream.demandTarget();
       this.wake();
-    }
+    } else if (keysBefore !== this.#keysVersion) this.wake();
     return comparison;
   }
 

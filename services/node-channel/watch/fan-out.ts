@@ -4,6 +4,8 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { FanoutReader, type ReadBatch } from '../../../mixins/fanout-stream.ts';
 import type { Runtime } from '../../../mixins/runtime.ts';
 import { type Feed, fanoutStream } from '../../../mixins/stream-names.ts';
+import { CHALLENGE_KEYS_KIND } from '../../../models/entries/challenge-keys.ts';
+import { ChallengeKeysMarkerSchema } from '../../../proto/gen/svc/config/v1/protection_pb.js';
 import { ConfigDeltaSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { ClusterFeed, FeedTrack } from './cluster-feed.ts';
 import { banBatchFrame, configDeltaFrame } from './frames.ts';
@@ -98,6 +100,8 @@ function append(feed: ClusterFeed, kind: Feed, { from, to, bytes }: ReadBatch): 
   }
   const delta = fromBinary(ConfigDeltaSchema, bytes);
   const features = delta.upserts.flatMap((entry) => entry.features);
+  const marker = delta.upserts.find((entry) => entry.kind === CHALLENGE_KEYS_KIND);
+  if (marker) feed.setKeysVersion(fromBinary(ChallengeKeysMarkerSchema, marker.body).version);
   feed.appendConfig({ from, to, frame: configDeltaFrame(bytes), at }, delta.setHash, features);
   return true;
 }

@@ -7,8 +7,10 @@
 // | blocked  | for longer than the limit      | ended (connection destroyed)                  |
 // | any      | cursor off the ring, new epoch | the next event is a Target: the node pulls    |
 import type { Writable } from 'node:stream';
+import { create } from '@bufbuild/protobuf';
 import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { KeysChangedSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../identity.ts';
 import type { ClusterFeed } from './cluster-feed.ts';
 import { endFrame, eventFrame } from './frames.ts';
@@ -29,6 +31,7 @@ export class WatchStream {
   #configCursor = 0n;
   #bansCursor = 0n;
   #targetDue = true;
+  #keysVersion: bigint;
   #start: StartPositions | null;
   /** When the connection stopped taking bytes; null while it takes them. */
   #blockedSince: number | null = null;
@@ -39,6 +42,8 @@ export class WatchStream {
     this.#sink = sink;
     this.#feed = feed;
     this.#start = start;
+    // A node that connects hears of them in the answer to its heartbeat.
+    this.#keysVersion = feed.keysVersion;
   }
 
   get blockedSince(): number | null {
@@ -85,6 +90,11 @@ export class WatchStream {
     if (this.#targetDue) {
       this.#targetDue = false;
       return this.#placeCursors();
+    }
+    const version = this.#feed.keysVersion;
+    if (version !== this.#keysVersion) {
+      this.#keysVersion = version;
+      return eventFrame({ case: 'keysChanged', value: create(KeysChangedSchema, { version }) });
     }
     const bans = this.#feed.bans.ring.next(this.#bansCursor);
     if (bans === 'lost') return this.#startOver();

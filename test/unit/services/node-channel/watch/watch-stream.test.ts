@@ -15,6 +15,7 @@ const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): Cl
   config: { epoch: EPOCH, revision: BigInt(revision), setHash: new Uint8Array(32) },
   bans: { epoch: EPOCH, sequence: BigInt(sequence) },
   features: new Set(),
+  keysVersion: 1n,
   ...more,
 });
 const node = (features: string[] = []): NodeIdentity => ({
@@ -102,6 +103,22 @@ test('a node whose place the ring does not hold gets the target only, and pushes
   feed.wake();
   t.deepEqual(reader.events, ['target', 'banBatch8']);
   t.deepEqual(reader.targets, [[7n, 7n]]);
+});
+
+test('a new version of the challenge keys is told once, also to a node that lacks a capability', (t) => {
+  const feed = new ClusterFeed('c', heads(1, 1, { features: new Set(['new-v1']) }));
+  const reader = new Reader();
+  start(feed, reader, 1n, 1n);
+  t.deepEqual(reader.events, ['target']);
+  feed.setKeysVersion(2n);
+  feed.wake();
+  feed.wake();
+  t.deepEqual(reader.events, ['target', 'keysChanged']);
+  const features = new Set(['new-v1']);
+  feed.compare(heads(0, 1, { features, keysVersion: 1n }), false);
+  t.is(feed.keysVersion, 2n, 'a look older than what was pushed');
+  feed.compare(heads(1, 1, { features, keysVersion: 3n }), false);
+  t.deepEqual(reader.events, ['target', 'keysChanged', 'keysChanged']);
 });
 
 test('every stream is given the same bytes', (t) => {
