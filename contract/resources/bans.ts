@@ -122,8 +122,13 @@ export const bans = resource('bans', {
       coveredBans: Type.Integer({ minimum: 0, description: 'Active bans of the same scope inside the range.' }),
       warnings: Type.Array(
         Type.Object({
-          kind: Type.Union([Type.Literal('own_address')], { description: 'own_address: the caller is in the range.' }),
-          address: Type.String(),
+          kind: Type.Union([Type.Literal('own_address'), Type.Literal('origins'), Type.Literal('sessions')], {
+            description:
+              'own_address: the caller is in the range; origins: origins of sites are (of the one site with scope site); ' +
+              'sessions: so are addresses from which people are signed in.',
+          }),
+          address: Type.String({ description: 'One of them.' }),
+          count: Type.Integer({ minimum: 1, description: 'Sites or sessions; 100 means 100 or more.' }),
         }),
       ),
     }),

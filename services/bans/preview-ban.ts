@@ -12,6 +12,7 @@ import {
 import type { Call } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { activeManualBan } from '../../models/ban.ts';
+import { originsIn, sessionsIn } from '../../models/ban-impact.ts';
 import { banCount } from '../../models/ban-list.ts';
 import { readBanSettings } from '../../models/ban-setting.ts';
 import { protectedIn } from '../../models/protected-addresses.ts';
@@ -29,7 +30,7 @@ export async function previewBan(runtime: Runtime, input: Input<typeof bans.prev
     renews: null,
     refusal: null,
     coveredBans: 0,
-    warnings: cidr ? warningsFor(cidr, call.ip) : [],
+    warnings: cidr ? await warningsFor(runtime, cidr, input, call.ip) : [],
   };
   try {
     await look(runtime, input, preview);
@@ -63,7 +64,21 @@ function addressCount({ family, prefix }: Cidr): string {
   return (1n << BigInt((family === 4 ? 32 : 128) - prefix)).toString();
 }
 
-function warningsFor(cidr: Cidr, ip: string | null): Preview['warnings'] {
+async function warningsFor(
+  { pools }: Runtime,
+  cidr: Cidr,
+  { scope, siteId }: Input<typeof bans.preview>,
+  ip: string | null,
+): Promise<Preview['warnings']> {
+  const text = formatCidr(cidr);
   const own = ip === null ? null : parseAddress(ip);
-  return own && contains(cidr, own) ? [{ kind: 'own_address', address: formatAddress(own) }] : [];
+  const [origins, sessions] = await Promise.all([
+    originsIn(pools.api, text, scope === 'site' ? (siteId ?? null) : null),
+    sessionsIn(pools.api, text),
+  ]);
+  return [
+    ...(own && contains(cidr, own) ? [{ kind: 'own_address' as const, address: formatAddress(own), count: 1 }] : []),
+    ...(origins ? [{ kind: 'origins' as const, ...origins }] : []),
+    ...(sessions ? [{ kind: 'sessions' as const, ...sessions }] : []),
+  ];
 }

@@ -19,6 +19,7 @@ export async function deleteSite(
   call: Call,
 ): Promise<Output<typeof sites.delete>> {
   const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  await liftMostBans(runtime, input.id, call);
   return write(runtime, call, { clusterId }, async (tx) => {
     // The cluster before the site, as whoever sets the default site does.
     const wasDefault = await releaseDefaultSite(tx.sql, clusterId, input.id);
@@ -37,7 +38,17 @@ export async function deleteSite(
       reason: 'site_deleted',
       params: { site: site.name, siteId: site.id },
     });
-    await liftBansOfSite(tx, site.id);
+    // What was banned meanwhile; without the site nobody can add to it.
+    while (await liftBansOfSite(tx, site.id));
     return { revision };
   });
+}
+
+/**
+ * Lifts the site's bans in transactions of their own: tens of thousands take longer than one may, and all other bans
+ * wait for it. When the deletion ends half-way, asking again goes on from there.
+ */
+async function liftMostBans(runtime: Runtime, siteId: string, call: Call): Promise<void> {
+  const step = { ...call, idempotency: null, changes: [] };
+  while (await write(runtime, step, { pool: 'bans' }, (tx) => liftBansOfSite(tx, siteId)));
 }

@@ -337,6 +337,41 @@ test('deleting a site lifts its bans', async (t) => {
   }
 });
 
+test('a site with more bans than one transaction lifts is deleted with all of them', async (t) => {
+  const site = (await api.site(clusterId, 'crowded.example')).id;
+  await sql.raw(
+    `insert into ban (scope, site_id, cluster_id, cidr, reason, source, expires_at, seq)
+     select 'site', ?, ?, set_masklen(('198.51.0.0'::inet + n), 32), 'abuse', 'manual', now() + interval '1 h',
+       nextval('ban_seq') from generate_series(1, 2500) n`,
+    [site, clusterId],
+  );
+  await api.ok('DELETE', `/sites/${site}`);
+  t.is((await active(`siteId=${site}`)).total, 0);
+  const { rows } = await sql.raw(
+    `select count(*)::int as told
+       from ban b join ban_change c on c.ban_id = b.id and c.seq = b.seq
+      where b.site_id = ? and b.lifted_at is not null`,
+    [site],
+  );
+  t.is(rows[0].told, 2500);
+});
+
+test('a preview warns of origins in the range and of people who are signed in from it', async (t) => {
+  const origin = '93.184.216.34';
+  const site = await api.site(clusterId, 'origin.example', {
+    origins: [{ address: origin }, { address: 'o.example' }],
+  });
+  await api.site(clusterId, 'origin2.example', { origins: [{ address: origin }] });
+  const person = address();
+  await sql('session').update({ ip: person });
+  const warnings = async (body: Body) => (await api.ok('POST', '/bans/preview', body)).warnings;
+  t.deepEqual(await warnings(platform(origin)), [{ kind: 'origins', address: origin, count: 2 }]);
+  t.deepEqual(await warnings(forSite(origin, { siteId: site.id })), [{ kind: 'origins', address: origin, count: 1 }]);
+  t.deepEqual(await warnings(forSite(origin)), []);
+  t.deepEqual(await warnings(platform(person)), [{ kind: 'sessions', address: person, count: 1 }]);
+  t.deepEqual(await warnings(platform(address())), []);
+});
+
 test('a preview tells what creating would do and writes nothing', async (t) => {
   const cidr = address();
   const ban = await create(platform(cidr));
