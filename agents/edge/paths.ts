@@ -10,6 +10,8 @@ export interface EdgePaths {
   runDir: string;
   configJournal: string;
   banJournal: string;
+  securityJournal: string;
+  challengeKeys: string;
   statsLedger: string;
   supervisorFile: string;
   socket: string;
@@ -31,6 +33,8 @@ export function edgePaths(stateDir: string): EdgePaths {
     runDir,
     configJournal: join(stateDir, 'config.journal'),
     banJournal: join(stateDir, 'bans.journal'),
+    securityJournal: join(stateDir, 'security.journal'),
+    challengeKeys: join(stateDir, 'challenge-keys.json'),
     statsLedger: join(stateDir, 'stats.json'),
     supervisorFile: join(stateDir, 'supervisor.lock'),
     socket,

@@ -31,6 +31,7 @@ import {
   type ReportStatsResponse,
   type WatchEvent,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { ChallengeKeys, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
 import {
   certificatePin,
   fetchPinnedAuthority,
@@ -202,6 +203,15 @@ export class NodeChannel {
 
   async reportBans(request: Init<ReportBansRequest>, options?: CallOptions): Promise<void> {
     await this.connection.client.reportBans(request, options);
+  }
+
+  async reportSecurity(request: Init<ReportSecurityRequest>, options?: CallOptions): Promise<void> {
+    await this.connection.client.reportSecurity(request, options);
+  }
+
+  /** The cluster's keys; undefined when the console has none yet. */
+  async getChallengeKeys(options?: CallOptions): Promise<ChallengeKeys | undefined> {
+    return (await this.connection.client.getChallengeKeys({}, options)).keys;
   }
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {

@@ -9,13 +9,12 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
+import { EnvelopeReader, encodeEnvelope } from '../../agents/kit/envelope.ts';
 import { parseServerUrl, pinnedTlsOptions } from '../../agents/kit/pinned-tls.ts';
 import { NodeService, WatchRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 
 const CALL_MS = 30_000;
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
-const ENVELOPE_BYTES = 5;
-const END_STREAM_FLAG = 0b10;
 
 export interface Identity {
   nodeId: string;
@@ -81,25 +80,14 @@ export class Connection {
     onEnd: (reason: CallRefused | null) => void,
   ): ClientHttp2Stream {
     const stream = this.#request('Watch', 'application/connect+proto');
-    const message = toBinary(WatchRequestSchema, create(WatchRequestSchema, request));
-    const envelope = Buffer.alloc(ENVELOPE_BYTES + message.length);
-    envelope.writeUInt32BE(message.length, 1);
-    envelope.set(message, ENVELOPE_BYTES);
-    stream.end(envelope);
-    let rest: Buffer = Buffer.alloc(0);
+    stream.end(encodeEnvelope(toBinary(WatchRequestSchema, create(WatchRequestSchema, request))));
+    const reader = new EnvelopeReader();
     let reason: CallRefused | null = null;
     stream.on('data', (chunk: Buffer) => {
-      let buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-      while (buffer.length >= ENVELOPE_BYTES) {
-        const end = ENVELOPE_BYTES + buffer.readUInt32BE(1);
-        if (buffer.length < end) break;
-        const payload = buffer.subarray(ENVELOPE_BYTES, end);
-        if ((buffer[0]! & END_STREAM_FLAG) !== 0) reason = endReason(payload);
+      for (const { last, payload } of reader.push(chunk)) {
+        if (last) reason = endReason(payload);
         else onFrame(payload);
-        buffer = buffer.subarray(end);
       }
-      // A copy: a slice would keep the whole chunk alive in every idle node.
-      rest = buffer.length === 0 ? Buffer.alloc(0) : Buffer.from(buffer);
     });
     stream.once('error', () => undefined);
     stream.once('close', () => onEnd(reason));

@@ -80,6 +80,12 @@ export function formatCidr(cidr: Cidr): string {
   return `${formatAddress(cidr.family, cidr.start)}/${cidr.bits}`;
 }
 
+/** The canonical text of what may be written otherwise; what is no CIDR stays. */
+export function canonicalCidr(text: string): string {
+  const cidr = parseCidr(text);
+  return cidr ? formatCidr(cidr) : text;
+}
+
 /** Shortest prefix a ban may have. */
 export function isBannable(cidr: Cidr): boolean {
   return cidr.bits >= (cidr.family === 4 ? 16 : 48);

@@ -14,8 +14,10 @@ import type { EdgeClient } from './edge-client.ts';
 import { type Change, Pusher } from './pusher.ts';
 
 const POLL_MS = 5000;
-const POLL_DOWN_MS = 500;
+/** A process that comes back lacks its own bans and keys until it has answered. */
+const POLL_DOWN_MS = 100;
 const RETRY_UNAPPLIED_MS = 60_000;
+const MAX_LIFTS = 10_000;
 
 interface ConfigPush extends Change<ConfigPosition> {
   upserts: Map<string, Entry>;
@@ -25,7 +27,6 @@ interface ConfigPush extends Change<ConfigPosition> {
 interface BanPush extends Change<BanPosition> {
   upserts: Map<string, BanRow>;
   removed: Set<string>;
-  liftedOwn: OwnBanLift[];
 }
 
 interface ConfigAnswer {
@@ -44,6 +45,8 @@ export interface DataPlaneOptions {
   bansApplied: (state: BanState, micros: number) => void;
   /** Health or instance changed. */
   changed: () => void;
+  /** Caddy said how it is. */
+  answered: (status: GetStatusResponse) => void;
 }
 
 export class DataPlane {
@@ -56,6 +59,8 @@ export class DataPlane {
   private polling = false;
   private lastRetry = performance.now();
   private unapplied = 0n;
+  /** Lifts of own bans that Caddy has not confirmed. */
+  private lifts = new Set<OwnBanLift>();
   /** The last status received; undefined while Caddy does not answer. */
   status: GetStatusResponse | undefined;
   private problem = 'the data plane has not answered yet';
@@ -87,11 +92,14 @@ export class DataPlane {
       held: () => options.bans.position,
       same: (left, right) => left.epoch === right.epoch && left.sequence === right.sequence,
       merge: mergeBans,
-      push: async ({ base, target, upserts, removed, liftedOwn }) => {
+      push: async ({ base, target, upserts, removed }) => {
         const messages = [...upserts.values()].map((row) => options.bans.toMessage(row));
-        return banState(
+        const liftedOwn = [...this.lifts];
+        const state = banState(
           await client.applyBans({ base, target, upserts: messages, removedIds: [...removed], liftedOwn }),
         );
+        for (const lift of liftedOwn) this.lifts.delete(lift);
+        return state;
       },
       reload: async () => banState(await client.reloadBans()),
       positionOf: (state) => state.position!,
@@ -136,13 +144,45 @@ export class DataPlane {
   }
 
   pushBans(change: BanFeedChange, receivedAt: number): void {
+    this.noteLifts(change.liftedOwn);
     this.bans.enqueue({
       base: change.base,
       target: change.target,
       receivedAt,
       upserts: new Map(change.upserts.map((row) => [row.id, row])),
       removed: new Set(change.removedIds),
-      liftedOwn: change.liftedOwn,
+    });
+  }
+
+  /** Lifts own bans that Caddy may hold again. */
+  liftOwn(lifts: readonly OwnBanLift[]): void {
+    this.noteLifts(lifts);
+    this.pushLifts();
+  }
+
+  /** Asks Caddy at once how it is. */
+  check(): void {
+    this.schedule(0);
+  }
+
+  private noteLifts(lifts: readonly OwnBanLift[]): void {
+    for (const lift of lifts) this.lifts.add(lift);
+    for (const lift of this.lifts) {
+      if (this.lifts.size <= MAX_LIFTS) break;
+      this.lifts.delete(lift);
+    }
+  }
+
+  /** A change of nothing but lifts: the journal that Caddy reads does not have them. */
+  private pushLifts(): void {
+    if (this.lifts.size === 0 || !this.bans.idle) return;
+    const { position } = this.options.bans;
+    this.bans.enqueue({
+      base: position,
+      target: position,
+      receivedAt: performance.now(),
+      upserts: new Map(),
+      removed: new Set(),
     });
   }
 
@@ -193,6 +233,8 @@ export class DataPlane {
       }
       if (activity[0] === this.config.activity) this.compareConfig(status, newInstance);
       if (activity[1] === this.bans.activity) this.compareBans(status, newInstance);
+      this.options.answered(status);
+      this.pushLifts();
       await this.retryUnapplied();
       if (newInstance || wasHealthy !== this.healthy) this.options.changed();
       this.schedule(this.healthy ? POLL_MS : POLL_DOWN_MS);
@@ -287,7 +329,6 @@ function mergeBans(changes: readonly BanPush[]): BanPush {
     receivedAt: changes[0]!.receivedAt,
     upserts: new Map(),
     removed: new Set(),
-    liftedOwn: changes.flatMap((change) => change.liftedOwn),
   };
   for (const change of changes) {
     for (const id of change.removed) {

@@ -18,7 +18,15 @@ import {
   type DrainStatsResponse,
   EdgeService,
   type GetStatusResponse,
+  type RestoreSecurityRequest,
+  type SecurityBatch,
+  SecurityBatchSchema,
+  type SetChallengeKeysRequest,
+  type WatchSecurityRequest,
+  WatchSecurityRequestSchema,
 } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import { EdgeError, refusal } from './edge-error.ts';
+import { serverStream } from './edge-stream.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_SOCKETS = 4;
@@ -27,17 +35,6 @@ const CALL_TIMEOUT_MS = 10_000;
 const RELOAD_TIMEOUT_MS = 120_000;
 
 type Init<T> = Omit<Partial<T>, '$typeName' | '$unknown'>;
-
-/** An answer of Caddy that is not a success; `code` is Connect's name of it, "unavailable" when there was no answer. */
-export class EdgeError extends Error {
-  override name = 'EdgeError';
-  readonly code: string;
-
-  constructor(code: string, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.code = code;
-  }
-}
 
 export class EdgeClient {
   private readonly socketPath: string;
@@ -73,6 +70,23 @@ export class EdgeClient {
 
   drainStats(acknowledged: bigint): Promise<DrainStatsResponse> {
     return this.call(EdgeService.method.drainStats, { acknowledged }, CALL_TIMEOUT_MS);
+  }
+
+  async setChallengeKeys(keys: Init<SetChallengeKeysRequest>): Promise<void> {
+    await this.call(EdgeService.method.setChallengeKeys, keys, CALL_TIMEOUT_MS);
+  }
+
+  async restoreSecurity(state: Init<RestoreSecurityRequest>): Promise<void> {
+    await this.call(EdgeService.method.restoreSecurity, state, CALL_TIMEOUT_MS);
+  }
+
+  /** Own bans and security events as they happen, until the stream ends, fails or the signal aborts. */
+  async *watchSecurity(cursor: Init<WatchSecurityRequest>, signal: AbortSignal): AsyncGenerator<SecurityBatch> {
+    const { watchSecurity } = EdgeService.method;
+    const message = toBinary(WatchSecurityRequestSchema, create(WatchSecurityRequestSchema, cursor));
+    const path = `/${watchSecurity.parent.typeName}/${watchSecurity.name}`;
+    for await (const payload of serverStream(this.socketPath, path, message, signal))
+      yield fromBinary(SecurityBatchSchema, payload);
   }
 
   close(): void {
@@ -143,14 +157,4 @@ export class EdgeClient {
       call.end(body);
     });
   }
-}
-
-function refusal(status: number, answer: Buffer): EdgeError {
-  try {
-    const { code, message } = JSON.parse(answer.toString('utf8')) as { code?: unknown; message?: unknown };
-    if (typeof code === 'string') return new EdgeError(code, typeof message === 'string' ? message : code);
-  } catch {
-    // Not Connect's error body; the status says enough.
-  }
-  return new EdgeError('unknown', `the data plane answered with status ${status}`);
 }

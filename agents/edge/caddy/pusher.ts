@@ -9,7 +9,7 @@
 //   down       status with Caddy's position         idle     nothing, the newer changes, or a reload
 import { performance } from 'node:perf_hooks';
 import { errorText, type Log } from '../../kit/log.ts';
-import { EdgeError } from './edge-client.ts';
+import { EdgeError } from './edge-error.ts';
 
 const HISTORY_CHANGES = 64;
 

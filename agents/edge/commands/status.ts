@@ -4,6 +4,7 @@ import { readTextIfPresent } from '../../kit/files.ts';
 import { startTimeOf } from '../../kit/process-info.ts';
 import type { Options } from '../options.ts';
 import { edgePaths } from '../paths.ts';
+import type { ProtectionView } from '../security/protection.ts';
 
 const STALE_MS = 30_000;
 
@@ -14,6 +15,7 @@ interface Status {
   console: { connected: boolean; problem: string };
   config: { epoch: string; revision: string; appliedRevision: string; entries: number; failed: number };
   bans: { epoch: string; sequence: string; appliedSequence: string; entries: number; unapplied: number };
+  protection: ProtectionView;
   kernel: { table: string | null; entries: number; problem: string };
   dataPlane: { healthy: boolean; instance: string | null; version: string | null; sites: number };
   lastError: string;
@@ -36,7 +38,7 @@ export async function statusCommand(options: Options): Promise<number> {
 }
 
 function present(status: Status): string {
-  const { node, config, bans, kernel, dataPlane } = status;
+  const { node, config, bans, protection, kernel, dataPlane } = status;
   const rows: [string, string][] = [
     ['node', `${node.name} (${node.id}) of cluster ${node.clusterId}`],
     [
@@ -54,6 +56,11 @@ function present(status: Status): string {
     [
       'bans',
       `sequence ${bans.sequence}, applied ${bans.appliedSequence}, ${bans.entries} held, ${bans.unapplied} without room`,
+    ],
+    [
+      'protection',
+      `${protection.keysVersion === '0' ? 'no challenge keys' : `challenge keys ${protection.keysVersion}`}, ` +
+        `${protection.ownBans} own bans, ${protection.sitesAboveNormal} sites above normal`,
     ],
     ['kernel bans', kernel.table === null ? `off: ${kernel.problem}` : `${kernel.entries} in table ${kernel.table}`],
     ['certificate', `valid until ${status.agent.certificateNotAfter}`],

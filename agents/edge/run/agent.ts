@@ -17,8 +17,10 @@ import { EdgeClient } from '../caddy/edge-client.ts';
 import { ConfigFeed } from '../config/config-feed.ts';
 import { ConfigStore } from '../config/config-store.ts';
 import { AllowList } from '../nft/allow-list.ts';
+import { allGlobalBans } from '../nft/ban-source.ts';
 import { KernelBans } from '../nft/kernel-bans.ts';
 import type { EdgePaths } from '../paths.ts';
+import { Protection } from '../security/protection.ts';
 import { AppliedReporter } from './applied-reporter.ts';
 import { HeartbeatLoop } from './heartbeat.ts';
 import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
@@ -64,6 +66,7 @@ export class EdgeAgent {
   private readonly applied: AppliedReporter;
   private readonly heartbeat: HeartbeatLoop;
   private readonly stats: StatsReporter;
+  private readonly protection: Protection;
   private readonly status: StatusFile;
   private readonly renewal: Renewal;
   private channel: NodeChannel;
@@ -113,6 +116,7 @@ export class EdgeAgent {
         this.reportSoon();
       },
       changed: () => this.reportSoon(),
+      answered: (status) => this.protection.onStatus(status),
     });
     this.configFeed = new ConfigFeed({
       store: this.config,
@@ -129,6 +133,7 @@ export class EdgeAgent {
       channel,
       changed: (change, receivedAt) => {
         this.dataPlane.pushBans(change, receivedAt);
+        this.protection.onLifts(change.liftedOwn);
         // Starting nft blocks for milliseconds; by then the request to Caddy is on its way.
         setImmediate(() => this.kernel?.update(change.globalCidrs));
       },
@@ -136,6 +141,21 @@ export class EdgeAgent {
         this.dataPlane.reloadBans();
         this.kernel?.resync();
       },
+    });
+    this.protection = new Protection({
+      paths,
+      nodeId,
+      clusterId,
+      capacity: options.banCapacity,
+      client: this.client,
+      log,
+      channel,
+      isConnected: () => this.connected,
+      serverClock: this.clock,
+      globalChanged: (cidrs) => this.kernel?.update(cidrs),
+      liftAgain: (lifts) => this.dataPlane.liftOwn(lifts),
+      check: () => this.dataPlane.check(),
+      changed: () => this.reportSoon(),
     });
     this.heartbeat = new HeartbeatLoop({
       channel,
@@ -165,6 +185,7 @@ export class EdgeAgent {
     this.every(MAINTAIN_MS, 'maintenance', async () => {
       this.config.flush();
       await this.bans.maintain();
+      await this.protection.maintain();
       await this.config.compactIfWorthwhile();
     });
     this.every(VERIFY_MS, 'verification', async () => {
@@ -191,14 +212,20 @@ export class EdgeAgent {
     this.applied.stop();
     this.stopping.abort();
     this.channel.close();
-    await Promise.all([this.watching, this.configFeed.stop(), this.banFeed.stop(), this.stats.stop()]);
+    await Promise.all([
+      this.watching,
+      this.configFeed.stop(),
+      this.banFeed.stop(),
+      this.stats.stop(),
+      this.protection.stop(),
+    ]);
     this.dataPlane.stop();
     await this.kernelStarting;
     await this.kernel
       ?.close(this.options.keepTable)
       .catch((error) => this.log.warn('kernel table not deleted', { error }));
     this.status.stop();
-    await Promise.all([this.config.close(), this.bans.close()]);
+    await Promise.all([this.config.close(), this.bans.close(), this.protection.close()]);
   }
 
   private positions() {
@@ -223,7 +250,10 @@ export class EdgeAgent {
       case 'target':
         this.onTarget(decoded.value);
         break;
-      // Keys, tasks and settings belong to capabilities this node does not report.
+      case 'keysChanged':
+        this.protection.onKeysVersion(decoded.value.version);
+        break;
+      // Tasks and settings belong to capabilities this node does not report.
       default:
         break;
     }
@@ -241,6 +271,7 @@ export class EdgeAgent {
     this.log.info('connected to the console', { server: this.options.identity.serverUrl });
     this.configFeed.onConnected();
     this.banFeed.onConnected();
+    this.protection.onConnected();
     this.reportSoon();
   }
 
@@ -273,6 +304,7 @@ export class EdgeAgent {
     this.applied.spread(answer.appliedSpreadMs);
     this.configFeed.onMissingFeatures(answer.missingFeatures);
     if (answer.target) this.onTarget(answer.target);
+    this.protection.onKeysVersion(answer.challengeKeysVersion);
     const names = [
       new URL(this.options.identity.serverUrl).hostname.replace(/^\[|\]$/g, ''),
       ...answer.consoleAddresses,
@@ -316,6 +348,7 @@ export class EdgeAgent {
       configFeed: this.configFeed,
       banFeed: this.banFeed,
       dataPlane: this.dataPlane,
+      protection: this.protection,
       kernel: this.kernel,
       kernelProblem: this.kernelProblem,
       metrics: this.metrics,
@@ -333,6 +366,7 @@ export class EdgeAgent {
       return;
     }
     const written = this.bans.position;
+    const own = this.protection.globalCidrs();
     try {
       this.kernel = await KernelBans.start({
         nftBin,
@@ -340,18 +374,13 @@ export class EdgeAgent {
         nodeId: identity.nodeId,
         owner,
         capacity: banCapacity,
-        source: {
-          orderedGlobalCidrs: () => [
-            ...new Set(this.bans.ordered().flatMap((row) => (row.siteId === '' ? [row.cidr] : []))),
-          ],
-          remainingMs: (cidr) => this.bans.globalRemainingMs(cidr),
-        },
+        source: allGlobalBans(this.bans, this.protection),
         allowed: () => this.allow.cidrs(),
         log: this.log,
       });
       this.log.info('kernel bans active', { table: nftTable, entries: this.kernel.entries });
       // What changed while the table was made is not in it.
-      if (this.bans.position !== written) this.kernel.resync();
+      if (this.bans.position !== written || this.protection.globalCidrs().join() !== own.join()) this.kernel.resync();
       this.kernel.allowedChanged();
       this.reportSoon();
     } catch (error) {

@@ -14,6 +14,7 @@ import type { DataPlane } from '../caddy/data-plane.ts';
 import type { ConfigFeed } from '../config/config-feed.ts';
 import type { ConfigStore } from '../config/config-store.ts';
 import type { KernelBans } from '../nft/kernel-bans.ts';
+import type { Protection } from '../security/protection.ts';
 import { AGENT_VERSION } from '../version.ts';
 
 const ALWAYS_FEATURES: readonly Capability[] = [
@@ -40,6 +41,7 @@ export interface NodeView {
   configFeed: ConfigFeed;
   banFeed: BanFeed;
   dataPlane: DataPlane;
+  protection: Protection;
   kernel: KernelBans | undefined;
   kernelProblem: string;
   metrics: SystemMetrics;
@@ -83,6 +85,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
     message: nodeMessage(node),
     certificateNotAfter: BigInt(node.certificateNotAfter),
     dataPlaneInstance: node.dataPlane.status?.instanceId ?? '',
+    challengeKeysVersion: node.protection.keysVersion,
   };
 }
 
@@ -94,6 +97,7 @@ function nodeMessage(node: NodeView): string {
     node.banFeed.message,
     node.config.problem,
     node.bans.problem,
+    node.protection.message,
     node.kernel?.message ?? '',
   ];
   return parts.find((part) => part !== '')?.slice(0, MAX_MESSAGE) ?? '';
@@ -129,6 +133,7 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       entries: node.bans.size,
       unapplied: Number(node.banState?.unapplied ?? 0n),
     },
+    protection: node.protection.view,
     kernel: node.kernel
       ? { table: nftTable, entries: node.kernel.entries, problem: node.kernel.message }
       : { table: null, entries: 0, problem: node.kernelProblem },

@@ -3,30 +3,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { BanStore, type Clock, MAX_BAN_MS } from '../../../../agents/edge/bans/ban-store.ts';
+import { BanStore, MAX_BAN_MS } from '../../../../agents/edge/bans/ban-store.ts';
 import { ServerClock } from '../../../../agents/edge/run/server-clock.ts';
 import { type Ban, BanPositionSchema, BanSchema, BanSource } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { START, TestClock } from '../helpers/clock.ts';
 import { temporaryFolder } from '../helpers/folder.ts';
 import { memoryLog } from '../helpers/log.ts';
 
-const START = 1_800_000_000_000;
 const MINUTE = 60_000;
-
-/** Clocks that the test moves. */
-class TestClock implements Clock {
-  wallMs = START;
-  monotonicMs = 5000;
-  wall(): number {
-    return this.wallMs;
-  }
-  monotonic(): number {
-    return this.monotonicMs;
-  }
-  pass(ms: number): void {
-    this.wallMs += ms;
-    this.monotonicMs += ms;
-  }
-}
 
 function ban(id: string, cidr: string, minutes: number, extra: Partial<Ban> = {}): Ban {
   return create(BanSchema, {

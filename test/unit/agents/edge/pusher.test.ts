@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { EdgeError } from '../../../../agents/edge/caddy/edge-client.ts';
+import { EdgeError } from '../../../../agents/edge/caddy/edge-error.ts';
 import { type Change, Pusher } from '../../../../agents/edge/caddy/pusher.ts';
 import { memoryLog } from '../helpers/log.ts';
 

@@ -14,6 +14,8 @@ import {
   BanPositionSchema,
   type GetBansRequest,
   GetBansResponseSchema,
+  type OwnBanLift,
+  type ReportBansRequest,
 } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import {
   ConfigDeltaSchema,
@@ -38,6 +40,7 @@ import {
   WatchEventSchema,
   type WatchRequest,
 } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import type { ChallengeKeys, ReportSecurityRequest } from '../../../../proto/gen/svc/node/v1/security_pb.js';
 import type { Leaf, TestAuthority } from './authority.ts';
 
 export interface TestConsoleOptions {
@@ -82,6 +85,12 @@ export class TestConsole {
   /** Whether changes are also pushed to open streams. */
   pushing = true;
   renew = false;
+  /** The cluster's keys; undefined = none yet. */
+  keys: ChallengeKeys | undefined;
+  /** How far its clock is ahead of this machine's. */
+  clockAheadMs = 0;
+  readonly reportedBans: ReportBansRequest[] = [];
+  readonly reportedSecurity: ReportSecurityRequest[] = [];
   private readonly revisions: Revision[] = [];
   private sum = 0n;
   private readonly banChanges: { sequence: bigint; id: string }[] = [];
@@ -172,11 +181,11 @@ export class TestConsole {
   }
 
   /** Changes bans and pushes the batch. */
-  changeBans(upserts: Ban[], removedIds: string[] = []): void {
+  changeBans(upserts: Ban[], removedIds: string[] = [], liftedOwn: OwnBanLift[] = []): void {
     const from = this.banSequence;
     for (const id of removedIds) this.bans.delete(id);
     for (const ban of upserts) this.bans.set(ban.id, ban);
-    for (const id of [...removedIds, ...upserts.map((ban) => ban.id)])
+    for (const id of [...removedIds, ...upserts.map((ban) => ban.id), ...liftedOwn.map((lift) => lift.cidr)])
       this.banChanges.push({ sequence: this.banSequence + 1n, id });
     if (!this.pushing) return;
     const batch = create(BanBatchSchema, {
@@ -185,13 +194,19 @@ export class TestConsole {
       to: this.banSequence,
       upserts,
       removedIds,
-      serverTimeMs: BigInt(Date.now()),
+      liftedOwn,
+      serverTimeMs: this.now(),
     });
     this.push({ case: 'banBatch', value: toBinary(BanBatchSchema, batch) });
   }
 
   push(event: WatchEvent['event']): void {
     for (const stream of this.streams) stream.push(event);
+  }
+
+  /** Its clock, Unix ms. */
+  now(): bigint {
+    return BigInt(Date.now() + this.clockAheadMs);
   }
 
   get watchers(): number {
@@ -202,7 +217,7 @@ export class TestConsole {
     return create(TargetSchema, {
       config: this.position(),
       bans: create(BanPositionSchema, { epoch: this.banEpoch, sequence: this.banSequence }),
-      serverTimeMs: BigInt(Date.now()),
+      serverTimeMs: this.now(),
     });
   }
 
@@ -273,8 +288,9 @@ export class TestConsole {
           target: this.target(),
           intervalSeconds: 15,
           renewCertificate: this.renew,
-          serverTimeMs: BigInt(Date.now()),
+          serverTimeMs: this.now(),
           missingFeatures: this.missingFeatures,
+          challengeKeysVersion: this.keys?.version ?? 0n,
         });
       },
       applied: (request) => {
@@ -295,6 +311,20 @@ export class TestConsole {
         called('reportStats');
         this.stats.push(request);
         return { acknowledged: request.sequence };
+      },
+      getChallengeKeys: () => {
+        called('getChallengeKeys');
+        return this.keys ? { keys: this.keys } : {};
+      },
+      reportBans: (request) => {
+        called('reportBans');
+        this.reportedBans.push(request);
+        return {};
+      },
+      reportSecurity: (request) => {
+        called('reportSecurity');
+        this.reportedSecurity.push(request);
+        return {};
       },
     });
   }
@@ -385,7 +415,7 @@ export class TestConsole {
       reset,
       upserts: ids.flatMap((id) => this.bans.get(id) ?? []),
       removedIds: ids.filter((id) => !this.bans.has(id)),
-      serverTimeMs: BigInt(Date.now()),
+      serverTimeMs: this.now(),
       nextPageToken: from + this.pageSize < changed.length ? String(from + this.pageSize) : '',
     });
   }

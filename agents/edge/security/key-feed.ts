@@ -1,0 +1,64 @@
+// Fetches the cluster's challenge keys: at each connect, when the console says that they changed, and every 30 s while
+// there are none.
+import type { NodeChannel } from '../../kit/channel-client.ts';
+import type { Log } from '../../kit/log.ts';
+import { PullLoop } from '../run/pull-loop.ts';
+import type { ChallengeKeyStore } from './challenge-keys.ts';
+
+const MISSING_MS = 30_000;
+
+export interface KeyFeedOptions {
+  store: ChallengeKeyStore;
+  log: Log;
+  channel: () => NodeChannel | undefined;
+  /** Other keys are held now. */
+  changed: () => void;
+  missingMs?: number;
+}
+
+export class KeyFeed {
+  private readonly options: KeyFeedOptions;
+  private readonly loop: PullLoop;
+
+  constructor(options: KeyFeedOptions) {
+    this.options = options;
+    this.loop = new PullLoop({
+      name: 'challenge keys',
+      log: options.log,
+      pull: (signal) => this.pull(signal),
+      settled: () => undefined,
+    });
+  }
+
+  get message(): string {
+    return this.loop.problem === '' ? '' : `challenge keys not fetched: ${this.loop.problem}`;
+  }
+
+  onConnected(): void {
+    this.loop.hurry();
+    this.loop.request();
+  }
+
+  /** The console's keys have this version; 0 = it has none. */
+  onVersion(version: bigint): void {
+    if (version !== 0n && version !== this.options.store.version) this.loop.request();
+  }
+
+  stop(): Promise<void> {
+    return this.loop.stop();
+  }
+
+  private async pull(signal: AbortSignal): Promise<boolean> {
+    const { store, log, changed, missingMs = MISSING_MS } = this.options;
+    const keys = await this.options.channel()?.getChallengeKeys({ signal });
+    if (!keys || keys.version === 0n) {
+      if (store.version === 0n) this.loop.request(missingMs);
+      return false;
+    }
+    if (store.replace(keys)) {
+      log.info('challenge keys taken over', { version: keys.version });
+      changed();
+    }
+    return false;
+  }
+}

@@ -1,0 +1,133 @@
+// The data plane's side of the edge socket for tests: a process that can be replaced by a new one, with own bans and
+// levels the test makes. Real Connect over a real unix socket.
+import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { create } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import {
+  EdgeService,
+  type RestoreSecurityRequest,
+  type SecurityBatch,
+  SecurityBatchSchema,
+  type WatchSecurityRequest,
+} from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
+import { type BanPosition, BanPositionSchema, type OwnBanLift } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ChallengeKeys } from '../../../../proto/gen/svc/node/v1/security_pb.js';
+
+export type BatchContent = Partial<Pick<SecurityBatch, 'bans' | 'events' | 'sites' | 'dropped'>>;
+
+export class TestCaddy {
+  readonly socket: string;
+  instanceId = 'first';
+  keys: ChallengeKeys | undefined;
+  bans: BanPosition = create(BanPositionSchema);
+  readonly restored: RestoreSecurityRequest[] = [];
+  readonly watches: WatchSecurityRequest[] = [];
+  readonly lifted: OwnBanLift[] = [];
+  /** What happened, in order. */
+  readonly calls: string[] = [];
+  private batches: SecurityBatch[] = [];
+  private sequence = 0n;
+  private wake: () => void = () => undefined;
+  private server: Server | undefined;
+  private readonly sockets = new Set<Socket>();
+
+  constructor(socket: string) {
+    this.socket = socket;
+  }
+
+  async start(): Promise<void> {
+    const server = createServer(
+      connectNodeAdapter({ routes: (router) => router.service(EdgeService, this.service()) }),
+    );
+    server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
+    this.server = server;
+    await new Promise<void>((resolve) => server.listen(this.socket, resolve));
+  }
+
+  /** The process dies with all it held. */
+  async kill(): Promise<void> {
+    const { server } = this;
+    this.server = undefined;
+    this.batches = [];
+    this.sequence = 0n;
+    this.keys = undefined;
+    this.bans = create(BanPositionSchema);
+    const ended = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
+    for (const socket of this.sockets) socket.destroy();
+    await ended;
+  }
+
+  /** A new process takes its place. */
+  async restart(instanceId: string): Promise<void> {
+    await this.kill();
+    this.instanceId = instanceId;
+    await this.start();
+  }
+
+  /** Something happened. */
+  tell(content: BatchContent): void {
+    this.sequence++;
+    this.batches.push(create(SecurityBatchSchema, { ...content, sequence: this.sequence }));
+    this.wake();
+  }
+
+  /** Batches that are not acknowledged. */
+  get kept(): number {
+    return this.batches.length;
+  }
+
+  private service(): Partial<ServiceImpl<typeof EdgeService>> {
+    return {
+      getStatus: () => ({
+        instanceId: this.instanceId,
+        version: 'test',
+        serving: true,
+        bans: { position: this.bans, capacity: 1000n },
+        challengeKeysVersion: this.keys?.version ?? 0n,
+      }),
+      applyBans: (request) => {
+        this.calls.push('applyBans');
+        this.bans = request.target!;
+        this.lifted.push(...request.liftedOwn);
+        return { state: { position: this.bans } };
+      },
+      setChallengeKeys: ({ keys }) => {
+        this.calls.push('setChallengeKeys');
+        this.keys = keys;
+        return {};
+      },
+      restoreSecurity: (request) => {
+        this.calls.push('restoreSecurity');
+        this.restored.push(request);
+        return {};
+      },
+      watchSecurity: (request, { signal }) => this.watch(request, signal),
+    };
+  }
+
+  private async *watch(request: WatchSecurityRequest, signal: AbortSignal) {
+    this.calls.push('watchSecurity');
+    this.watches.push(request);
+    const instance = this.instanceId;
+    if (request.instanceId === instance) this.batches = this.batches.filter(({ sequence }) => sequence > request.after);
+    let sent = 0n;
+    for (;;) {
+      const next = this.batches.find(({ sequence }) => sequence > sent);
+      if (next) {
+        sent = next.sequence;
+        yield next;
+        continue;
+      }
+      if (signal.aborted || this.instanceId !== instance) return;
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+    }
+  }
+}
