@@ -1,8 +1,8 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
-import knexFactory from 'knex';
 import { readBanTarget } from '../models/ban-feed.ts';
 import { readConfigHead } from '../models/config-history.ts';
 import { beginEpoch, readHistory } from '../models/epoch.ts';
+import { withOneConnection } from './one-connection.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Nodes cannot make the console begin epochs faster than this: their word alone starts one. */
@@ -44,10 +44,5 @@ export async function noteNodeAhead(runtime: Runtime, { clusterId, config, bans 
 
 /** For whoever restored a dump into the same server, which nothing can notice by itself. Answers the new epoch. */
 export async function declareRestored(databaseUrl: string): Promise<string> {
-  const knex = knexFactory({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 1 } });
-  try {
-    return (await beginEpoch(knex, 'declared_restored')).epoch;
-  } finally {
-    await knex.destroy();
-  }
+  return withOneConnection(databaseUrl, async (sql) => (await beginEpoch(sql, 'declared_restored')).epoch);
 }
