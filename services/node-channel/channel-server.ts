@@ -20,6 +20,9 @@ const REFRESH_MS = 2_000;
 const RETENTION_MS = 3_600_000;
 const IDLE_MS = 120_000;
 const HANDSHAKE_MS = 10_000;
+/** For the head of an HTTP/1.1 request, however slowly it trickles in. */
+const HEADERS_MS = 10_000;
+const HEADERS_CHECK_MS = 1_000;
 const SESSION_PING_MS = 15_000;
 const SESSION_PING_ANSWER_MS = 10_000;
 const MAX_CONNECTIONS = 10_000;
@@ -44,10 +47,15 @@ export class ChannelServer implements Listener {
     this.#reports = new NodeReports(runtime);
     this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId));
     watchMetrics(runtime, this.#hub);
-    // Never listens: it is handed the connections that chose HTTP/1.1. Its own time limits need a listener, so an
-    // idle socket ends it.
-    this.#http1 = createHttp1Server({ keepAliveTimeout: IDLE_MS });
+    // Never listens: it is handed the connections that chose HTTP/1.1. It begins to keep its time limits when it is told
+    // that it listens.
+    this.#http1 = createHttp1Server({
+      keepAliveTimeout: IDLE_MS,
+      headersTimeout: HEADERS_MS,
+      connectionsCheckingInterval: HEADERS_CHECK_MS,
+    });
     this.#http1.setTimeout(IDLE_MS);
+    this.#http1.emit('listening');
   }
 
   async open(): Promise<Address> {
@@ -95,6 +103,7 @@ export class ChannelServer implements Listener {
     // Streams first: nodes look for another process while calls still end here.
     await this.#hub.stop();
     for (const session of this.#sessions) session.close();
+    this.#http1.close();
     const forced = setTimeout(() => {
       for (const session of this.#sessions) session.destroy();
       for (const socket of this.#http1Sockets) socket.destroy();

@@ -213,6 +213,23 @@ test('a stream works over HTTP/1.1', async (t) => {
   t.is(event.case, 'target');
 });
 
+test('a request whose head trickles in over HTTP/1.1 is ended', async (t) => {
+  const { port } = new URL(running.nodeApiUrl);
+  const socket = connectTls({ port: Number(port), ca: identity.authorityPem, servername: 'localhost', ...HTTP1 });
+  const ended = new Promise<string>((resolve) => {
+    let answer = '';
+    socket.on('data', (chunk: Buffer) => {
+      answer += chunk.toString();
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(answer));
+  });
+  socket.write(`POST ${SERVICE}/Heartbeat HTTP/1.1\r\nhost: localhost\r\nx-slow: `);
+  const trickle = setInterval(() => socket.write('x'), 200);
+  t.regex(await ended, /^HTTP\/1\.1 408 /);
+  clearInterval(trickle);
+});
+
 test('a body above 16 MiB is refused', async (t) => {
   const answer = await h2(`${SERVICE}/Heartbeat`, {}, Buffer.alloc(16 * 1024 * 1024 + 1)).catch(
     (error: Error) => error,
