@@ -1,9 +1,10 @@
 // Routes of all feature folders. Before a page is shown, its messages are there and somebody is signed in; afterwards its
 // title is the document's and has the focus.
-import { nextTick, ref } from 'vue';
+import { nextTick } from 'vue';
 import { createRouter, createWebHistory, type RouteRecordRaw } from 'vue-router';
 import { loadMessages, tx } from '@/shared/i18n/i18n.ts';
 import type { Text } from '@/shared/i18n/locale.ts';
+import { pageSubject, setTabs } from '@/shared/page/page-context.ts';
 import { useSession } from '@/shared/session/session.ts';
 import type { FeatureRoute, NamedFeature } from './feature.ts';
 import { features, siteTabs } from './features.ts';
@@ -37,6 +38,7 @@ function record(
 
 function siteTabRecords(): RouteRecordRaw[] {
   const tabs = siteTabs();
+  setTabs('site', tabs);
   const first = tabs[0];
   if (!first) return [];
   return [
@@ -86,9 +88,6 @@ router.beforeResolve(async (to) => {
   const folders = new Set(to.matched.flatMap((matched) => matched.meta.folders ?? []));
   await loadMessages([...folders]);
 });
-
-/** The object a page shows, in front of the page's title: the name of a site. Set by pages, cleared by navigation. */
-export const pageSubject = ref('');
 
 export function titleOf(title: Text | undefined): string {
   return [pageSubject.value, title ? tx(title) : '', 'Edge Delivery Console'].filter((part) => part !== '').join(' · ');

@@ -1,14 +1,35 @@
 import { Connection } from '@element-plus/icons-vue';
 import type { Feature } from '@/app/feature.ts';
 
+const title = { en: 'Sites', 'zh-CN': '站点' };
+
 export default {
   routes: [
+    { path: '/sites', name: 'sites', title, component: () => import('./SitesPage.vue') },
+    { path: '/sites/:id', name: 'site', title, component: () => import('./SitePage.vue') },
+  ],
+  navigation: [{ group: 'top', order: 20, title, icon: Connection, to: '/sites' }],
+  siteTabs: [
     {
-      path: '/sites',
-      name: 'sites',
-      title: { en: 'Sites', 'zh-CN': '站点' },
-      component: () => import('./SitesPage.vue'),
+      name: 'overview',
+      order: 10,
+      title: { en: 'Overview', 'zh-CN': '概览' },
+      component: () => import('./OverviewTab.vue'),
+    },
+    {
+      name: 'origins',
+      order: 20,
+      title: { en: 'Origins', 'zh-CN': '源站' },
+      component: () => import('./OriginsTab.vue'),
+    },
+    {
+      name: 'settings',
+      order: 90,
+      title: { en: 'Settings', 'zh-CN': '设置' },
+      component: () => import('./SettingsTab.vue'),
     },
   ],
-  navigation: [{ group: 'top', order: 20, title: { en: 'Sites', 'zh-CN': '站点' }, icon: Connection, to: '/sites' }],
+  searchTitle: title,
+  search: () => import('./search-sites.ts').then(({ searchSites }) => searchSites),
+  actions: [{ title: { en: 'New site', 'zh-CN': '新建站点' }, to: '/sites?new=1' }],
 } satisfies Feature;

@@ -5,7 +5,14 @@ import { createI18n } from 'vue-i18n';
 import { isLocale, type Locale, STORED, type Text } from './locale.ts';
 
 type MessageModule = { default: Record<string, string> };
-const FILES = import.meta.glob<MessageModule>(['/src/features/*/messages/*.json', '/src/{app,shared}/messages/*.json']);
+const FILES = import.meta.glob<MessageModule>([
+  '/src/features/*/messages/*.json',
+  '/src/app/messages/*.json',
+  '/src/shared/messages/*.json',
+  '/src/shared/contract/messages/*.json',
+]);
+/** Folders that are no feature. `contract`: audit actions, revision reasons and other words of the contract. */
+const PLACES: Readonly<Record<string, string>> = { app: 'app', shared: 'shared', contract: 'shared/contract' };
 
 const initial = document.documentElement.lang;
 export const i18n = createI18n({
@@ -30,7 +37,7 @@ export function tx(text: Text): string {
 }
 
 function fileOf(folder: string, language: Locale): string {
-  const inside = folder === 'app' || folder === 'shared' ? folder : `features/${folder}`;
+  const inside = PLACES[folder] ?? `features/${folder}`;
   return `/src/${inside}/messages/${language}.json`;
 }
 
