@@ -16,6 +16,7 @@ const KEEP_ENTRIES = 4096;
 /** A stream without changes for a day goes; its owner marks its place again. */
 const EXPIRE_SECONDS = 86_400;
 const TRIM_EVERY_MS = 1_000;
+const AGE_EVERY_MS = 60_000;
 const BLOCK_MS = 250;
 const READ_TIMEOUT_MS = 5_000;
 const READ_COUNT = 128;
@@ -37,11 +38,14 @@ export interface ReadBatch extends Omit<FanoutBatch, 'bytes'> {
 interface Appended {
   to: bigint;
   bytes: number;
+  at: number;
 }
 
 export class FanoutWriter {
   readonly #redis: Redis;
+  /** What it appended in the last 10 minutes, by stream. */
   readonly #appended = new Map<string, { entries: Appended[]; bytes: number; trimmedAt: number }>();
+  #agedAt = 0;
 
   constructor(redis: Redis) {
     this.#redis = redis;
@@ -78,8 +82,25 @@ export class FanoutWriter {
     const [error] = replies[large ? 1 : 0]!;
     if (error && /equal or smaller/.test(error.message)) return false;
     for (const [failure] of replies) if (failure) throw failure;
-    await this.#trim(stream, { to, bytes: large ? 0 : bytes.length }, now);
+    this.#age(now);
+    await this.#trim(stream, { to, bytes: large ? 0 : bytes.length, at: now }, now);
     return true;
+  }
+
+  /** Entries it remembers, of all streams. */
+  get remembered(): number {
+    return [...this.#appended.values()].reduce((sum, { entries }) => sum + entries.length, 0);
+  }
+
+  /** Forgets what trimming by age drops from streams, and streams of clusters and histories that are over. */
+  #age(now: number): void {
+    if (now - this.#agedAt < AGE_EVERY_MS) return;
+    this.#agedAt = now;
+    for (const [stream, known] of this.#appended) {
+      const young = known.entries.findIndex(({ at }) => now - at < KEEP_MS);
+      if (young === -1) this.#appended.delete(stream);
+      else for (const { bytes } of known.entries.splice(0, young)) known.bytes -= bytes;
+    }
   }
 
   /** Drops what is older than 10 minutes and what exceeds 4 MiB. */

@@ -348,6 +348,19 @@ test.serial('a stream keeps ten minutes and four mebibytes, and refuses a place 
   t.true(kept.length >= 250, `${kept.length} entries of 16,000 bytes`);
 });
 
+test.serial('what a writer remembers of its streams ends with what they keep', async (t) => {
+  const writer = new FanoutWriter(runtime.redis);
+  const stream = (name: string) => `${runtime.env.redisPrefix}svc:fan:${name}:config:1`;
+  const now = Date.now();
+  const append = (name: string, to: bigint, minutesAgo: number) =>
+    writer.append(stream(name), { from: to - 1n, to, bytes: Buffer.from('x') }, now - minutesAgo * 60_000);
+  await append('over', 1n, 30);
+  for (let to = 1n; to <= 20n; to++) await append('going-on', to, 25);
+  await append('going-on', 21n, 5);
+  await append('going-on', 22n, 0);
+  t.is(writer.remembered, 2);
+});
+
 test.serial('workers that come and go leave no change behind', async (t) => {
   const clusters = [];
   for (let index = 0; index < 4; index++) clusters.push(await addCluster(runtime));
