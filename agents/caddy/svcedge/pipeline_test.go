@@ -16,7 +16,7 @@ import (
 	"edge.svc/caddy/svccore"
 )
 
-func newHandler(t *testing.T, entries ...*configv1.Entry) *Handler {
+func newHandler(t testing.TB, entries ...*configv1.Entry) *Handler {
 	t.Helper()
 	core := svccore.New(svccore.Options{StateDir: t.TempDir(), BanCapacity: 100, BanMaxBytes: 1 << 20})
 	h := &Handler{core: core, log: zap.NewNop()}
@@ -24,7 +24,7 @@ func newHandler(t *testing.T, entries ...*configv1.Entry) *Handler {
 	return h
 }
 
-func (h *Handler) change(t *testing.T, entries ...*configv1.Entry) {
+func (h *Handler) change(t testing.TB, entries ...*configv1.Entry) {
 	t.Helper()
 	base := h.core.Status().Position
 	_, failed, err := h.core.Apply(base, edgetest.Position(base.GetRevision()+1), entries, nil)
