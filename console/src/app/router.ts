@@ -7,7 +7,7 @@ import type { Text } from '@/shared/i18n/locale.ts';
 import { pageSubject, setTabs } from '@/shared/page/page-context.ts';
 import { useSession } from '@/shared/session/session.ts';
 import type { FeatureRoute, NamedFeature } from './feature.ts';
-import { features, siteTabs } from './features.ts';
+import { features, navigationOf, siteTabs } from './features.ts';
 
 declare module 'vue-router' {
   interface RouteMeta {
@@ -55,6 +55,7 @@ function siteTabRecords(): RouteRecordRaw[] {
 export const router = createRouter({
   history: createWebHistory(),
   routes: [
+    { path: '/', redirect: () => navigationOf('top')[0]?.to ?? '/account' },
     ...features.flatMap((feature) => (feature.routes ?? []).map((route) => record(feature, route))),
     {
       path: '/:rest(.*)*',
