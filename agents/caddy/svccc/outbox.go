@@ -2,6 +2,7 @@ package svccc
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -28,15 +29,17 @@ type outbox struct {
 	sequence uint64
 	sealed   []*edgev1.SecurityBatch
 	// Number of the last batch that was sent.
-	sent    uint64
-	open    *edgev1.SecurityBatch
-	queued  int
+	sent   uint64
+	open   *edgev1.SecurityBatch
+	queued int
+	// The newest state of each site that has one here.
+	latest  map[string]*edgev1.SiteLevelState
 	dropped uint64
 	changed chan struct{}
 }
 
 func newOutbox(instance string, now func() time.Time) *outbox {
-	return &outbox{instance: instance, now: now, open: new(edgev1.SecurityBatch), changed: make(chan struct{})}
+	return &outbox{instance: instance, now: now, open: new(edgev1.SecurityBatch), latest: map[string]*edgev1.SiteLevelState{}, changed: make(chan struct{})}
 }
 
 // wake tells the waiting streams.
@@ -79,17 +82,8 @@ func (o *outbox) makeRoom() {
 
 // carry puts states that would be lost into the open batch, unless something newer is known.
 func (o *outbox) carry(states []*edgev1.SiteLevelState) {
-	if len(states) == 0 {
-		return
-	}
-	known := map[string]bool{}
-	for _, b := range append(o.sealed[:len(o.sealed):len(o.sealed)], o.open) {
-		for _, s := range b.GetSites() {
-			known[s.GetSiteId()] = true
-		}
-	}
 	for _, s := range states {
-		if !known[s.GetSiteId()] {
+		if o.latest[s.GetSiteId()] == s {
 			o.open.Sites = append(o.open.Sites, s)
 			o.queued++
 		}
@@ -144,6 +138,7 @@ func (o *outbox) banLocked(siteID string, n network, reason, metric string, life
 func (o *outbox) site(state *edgev1.SiteLevelState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.latest[state.GetSiteId()] = state
 	for i, known := range o.open.Sites {
 		if known.GetSiteId() == state.GetSiteId() {
 			o.open.Sites[i] = state
@@ -158,6 +153,11 @@ func (o *outbox) site(state *edgev1.SiteLevelState) {
 func (o *outbox) acknowledge(sequence uint64) {
 	for len(o.sealed) > 0 && o.sealed[0].GetSequence() <= sequence {
 		o.queued -= itemsOf(o.sealed[0])
+		for _, s := range o.sealed[0].GetSites() {
+			if o.latest[s.GetSiteId()] == s {
+				delete(o.latest, s.GetSiteId())
+			}
+		}
 		o.sealed[0] = nil
 		o.sealed = o.sealed[1:]
 	}
@@ -170,12 +170,14 @@ func (o *outbox) next(after uint64) ([]*edgev1.SecurityBatch, <-chan struct{}) {
 	if itemsOf(o.open) > 0 {
 		o.seal()
 	}
-	var out []*edgev1.SecurityBatch
-	for _, b := range o.sealed {
-		if b.GetSequence() > after {
-			out = append(out, b)
+	// Their numbers have no gaps.
+	known := uint64(0)
+	if len(o.sealed) > 0 {
+		if first := o.sealed[0].GetSequence(); after >= first {
+			known = min(after-first+1, uint64(len(o.sealed)))
 		}
 	}
+	out := slices.Clone(o.sealed[known:])
 	if len(out) > 0 {
 		o.sent = max(o.sent, o.sequence)
 	}
