@@ -4,7 +4,14 @@ import { findCommand } from './commands.ts';
 import { installCommand, installPackages, mayInstall } from './debian.ts';
 import { Refusal } from './progress.ts';
 
-const PACKAGES: Record<string, string> = { nft: 'nftables', ip: 'iproute2', unshare: 'util-linux', curl: 'curl' };
+const PACKAGES: Record<string, string> = {
+  nft: 'nftables',
+  ip: 'iproute2',
+  unshare: 'util-linux',
+  script: 'bsdutils',
+  curl: 'curl',
+  chromium: 'chromium',
+};
 
 /** Installs what is missing; throws a Refusal with the command when it may not. */
 export async function ensureTestPrograms(): Promise<void> {
