@@ -164,7 +164,7 @@ func (c *Challenges) Admit(w http.ResponseWriter, r *http.Request, v *Visit, dem
 		return false
 	}
 	shown := noNotice
-	if c.verified.take(c.verified.key(&b, v.Client.String()), now) {
+	if c.verified.take(c.verified.key(&b, v.Client, ""), now) {
 		shown = cookieLost
 	}
 	c.show(w, r, v, keys, &b, demand, now, shown, "")
@@ -173,10 +173,10 @@ func (c *Challenges) Admit(w http.ResponseWriter, r *http.Request, v *Visit, dem
 
 // cookieKept takes a client off the list of those that seem to lose cookies.
 func (c *Challenges) cookieKept(r *http.Request, v *Visit, b *binding, now int64) {
-	if c.redirects.take(c.redirects.key(b, rawTarget(r)), now) {
+	if c.redirects.take(c.redirects.key(b, netip.Addr{}, rawTarget(r)), now) {
 		c.counters.passed[Cookie302-1].Add(1)
 	}
-	c.verified.take(c.verified.key(b, v.Client.String()), now)
+	c.verified.take(c.verified.key(b, v.Client, ""), now)
 }
 
 // redirect sends the client back to where it is, with a pass; or tells it that it does not keep cookies.
@@ -185,7 +185,7 @@ func (c *Challenges) redirect(w http.ResponseWriter, r *http.Request, v *Visit, 
 	target := rawTarget(r)
 	// The page for those who lose cookies carries a pass as well: it may be others behind the same address that do.
 	h["Set-Cookie"] = []string{passHeader(keys.current, b, Cookie302, now, v.PassTTL, v.Secure)}
-	if c.redirects.add(c.redirects.key(b, target), now) > maxRedirects {
+	if c.redirects.add(c.redirects.key(b, netip.Addr{}, target), now) > maxRedirects {
 		c.respond(w, r, http.StatusForbidden, typeCookie, &filling{back: selfLocation(target), requestID: v.RequestID})
 		return
 	}

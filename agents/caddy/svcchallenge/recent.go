@@ -2,6 +2,7 @@ package svcchallenge
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 )
@@ -32,17 +33,16 @@ func newTally(tag uint32, now int64, count uint8) tally {
 	return tally(uint64(tag)<<32 | uint64(now&(1<<24-1))<<8 | uint64(count))
 }
 
-// key names a thing by its parts.
-func (r *recent) key(b *binding, parts ...string) uint64 {
+// key names a visitor at an address, or at a target, each of which may be missing.
+func (r *recent) key(b *binding, client netip.Addr, target string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
 	_, _ = h.WriteString(b.site)
 	_, _ = h.Write(b.networkText())
 	_, _ = h.Write(b.agent[:])
-	for _, part := range parts {
-		_ = h.WriteByte(0)
-		_, _ = h.WriteString(part)
-	}
+	address := client.As16()
+	_, _ = h.Write(address[:])
+	_, _ = h.WriteString(target)
 	return h.Sum64()
 }
 

@@ -146,9 +146,9 @@ func TestCountsOfManyAreBounded(t *testing.T) {
 	r := newRecent(10)
 	b := bind("site-1", vectorClient, vectorAgent)
 	for i := range 200_000 {
-		r.add(r.key(&b, fmt.Sprint(i)), vectorTime)
+		r.add(r.key(&b, vectorClient, fmt.Sprint(i)), vectorTime)
 	}
-	key := r.key(&b, "mine")
+	key := r.key(&b, vectorClient, "mine")
 	for want := 1; want <= 300; want++ {
 		if got := r.add(key, vectorTime); got != min(want, 255) {
 			t.Fatalf("%d, not %d", got, want)

@@ -84,7 +84,7 @@ func (c *Challenges) Verify(w http.ResponseWriter, r *http.Request, v *Visit) {
 		c.counters.fromElsewhere.Add(1)
 	}
 	c.counters.passed[t.level-1].Add(1)
-	c.verified.add(c.verified.key(&b, v.Client.String()), now)
+	c.verified.add(c.verified.key(&b, v.Client, ""), now)
 	held, _ := bestPass(keys, &b, r.Header["Cookie"], now)
 	w.Header()["Set-Cookie"] = []string{passHeader(keys.current, &b, max(t.level, held), now, v.PassTTL, v.Secure)}
 	goBack(w, form.back)
