@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Decimal, Empty, Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { settings } from '../settings.ts';
 
 /** Bounds of a manual ban's length, in seconds. */
 export const MIN_BAN_SECONDS = 60;
@@ -161,34 +162,19 @@ const BanSettings = Type.Object({
   }),
 });
 
-export const banSettings = resource('settings.bans', {
-  get: procedure({
-    method: 'GET',
+export const banSettings = resource(
+  'settings.bans',
+  settings({
     path: '/settings/bans',
-    summary: 'Answers the ban settings.',
-    input: Input({}),
-    output: BanSettings,
-    status: 200,
-    access: 'operator',
-    readOnly: true,
-    audit: null,
-    idempotency: 'accepted',
-    errors: [],
-  }),
-  set: procedure({
-    method: 'PUT',
-    path: '/settings/bans',
-    summary: 'Changes the ban settings; omitted ones keep their values.',
-    input: Input({
+    of: {},
+    reads: 'Answers the ban settings.',
+    saves: 'Changes the ban settings; omitted ones keep their values.',
+    change: {
       maxTotal: Type.Optional(BanSettings.properties.maxTotal),
       shareAutoBans: Type.Optional(BanSettings.properties.shareAutoBans),
-    }),
+    },
     output: BanSettings,
-    status: 200,
-    access: 'operator',
-    readOnly: false,
+    saved: BanSettings,
     audit: 'system.bans_update',
-    idempotency: 'accepted',
-    errors: [],
   }),
-});
+);

@@ -1,6 +1,7 @@
 import Type from 'typebox';
-import { procedure, resource } from '../procedure.ts';
-import { Decimal, Id, Input, Nullable } from '../scalars/common.ts';
+import { resource } from '../procedure.ts';
+import { Decimal, Id, Nullable } from '../scalars/common.ts';
+import { settings } from '../settings.ts';
 
 export const MAX_TRUSTED_CIDRS = 64;
 
@@ -37,26 +38,14 @@ const state = {
   unsupportedNodes: Type.Array(LackingNode, { description: 'Active nodes without client-ip-v1; at most 100.' }),
 };
 
-export const clientIp = resource('clusters.clientIp', {
-  get: procedure({
-    method: 'GET',
+export const clientIp = resource(
+  'clusters.clientIp',
+  settings({
     path: '/clusters/{clusterId}/client-ip',
-    summary: 'Answers how the client address of requests is found.',
-    input: Input({ clusterId: Id }),
-    output: Type.Object(state),
-    status: 200,
-    access: 'operator',
-    readOnly: true,
-    audit: null,
-    idempotency: 'accepted',
-    errors: ['CLUSTER_NOT_FOUND'],
-  }),
-  set: procedure({
-    method: 'PUT',
-    path: '/clusters/{clusterId}/client-ip',
-    summary: 'Sets how the client address of requests is found, for bans, limits, rules and logs.',
-    input: Input({
-      clusterId: Id,
+    of: { clusterId: Id },
+    reads: 'Answers how the client address of requests is found.',
+    saves: 'Sets how the client address of requests is found, for bans, limits, rules and logs.',
+    change: {
       settings: Type.Object(
         {
           mode: { ...Mode, default: 'direct' },
@@ -66,13 +55,10 @@ export const clientIp = resource('clusters.clientIp', {
         },
         { additionalProperties: false },
       ),
-    }),
-    output: Type.Object({ ...state, revision: Nullable(Decimal) }),
-    status: 200,
-    access: 'operator',
-    readOnly: false,
+    },
+    output: Type.Object(state),
+    saved: Type.Object({ ...state, revision: Nullable(Decimal) }),
     audit: 'cluster.client_ip_update',
-    idempotency: 'accepted',
     errors: ['CLUSTER_NOT_FOUND'],
   }),
-});
+);

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Input, Timestamp } from '../scalars/common.ts';
+import { settings } from '../settings.ts';
 
 export const NodeChannelSettings = Type.Object({
   url: Type.String({ description: 'Saved address; empty when none is saved.' }),
@@ -22,33 +23,17 @@ export const NodeChannelCheck = Type.Object({
 });
 
 export const nodeChannelSettings = resource('settings.nodeChannel', {
-  get: procedure({
-    method: 'GET',
+  ...settings({
     path: '/settings/node-channel',
-    summary: 'Answers the address nodes connect to.',
-    input: Input({}),
-    output: NodeChannelSettings,
-    status: 200,
-    access: 'operator',
-    readOnly: true,
-    audit: null,
-    idempotency: 'accepted',
-    errors: [],
-  }),
-  set: procedure({
-    method: 'PUT',
-    path: '/settings/node-channel',
-    summary: 'Saves the address nodes connect to; an empty string clears it. Enrolled nodes keep theirs.',
-    input: Input({
+    of: {},
+    reads: 'Answers the address nodes connect to.',
+    saves: 'Saves the address nodes connect to; an empty string clears it. Enrolled nodes keep theirs.',
+    change: {
       url: Type.String({ maxLength: 512, description: 'https://host[:port] without anything else, or empty.' }),
-    }),
+    },
     output: NodeChannelSettings,
-    status: 200,
-    access: 'operator',
-    readOnly: false,
+    saved: NodeChannelSettings,
     audit: 'system.node_channel_update',
-    idempotency: 'accepted',
-    errors: [],
   }),
   check: procedure({
     method: 'GET',

@@ -1,6 +1,7 @@
 import Type from 'typebox';
-import { procedure, resource } from '../procedure.ts';
-import { Decimal, Id, Input, Nullable } from '../scalars/common.ts';
+import { resource } from '../procedure.ts';
+import { Decimal, Id, Nullable } from '../scalars/common.ts';
+import { settings } from '../settings.ts';
 import { LackingNode } from './client-ip.ts';
 
 const Action = Type.Union([Type.Literal('page'), Type.Literal('close'), Type.Literal('site')], {
@@ -8,7 +9,7 @@ const Action = Type.Union([Type.Literal('page'), Type.Literal('close'), Type.Lit
   description: 'page: 404 page; close: the connection ends without an answer; site: the default site answers.',
 });
 
-const settings = {
+const fields = {
   unknownHost: Action,
   ipAccess: Action,
   defaultSiteId: { ...Nullable(Id), default: null, description: 'Enabled site of the cluster, needed for site.' },
@@ -18,43 +19,29 @@ const settings = {
   }),
 };
 const state = {
-  ...settings,
+  ...fields,
   unsupportedNodes: Type.Array(LackingNode, { description: 'Active nodes without unknown-host-v1; at most 100.' }),
 };
 
-export const UnknownHostSettings = Type.Object(settings);
+export const UnknownHostSettings = Type.Object(fields);
 
-export const unknownHosts = resource('clusters.unknownHosts', {
-  get: procedure({
-    method: 'GET',
+export const unknownHosts = resource(
+  'clusters.unknownHosts',
+  settings({
     path: '/clusters/{clusterId}/unknown-hosts',
-    summary: 'Answers what requests for hosts of no site get.',
-    input: Input({ clusterId: Id }),
+    of: { clusterId: Id },
+    reads: 'Answers what requests for hosts of no site get.',
+    saves: 'Sets what requests for hosts of no site, and requests by IP address, get.',
+    change: {
+      unknownHost: Type.Optional(fields.unknownHost),
+      ipAccess: Type.Optional(fields.ipAccess),
+      defaultSiteId: Type.Optional(fields.defaultSiteId),
+      defaultCertificate: Type.Optional(fields.defaultCertificate),
+    },
     output: Type.Object(state),
-    status: 200,
-    access: 'operator',
-    readOnly: true,
-    audit: null,
-    idempotency: 'accepted',
-    errors: ['CLUSTER_NOT_FOUND'],
-  }),
-  set: procedure({
-    method: 'PUT',
-    path: '/clusters/{clusterId}/unknown-hosts',
-    summary: 'Sets what requests for hosts of no site, and requests by IP address, get.',
-    input: Input({
-      clusterId: Id,
-      unknownHost: Type.Optional(settings.unknownHost),
-      ipAccess: Type.Optional(settings.ipAccess),
-      defaultSiteId: Type.Optional(settings.defaultSiteId),
-      defaultCertificate: Type.Optional(settings.defaultCertificate),
-    }),
-    output: Type.Object({ ...state, revision: Nullable(Decimal) }),
-    status: 200,
-    access: 'operator',
-    readOnly: false,
+    saved: Type.Object({ ...state, revision: Nullable(Decimal) }),
     audit: 'cluster.unknown_hosts_update',
-    idempotency: 'accepted',
-    errors: ['CLUSTER_NOT_FOUND', 'DEFAULT_SITE_INVALID', 'DEFAULT_SITE_CERTIFICATE_REQUIRED'],
+    errors: ['CLUSTER_NOT_FOUND'],
+    saveErrors: ['DEFAULT_SITE_INVALID', 'DEFAULT_SITE_CERTIFICATE_REQUIRED'],
   }),
-});
+);

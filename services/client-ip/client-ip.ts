@@ -1,17 +1,15 @@
-import { isDeepStrictEqual } from 'node:util';
-import { badField, fail } from '../../contract/errors.ts';
+import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clientIp } from '../../contract/resources/client-ip.ts';
 import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { Call } from '../../mixins/call.ts';
+import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
-import { nodesLacking, readClusterSettings, writeClientIp } from '../../models/cluster-settings.ts';
+import { writeClientIp } from '../../models/cluster-settings.ts';
 import type { ClientIp } from '../../models/entries/client-ip.ts';
-import { publish } from '../../models/publish.ts';
 
 type GivenSettings = Input<typeof clientIp.set>['settings'];
+type SavedClientIp = Output<typeof clientIp.set>;
 
 /** Headers that mean something else, or belong to one connection only. */
 const REFUSED_HEADERS = new Set([
@@ -66,39 +64,29 @@ function trustedHeader(header: string | undefined): string {
   return header;
 }
 
+const CLIENT_IP: ClusterSetting<'clientIp'> = {
+  field: 'clientIp',
+  kind: 'client-ip',
+  capability: 'client-ip-v1',
+  audit: 'cluster.client_ip_update',
+  reason: 'client_ip_updated',
+  save: writeClientIp,
+};
+
 /** Throws CLUSTER_NOT_FOUND. */
 export async function getClientIp(
-  { pools }: Runtime,
+  runtime: Runtime,
   { clusterId }: Input<typeof clientIp.get>,
 ): Promise<Output<typeof clientIp.get>> {
-  const { clientIp: settings } = (await readClusterSettings(pools.api, clusterId)) ?? fail('CLUSTER_NOT_FOUND');
-  return { settings, unsupportedNodes: await nodesLacking(pools.api, clusterId, 'client-ip-v1') };
+  return readClusterSetting(runtime, CLIENT_IP, clusterId);
 }
 
 /** Saves and publishes the settings; equal ones change nothing. Throws CLUSTER_NOT_FOUND, BAD_REQUEST. */
 export async function setClientIp(
   runtime: Runtime,
-  input: Input<typeof clientIp.set>,
+  { clusterId, settings }: Input<typeof clientIp.set>,
   call: Call,
 ): Promise<Output<typeof clientIp.set>> {
-  const { clusterId } = input;
-  const settings = normaliseClientIp(input.settings);
-  return write(runtime, call, { clusterId }, async (tx) => {
-    const before = (await readClusterSettings(tx.sql, clusterId, { lock: true })) ?? fail('CLUSTER_NOT_FOUND');
-    const unsupportedNodes = await nodesLacking(tx.sql, clusterId, 'client-ip-v1');
-    if (isDeepStrictEqual(before.clientIp, settings)) return { settings, unsupportedNodes, revision: null };
-    await writeClientIp(tx.sql, clusterId, settings);
-    await recordAudit(
-      tx,
-      'cluster.client_ip_update',
-      { type: 'cluster', id: clusterId, name: before.name },
-      { before: before.clientIp, after: settings },
-    );
-    const revision = await publish(tx, {
-      clusterId,
-      entries: [{ kind: 'client-ip', id: '' }],
-      reason: 'client_ip_updated',
-    });
-    return { settings, unsupportedNodes, revision };
-  });
+  const given = { clusterId, settings: normaliseClientIp(settings), present: (saved: SavedClientIp) => saved };
+  return saveClusterSetting(runtime, call, CLIENT_IP, given);
 }

@@ -1,23 +1,30 @@
-import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
 import type { Call } from '../../mixins/call.ts';
+import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { type Tx, write } from '../../mixins/write.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
-import { nodesLacking, readClusterSettings, writeUnknownHosts } from '../../models/cluster-settings.ts';
+import type { Tx } from '../../mixins/write.ts';
+import { writeUnknownHosts } from '../../models/cluster-settings.ts';
 import { DEFAULT_UNKNOWN_HOSTS, type UnknownHosts } from '../../models/entries/unknown-hosts.ts';
-import { publish } from '../../models/publish.ts';
 import { keepEnabledSite } from '../../models/site.ts';
+
+const UNKNOWN_HOSTS: ClusterSetting<'unknownHosts'> = {
+  field: 'unknownHosts',
+  kind: 'unknown-hosts',
+  capability: 'unknown-host-v1',
+  audit: 'cluster.unknown_hosts_update',
+  reason: 'unknown_hosts_updated',
+  save: writeUnknownHosts,
+};
 
 /** Throws CLUSTER_NOT_FOUND. */
 export async function getUnknownHosts(
-  { pools }: Runtime,
+  runtime: Runtime,
   { clusterId }: Input<typeof unknownHosts.get>,
 ): Promise<Output<typeof unknownHosts.get>> {
-  const { unknownHosts: settings } = (await readClusterSettings(pools.api, clusterId)) ?? fail('CLUSTER_NOT_FOUND');
-  return { ...settings, unsupportedNodes: await nodesLacking(pools.api, clusterId, 'unknown-host-v1') };
+  const { settings, ...rest } = await readClusterSetting(runtime, UNKNOWN_HOSTS, clusterId);
+  return { ...settings, ...rest };
 }
 
 /** Saves and publishes the settings as a whole; equal ones change nothing. Throws the contract's errors. */
@@ -27,25 +34,12 @@ export async function setUnknownHosts(
   call: Call,
 ): Promise<Output<typeof unknownHosts.set>> {
   const { clusterId, ...given } = input;
-  const settings: UnknownHosts = { ...DEFAULT_UNKNOWN_HOSTS, ...given };
-  return write(runtime, call, { clusterId }, async (tx) => {
-    const before = (await readClusterSettings(tx.sql, clusterId, { lock: true })) ?? fail('CLUSTER_NOT_FOUND');
-    await assertDefaultSite(tx, clusterId, settings);
-    const unsupportedNodes = await nodesLacking(tx.sql, clusterId, 'unknown-host-v1');
-    if (isDeepStrictEqual(before.unknownHosts, settings)) return { ...settings, unsupportedNodes, revision: null };
-    await writeUnknownHosts(tx.sql, clusterId, settings);
-    await recordAudit(
-      tx,
-      'cluster.unknown_hosts_update',
-      { type: 'cluster', id: clusterId, name: before.name },
-      { before: before.unknownHosts, after: settings },
-    );
-    const revision = await publish(tx, {
-      clusterId,
-      entries: [{ kind: 'unknown-hosts', id: '' }],
-      reason: 'unknown_hosts_updated',
-    });
-    return { ...settings, unsupportedNodes, revision };
+  const wanted: UnknownHosts = { ...DEFAULT_UNKNOWN_HOSTS, ...given };
+  return saveClusterSetting(runtime, call, UNKNOWN_HOSTS, {
+    clusterId,
+    settings: wanted,
+    check: (tx) => assertDefaultSite(tx, clusterId, wanted),
+    present: ({ settings, ...rest }) => ({ ...settings, ...rest }),
   });
 }
 
