@@ -1,31 +1,13 @@
 // The README's lines, run as they stand there.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { type Demo, demoFolder, processesOf, removeDemo, root, startDemo } from '../helpers/demo.ts';
+import { documentLines, runShell } from '../helpers/documents.ts';
 import { eventually } from '../helpers/eventually.ts';
 
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
-
-/** The shell lines marked with that name. */
-function block(name: string): string {
-  const lines = new RegExp(`<!-- run: ${name} -->\n\`\`\`sh\n([\\s\\S]*?)\n\`\`\``).exec(readme)?.[1];
-  if (!lines) throw new Error(`the README has no block ${name}`);
-  return lines;
-}
-
-function runShell(script: string, env: NodeJS.ProcessEnv): { output: string; lines: string[] } {
-  const shell = spawnSync('sh', ['-eu', '-c', script], {
-    cwd: root,
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-    timeout: 240_000,
-  });
-  const output = `${shell.stdout}\n--- errors\n${shell.stderr}`;
-  if (shell.status !== 0) throw new Error(`the lines failed with ${shell.status ?? shell.signal}\n${output}`);
-  return { output, lines: shell.stdout.trim().split('\n') };
-}
+const README = 'README.md';
 
 test.serial('the lines for the demo show a ban and its end', async (t) => {
   const folder = demoFolder('readme');
@@ -36,9 +18,9 @@ test.serial('the lines for the demo show a ban and its end', async (t) => {
     await eventually(() => processesOf(folder).length === 0);
     await removeDemo(folder);
   });
-  const lines = block('demo').replace('npm run -s demo:env', `npm run -s demo:env -- --data ${folder}`);
-  t.not(lines, block('demo'));
-  const answers = runShell(lines, {}).lines.filter((line) => /^\d{3}$/.test(line));
+  const lines = documentLines(README, 'demo').replace('npm run -s demo:env', `npm run -s demo:env -- --data ${folder}`);
+  t.not(lines, documentLines(README, 'demo'));
+  const answers = (await runShell(lines, {})).lines.filter((line) => /^\d{3}$/.test(line));
   t.deepEqual(answers, ['200', '403', '200', '200']);
 });
 
@@ -75,8 +57,8 @@ test.serial('the first protected site by hand, from npm start to a 403', async (
   t.truthy(token, 'the setup token is logged');
   t.regex(output, /setup with the setup token/);
   // Its own state folder, so that a node of the developer's is left alone.
-  const lines = block('by-hand').replaceAll('data/edge', 'data/edge-readme-test');
-  const shown = runShell(lines, { CONSOLE: address, TOKEN: token, PASSWORD: 'correct horse battery staple' });
+  const lines = documentLines(README, 'by-hand').replaceAll('data/edge', 'data/edge-readme-test');
+  const shown = await runShell(lines, { CONSOLE: address, TOKEN: token, PASSWORD: 'correct horse battery staple' });
   t.regex(shown.output, /<h1>It works<\/h1>/);
   t.is(shown.lines.at(-1), '403', shown.output);
 });
