@@ -21,8 +21,13 @@ test('the same text in another Unicode form is the same password', async (t) => 
   t.true(await passwords.matches('Caf\u0065\u0301 au lait', await passwords.hash('Caf\u00e9 au lait')));
 });
 
-test('nobody has no password', async (t) => {
-  t.false(await new Passwords().matches('', undefined));
+test('nobody has no password, and that costs the derivation of one', async (t) => {
+  const derived: string[] = [];
+  const passwords = new Passwords(() => derived.push('one'));
+  t.false(await passwords.matches('', undefined));
+  t.is(derived.length, 1);
+  await passwords.matches('x', await new Passwords().hash('y'));
+  t.is(derived.length, 2);
 });
 
 test('a hash made with other parameters still matches', async (t) => {
