@@ -1,4 +1,5 @@
 // The sign-in endpoints. They are not procedures: they answer cookies.
+import type { AUTH_ENDPOINTS, AuthOutput } from '@contract/auth-endpoints.ts';
 import { request } from '@/shared/api/request.ts';
 
 async function post<T>(path: string, body: unknown = {}): Promise<T> {
@@ -9,14 +10,8 @@ async function get<T>(path: string): Promise<T> {
   return (await request(`/api/auth${path}`, { method: 'GET' })).body as T;
 }
 
-export interface Passkey {
-  id: string;
-  name: string | null;
-  createdAt: string;
-  lastUsedAt?: string | null;
-}
-
-export type SignInAnswer = { twoFactorRedirect: true } | { user: unknown };
+export type Passkey = AuthOutput<typeof AUTH_ENDPOINTS.listUserPasskeys>[number];
+export type SignInAnswer = AuthOutput<typeof AUTH_ENDPOINTS.signInEmail>;
 
 export const auth = {
   signIn: (email: string, password: string, rememberMe: boolean) =>
