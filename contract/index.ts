@@ -18,6 +18,7 @@ import { protection } from './resources/protection.ts';
 import { protectionSettings } from './resources/protection-settings.ts';
 import { regions } from './resources/regions.ts';
 import { revisions } from './resources/revisions.ts';
+import { security } from './resources/security.ts';
 import { serviceAccounts } from './resources/service-accounts.ts';
 import { settings } from './resources/settings.ts';
 import { sites } from './resources/sites.ts';
@@ -50,6 +51,7 @@ export const RESOURCES: readonly Resource[] = [
   protection,
   protectionSettings,
   ccTemplate,
+  security,
 ];
 
 /** All procedures by name. */

@@ -40,7 +40,8 @@ const HOUR_MS = 3_600_000;
 /** The reason that each scope's automatic bans have. */
 const SITE_REASON = 'cc_ip_rate';
 const PLATFORM_REASON = 'unknown_host_scan';
-const LOOPBACK = ['127.0.0.0/8', '::/64'].map((text) => parseCidr(text)!);
+/** Loopback and unspecified addresses. */
+const NEVER = ['127.0.0.0/8', '0.0.0.0/8', '::/64'].map((text) => parseCidr(text)!);
 
 interface Judged extends ReportedBan {
   ownSite: boolean;
@@ -106,7 +107,7 @@ export async function recordAutomaticBans(
 /** One address, the reason of its scope, an end within 7 days of its beginning and not past; else nothing. */
 function normalise(report: ReportedBan, now: Date): ReportedBan[] {
   const cidr = parseCidr(report.cidr);
-  if (!cidr || !isOneClient(cidr) || LOOPBACK.some((range) => overlaps(range, cidr))) return [];
+  if (!cidr || !isOneClient(cidr) || NEVER.some((range) => overlaps(range, cidr))) return [];
   if (report.reason !== (report.siteId === null ? PLATFORM_REASON : SITE_REASON)) return [];
   const createdAt = report.createdAt < now ? report.createdAt : now;
   const expiresAt = new Date(Math.min(report.expiresAt.getTime(), createdAt.getTime() + LONGEST_MS));
@@ -178,9 +179,14 @@ async function upsert(
               and (:scope = 'platform' or (b.node_id = :node and b.site_id = r.site_id))) as known
          from jsonb_to_recordset(cast(:reports as jsonb)) as r(site_id text, cidr cidr, reason text, trigger jsonb,
            created_at timestamptz, expires_at timestamptz, distributed boolean)
-        where :scope = 'site' or not exists (
-          select from ban m where m.source = 'manual' and m.scope = 'platform' and m.cidr = r.cidr
-             and m.lifted_at is null and m.expires_at > :now)
+        where (:scope = 'site' or not exists (
+            select from ban m where m.source = 'manual' and m.scope = 'platform' and m.cidr = r.cidr
+               and m.lifted_at is null and m.expires_at > :now))
+          -- A report that was on its way, or is repeated, brings back nothing that was lifted after it was made.
+          and not exists (
+            select from ban l where l.source = 'auto' and l.scope = :scope and l.cidr = r.cidr
+               and (:scope = 'platform' or (l.node_id = :node and l.site_id = r.site_id))
+               and l.lifted_at < l.expires_at and l.lifted_at >= r.created_at)
      ), counted as (
        select count(*) as n from ban
         where source = 'auto' and lifted_at is null and cluster_id is not distinct from :cluster

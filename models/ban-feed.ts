@@ -45,8 +45,10 @@ interface ChangeRow {
   reason: string;
   expires_at: Date;
   created_at: Date;
-  lifted: boolean;
+  lifted_at: Date | null;
   enforced: boolean;
+  /** Seconds, of the receiving cluster. */
+  longest_scan_ban: number;
 }
 
 const BAN_COLUMNS = 'b.id, b.site_id, b.cidr::text, b.source, b.reason, b.expires_at, b.created_at';
@@ -101,7 +103,8 @@ export async function readBanChanges(
         select case when (select count(*) from change) = $3 then (select max(seq) from change)
           else (select coalesce(max(seq), 0) from ban_head where cluster_id in ($1, '')) end as seq
       )
-      select s.epoch, r.seq as "to", c.ban_id, ${BAN_COLUMNS}, b.lifted_at is not null as lifted,
+      select s.epoch, r.seq as "to", c.ban_id, ${BAN_COLUMNS}, b.lifted_at,
+        (select longest_scan_ban_seconds from cluster where id = $1) as longest_scan_ban,
         b.lifted_at is null and b.expires_at > now() and b.distributed and coalesce(b.cluster_id, $1) = $1 as enforced
       from console_state s cross join reached r
       left join (select ban_id, max(seq) as seq from change group by ban_id) c on true
@@ -129,7 +132,8 @@ function addFinalState(batch: Pick<BanBatch, 'upserts' | 'removedIds' | 'liftedO
     return;
   }
   batch.removedIds.push(row.ban_id);
-  if (row.id !== null && row.lifted && row.source === 'auto') batch.liftedOwn.push(toLift(row as BanRow));
+  if (row.id !== null && row.lifted_at && row.source === 'auto')
+    batch.liftedOwn.push(toLift(row as BanRow & ChangeRow));
 }
 
 /**
@@ -225,10 +229,15 @@ function toBan(row: BanRow): Ban {
   });
 }
 
-function toLift(row: BanRow): OwnBanLift {
+/**
+ * A global unban also ends what other nodes made of the address and have not reported: none of it ends later than the
+ * longest scan ban after the unban.
+ */
+function toLift(row: BanRow & ChangeRow): OwnBanLift {
+  const longest = row.site_id === null ? row.lifted_at!.getTime() + row.longest_scan_ban * 1000 : 0;
   return create(OwnBanLiftSchema, {
     siteId: row.site_id ?? '',
     cidr: row.cidr,
-    expiresNoLaterThanMs: BigInt(row.expires_at.getTime()),
+    expiresNoLaterThanMs: BigInt(Math.max(row.expires_at.getTime(), longest)),
   });
 }

@@ -24,7 +24,7 @@ export async function readClusterSettings(
   return {
     name: row.name,
     clientIp: row.client_ip ?? DEFAULT_CLIENT_IP,
-    unknownHosts: row.unknown_hosts ?? DEFAULT_UNKNOWN_HOSTS,
+    unknownHosts: { ...DEFAULT_UNKNOWN_HOSTS, ...row.unknown_hosts },
   };
 }
 
@@ -35,21 +35,26 @@ export async function writeClientIp(sql: Knex, clusterId: string, settings: Clie
 }
 
 export async function writeUnknownHosts(sql: Knex, clusterId: string, settings: UnknownHosts): Promise<void> {
+  const { enabled, banSeconds } = settings.scan;
   await sql('cluster')
     .where({ id: clusterId })
-    .update({ unknown_hosts: JSON.stringify(settings) });
+    .update({
+      unknown_hosts: JSON.stringify(settings),
+      longest_scan_ban_seconds: sql.raw('greatest(longest_scan_ban_seconds, ?)', [enabled ? banSeconds : 0]),
+    });
 }
 
 /** Locks the cluster; when the site is its default site, unknown hosts get the page instead. Answers whether it was. */
 export async function releaseDefaultSite(sql: Knex, clusterId: string, siteId: string): Promise<boolean> {
   const settings = await readClusterSettings(sql, clusterId, { lock: true });
   if (settings?.unknownHosts.defaultSiteId !== siteId) return false;
-  const { unknownHost, ipAccess } = settings.unknownHosts;
+  const { unknownHost, ipAccess, scan } = settings.unknownHosts;
   await writeUnknownHosts(sql, clusterId, {
     unknownHost: unknownHost === 'site' ? 'page' : unknownHost,
     ipAccess: ipAccess === 'site' ? 'page' : ipAccess,
     defaultSiteId: null,
     defaultCertificate: false,
+    scan,
   });
   return true;
 }

@@ -87,6 +87,25 @@ export async function purgeIdempotency(sql: Knex): Promise<number> {
   );
 }
 
+/** A node that got no answer reports again within minutes, not days. */
+export async function purgeSecurityEventNames(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from security_event_seen where ctid = any(array(
+       select ctid from security_event_seen where seen_at < now() - interval '24 hours' limit ${SWEEP_BATCH}))`,
+  );
+}
+
+/** Alerts that ended are kept for 90 days. */
+export async function purgeAlerts(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from alert where id = any(array(
+       select id from alert where resolved_at is not null and started_at < now() - interval '90 days'
+       limit ${SWEEP_BATCH}))`,
+  );
+}
+
 /** Tokens are listed for 7 days after they were used or ran out. */
 export async function purgeTokens(sql: Knex): Promise<number> {
   return deleted(

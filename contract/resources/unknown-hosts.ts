@@ -9,6 +9,17 @@ const Action = Type.Union([Type.Literal('page'), Type.Literal('close'), Type.Lit
   description: 'page: 404 page; close: the connection ends without an answer; site: the default site answers.',
 });
 
+const scan = {
+  enabled: Type.Boolean({ default: false, description: 'Whether networks that ask for unknown hosts are banned.' }),
+  threshold: Type.Integer({
+    minimum: 10,
+    maximum: 10_000,
+    default: 100,
+    description: 'Requests in 60 s of an IPv4 address or IPv6 /64; the next one bans it on all sites and nodes.',
+  }),
+  banSeconds: Type.Integer({ minimum: 60, maximum: 86_400, default: 3600, description: 'Length of such a ban.' }),
+};
+
 const fields = {
   unknownHost: Action,
   ipAccess: Action,
@@ -17,6 +28,7 @@ const fields = {
     default: false,
     description: 'Whether TLS without a server name shows the certificate of the default site.',
   }),
+  scan: Type.Object(scan, { description: 'Scan protection.' }),
 };
 const state = {
   ...fields,
@@ -37,6 +49,7 @@ export const unknownHosts = resource(
       ipAccess: Type.Optional(fields.ipAccess),
       defaultSiteId: Type.Optional(fields.defaultSiteId),
       defaultCertificate: Type.Optional(fields.defaultCertificate),
+      scan: Type.Optional(Type.Partial(Type.Object(scan), { additionalProperties: false })),
     },
     output: Type.Object(state),
     saved: Type.Object({ ...state, revision: Nullable(Decimal) }),

@@ -9,6 +9,7 @@ export interface UnknownHosts {
   ipAccess: 'page' | 'close' | 'site';
   defaultSiteId: string | null;
   defaultCertificate: boolean;
+  scan: { enabled: boolean; threshold: number; banSeconds: number };
 }
 
 export const DEFAULT_UNKNOWN_HOSTS: UnknownHosts = {
@@ -16,6 +17,7 @@ export const DEFAULT_UNKNOWN_HOSTS: UnknownHosts = {
   ipAccess: 'page',
   defaultSiteId: null,
   defaultCertificate: false,
+  scan: { enabled: false, threshold: 100, banSeconds: 3600 },
 };
 
 const ACTIONS: Record<UnknownHosts['unknownHost'], UnknownHostAction> = {
@@ -24,18 +26,24 @@ const ACTIONS: Record<UnknownHosts['unknownHost'], UnknownHostAction> = {
   site: UnknownHostAction.SITE,
 };
 
-export const unknownHostsKind = singleClusterKind<UnknownHosts>({
+export const unknownHostsKind = singleClusterKind<Partial<UnknownHosts>>({
   kind: 'unknown-hosts',
   column: 'unknown_hosts',
   compilerVersion: 1,
-  compile({ unknownHost, ipAccess, defaultSiteId }) {
-    if (unknownHost === 'page' && ipAccess === 'page') return null;
+  compile(saved) {
+    const { unknownHost, ipAccess, defaultSiteId, scan } = { ...DEFAULT_UNKNOWN_HOSTS, ...saved };
+    if (unknownHost === 'page' && ipAccess === 'page' && !scan.enabled) return null;
     const used = unknownHost === 'site' || ipAccess === 'site';
     const message = create(UnknownHostsSchema, {
       unknownHost: ACTIONS[unknownHost],
       ipAccess: ACTIONS[ipAccess],
       defaultSiteId: used ? (defaultSiteId ?? '') : '',
+      ...(scan.enabled ? { scan } : {}),
     });
-    return { body: toBinary(UnknownHostsSchema, message), features: ['unknown-host-v1'], refs: [] };
+    return {
+      body: toBinary(UnknownHostsSchema, message),
+      features: [...(scan.enabled ? ['challenge-v1'] : []), 'unknown-host-v1'],
+      refs: [],
+    };
   },
 });

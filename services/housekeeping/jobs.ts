@@ -4,6 +4,8 @@ import type { LeaderJob } from '../../mixins/leader.ts';
 import { publishClusterRequests } from '../../mixins/publish-requested.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { clustersWithRequests } from '../../models/publish-requests.ts';
+import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security-partitions.ts';
+import { reviewCcAlerts } from '../../models/security-report.ts';
 import * as sweeps from '../../models/sweeps.ts';
 import { ChallengeKeyKeeper } from './challenge-keys.ts';
 
@@ -26,6 +28,8 @@ export const JOBS: readonly LeaderJob[] = [
     everyMs: 30 * SECOND_MS,
     run: keepChallengeKeys,
   },
+  { name: 'cc-alerts', everyMs: 15 * SECOND_MS, run: ({ pools }) => reviewCcAlerts(pools.api, new Date()) },
+  { name: 'security-event-days', everyMs: HOUR_MS, run: keepSecurityEventDays },
   { name: 'raise-delta-floors', everyMs: 5 * MINUTE_MS, run: ({ pools }) => sweeps.raiseDeltaFloors(pools.api) },
   sweep('sweep-entries', 10 * MINUTE_MS, sweeps.sweepEntries),
   sweep('sweep-revisions', HOUR_MS, sweeps.sweepRevisions),
@@ -33,6 +37,8 @@ export const JOBS: readonly LeaderJob[] = [
   sweep('purge-bans', 5 * MINUTE_MS, sweeps.purgeBans),
   sweep('purge-ban-changes', 5 * MINUTE_MS, sweeps.purgeBanChanges),
   sweep('purge-idempotency', HOUR_MS, sweeps.purgeIdempotency),
+  sweep('purge-security-event-names', HOUR_MS, sweeps.purgeSecurityEventNames),
+  sweep('purge-alerts', HOUR_MS, sweeps.purgeAlerts),
   sweep('purge-enrollment-tokens', HOUR_MS, sweeps.purgeTokens),
 ];
 
@@ -47,6 +53,13 @@ function sweep(name: string, everyMs: number, batch: (sql: Sql) => Promise<numbe
       }
     },
   };
+}
+
+async function keepSecurityEventDays({ pools, log }: Runtime): Promise<void> {
+  const now = new Date();
+  await makeSecurityPartitions(pools.api, now);
+  const dropped = await dropOldSecurityPartitions(pools.api, now);
+  if (dropped.length > 0) log.info({ dropped }, 'old security events dropped');
 }
 
 async function keepChallengeKeys(runtime: Runtime, signal: AbortSignal): Promise<void> {

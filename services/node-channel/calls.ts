@@ -36,6 +36,8 @@ export interface CallContext {
   reports: NodeReports;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */
   pulls: Turns;
+  /** The same for reports that are stored before they are answered. */
+  writes: Turns;
   /** Names and addresses that kernel bans must never drop. */
   consoleAddresses: () => string[];
 }

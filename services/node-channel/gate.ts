@@ -21,7 +21,9 @@ const CALL_MS = 60_000;
 const SWEEP_MS = 5_000;
 /** Of the channel pool's six connections. */
 const PULLS = 3;
-const MAX_WAITING_PULLS = 20_000;
+/** Reports stored at once: a thousand nodes under attack leave connections to everybody else. */
+const WRITES = 2;
+const MAX_WAITING = 20_000;
 
 const METHODS = new Map(NodeService.methods.map((method) => [`/${NodeService.typeName}/${method.name}`, method.name]));
 
@@ -57,8 +59,9 @@ export class Gate {
     this.#authenticator = authenticator;
     this.#hub = hub;
     this.#reports = reports;
-    const pulls = new Turns(PULLS, MAX_WAITING_PULLS);
-    const context = { runtime, hub, reports, pulls, consoleAddresses };
+    const pulls = new Turns(PULLS, MAX_WAITING);
+    const writes = new Turns(WRITES, MAX_WAITING);
+    const context = { runtime, hub, reports, pulls, writes, consoleAddresses };
     const handlers = createUnaryHandlers(context, authority);
     this.#stranger = handlers.stranger;
     this.#node = handlers.node;

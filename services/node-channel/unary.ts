@@ -19,7 +19,7 @@ import { enroll, renewCertificate } from './enroll.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
-import { getChallengeKeys } from './security-calls.ts';
+import { getChallengeKeys, reportBans, reportSecurity } from './security-calls.ts';
 import { Turns } from './turns.ts';
 
 export type Handler = (exchange: Exchange, caller: Caller) => void;
@@ -103,11 +103,13 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     getConfig: (request, { node }) => getConfig(context, known(node), request),
     getBans: (request, { node }) => getBans(context, known(node), request),
     reportStats: async (request, { node }) => ({ acknowledged: await reportStats(context, known(node), request) }),
-    reportBans: () => {
-      throw new ConnectError('this console takes no automatic bans yet', Code.Unimplemented);
+    reportBans: async (request, { node }) => {
+      await reportBans(context, known(node), request);
+      return {};
     },
-    reportSecurity: () => {
-      throw new ConnectError('this console takes no security events yet', Code.Unimplemented);
+    reportSecurity: async (request, { node }) => {
+      await reportSecurity(context, known(node), request);
+      return {};
     },
     getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
   };

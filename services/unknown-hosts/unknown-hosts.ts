@@ -33,8 +33,12 @@ export async function setUnknownHosts(
   input: Input<typeof unknownHosts.set>,
   call: Call,
 ): Promise<Output<typeof unknownHosts.set>> {
-  const { clusterId, ...given } = input;
-  const wanted: UnknownHosts = { ...DEFAULT_UNKNOWN_HOSTS, ...given };
+  const { clusterId, scan, ...given } = input;
+  const wanted: UnknownHosts = {
+    ...DEFAULT_UNKNOWN_HOSTS,
+    ...given,
+    scan: { ...DEFAULT_UNKNOWN_HOSTS.scan, ...scan },
+  };
   return saveClusterSetting(runtime, call, UNKNOWN_HOSTS, {
     clusterId,
     settings: wanted,

@@ -123,6 +123,8 @@ test.serial('reports that break a rule are not stored', async (t) => {
     report('2001:db8::1'),
     report('nonsense'),
     report('127.0.0.1'),
+    report('0.0.0.1'),
+    scan('127.1.2.3'),
     scan('::/64'),
     report('203.0.113.3', { expiresAt: new Date(Date.now() - 1) }),
     report('198.51.100.1'),
@@ -197,6 +199,85 @@ test.serial(
     }
   },
 );
+
+test.serial('a report made before an unban brings nothing back; a ban made after it is a new one', async (t) => {
+  for (const make of [report, scan]) {
+    await sql('ban').delete();
+    const early = make('203.0.113.30', { createdAt: new Date(Date.now() - 5000) });
+    await record(here, [early]);
+    const [ban] = await listed();
+    await api.ok('DELETE', `/bans/${ban.id}`);
+    t.is(await record(here, [early, { ...early, expiresAt: new Date(Date.now() + 20 * MINUTE) }]), 0);
+    t.deepEqual(await listed(), []);
+    t.is(await record(here, [make('203.0.113.30', { createdAt: new Date(Date.now() + 1000) })]), 1);
+    t.not((await listed())[0].id, ban.id);
+  }
+});
+
+test.serial('a global unban reaches every node, as far as its cluster can have banned', async (t) => {
+  await api.ok('PUT', `/clusters/${there.clusterId}/unknown-hosts`, { scan: { enabled: true, banSeconds: 7200 } });
+  await api.ok('PUT', `/clusters/${there.clusterId}/unknown-hosts`, { scan: { enabled: false } });
+  for (const share of [true, false]) {
+    await sql('ban').delete();
+    await api.ok('PUT', '/settings/bans', { shareAutoBans: share });
+    await record(here, [scan('203.0.113.31')]);
+    const [ban] = await listed();
+    const before = await lastSeq();
+    await api.ok('DELETE', `/bans/${ban.id}`);
+    const { lifted_at: lifted } = await sql('ban').where({ id: ban.id }).first('lifted_at');
+    for (const [node, until] of [
+      [here, Date.parse(ban.expiresAt)],
+      [there, lifted.getTime() + 7_200_000],
+    ] as const) {
+      const batch = await readBanChanges(running.running.runtime.pools.channel, node.clusterId, before);
+      t.deepEqual(
+        batch!.liftedOwn.map(({ siteId: site, cidr, expiresNoLaterThanMs }) => [
+          site,
+          cidr,
+          Number(expiresNoLaterThanMs),
+        ]),
+        [['', '203.0.113.31/32', until]],
+      );
+    }
+  }
+});
+
+test.serial('a change of sharing affects the bans made afterwards, also when an earlier one is extended', async (t) => {
+  await api.ok('PUT', '/settings/bans', { shareAutoBans: false });
+  await record(here, [report('203.0.113.32')]);
+  await api.ok('PUT', '/settings/bans', { shareAutoBans: true });
+  await record(here, [
+    report('203.0.113.32', { expiresAt: new Date(Date.now() + 20 * MINUTE) }),
+    report('203.0.113.33'),
+  ]);
+  t.deepEqual((await listed()).map(({ cidr, distributed }) => [cidr, distributed]).sort(), [
+    ['203.0.113.32/32', false],
+    ['203.0.113.33/32', true],
+  ]);
+});
+
+test.serial('bans of several nodes at the same moment stay one an address on the platform', async (t) => {
+  const nodes = [here, there];
+  await Promise.all(
+    Array.from({ length: 10 }, (_, index) =>
+      record(nodes[index % 2]!, [scan('203.0.113.34', { expiresAt: new Date(Date.now() + (index + 1) * MINUTE) })]),
+    ),
+  );
+  const bans = await listed();
+  t.is(bans.length, 1);
+  t.true(Date.parse(bans[0].expiresAt) > Date.now() + 9 * MINUTE);
+});
+
+test.serial('the fixed limit of global bans is beside that of a cluster', async (t) => {
+  await sql.raw(
+    `insert into ban (scope, cidr, reason, source, node_id, expires_at, seq)
+     select 'platform', set_masklen('203.1.0.0'::inet + n, 32), 'unknown_host_scan', 'auto', ?, now() + interval '1 minute',
+       nextval('ban_seq') from generate_series(1, ?) n`,
+    [here.id, MAX_AUTOMATIC_BANS],
+  );
+  t.is(await record(here, [scan('203.0.113.1'), report('203.0.113.1')]), 1);
+  t.is((await listed('scope=site')).length, 1);
+});
 
 test.serial('a site ban takes nothing over', async (t) => {
   await record(here, [scan('203.0.113.9')]);

@@ -24,7 +24,14 @@ const compiled = async () => {
   const body = await api.entry(clusterId, 'unknown-hosts', '');
   return body && fromBinary(UnknownHostsSchema, body);
 };
-const DEFAULTS = { unknownHost: 'page', ipAccess: 'page', defaultSiteId: null, defaultCertificate: false };
+const NO_SCAN = { enabled: false, threshold: 100, banSeconds: 3600 };
+const DEFAULTS = {
+  unknownHost: 'page',
+  ipAccess: 'page',
+  defaultSiteId: null,
+  defaultCertificate: false,
+  scan: NO_SCAN,
+};
 
 test.serial('the page is the default and needs no entry', async (t) => {
   t.deepEqual(await api.ok('GET', path), { ...DEFAULTS, unsupportedNodes: [] });
@@ -49,6 +56,36 @@ test.serial('actions are saved as a whole, published and audited', async (t) => 
   const audit = (await api.audit(clusterId)).filter(({ action }) => action === 'cluster.unknown_hosts_update');
   t.is(audit.length, 2);
   t.deepEqual(audit[1]!.metadata.after, { ...DEFAULTS, ipAccess: 'site', defaultSiteId: site.id });
+});
+
+test.serial('scan protection is saved with its defaults, and published while it is on', async (t) => {
+  await set({});
+  t.is(await compiled(), undefined);
+  t.deepEqual((await set({ scan: { threshold: 10 } })).scan, { ...NO_SCAN, threshold: 10 });
+  t.is(await compiled(), undefined, 'nodes do not see what is off');
+  t.deepEqual((await set({ scan: { enabled: true, banSeconds: 86_400 } })).scan, {
+    enabled: true,
+    threshold: 100,
+    banSeconds: 86_400,
+  });
+  t.like((await compiled())!.scan, { enabled: true, threshold: 100, banSeconds: 86_400 });
+  const entry = await api
+    .sql('config_entry')
+    .where({ cluster_id: clusterId, kind: 'unknown-hosts', to_revision: null });
+  t.deepEqual(entry[0].features, ['challenge-v1', 'unknown-host-v1']);
+  for (const scan of [
+    { enabled: true, threshold: 10, banSeconds: 60 },
+    { enabled: true, threshold: 10_000, banSeconds: 60 },
+  ]) {
+    t.deepEqual((await set({ scan })).scan, scan);
+  }
+  const row = await api.sql('cluster').where({ id: clusterId }).first('longest_scan_ban_seconds');
+  t.is(row.longest_scan_ban_seconds, 86_400);
+  t.deepEqual(await set({}), {
+    ...DEFAULTS,
+    unsupportedNodes: [],
+    revision: (await api.ok('GET', `/clusters/${clusterId}`)).latestRevision,
+  });
 });
 
 test.serial('the default site must be an enabled site of the cluster', async (t) => {
@@ -76,7 +113,14 @@ test.serial('wrong fields are refused by name, a missing cluster by its code', a
   await api.badField(t, '/unknownHost', 'PUT', path, { unknownHost: 'drop' });
   await api.badField(t, '/ipAccess', 'PUT', path, { ipAccess: null });
   await api.badField(t, '/defaultCertificate', 'PUT', path, { defaultCertificate: 1 });
-  await api.badField(t, '/scan', 'PUT', path, { scan: { enabled: true } });
+  await api.badField(t, '/scan/other', 'PUT', path, { scan: { other: 1 } });
+  for (const [field, values] of [
+    ['threshold', [9, 10_001, 10.5, '10']],
+    ['banSeconds', [59, 86_401, null]],
+    ['enabled', [1, 'true']],
+  ] as const) {
+    for (const value of values) await api.badField(t, `/scan/${field}`, 'PUT', path, { scan: { [field]: value } });
+  }
   await api.refused(t, [404, 'CLUSTER_NOT_FOUND'], 'GET', '/clusters/nobody/unknown-hosts');
   await api.refused(t, [404, 'CLUSTER_NOT_FOUND'], 'PUT', '/clusters/nobody/unknown-hosts', {});
 });
