@@ -1,5 +1,5 @@
 // A call as a person would make it from a shell: any text survives quotes, emoji and line ends.
-import { pathInputs } from '@contract/procedure.ts';
+import { pathInputs } from '../../../../contract/procedure.ts';
 
 export interface ApiCall {
   method: string;

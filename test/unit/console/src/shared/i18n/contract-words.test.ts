@@ -1,0 +1,80 @@
+// Whatever the console can answer has words in both languages.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { root } from '../../../../../../bin/lib/root.ts';
+import { AUTH_ENDPOINTS } from '../../../../../../contract/auth-endpoints.ts';
+import { ERRORS } from '../../../../../../contract/errors.ts';
+import { PROCEDURES } from '../../../../../../contract/index.ts';
+import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
+import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
+
+/** Everything the services and their parts write. */
+const written = ['services', 'models', 'mixins']
+  .flatMap((folder) => {
+    const names = readdirSync(join(root, folder), { recursive: true }) as string[];
+    return names.filter((name) => name.endsWith('.ts')).map((name) => readFileSync(join(root, folder, name), 'utf8'));
+  })
+  .join('\n');
+const all = (pattern: RegExp) => [...new Set([...written.matchAll(pattern)].map((match) => match[1]!))];
+
+const KEYWORDS_OF_SCHEMAS = [
+  'required',
+  'type',
+  'minimum',
+  'maximum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'uniqueItems',
+  'pattern',
+  'format',
+  'enum',
+  'const',
+  'anyOf',
+  'additionalProperties',
+];
+
+const auditActions = [
+  ...[...PROCEDURES.values()].flatMap(({ audit }) => audit as string | readonly string[] | null),
+  ...Object.values(AUTH_ENDPOINTS).flatMap(({ audit }) => audit as string | readonly string[] | null),
+  ...all(/\baction: '([a-z_]+\.[a-z_]+)'/g),
+].filter((action) => action !== null);
+const reasons = all(/\breason: '([a-z]+_[a-z_]+)'/g).filter((reason) => reason !== 'newer_compiler');
+const literalsOf = (schema: unknown) =>
+  ((schema as { anyOf?: { const: string }[]; enum?: string[] }).anyOf?.map((part) => part.const) ??
+    (schema as { enum?: string[] }).enum ??
+    []) as string[];
+
+const needed: Record<string, readonly string[]> = {
+  'shared.errors': Object.keys(ERRORS),
+  'shared.keywords': [...KEYWORDS_OF_SCHEMAS, ...all(/\bbadField\(\s*[^,]+,\s*'([a-zA-Z]+)'/g), 'text'],
+  'contract.audit': auditActions,
+  'contract.reason': [...reasons, 'ban_created', 'ban_lifted'],
+  'shared.changes.waiting': literalsOf(WaitingNode.properties.reason),
+};
+
+for (const language of LANGUAGES) {
+  for (const [prefix, names] of Object.entries(needed)) {
+    test(`${language} has words for all of ${prefix}`, (t) => {
+      const known = messages(language);
+      t.true(names.length > 5, 'the contract was read');
+      t.deepEqual(
+        [...new Set(names)].filter((name) => !known.has(`${prefix}.${name}`)),
+        [],
+      );
+    });
+  }
+}
+
+test('there are no words for errors that do not exist', (t) => {
+  const own = ['NETWORK', 'TIMEOUT', 'ABORTED', 'UNEXPECTED_ANSWER', 'PASSKEY_CANCELLED', 'PASSKEY_FAILED', 'unknown'];
+  const codes = [...messages('en').keys()]
+    .filter((key) => key.startsWith('shared.errors.'))
+    .map((key) => key.split('.')[2]!);
+  t.deepEqual(
+    codes.filter((code) => !Object.hasOwn(ERRORS, code) && !own.includes(code)),
+    [],
+  );
+});
