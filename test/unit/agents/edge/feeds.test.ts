@@ -4,7 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { BanBatchSchema, BanSchema, BanSource } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { BanBatchSchema, BanSchema, BanSource, OwnBanLiftSchema } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import { TestAuthority } from '../helpers/authority.ts';
 import { TestConsole } from '../helpers/console.ts';
 import { type Feeds, openFeeds } from '../helpers/feeds.ts';
@@ -314,6 +314,34 @@ test('a clock that is wrong by hours does not change how long a ban lasts', asyn
   const remaining = feeds.bans.globalRemainingMs('192.0.2.1/32')!;
   t.true(remaining > 50_000 && remaining <= 61_000, String(remaining));
 });
+
+for (const minutes of [-2, 2]) {
+  test(`bans and lifts mean the same moment when the console's clock is ${minutes} minutes ahead`, async (t) => {
+    const { testConsole, folder } = await start(t);
+    testConsole.clockAheadMs = minutes * 60_000;
+    const feeds = await openFeeds(t, folder, testConsole);
+    feeds.connect();
+    await until(t, 'the empty list', () => feeds.bans.position.epoch === testConsole.banEpoch);
+    const end = Date.now() + 60_000;
+    testConsole.changeBans(
+      [{ ...ban('b', '192.0.2.1/32'), expiresAtMs: BigInt(end + testConsole.clockAheadMs) }],
+      [],
+      [
+        create(OwnBanLiftSchema, {
+          siteId: 's1',
+          cidr: '192.0.2.2/32',
+          expiresNoLaterThanMs: BigInt(end + testConsole.clockAheadMs),
+        }),
+      ],
+    );
+    await until(t, 'bans', bansInStep(feeds, testConsole));
+    const remaining = feeds.bans.globalRemainingMs('192.0.2.1/32')!;
+    t.true(remaining > 30_000 && remaining <= 61_000, String(remaining));
+    const lifts = feeds.banChanges.flatMap((change) => (change === 'reload' ? [] : change.liftedOwn));
+    t.is(lifts.length, 1);
+    t.true(Math.abs(Number(lifts[0]!.expiresNoLaterThanMs) - end) < 30_000);
+  });
+}
 
 test('property: any history of publishes with lost, doubled and reordered deltas ends where the console is', async (t) => {
   const { testConsole, folder } = await start(t);
