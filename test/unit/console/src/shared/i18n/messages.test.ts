@@ -10,7 +10,7 @@ const text = sourceFiles()
 
 /** Keys written out in quotes. */
 const literals = new Set(
-  [...text.matchAll(new RegExp(`['"\`]((?:${folders})\\.[A-Za-z0-9_.]+)['"\`]`, 'g'))].map((match) => match[1]!),
+  [...text.matchAll(new RegExp(`['\`]((?:${folders})\\.[A-Za-z0-9_.]+)['\`]`, 'g'))].map((match) => match[1]!),
 );
 /** Beginnings of keys whose end is a value: t(`bans.reason.${ban.reason}`). */
 const beginnings = [

@@ -24,7 +24,7 @@ function contrast(a: string, b: string): number {
 
 const GROUNDS = ['ground', 'surface', 'raised', 'hover'];
 const STATES = ['green', 'amber', 'red', 'blue', 'grey'];
-const PAIRS: readonly [text: string, ground: string, least: number][] = [
+const PAIRS: readonly (readonly [text: string, ground: string, least: number])[] = [
   ...GROUNDS.flatMap((ground) => ['text', 'text-soft', 'accent', 'red'].map((text) => [text, ground, 4.5] as const)),
   ...STATES.map((state) => [state, `${state}-soft`, 4.5] as const),
   ['accent-text', 'accent', 4.5],
