@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
-import { procedure, resource } from '../procedure.ts';
+import { resource } from '../procedure.ts';
 import { ChallengeType } from '../scalars/challenge.ts';
-import { Input } from '../scalars/common.ts';
+import { settings } from '../settings.ts';
 
 export const ProtectionSettings = Type.Object({
   underAttack: Type.Boolean({ description: 'Whether every visitor of every site is challenged.' }),
@@ -20,31 +20,16 @@ export const DEFAULT_PROTECTION_SETTINGS: ProtectionSettings = {
   eventRetentionDays: 30,
 };
 
-export const protectionSettings = resource('settings.protection', {
-  get: procedure({
-    method: 'GET',
+export const protectionSettings = resource(
+  'settings.protection',
+  settings({
     path: '/settings/protection',
-    summary: 'Answers the protection settings of all sites.',
-    input: Input({}),
+    of: {},
+    reads: 'Answers the protection settings of all sites.',
+    saves: 'Changes the protection settings of all sites; omitted fields keep their values.',
+    change: Type.Partial(ProtectionSettings).properties,
     output: ProtectionSettings,
-    status: 200,
-    access: 'operator',
-    readOnly: true,
-    audit: null,
-    idempotency: 'accepted',
-    errors: [],
-  }),
-  set: procedure({
-    method: 'PUT',
-    path: '/settings/protection',
-    summary: 'Changes the protection settings of all sites; omitted fields keep their values.',
-    input: Input(Type.Partial(ProtectionSettings).properties),
-    output: ProtectionSettings,
-    status: 200,
-    access: 'operator',
-    readOnly: false,
+    saved: ProtectionSettings,
     audit: 'system.protection_update',
-    idempotency: 'accepted',
-    errors: [],
   }),
-});
+);
