@@ -1,5 +1,6 @@
 // Deletes what is old, in batches: each function deletes up to one batch and answers how many rows that were.
 import type { Knex } from 'knex';
+import { readAuditDays } from './audit-log.ts';
 
 /** Rows in one batch at most. */
 export const SWEEP_BATCH = 2000;
@@ -112,6 +113,16 @@ export async function purgeTokens(sql: Knex): Promise<number> {
     sql,
     `delete from enrollment_token where id = any(array(
        select id from enrollment_token where coalesce(used_at, expires_at) < now() - interval '7 days'
+       limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+/** Entries beyond the days of the setting. */
+export async function purgeAuditLog(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from audit_entry where id = any(array(
+       select id from audit_entry where occurred_at < now() - make_interval(days => ${await readAuditDays(sql)})
        limit ${SWEEP_BATCH} for update skip locked))`,
   );
 }

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Decimal, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { settings } from '../settings.ts';
 
 export const ACTOR_TYPES = ['user', 'api_key', 'service_account', 'node', 'probe', 'system'] as const;
 
@@ -78,31 +79,16 @@ const retention = {
   }),
 };
 
-export const auditRetention = resource('settings.auditRetention', {
-  get: procedure({
-    method: 'GET',
+export const auditRetention = resource(
+  'settings.auditRetention',
+  settings({
     path: '/settings/audit-retention',
-    summary: 'Answers for how many days audit entries are kept.',
-    input: Input({}),
+    of: {},
+    reads: 'Answers for how many days audit entries are kept.',
+    saves: 'Sets for how many days audit entries are kept.',
+    change: retention,
     output: Type.Object(retention),
-    status: 200,
-    access: 'operator',
-    readOnly: true,
-    audit: null,
-    idempotency: 'accepted',
-    errors: [],
-  }),
-  set: procedure({
-    method: 'PUT',
-    path: '/settings/audit-retention',
-    summary: 'Sets for how many days audit entries are kept.',
-    input: Input(retention),
-    output: Type.Object(retention),
-    status: 200,
-    access: 'operator',
-    readOnly: false,
+    saved: Type.Object(retention),
     audit: 'system.audit_retention_update',
-    idempotency: 'accepted',
-    errors: [],
   }),
-});
+);

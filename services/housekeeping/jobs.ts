@@ -40,6 +40,7 @@ export const JOBS: readonly LeaderJob[] = [
   sweep('purge-security-event-names', HOUR_MS, sweeps.purgeSecurityEventNames),
   sweep('purge-alerts', HOUR_MS, sweeps.purgeAlerts),
   sweep('purge-enrollment-tokens', HOUR_MS, sweeps.purgeTokens),
+  sweep('purge-audit-log', HOUR_MS, sweeps.purgeAuditLog),
 ];
 
 /** A job that runs a batch until it deletes fewer rows than it may. */

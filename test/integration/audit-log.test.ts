@@ -1,0 +1,253 @@
+// The audit log: what an entry says, how the list is filtered and paged, how long entries stay (reference: RC§3.8).
+import test from 'ava';
+import pg from 'pg';
+import { ACTOR_TYPES } from '../../contract/resources/audit-logs.ts';
+import { JOBS } from '../../services/housekeeping/jobs.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+import { noteWrites } from '../helpers/writes.ts';
+
+let running: TestConsole;
+let api: Api;
+
+test.before(async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+});
+
+test.after.always(() => running?.stop());
+
+const list = (query: string): Promise<Body> => api.ok('GET', `/audit-logs?${query}`);
+const ids = ({ items }: Body): string[] => items.map(({ id }: Body) => id);
+
+// What an entry says ----------------------------------------------------------------------------------------------------
+
+test.serial('an entry names who, from where, what, on what and with which parameters', async (t) => {
+  const headers = { 'user-agent': 'check/1.0' };
+  const { body: region } = await api.call('POST', '/regions', { name: 'Here', code: 'here' }, headers);
+  const { items, total } = await list('action=region.create');
+  t.is(total, 1);
+  const { id, occurredAt, actorId, ...entry } = items[0];
+  t.regex(id, /^[0-9]+$/);
+  t.false(Number.isNaN(Date.parse(occurredAt)));
+  t.truthy(actorId);
+  t.deepEqual(entry, {
+    actorType: 'api_key',
+    actorName: 'first key',
+    ip: '127.0.0.1',
+    userAgent: 'check/1.0',
+    action: 'region.create',
+    targetType: 'region',
+    targetId: region.id,
+    targetName: 'Here',
+    metadata: { code: 'here' },
+  });
+});
+
+test.serial('the actor is the operator in a session, a key, a service account or the console itself', async (t) => {
+  await running.client.rpc('regions.create', { name: 'By session', code: 'session' });
+  t.like((await list('targetType=region&actorType=user')).items[0], { actorType: 'user', targetName: 'By session' });
+  const clusterId = await api.cluster('actors');
+  const site = await api.site(clusterId, 'actors.example');
+  const account = await api.ok('POST', '/service-accounts', { name: 'robot', scopes: ['sites:write'] });
+  const { secret } = await api.ok('POST', `/service-accounts/${account.id}/keys`, {});
+  await running.client.request('PUT', `/api/v1/sites/${site.id}/enabled`, { enabled: false }, { 'x-api-key': secret });
+  t.like((await list('actorType=service_account')).items, [
+    { action: 'site.disable', actorId: account.id, actorName: 'robot', targetName: site.name },
+  ]);
+  t.like((await list('action=system.setup')).items[0], { targetType: 'system' });
+});
+
+test.serial('a target keeps the name it had then', async (t) => {
+  const { id } = await api.ok('POST', '/regions', { name: 'Before', code: 'renamed' });
+  await api.ok('PATCH', `/regions/${id}`, { name: 'After' });
+  await api.ok('DELETE', `/regions/${id}`);
+  const { items } = await list(`targetType=region&targetId=${id}`);
+  t.deepEqual(
+    items.map(({ action, targetName }: Body) => [action, targetName]),
+    [
+      ['region.delete', 'After'],
+      ['region.update', 'After'],
+      ['region.create', 'Before'],
+    ],
+  );
+});
+
+test.serial('no secret is in it', async (t) => {
+  const secrets = [running.client.accessKey];
+  const { id: account } = await api.ok('POST', '/service-accounts', { name: 'secretive' });
+  secrets.push((await api.ok('POST', `/service-accounts/${account}/keys`, {})).secret);
+  secrets.push((await running.client.rpc<{ secret: string }>('accessKeys.create', { name: 'x' })).secret);
+  const clusterId = await api.cluster('secretive');
+  secrets.push((await api.ok('POST', '/enrollment-tokens', { clusterId })).token);
+  secrets.push(running.setupToken!);
+  const everything = JSON.stringify(await api.sql('audit_entry'));
+  for (const secret of secrets) t.false(everything.includes(secret.slice(-20)));
+});
+
+test.serial('a change that does not happen leaves no entry, and no entry means no change', async (t) => {
+  const before = (await list('pageSize=1')).total;
+  await api.refused(t, [409, 'REGION_CODE_TAKEN'], 'POST', '/regions', { name: 'Twice', code: 'here' });
+  t.is((await list('pageSize=1')).total, before);
+  // The entry cannot be written: then neither is the region.
+  await api.sql.raw(`alter table audit_entry add constraint broken check (action <> 'region.create') not valid`);
+  const answer = await api.call('POST', '/regions', { name: 'Unaudited', code: 'unaudited' });
+  await api.sql.raw('alter table audit_entry drop constraint broken');
+  t.is(answer.status, 500);
+  t.is(await api.sql('region').where({ code: 'unaudited' }).first(), undefined);
+});
+
+// The list --------------------------------------------------------------------------------------------------------------
+
+/** Entries of one minute each, the newest first in the list; answers the minute's time. */
+async function fill(count: number): Promise<(minute: number) => string> {
+  const start = Date.UTC(2020, 0, 1);
+  await api.sql('audit_entry').insert(
+    Array.from({ length: count }, (_, minute) => ({
+      occurred_at: new Date(start + minute * 60_000),
+      actor_type: ACTOR_TYPES[minute % ACTOR_TYPES.length],
+      actor_name: 'filler',
+      action: minute % 2 === 0 ? 'filler.even' : 'filler.odd',
+      target_type: minute % 3 === 0 ? 'filler_third' : 'filler',
+      target_id: String(minute),
+    })),
+  );
+  return (minute) => new Date(start + minute * 60_000).toISOString();
+}
+
+test.serial('filters are exact, add up, and the page follows the convention of lists', async (t) => {
+  const minute = await fill(60);
+  const until = `to=${minute(60)}`;
+  t.is((await list(until)).total, 60);
+  t.is((await list(until)).items.length, 50);
+  t.is((await list(`${until}&page=2`)).items.length, 10);
+  t.is((await list(`${until}&action=filler.even`)).total, 30);
+  t.is((await list(`${until}&action=filler.even&targetType=filler_third`)).total, 10);
+  t.is((await list(`${until}&action=filler.even&targetType=filler_third&actorType=user`)).total, 10);
+  t.is((await list(`${until}&actorType=probe`)).total, 10);
+  t.is((await list(`${until}&action=filler`)).total, 0);
+  const newest = (await list(`${until}&pageSize=2`)).items;
+  t.deepEqual(
+    newest.map(({ targetId }: Body) => targetId),
+    ['59', '58'],
+  );
+});
+
+test.serial('from is part of the range, to is not', async (t) => {
+  const at = (minute: number) => new Date(Date.UTC(2020, 0, 1) + minute * 60_000).toISOString();
+  t.is((await list(`from=${at(10)}&to=${at(12)}`)).total, 2);
+  t.is((await list(`from=${at(10)}&to=${at(10)}`)).total, 0);
+  await api.badField(t, '/to', 'GET', `/audit-logs?from=${at(12)}&to=${at(10)}`);
+  await api.badField(t, '/from', 'GET', '/audit-logs?from=yesterday');
+  await api.badField(t, '/actorType', 'GET', '/audit-logs?actorType=operator');
+});
+
+test.serial('pages of entries of the same moment neither repeat nor miss one', async (t) => {
+  const moment = new Date(Date.UTC(2019, 0, 1));
+  await api
+    .sql('audit_entry')
+    .insert(Array.from({ length: 25 }, () => ({ occurred_at: moment, actor_type: 'system', action: 'filler.same' })));
+  const seen = [];
+  for (const page of [1, 2, 3]) seen.push(...ids(await list(`action=filler.same&pageSize=10&page=${page}`)));
+  t.is(new Set(seen).size, 25);
+  t.deepEqual(
+    seen,
+    seen.toSorted((a, b) => Number(b) - Number(a)),
+  );
+});
+
+test.serial('facets name every action, target type and actor type there is, once and in order', async (t) => {
+  const facets = await api.ok('GET', '/audit-logs/facets');
+  for (const [facet, column] of [
+    ['actions', 'action'],
+    ['targetTypes', 'target_type'],
+    ['actorTypes', 'actor_type'],
+  ] as const) {
+    const rows = await api.sql('audit_entry').distinct(column).whereNotNull(column);
+    t.deepEqual(facets[facet], rows.map((row) => row[column]).sort(), facet);
+  }
+});
+
+test.serial('the list and the facets look at the entries they show, however many there are', async (t) => {
+  await api.sql.raw(`
+    insert into audit_entry (occurred_at, actor_type, action, target_type, target_id)
+    select now() - n * interval '1 second', 'system', 'many.' || n % 20, 'kind_' || n % 10, n::text
+      from generate_series(1, 100000) n`);
+  await api.sql.raw('analyze audit_entry');
+  const database = new pg.Client({ connectionString: running.databaseUrl });
+  await database.connect();
+  t.teardown(() => database.end());
+  const statementsOf = async (path: string) => {
+    const statements: { sql: string; bindings: unknown[] }[] = [];
+    const note = ({ sql, bindings }: { sql: string; bindings: unknown[] }) => statements.push({ sql, bindings });
+    api.sql.on('query', note);
+    await api.ok('GET', path);
+    api.sql.removeListener('query', note);
+    return statements.filter(({ sql }) => sql.includes('audit_entry'));
+  };
+  for (const path of [
+    '/audit-logs',
+    '/audit-logs?action=many.7',
+    '/audit-logs?targetType=kind_3',
+    '/audit-logs?actorType=system',
+    '/audit-logs?targetType=kind_3&targetId=3',
+    '/audit-logs?action=many.7&from=2026-01-01T00:00:00Z',
+    '/audit-logs/facets',
+  ]) {
+    const statements = await statementsOf(path);
+    t.true(statements.length > 0);
+    for (const { sql, bindings } of statements) {
+      if (sql.includes('count(')) continue;
+      const { rows } = await database.query(`explain (analyze, format json) ${sql}`, bindings);
+      const scanned = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
+      t.true(scanned <= 200, `${path} read ${scanned} rows`);
+    }
+  }
+});
+
+interface Plan {
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  'Relation Name'?: string;
+  Plans?: Plan[];
+}
+
+/** Rows of tables that a plan looked at. */
+function rowsRead(plan: Plan): number {
+  const own = plan['Relation Name']
+    ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
+    : 0;
+  return own + (plan.Plans ?? []).reduce((sum, part) => sum + rowsRead(part), 0);
+}
+
+// Retention -------------------------------------------------------------------------------------------------------------
+
+test.serial('entries are kept for ten years unless the setting says otherwise', async (t) => {
+  t.deepEqual(await api.ok('GET', '/settings/audit-retention'), { days: 3650 });
+  await api.badField(t, '/days', 'PUT', '/settings/audit-retention', { days: 29 });
+  await api.badField(t, '/days', 'PUT', '/settings/audit-retention', { days: 3651 });
+  t.deepEqual(await api.ok('PUT', '/settings/audit-retention', { days: 90 }), { days: 90 });
+  t.deepEqual(await api.ok('GET', '/settings/audit-retention'), { days: 90 });
+  const [entry] = (await list('action=system.audit_retention_update')).items;
+  t.deepEqual(entry.metadata, { before: 3650, after: 90 });
+  await api.ok('PUT', '/settings/audit-retention', { days: 90 });
+  t.is((await list('action=system.audit_retention_update')).total, 1);
+});
+
+test.serial('older entries are deleted, all of them, and nothing else', async (t) => {
+  const purge = JOBS.find(({ name }) => name === 'purge-audit-log')!;
+  const runtime = running.running.runtime;
+  await api.sql('audit_entry').where('action', 'like', 'many.%').delete();
+  await api.sql.raw(`
+    insert into audit_entry (occurred_at, actor_type, action)
+    select now() - make_interval(days => 91), 'system', 'aged.old' from generate_series(1, 5001)`);
+  await api.sql.raw(`
+    insert into audit_entry (occurred_at, actor_type, action)
+    values (now() - make_interval(days => 89), 'system', 'aged.young')`);
+  const written = await noteWrites(api.sql);
+  await purge.run(runtime, new AbortController().signal);
+  t.is((await list('action=aged.old')).total, 0);
+  t.is((await list('action=aged.young')).total, 1);
+  t.deepEqual([...new Set(await written())], ['audit_entry']);
+});
