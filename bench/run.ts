@@ -1,5 +1,6 @@
 // `npm run bench -- NAME [--json FILE] [--quick]`: runs one benchmark and prints its figures with the machine.
-// A benchmark is a file bench/<name>.bench.ts that exports `title` and `run`.
+// A benchmark is a file bench/<name>.bench.ts that exports `title` and `run`. The name `attack` is that of the attack kit,
+// which has options of its own.
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -32,6 +33,11 @@ const names = readdirSync(here)
   .map((file) => file.slice(0, -SUFFIX.length))
   .sort();
 
+if (process.argv[2] === 'attack') {
+  const kit = await import('./attack/run.ts');
+  process.exit(await kit.run(process.argv.slice(3)));
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -42,7 +48,9 @@ const { values, positionals } = parseArgs({
 });
 const name = positionals[0];
 if (values.help || name === undefined || !names.includes(name)) {
-  console.log(`Usage: npm run bench -- NAME [--json FILE] [--quick]\n\nBenchmarks: ${names.join(', ')}`);
+  console.log(
+    `Usage: npm run bench -- NAME [--json FILE] [--quick]\n\nBenchmarks: ${names.join(', ')}\nAttack kit: npm run bench -- attack --help`,
+  );
   process.exit(values.help ? 0 : 2);
 }
 

@@ -1,0 +1,3 @@
+module edge.svc/attack
+
+go 1.26.0
