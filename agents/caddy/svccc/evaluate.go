@@ -44,11 +44,15 @@ func read(metric string, observed float64, threshold uint32) reading {
 	return r
 }
 
+// evaluationClock counts whole seconds only: evaluations come a little late, by ever other amounts, and ten seconds between
+// two of them must be ten.
+func (g *Guard) evaluationClock() time.Duration { return g.clock().Truncate(time.Second) }
+
 // Evaluate turns what was counted since the last call into levels. Call it once a second.
 func (g *Guard) Evaluate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.clock()
+	now := g.evaluationClock()
 	fade := int64(now/time.Second)/fadeEvery != int64(g.evaluated/time.Second)/fadeEvery
 	g.sites.Range(func(key, value any) bool {
 		s := value.(*Site)
@@ -267,7 +271,7 @@ func (g *Guard) Security() []*nodev1.SiteSecurity {
 func (g *Guard) Restore(sites []*edgev1.SiteLevelState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.clock()
+	now := g.evaluationClock()
 	for _, in := range sites {
 		t := g.options.Thresholds(in.GetSiteId())
 		if t == nil {

@@ -331,6 +331,29 @@ func TestAtMost64PathsAreFollowedEscalatedFirst(t *testing.T) {
 	}
 }
 
+// Evaluations come late by other amounts each time; the level rises on the second all the same.
+func TestLateEvaluationsDoNotDelayALevel(t *testing.T) {
+	r := newRig(t)
+	r.policy["a"] = strict(func(t *Thresholds) { t.Window, t.EscalateAfter = 5*time.Second, 2*time.Second })
+	start := r.at
+	raised := 0
+	for second := 1; second <= 12; second++ {
+		for i := range 300 {
+			r.Count("a", r.policy["a"], client(i), false, "/")
+		}
+		r.at = start.Add(time.Duration(second)*time.Second + []time.Duration{9, 1, 5}[second%3]*time.Millisecond)
+		before := r.level("/")
+		if r.Evaluate(); r.level("/") != before {
+			if raised++; second != 2+2*raised {
+				t.Errorf("level %d in second %d", r.level("/"), second)
+			}
+		}
+	}
+	if raised != 4 {
+		t.Errorf("raised %d times", raised)
+	}
+}
+
 func TestHighPowInsteadOfCaptcha(t *testing.T) {
 	r := newRig(t)
 	r.policy["a"] = strict(func(t *Thresholds) { t.HighPow = true })
