@@ -11,6 +11,12 @@ import {
   OriginPolicySchema,
 } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import {
+  type PlatformProtection,
+  PlatformProtectionSchema,
+  type SiteProtection,
+  SiteProtectionSchema,
+} from '../../proto/gen/svc/config/v1/protection_pb.js';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { ConfigChangeSchema, JournalHeaderSchema, JournalRecordSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
 import { ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -21,13 +27,19 @@ export interface EdgeState {
   folder: string;
   sites: number;
   origin: { address: string; port: number };
-  clientIp?: Partial<ClientIp>;
+  clientIp?: Init<ClientIp>;
+  /** Of the sites in their order; sites without one have the defaults. */
+  protection?: readonly Init<SiteProtection>[];
+  platform?: Init<PlatformProtection>;
 }
+
+type Init<T> = Omit<Partial<T>, '$typeName' | '$unknown'>;
 
 const RECORD_ENTRIES = 500;
 
 /** Writes config.journal for `sites` sites in front of one origin; loopback is an allowed origin range. */
-export function writeEdgeState({ folder, sites, origin }: EdgeState): void {
+export function writeEdgeState(state: EdgeState): void {
+  const { folder } = state;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const fd = openSync(path.join(folder, 'config.journal'), 'w', 0o600);
   const write = (record: Parameters<typeof create<typeof JournalRecordSchema>>[1]) =>
@@ -50,7 +62,7 @@ export function writeEdgeState({ folder, sites, origin }: EdgeState): void {
     write({ record: { case: 'config', value: create(ConfigChangeSchema, { upserts: batch }) } });
     batch = [];
   };
-  for (const each of entries(sites, origin)) {
+  for (const each of entries(state)) {
     batch.push(each);
     if (batch.length === RECORD_ENTRIES) flush();
   }
@@ -65,18 +77,28 @@ export function writeEdgeState({ folder, sites, origin }: EdgeState): void {
   closeSync(fd);
 }
 
-function* entries(sites: number, origin: EdgeState['origin']) {
-  yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, { mode: ClientIpMode.DIRECT })));
+function* entries({ sites, origin, clientIp, protection, platform }: EdgeState) {
+  const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
+  yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, mode)));
   yield entry(
     'origin-policy',
     '',
     toBinary(OriginPolicySchema, create(OriginPolicySchema, { allowedCidrs: ['127.0.0.0/8'] })),
   );
   for (let index = 0; index < sites; index++) yield siteEntry(index, origin);
+  for (const [index, each] of (protection ?? []).entries()) {
+    yield entry('protection', siteId(index), toBinary(SiteProtectionSchema, create(SiteProtectionSchema, each)));
+  }
+  if (platform) {
+    const body = toBinary(PlatformProtectionSchema, create(PlatformProtectionSchema, platform));
+    yield entry('platform-protection', '', body);
+  }
 }
 
+const siteId = (index: number): string => `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
+
 function siteEntry(index: number, origin: EdgeState['origin']) {
-  const id = `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
+  const id = siteId(index);
   const site = create(SiteSchema, {
     name: siteHost(index),
     domains: [

@@ -13,19 +13,31 @@ export function edgeGet(
   headers: Record<string, string> = {},
   path = '/',
 ): Promise<EdgeAnswer> {
+  return edgeSend(edge, host, { headers, path });
+}
+
+/** The same with a method and a body. */
+export function edgeSend(
+  edge: { host: string; port: number },
+  host: string,
+  { headers, body, ...rest }: { headers?: Record<string, string>; path?: string; method?: string; body?: string },
+): Promise<EdgeAnswer> {
   return new Promise((resolve, reject) => {
-    const request = http.get(
-      { ...edge, path, headers: { ...headers, host }, agent: false, timeout: 5000 },
+    const request = http.request(
+      { ...edge, ...rest, headers: { ...headers, host }, agent: false, timeout: 5000 },
       (response) => {
-        let body = '';
+        let received = '';
         response.setEncoding('utf8').on('data', (text: string) => {
-          body += text;
+          received += text;
         });
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: received }),
+        );
         response.on('error', reject);
       },
     );
     request.on('timeout', () => request.destroy(new Error('the edge does not answer')));
     request.on('error', reject);
+    request.end(body);
   });
 }

@@ -1,14 +1,17 @@
 (function () {
-  var d = document, id = function (x) { return d.getElementById(x); }, main = id('m'), o = main.dataset, button = id('b'), answer = '', workers = [], retry;
+  var d = document, id = function (x) { return d.getElementById(x); }, main = id('m'), o = main.dataset, button = id('b'), answer = '', workers = [], alone = false, retry;
   function say(text) { id('s').textContent = text; }
   function bar(part) {
     id('i').style.width = part * 100 + '%';
     id('p').setAttribute('aria-valuenow', Math.round(part * 100));
   }
-  // Everything that may fail ends here: what happened, and a button that tries again.
-  function stop(text, again) {
+  function dismiss() {
     workers.forEach(function (w) { w.terminate(); });
     workers = [];
+  }
+  // Everything that may fail ends here: what happened, and a button that tries again.
+  function stop(text, again) {
+    dismiss();
     say('');
     id('e').textContent = text;
     id('e').hidden = button.hidden = false;
@@ -29,8 +32,7 @@
     }, function () { stop(o.offline, send); });
   }
   function found(n) {
-    workers.forEach(function (w) { w.terminate(); });
-    workers = [];
+    dismiss();
     answer = n;
     send();
   }
@@ -45,23 +47,22 @@
     })();
   }
   function work() {
-    var tries = 0, cores = o.d < 18 ? 1 : Math.max(1, Math.min(8, Math.floor(navigator.hardwareConcurrency || 2) - 1)), i;
+    var tries = 0, cores = o.d < 18 ? 1 : Math.max(1, Math.min(8, (navigator.hardwareConcurrency || 2) - 1 | 0)), w, i;
     function tried(count) {
       tries += count;
       // The chance to have found it by now.
       bar(1 - Math.exp(-tries / Math.pow(2, o.d)));
     }
     function fallback() {
-      if (answer || !workers) return;
-      workers.forEach(function (w) { w.terminate(); });
-      workers = 0;
+      if (answer || alone) return;
+      alone = true;
+      dismiss();
       slices(tried);
-      workers = [];
     }
-    workers = [];
+    alone = false;
     try {
       for (i = 0; i < cores; i++) {
-        var w = new Worker(o.w);
+        w = new Worker(o.w);
         w.onmessage = function (e) {
           if (e.data.n) return answer || found(e.data.n);
           tried(e.data.c);
@@ -84,9 +85,9 @@
   function often() {
     var now = Date.now(), times;
     try {
-      times = (sessionStorage.svc || '').split(',').filter(function (x) { return x && now - x < 60000; });
+      times = (sessionStorage.__ew_tries || '').split(',').filter(function (x) { return x && now - x < 60000; });
       times.push(now);
-      sessionStorage.svc = times.join();
+      sessionStorage.__ew_tries = times.join();
       return times.length > 3;
     } catch (e) { return false; }
   }
