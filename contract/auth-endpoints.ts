@@ -224,7 +224,7 @@ export const AUTH_ENDPOINTS = {
     input: Input({ response: RegistrationResponse, name: Type.String({ minLength: 1, maxLength: 64 }) }),
     output: Passkey,
     audit: 'account.passkey_add',
-    errors: ['PASSKEY_REFUSED', 'PASSKEY_LIMIT'],
+    errors: ['PASSKEY_REFUSED', 'PASSKEY_LIMIT', 'PASSKEYS_UNAVAILABLE'],
   }),
   /** For a sign-in without an e-mail address: the browser offers the passkeys it has for this console. */
   generateAuthenticateOptions: endpoint({

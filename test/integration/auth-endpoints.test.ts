@@ -1,10 +1,11 @@
 // What is under /api/auth and who may call it, as the specification lists it; and the change of the password.
 import test from 'ava';
 import pg from 'pg';
-import { type Answer, ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { totpCode } from '../helpers/authenticator.ts';
 import { badValues, type Schema } from '../helpers/bad-values.ts';
+import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
 
@@ -34,7 +35,7 @@ interface Body {
 
 const rows = async (sql: string, values: unknown[] = []) => (await database.query(sql, values)).rows;
 const audit = async (action: string) => rows('select * from audit_entry where action = $1 order by id desc', [action]);
-const browser = () => new ConsoleClient(running.url, ORIGIN);
+const browser = () => new BrowserClient(running.url, ORIGIN);
 const isSignedIn = async (client: ConsoleClient) => (await client.auth('GET', '/get-session')).body !== null;
 
 async function signedIn(secret = password): Promise<ConsoleClient> {

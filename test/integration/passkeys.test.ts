@@ -2,8 +2,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import test from 'ava';
 import pg from 'pg';
-import { type Answer, ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { type Lies, SoftPasskey, totpCode } from '../helpers/authenticator.ts';
+import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 
 const ORIGIN = 'http://localhost:3000';
@@ -52,7 +53,7 @@ interface Body {
 
 const rows = async (sql: string, values: unknown[] = []) => (await database.query(sql, values)).rows;
 const audit = async (action: string) => rows('select * from audit_entry where action = $1 order by id desc', [action]);
-const browser = () => new ConsoleClient(running.url, ORIGIN);
+const browser = () => new BrowserClient(running.url, ORIGIN);
 const isSignedIn = async (client: ConsoleClient) => (await client.auth('GET', '/get-session')).body !== null;
 const list = async (client: ConsoleClient) => (await client.auth<Passkey[]>('GET', '/passkey/list-user-passkeys')).body;
 const registerOptions = async (client: ConsoleClient) =>

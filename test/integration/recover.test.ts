@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
-import { ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+import { type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { root } from '../../bin/lib/root.ts';
 import { SoftPasskey, totpCode } from '../helpers/authenticator.ts';
+import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { createTestDatabase } from '../helpers/servers.ts';
 
@@ -46,7 +47,7 @@ function run(
   env: NodeJS.ProcessEnv,
   talk: (said: string) => string | null,
 ): Promise<Ended> {
-  const child = spawn(command, args, { env: { PATH: process.env.PATH, ...env }, timeout: 60_000 });
+  const child = spawn(command, args, { cwd: root, env: { PATH: process.env.PATH, ...env }, timeout: 60_000 });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -73,7 +74,7 @@ const state = async () =>
       (select count(*)::int from passkey) as passkeys, (select count(*)::int from audit_entry) as audits from "user" u`)
   )[0];
 const audits = () => rows(`select * from audit_entry where action = 'account.recover' order by id desc`);
-const browser = () => new ConsoleClient(running.url, ORIGIN);
+const browser = () => new BrowserClient(running.url, ORIGIN);
 const signIn = async (secret: string) =>
   (await browser().auth<{ twoFactorRedirect?: boolean }>('POST', '/sign-in/email', { email, password: secret })).body;
 
@@ -186,7 +187,7 @@ test('--help says how and changes nothing', async (t) => {
 function onTerminal(...answers: string[]): Promise<Ended> {
   const prompts = ['New password: ', 'Once more: '];
   let answered = 0;
-  const command = `${process.execPath} ${SCRIPT} --reset-password`;
+  const command = 'npm run -s recover -- --reset-password';
   const env = { DATABASE_URL: running.databaseUrl };
   return run('script', ['-qec', command, '/dev/null'], env, (said) => {
     const prompt = prompts[answered];

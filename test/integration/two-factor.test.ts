@@ -1,8 +1,9 @@
 // The second step of a sign-in: enabling it, codes of an app, backup codes, trusted devices, turning it off.
 import test from 'ava';
 import pg from 'pg';
-import { type Answer, ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { totpCode } from '../helpers/authenticator.ts';
+import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 
 const ORIGIN = 'http://localhost:3000';
@@ -34,7 +35,7 @@ interface Body {
 const rows = async (sql: string, values: unknown[] = []) => (await database.query(sql, values)).rows;
 const audit = async (action: string) => rows('select * from audit_entry where action = $1 order by id desc', [action]);
 const count = async (table: string) => Number((await rows(`select count(*) from ${table}`))[0].count);
-const browser = () => new ConsoleClient(running.url, ORIGIN);
+const browser = () => new BrowserClient(running.url, ORIGIN);
 const post = (client: ConsoleClient, path: string, body: object = {}) => client.auth<Body>('POST', path, body);
 const isSignedIn = async (client: ConsoleClient) => (await client.auth('GET', '/get-session')).body !== null;
 
