@@ -127,6 +127,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     declare
       v_day date;
       v_left text[];
+      -- Sites above normal at the node before; then those where that changed.
       v_above text[];
     begin
       perform 1 from node where id = p_node for key share;
@@ -171,10 +172,15 @@ export async function up(trx: Knex.Transaction): Promise<void> {
            order by r."siteId"
           on conflict (node_id, site_id) do update set level = excluded.level, paths = excluded.paths
             where (x.level, x.paths) is distinct from (excluded.level, excluded.paths);
-        select v_above || coalesce(array_agg(site_id), '{}') into v_above
-          from site_security where node_id = p_node and level > 0;
+        -- Those that left normal here, and those that are back.
+        select coalesce(array_agg(site), '{}') into v_above
+          from unnest(v_above) as b(site)
+          full join (select site_id from site_security where node_id = p_node and level > 0) as a(site) using (site)
+         where a.site is null or b.site is null;
+        perform cc_alerts(p_now, v_above, v_left);
+      else
+        perform cc_alerts(p_now, '{}', v_left);
       end if;
-      perform cc_alerts(p_now, v_above, v_left);
     end $$;
 
     -- The longest scan ban that a cluster's nodes can have made: a global unban ends all of theirs.

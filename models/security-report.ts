@@ -58,17 +58,17 @@ export async function storeSecurityReport(
   });
 }
 
-const ALERT_SITES = 5000;
+const REVIEWED_AT_ONCE = 500;
 
 /** Looks at the alert cc_mitigation of every site that is above normal, has one open or one held back. */
 export async function reviewCcAlerts(sql: Knex, now: Date): Promise<void> {
-  await sql.raw(
-    `select cc_alerts(?, array(
-       select site_id from (
-         select site_id from site_security where level > 0
-         union select site_id from alert where kind = 'cc_mitigation' and resolved_at is null
-         union select site_id from alert_held where kind = 'cc_mitigation') s
-       limit ${ALERT_SITES}), '{}')`,
-    [now],
+  const { rows } = await sql.raw<{ rows: { site_id: string }[] }>(
+    `select site_id from site_security where level > 0
+     union select site_id from alert where kind = 'cc_mitigation' and resolved_at is null
+     union select site_id from alert_held where kind = 'cc_mitigation'`,
   );
+  for (let at = 0; at < rows.length; at += REVIEWED_AT_ONCE) {
+    const sites = rows.slice(at, at + REVIEWED_AT_ONCE).map(({ site_id }) => site_id);
+    await sql.raw(`select cc_alerts(?, ?, '{}')`, [now, sites as never]);
+  }
 }
