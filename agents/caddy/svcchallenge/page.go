@@ -107,7 +107,7 @@ func (f *filling) append(dst []byte, at slot) []byte {
 			dst = append(dst, ` data-m="1"`...)
 		}
 	case slotLead:
-		if f.bits > 0 {
+		if f.image == nil {
 			dst = append(append(append(append(dst, `<p class="s">`...), t.takes...), t.duration(f.bits)...), `</p>`...)
 		}
 		if f.notice != noNotice {

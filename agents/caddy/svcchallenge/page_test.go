@@ -159,6 +159,9 @@ func TestLanguageOfThePage(t *testing.T) {
 }
 
 func TestEffortIsTold(t *testing.T) {
+	if w, _ := newNode(t).admit("GET", "/", Demand{Level: JS}); !strings.Contains(w.Body.String(), "This takes less than a second.") {
+		t.Error("js: nothing")
+	}
 	for bits, want := range map[uint8]string{8: "less than a second.", 20: "less than a second.", 22: "about 3 seconds", 26: "about a minute"} {
 		n := newNode(t)
 		n.visit.PowBits, n.visit.PowHighBits = bits, bits
