@@ -1,7 +1,7 @@
 // How far sites have reached the nodes: a histogram of nodes by revision, laid over the intervals of revisions in which
 // each site's entry was one version, less the entries nodes could not apply. Never sites times nodes.
 import type { Knex } from 'knex';
-import { named } from '../mixins/named-statement.ts';
+import { named } from './named-statement.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 /** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */

@@ -1,6 +1,5 @@
 // A site with its delivery, in one statement: what a page or a script asks for most.
 import type { Knex } from 'knex';
-import { named } from '../mixins/named-statement.ts';
 import {
   type Delivery,
   delivery,
@@ -10,6 +9,7 @@ import {
   mostBehind,
   recentSituation,
 } from './delivery.ts';
+import { named } from './named-statement.ts';
 import { SITE_COLUMNS, SITE_JOINS, type SiteRow } from './site.ts';
 
 /** The latest versions nearly always hold all that a node can run. */
