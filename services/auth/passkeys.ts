@@ -3,9 +3,9 @@
 import { isIP } from 'node:net';
 import { generateRegistrationOptions, verifyRegistrationResponse } from '@simplewebauthn/server';
 import type { AUTH_ENDPOINTS, AuthOutput } from '../../contract/auth-endpoints.ts';
-import { fail } from '../../contract/errors.ts';
+import { errorCodeOf, fail } from '../../contract/errors.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
+import { asUnavailable, write } from '../../mixins/write.ts';
 import { countedAddress } from '../../models/attempt.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
@@ -113,8 +113,12 @@ export const deletePasskey: Handler<typeof AUTH_ENDPOINTS.deletePasskey, Session
     return { body: { status: true } };
   });
 
-/** PASSKEY_REFUSED for whatever the check of a browser's answer threw; the reason goes to the log. */
+/**
+ * PASSKEY_REFUSED for whatever the check of a browser's answer threw, a database that is away apart; the reason goes to
+ * the log.
+ */
 export function refuse({ log }: Runtime, error: unknown): never {
+  if (errorCodeOf(asUnavailable(error)) === 'SERVICE_UNAVAILABLE') throw error;
   log.info({ reason: (error as Error).message }, 'passkey refused');
   fail('PASSKEY_REFUSED');
 }

@@ -1,6 +1,7 @@
 // Passkeys against a software authenticator that can lie; a real browser uses them in test/e2e/passkey.test.ts.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import test from 'ava';
+import fc from 'fast-check';
 import pg from 'pg';
 import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { type Lies, SoftPasskey, totpCode } from '../helpers/authenticator.ts';
@@ -166,6 +167,8 @@ for (const [what, lies] of [
   ['for another host', { rpId: 'evil.example' }],
   ['without user verification', { userVerified: false }],
   ['to a challenge nobody gave', { challenge: Buffer.alloc(32, 7).toString('base64url') }],
+  ['to a challenge that is no text', { challenge: ['x'] as unknown as string }],
+  ['to a challenge the database cannot hold', { challenge: 'a\u0000b' }],
   ['of the other kind', { type: 'webauthn.create' }],
   ['of another user', { userHandle: Buffer.from('someone else').toString('base64url') }],
   ['with a foreign credential id', { credentialId: Buffer.alloc(16, 9).toString('base64url') }],
@@ -193,6 +196,8 @@ for (const [what, lies] of [
   ['for another host', { rpId: 'evil.example' }],
   ['without user verification', { userVerified: false }],
   ['to a challenge nobody gave', { challenge: Buffer.alloc(32, 7).toString('base64url') }],
+  ['to a challenge that is no text', { challenge: ['x'] as unknown as string }],
+  ['to a challenge the database cannot hold', { challenge: 'a\u0000b' }],
   ['of the other kind', { type: 'webauthn.get' }],
 ] as [string, Lies][]) {
   test.serial(`a registration ${what} is refused`, async (t) => {
@@ -348,6 +353,42 @@ test.serial('an answer of another shape names the field', async (t) => {
     const response = { ...good, response: { ...good.response, [part]: 'AAAA' } };
     t.is((await verifyAuthentication(browser(), response)).body.code, 'PASSKEY_REFUSED', part);
   }
+});
+
+/** Changes some bytes of a base64url text, or cuts it. */
+const damage = fc.oneof(
+  fc.record({ at: fc.nat(), to: fc.integer({ min: 0, max: 255 }) }).map(({ at, to }) => (text: string) => {
+    const bytes = Buffer.from(text, 'base64url');
+    bytes[at % bytes.length] = to;
+    return bytes.toString('base64url');
+  }),
+  fc.nat().map((at) => (text: string) => text.slice(0, 1 + (at % text.length))),
+  fc.uint8Array({ minLength: 1, maxLength: 300 }).map((bytes) => () => Buffer.from(bytes).toString('base64url')),
+  fc.json({ maxDepth: 2 }).map((json) => () => Buffer.from(json).toString('base64url')),
+);
+
+test.serial('whatever an authenticator sends, it is accepted or refused', async (t) => {
+  const { passkey, client } = await registered();
+  const part = <T extends string>(...names: T[]) => fc.constantFrom(...names);
+  await fc.assert(
+    fc.asyncProperty(
+      part('clientDataJSON', 'authenticatorData', 'signature', 'userHandle'),
+      part('clientDataJSON', 'attestationObject'),
+      damage,
+      async (ofSignIn, ofRegistration, change) => {
+        const signIn = passkey.authenticate(await signInOptions(browser()));
+        signIn.response[ofSignIn] = change(signIn.response[ofSignIn]);
+        const first = await verifyAuthentication(browser(), signIn);
+        const response = new SoftPasskey(ORIGIN).register(await registerOptions(client));
+        response.response[ofRegistration] = change(response.response[ofRegistration]);
+        const second = await verifyRegistration(client, response);
+        await database.query('delete from passkey where credential_id <> $1', [passkey.id]);
+        for (const { status } of [first, second]) if (status !== 200 && status !== 400) throw new Error(String(status));
+      },
+    ),
+    { numRuns: 60 },
+  );
+  t.is((await use(passkey)).status, 200, 'the passkey still works');
 });
 
 for (const publicUrl of ['http://127.0.0.1:3000', 'http://[::1]:3000']) {
