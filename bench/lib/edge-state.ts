@@ -95,7 +95,7 @@ function* entries({ sites, origin, clientIp, protection, platform }: EdgeState) 
   }
 }
 
-const siteId = (index: number): string => `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
+export const siteId = (index: number): string => `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
 
 function siteEntry(index: number, origin: EdgeState['origin']) {
   const id = siteId(index);

@@ -1,0 +1,3 @@
+module bench/challenge-load
+
+go 1.26.0
