@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { CONNECTIONS, KeyPool } from './lib/key-pool.ts';
 import { cpuSeconds } from './lib/machine.ts';
 import { startStack } from './lib/stack.ts';
 import { medianInterval, round2 } from './lib/stats.ts';
@@ -13,9 +14,6 @@ import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'GET site and POST ban with access keys, beside a bare Node http server';
 
-const CONNECTIONS = 32;
-// An access key takes 600 requests in a row; one is left before that.
-const REQUESTS_PER_KEY = 580;
 const UNEXPECTED_SHARE = 0.001;
 
 interface Subject {
@@ -109,52 +107,6 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     await stack.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Gives each run keys of its own, so that none meets the rate limit. */
-class KeyPool {
-  readonly #keys: string[];
-  #block = 0;
-
-  constructor(keys: string[]) {
-    this.#keys = [...keys];
-  }
-
-  /** A number no earlier run had: makes the addresses of bans unique. */
-  nextBlock(): number {
-    return this.#block++;
-  }
-
-  async run(folder: string, seconds: number, request: { url: string; method: string; body: string }): Promise<WrkRun> {
-    // At most 5,000 requests a second; what a run did not touch goes back.
-    const wanted = Math.ceil((5000 * seconds) / REQUESTS_PER_KEY);
-    const mine = this.#keys.splice(0, wanted);
-    if (mine.length === 0) throw new Error('the pool of access keys is empty');
-    const result = await wrk(folder, {
-      url: request.url,
-      seconds,
-      connections: CONNECTIONS,
-      cpus: '1',
-      script: keyScript(mine, request),
-    });
-    this.#keys.push(...mine.slice(Math.ceil((result.requests + CONNECTIONS) / REQUESTS_PER_KEY)));
-    return result;
-  }
-}
-
-function keyScript(keys: readonly string[], request: { method: string; body: string }): string {
-  return `
-local keys = {${keys.map((key) => `"${key}"`).join(',')}}
-local n = 0
-request = function()
-  local key = keys[math.floor(n / ${REQUESTS_PER_KEY}) % #keys + 1]
-  local body = ${request.body}
-  n = n + 1
-  wrk.headers["x-api-key"] = key
-  if body then wrk.headers["content-type"] = "application/json" end
-  return wrk.format("${request.method}", nil, wrk.headers, body)
-end
-`;
 }
 
 /** A ban of an address no other request names: 2001:db8:<block>:<n>::/64. */
