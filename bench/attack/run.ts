@@ -4,8 +4,7 @@ import { attackBinary } from '../lib/attack.ts';
 
 export async function run(args: readonly string[]): Promise<number> {
   const child = spawn(attackBinary(), args, { stdio: 'inherit' });
-  // Ctrl-C goes to both; the kit ends by itself.
-  process.on('SIGINT', () => undefined);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('exit', (code) => resolve(code ?? 1));

@@ -93,7 +93,7 @@ func (s *second) write(out io.Writer, asJSON bool) {
 		_ = json.NewEncoder(out).Encode(s)
 		return
 	}
-	text := fmt.Sprintf("%4d s  %-6s", s.Second, s.Phase)
+	text := fmt.Sprintf("%4d s", s.Second)
 	if f := s.Flood; f.Sent+f.Skipped > 0 {
 		text += fmt.Sprintf("  flood %5d/s: %s", f.Sent, listed(f.Answers))
 		if f.Failed > 0 {

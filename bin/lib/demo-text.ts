@@ -29,6 +29,13 @@ In another terminal:
   curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.7"       # 403, X-Svc-Error: ip-banned
   curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.8"       # 200
 
+A flood, and what the edge does about it (more in the README under "See it work"):
+
+  curl -X PATCH $CONSOLE/api/v1/sites/$SITE_ID/protection -H "x-api-key: $KEY" -H 'content-type: application/json' \\
+    -d '{"cc":{"enabled":true,"followTemplate":false,"windowSeconds":5,"siteQps":300,"ipQps":50,"escalateAfterSeconds":5,"cooldownSeconds":10}}'
+  npm run bench -- attack --shape many-addresses --rate 1000          # --help names the other shapes
+  curl $CONSOLE/api/v1/sites/$SITE_ID/security -H "x-api-key: $KEY"   # the level rises while it runs, and falls after it
+
 Ctrl-C stops everything; the next start goes on where this one was.
 `;
 }
