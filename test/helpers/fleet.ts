@@ -5,9 +5,12 @@ import { enrollNodes } from '../../bench/fleet/enroll-nodes.ts';
 import { type Fleet, type FleetOptions, startFleet } from '../../bench/fleet/fleet.ts';
 import type { TestConsole } from './console.ts';
 
+/** A console of this process or another. */
+type Reachable = Pick<TestConsole, 'client' | 'nodeApiUrl'>;
+
 /** A token as the operator creates it. */
 export function newToken(
-  console: TestConsole,
+  console: Reachable,
   input: Record<string, unknown>,
 ): Promise<{ tokenId: string; token: string; caSha256: string }> {
   return console.client.rpc('enrollmentTokens.create', input);
@@ -15,7 +18,7 @@ export function newToken(
 
 /** Enrolls one node; nothing of it connects yet. */
 export async function enrollOne(
-  console: TestConsole,
+  console: Reachable,
   clusterId: string,
   features: readonly string[] = ['bans-v1'],
 ): Promise<Identity> {
@@ -25,7 +28,7 @@ export async function enrollOne(
 
 /** Connection of an enrolled node, or with another certificate. */
 export function connectAs(
-  console: TestConsole,
+  console: Reachable,
   identity: Identity,
   credentials: { keyPem: string; certificatePem: string } = identity,
 ): Connection {
@@ -33,7 +36,7 @@ export function connectAs(
 }
 
 export function startTestFleet(
-  console: TestConsole,
+  console: Reachable,
   clusterId: string,
   nodes: number,
   options: Partial<FleetOptions> = {},

@@ -6,7 +6,7 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import { readKeys } from '../../models/challenge-key.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { ChallengeKeyKeeper } from '../../services/housekeeping/challenge-keys.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';
 import { Api } from '../helpers/resources.ts';
@@ -313,5 +313,30 @@ test.serial('secrets are in no entry, revision, audit entry or outbox row', asyn
   for (const { id, secret } of Object.values(keys)) {
     t.true(dump.includes(id));
     for (const encoding of ['hex', 'base64', 'base64url'] as const) t.false(dump.includes(secret.toString(encoding)));
+  }
+});
+
+test.serial('a console that gives keys to a node, and then refuses it, logs none of them', async (t) => {
+  const other = await startTestConsoleProcess({ env: { LOG_LEVEL: 'trace' } });
+  t.teardown(() => other.stop());
+  const { items } = await other.client.api<{ items: { id: string }[] }>('GET', '/clusters');
+  const identity = await enrollOne(other, items[0]!.id);
+  const connection = connectAs(other, identity);
+  t.teardown(() => connection.destroy());
+  const { keys } = await connection.call('getChallengeKeys', {});
+  await other.client.api('DELETE', `/nodes/${identity.nodeId}`);
+  await eventually(() =>
+    connection.call('getChallengeKeys', {}).then(
+      () => false,
+      () => true,
+    ),
+  );
+  const log = other.log();
+  t.true(log.includes(identity.nodeId));
+  for (const { id, secret } of [keys!.current!, keys!.next!]) {
+    t.false(log.includes(id));
+    for (const encoding of ['hex', 'base64', 'base64url'] as const) {
+      t.false(log.includes(Buffer.from(secret).toString(encoding)));
+    }
   }
 });

@@ -13,7 +13,7 @@ import {
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { connectAs, enrollOne } from '../helpers/fleet.ts';
+import { enrollOne } from '../helpers/fleet.ts';
 import { Api } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -237,12 +237,6 @@ test('a body above 16 MiB is refused', async (t) => {
   if (answer instanceof Error) t.regex(answer.message, /closed|reset|NGHTTP2/i);
   else t.is(JSON.parse(answer.body.toString()).code, 'resource_exhausted');
   t.is((await h2(`${SERVICE}/Heartbeat`)).status, 200);
-});
-
-test('what this console does not take yet says so', async (t) => {
-  const connection = connectAs(running, identity);
-  t.teardown(() => connection.destroy());
-  await t.throwsAsync(connection.call('reportBans', {}), { message: /^unimplemented: / });
 });
 
 function presented(): Promise<{ names: string; chain: PeerCertificate[]; protocol: string | null }> {
