@@ -21,9 +21,10 @@ export class Passwords {
     this.#onDerive = onDerive;
   }
 
-  async hash(password: string): Promise<string> {
+  /** `cost`: N of scrypt; less than the default only for what is random. */
+  async hash(password: string, cost = COST): Promise<string> {
     const salt = randomBytes(SALT_BYTES).toString('base64url');
-    const parameters = ['scrypt', COST, BLOCK_SIZE, PARALLELIZATION, salt];
+    const parameters = ['scrypt', cost, BLOCK_SIZE, PARALLELIZATION, salt];
     return this.hashLike(password, [...parameters, Buffer.alloc(KEY_BYTES).toString('base64url')].join('$'));
   }
 

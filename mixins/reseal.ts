@@ -14,6 +14,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'certificate_authority', column: 'private_key', primaryKey: 'id' },
   { table: 'console_state', column: 'setup_token', primaryKey: 'id' },
   { table: 'challenge_key', column: 'secret', primaryKey: 'id' },
+  { table: 'two_factor', column: 'secret', primaryKey: 'user_id' },
 ];
 
 const BATCH = 500;

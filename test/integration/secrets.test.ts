@@ -5,13 +5,20 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
+import { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { root } from '../../bin/lib/root.ts';
 import { SEALED_COLUMNS } from '../../mixins/reseal.ts';
+import { totpCode } from '../helpers/authenticator.ts';
 import { startTestConsole } from '../helpers/console.ts';
 import { createTestDatabase, servers } from '../helpers/servers.ts';
 
 const SEALED = '^1\\.[0-9a-f]{16}\\.[A-Za-z0-9_-]{80,}$';
 const newKey = () => randomBytes(32).toString('base64');
+
+interface TwoFactor {
+  totpURI: string;
+  backupCodes: string[];
+}
 
 interface TextColumn {
   table: string;
@@ -63,13 +70,18 @@ test('a dump of the database contains no secret in clear', async (t) => {
   const { client } = console;
   const { items } = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
   const enrollment = await client.api<{ token: string }>('POST', '/enrollment-tokens', { clusterId: items[0]!.id });
+  const password = 'correct horse battery staple';
+  const { body } = await client.auth<TwoFactor>('POST', '/two-factor/enable', { password });
+  await client.auth('POST', '/two-factor/verify-totp', { code: totpCode(body.totpURI), trustDevice: true });
   const secrets: Record<string, string> = {
     'access key': client.accessKey,
-    'session cookie': client.cookie.split('=')[1]!,
+    'session cookie': client.cookie.match(/svc_session_\w+=([\w-]+)/)![1]!,
+    'cookie of a trusted device': client.cookie.match(/svc_trusted_device_\w+=([\w-]+)/)![1]!,
+    'secret of an authenticator app': new URL(body.totpURI).searchParams.get('secret')!,
     'enrollment token': enrollment.token,
     'setup token': console.setupToken!,
     'master key': console.env.SVC_MASTER_KEY!,
-    password: 'correct horse battery staple',
+    password,
   };
   await inDatabase(console.databaseUrl, async (database) => {
     const dump = await everything(database);
@@ -81,6 +93,7 @@ test('a dump of the database contains no secret in clear', async (t) => {
       t.false(dump.includes(secret.slice(-20)), `end of ${kind}`);
       t.false(dump.includes(Buffer.from(secret).toString('hex')), `${kind} in hex`);
     }
+    for (const code of body.backupCodes) t.false(dump.includes(code) || dump.includes(code.replace('-', '')));
     t.notRegex(dump, /PRIVATE KEY/);
     const sealed = await sealedColumns(database);
     t.true(sealed.length > 0);
@@ -125,6 +138,28 @@ test('the master key can be changed without losing a secret', async (t) => {
   await after.client.setUp(after.setupToken!);
   await after.stop();
   await refusesKey(t, start({ SVC_MASTER_KEY: oldKey }));
+});
+
+test('the second step outlives a change of the master key', async (t) => {
+  const database = await createTestDatabase(await servers());
+  t.teardown(() => database.drop());
+  const [oldKey, nextKey] = [newKey(), newKey()];
+  const start = (masterKey: string) => startTestConsole({ database: { url: database.url }, masterKey });
+  const before = await start(oldKey);
+  const { password, email } = TEST_OPERATOR;
+  const { body } = await before.client.auth<TwoFactor>('POST', '/two-factor/enable', { password });
+  await before.client.auth('POST', '/two-factor/verify-totp', { code: totpCode(body.totpURI) });
+  await before.stop();
+  const changing = { SVC_MASTER_KEY: nextKey, SVC_MASTER_KEY_PREVIOUS: oldKey };
+  t.is((await resealed(t, database.url, changing)).code, 0);
+  await inDatabase(database.url, (sql) => sql.query('update two_factor set last_step = null'));
+  const after = await start(nextKey);
+  t.teardown(() => after.stop());
+  t.deepEqual((await after.client.auth('POST', '/sign-in/email', { email, password })).body, {
+    twoFactorRedirect: true,
+  });
+  const code = totpCode(body.totpURI);
+  t.is((await after.client.auth('POST', '/two-factor/verify-totp', { code })).status, 200);
 });
 
 async function refusesKey(t: ExecutionContext, starting: Promise<unknown>): Promise<void> {
