@@ -3,6 +3,7 @@ package svccc
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -203,9 +204,12 @@ func (g *Guard) levelEvent(s *Site, kind nodev1.SecurityEventKind, path string, 
 	ips, paths := s.heaviest()
 	g.outbox.event(&nodev1.SecurityEvent{
 		SiteId: s.id, Kind: kind, Level: uint32(after), PreviousLevel: uint32(before), Path: path,
-		Metric: cause, Observed: r.observed, Threshold: r.threshold, TopIps: ips, TopPaths: paths,
+		Metric: cause, Observed: rounded(r.observed), Threshold: r.threshold, TopIps: ips, TopPaths: paths,
 	})
 }
+
+// rounded has two decimals, enough for people.
+func rounded(v float64) float64 { return math.Round(v*100) / 100 }
 
 // needsTelling says whether the calm of the levels must be told again: it ended, or went on for a while.
 func (st *siteState) needsTelling(now time.Duration) bool {

@@ -331,6 +331,32 @@ func TestAtMost64PathsAreFollowedEscalatedFirst(t *testing.T) {
 	}
 }
 
+// With the template's thresholds a flood meets js within 25 seconds, and captchas within 55.
+func TestTemplateAnswersAFloodInTime(t *testing.T) {
+	r := newRig(t)
+	r.at = r.at.Add(700 * time.Millisecond)
+	r.policy["a"] = &Thresholds{
+		MaxLevel: svcchallenge.Captcha, Window: 10 * time.Second, SiteQPS: 1000, URLQPS: 200, IPQPS: 50, IPBan: 10 * time.Minute,
+		OriginErrorPercent: 50, OriginErrorMinRequests: 100, EscalateAfter: 10 * time.Second, Cooldown: time.Minute,
+	}
+	start, reached := r.at, map[Level]time.Duration{}
+	for r.at.Sub(start) < time.Minute {
+		for i := range 3000 {
+			v := r.Count("a", r.policy["a"], client(i%5000), false, fmt.Sprint("/", i%400))
+			if _, known := reached[v.Level]; !known {
+				reached[v.Level] = r.at.Sub(start)
+			}
+		}
+		r.tick()
+	}
+	if reached[svcchallenge.JS] == 0 || reached[svcchallenge.JS] > 25*time.Second || reached[svcchallenge.Captcha] == 0 || reached[svcchallenge.Captcha] > 55*time.Second {
+		t.Errorf("%v", reached)
+	}
+	if n := r.bans.State().GetEntries(); n != 0 {
+		t.Errorf("%d clients were banned for less than their own limit", n)
+	}
+}
+
 // Evaluations come late by other amounts each time; the level rises on the second all the same.
 func TestLateEvaluationsDoNotDelayALevel(t *testing.T) {
 	r := newRig(t)

@@ -112,7 +112,7 @@ func (o *outbox) clientBanned(siteID string, n network, t *Thresholds, estimate 
 	o.banLocked(siteID, n, "cc_ip_rate", metricIP, t.IPBan, estimate/t.Window.Seconds(), t.IPQPS, t.Window)
 	o.eventLocked(&nodev1.SecurityEvent{
 		SiteId: siteID, Kind: nodev1.SecurityEventKind_SECURITY_EVENT_KIND_IP_BANNED, Level: uint32(level), PreviousLevel: uint32(level),
-		Address: n.String(), Metric: metricIP, Observed: estimate / t.Window.Seconds(), Threshold: float64(t.IPQPS),
+		Address: n.String(), Metric: metricIP, Observed: rounded(estimate / t.Window.Seconds()), Threshold: float64(t.IPQPS),
 		TopIps: []*nodev1.Heavy{{Value: n.String(), Count: uint64(estimate)}},
 	})
 }
