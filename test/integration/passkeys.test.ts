@@ -405,3 +405,37 @@ for (const publicUrl of ['http://127.0.0.1:3000', 'http://[::1]:3000']) {
     }
   });
 }
+
+test.serial(
+  'behind https passkeys belong to the host without its port, and only its own origin may use them',
+  async (t) => {
+    const publicUrl = 'https://console.example.com:8443';
+    const other = await startTestConsole({ env: { SVC_PUBLIC_URL: publicUrl } });
+    try {
+      const client = new BrowserClient(other.url, publicUrl);
+      await client.signIn({ email, password });
+      const options = await registerOptions(client);
+      t.is(options.rp.id, 'console.example.com');
+      const passkey = new SoftPasskey(publicUrl);
+      t.is((await verifyRegistration(client, passkey.register(options))).status, 200);
+      for (const origin of [
+        'https://console.example.com',
+        'https://evil.console.example.com:8443',
+        'https://example.com',
+      ]) {
+        t.is(
+          (await verifyAuthentication(client, passkey.authenticate(await signInOptions(client), { origin }))).status,
+          400,
+        );
+      }
+      const answer = await verifyAuthentication(client, passkey.authenticate(await signInOptions(client)));
+      t.is(answer.status, 200);
+      t.regex(
+        answer.headers.getSetCookie()[0]!,
+        /^__Host-svc_session_[0-9a-f]{8}=.*; HttpOnly; SameSite=Lax; Secure; /,
+      );
+    } finally {
+      await other.stop();
+    }
+  },
+);
