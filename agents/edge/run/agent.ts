@@ -156,6 +156,7 @@ export class EdgeAgent {
       liftAgain: (lifts) => this.dataPlane.liftOwn(lifts),
       check: () => this.dataPlane.check(),
       changed: () => this.reportSoon(),
+      shown: () => this.status.soon(),
     });
     this.heartbeat = new HeartbeatLoop({
       channel,

@@ -39,6 +39,8 @@ export interface ProtectionOptions {
   check: () => void;
   /** What a heartbeat says changed. */
   changed: () => void;
+  /** What people are shown changed. */
+  shown: () => void;
 }
 
 /** What people are shown. */
@@ -214,11 +216,12 @@ export class Protection {
     this.lift(this.recentLifts.meant(batch.bans));
     if (globalCidrs.length > 0) this.options.globalChanged(globalCidrs);
     this.reporters.soon();
-    if (batch.sites.length > 0) this.options.changed();
+    this.options.shown();
   }
 
   private lift(lifts: readonly Lift[]): void {
     const globalCidrs = this.journal.lift(lifts);
+    if (lifts.length > 0) this.options.shown();
     if (globalCidrs.length > 0) this.options.globalChanged(globalCidrs);
   }
 }

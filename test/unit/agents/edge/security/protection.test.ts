@@ -47,6 +47,7 @@ async function setUp(t: ExecutionContext) {
       liftAgain: (lifts) => dataPlane.liftOwn(lifts),
       check: () => dataPlane.check(),
       changed: () => undefined,
+      shown: () => undefined,
     });
     const dataPlane: DataPlane = new DataPlane({
       client,

@@ -1,0 +1,310 @@
+// Protection with a real console, two agents and two Caddys: Under Attack, passes, floods and automatic bans, and what is
+// left of them when a part dies.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import pg from 'pg';
+import { freePort } from '../../bench/lib/servers.ts';
+import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Installation, startInstallation } from '../helpers/installation.ts';
+import { type Address, flood, Visitor } from '../helpers/visitor.ts';
+
+const ATTACKED = 'attacked.example';
+const QUIET = 'quiet.example';
+const ROTATED = 'rotated.example';
+
+let installation: Installation;
+let second: EdgeNode;
+let other: Address;
+/** Between two requests of one address: faster ones would be over the rate of a policy. */
+const CALM_MS = 500;
+const sites = new Map<string, string>();
+const early = new Visitor('203.0.113.200');
+
+interface SecurityState {
+  nodes: { id: string; level: string }[];
+}
+
+const status = (node: EdgeNode) =>
+  JSON.parse(readFileSync(join(node.stateDir, 'run', 'status.json'), 'utf8')) as {
+    agent: { pid: number };
+    protection: { keysVersion: string; ownBans: number; sitesAboveNormal: number };
+  };
+
+async function createSite(domain: string): Promise<void> {
+  const { client, origin } = installation;
+  const { site } = await client.api<{ site: { id: string } }>('POST', '/sites', {
+    domains: [domain],
+    origins: [origin],
+  });
+  sites.set(domain, site.id);
+}
+
+const protect = (domain: string, change: Record<string, unknown>) =>
+  installation.client.api('PATCH', `/sites/${sites.get(domain)}/protection`, change);
+
+/** CC with thresholds that a test reaches in seconds. */
+const policy = (cc: Record<string, unknown>) => ({
+  cc: {
+    enabled: true,
+    maxLevel: 'js',
+    windowSeconds: 5,
+    siteQps: 0,
+    urlQps: 0,
+    ipQps: 0,
+    ipBanSeconds: 600,
+    originErrorPercent: 0,
+    escalateAfterSeconds: 1,
+    cooldownSeconds: 2,
+    ...cc,
+  },
+});
+
+async function levelAt(domain: string, nodeId = installation.node.nodeId): Promise<string | undefined> {
+  const state = await installation.client.api<SecurityState>('GET', `/sites/${sites.get(domain)}/security`);
+  return state.nodes.find(({ id }) => id === nodeId)?.level;
+}
+
+let strangers = 0;
+
+/** What a visitor gets; another one each time unless told otherwise, so that asking often makes nobody suspicious. */
+async function answerFor(edge: Address, domain: string, address = `192.0.2.${(strangers++ % 250) + 1}`) {
+  const visitor = new Visitor(address);
+  try {
+    return await visitor.get(edge, domain);
+  } finally {
+    visitor.close();
+  }
+}
+
+const isChallenged = async (edge: Address, domain: string, kind: string) =>
+  (await answerFor(edge, domain)).challenge === kind;
+const isServed = async (edge: Address, domain: string, address?: string) =>
+  (await answerFor(edge, domain, address)).status === 200;
+const isBanned = async (edge: Address, domain: string, address: string) =>
+  (await answerFor(edge, domain, address)).error === 'ip-banned';
+
+/** One client asks more often than the policy allows it. */
+async function overdo(edge: Address, domain: string, address: string): Promise<void> {
+  const visitor = new Visitor(address);
+  try {
+    await eventually(async () => (await visitor.get(edge, domain)).error === 'ip-banned', {
+      everyMs: 1,
+      what: `${address} to be banned`,
+    });
+  } finally {
+    visitor.close();
+  }
+}
+
+test.before('a console, two nodes and sites', async () => {
+  installation = await startInstallation();
+  const { client, clusterId, edge } = installation;
+  other = { host: '127.0.0.1', port: await freePort() };
+  second = await startEdgeNode({ client, clusterId, listen: `127.0.0.1:${other.port}`, kernelBans: 'off' });
+  for (const domain of [ATTACKED, QUIET, ROTATED]) await createSite(domain);
+  for (const domain of [ATTACKED, QUIET, ROTATED])
+    for (const at of [edge, other]) await eventually(() => isServed(at, domain), { what: domain });
+  // Rotation waits until the keys have been due for a while: it comes while the other tests run.
+  await protect(ROTATED, { underAttack: true });
+  await eventually(() => isChallenged(edge, ROTATED, 'js'), { what: 'the first challenge' });
+  await early.passJs(edge, ROTATED);
+  const database = new pg.Client({ connectionString: installation.databaseUrl });
+  await database.connect();
+  await database.query(`update challenge_key_set set rotated_at = rotated_at - interval '2 days'`);
+  await database.end();
+});
+
+test.afterEach.always('show errors', (t) => {
+  if (!t.passed) for (const line of installation.errors()) t.log(line);
+  if (!t.passed) t.log(installation.node.log().split('\n').slice(-20).join('\n'));
+});
+
+test.after.always('stop everything', async () => {
+  early.close();
+  await second?.stop();
+  await installation?.stop();
+});
+
+test.serial('one PATCH challenges every visitor of the site; who passes is served, on every node', async (t) => {
+  const { edge } = installation;
+  await protect(ATTACKED, { underAttack: true });
+  for (const at of [edge, other]) await eventually(() => isChallenged(at, ATTACKED, 'js'), { what: 'the challenge' });
+  t.true(await isServed(edge, QUIET), 'another site is not touched');
+  const visitor = new Visitor('203.0.113.10');
+  t.teardown(() => visitor.close());
+  const page = await visitor.get(edge, ATTACKED);
+  t.is(page.status, 403);
+  t.is(page.headers['cache-control'], 'no-store, private');
+  const verified = await visitor.passJs(edge, ATTACKED, '/cart?id=1');
+  t.is(verified.headers.location, '/cart?id=1');
+  t.like(await visitor.get(edge, ATTACKED), { status: 200, challenge: '', body: 'origin' });
+  t.is((await visitor.get(other, ATTACKED)).status, 200, 'the other node accepts the pass');
+  const copied = new Visitor('198.18.7.7');
+  t.teardown(() => copied.close());
+  copied.cookie = visitor.cookie;
+  t.is((await copied.get(edge, ATTACKED)).challenge, 'js', 'a pass is worth nothing in another network');
+  await protect(ATTACKED, { underAttack: false });
+  await eventually(() => isServed(edge, ATTACKED), { what: 'the end of the challenge' });
+});
+
+test.serial('the global switch challenges the visitors of all sites', async (t) => {
+  const { edge, client } = installation;
+  await client.api('PUT', '/settings/protection', { underAttack: true, underAttackChallenge: 'pow' });
+  for (const domain of [ATTACKED, QUIET])
+    for (const at of [edge, other]) await eventually(() => isChallenged(at, domain, 'pow'), { what: domain });
+  await client.api('PUT', '/settings/protection', { underAttack: false });
+  await eventually(() => isServed(edge, QUIET), { what: 'the end of the challenge' });
+  t.true(await isServed(edge, ATTACKED));
+});
+
+test.serial(
+  'a flood raises the level on the node that feels it, the console shows it, and it falls again',
+  async (t) => {
+    t.timeout(120_000);
+    const { edge, client, node } = installation;
+    await protect(ATTACKED, policy({ siteQps: 10 }));
+    const running = flood(edge, ATTACKED, 60);
+    try {
+      await eventually(() => isChallenged(edge, ATTACKED, 'js'), { timeoutMs: 60_000, what: 'the level to rise' });
+      await eventually(async () => (await levelAt(ATTACKED)) === 'js', {
+        everyMs: 250,
+        what: 'the console to show it',
+      });
+      t.is(await levelAt(ATTACKED, second.nodeId), 'normal', 'each node counts for itself');
+      t.true(await isServed(other, ATTACKED));
+      await eventually(() => status(node).protection.sitesAboveNormal === 1, { what: 'the status of the node' });
+    } finally {
+      running.stop();
+    }
+    await eventually(() => isServed(edge, ATTACKED), { timeoutMs: 60_000, everyMs: 200, what: 'the level to fall' });
+    await eventually(async () => (await levelAt(ATTACKED)) === 'normal', {
+      everyMs: 250,
+      what: 'the console to show that it fell',
+    });
+    const { items } = await client.api<{
+      items: { kind: string; level: string; previousLevel: string; metric: string; node: { id: string } }[];
+    }>('GET', `/sites/${sites.get(ATTACKED)}/security/events?kind=site_level`);
+    t.deepEqual(items.map(({ previousLevel, level, metric }) => [previousLevel, level, metric]).slice(-4), [
+      ['cookie302', 'normal', 'cooldown'],
+      ['js', 'cookie302', 'cooldown'],
+      ['cookie302', 'js', 'site_qps'],
+      ['normal', 'cookie302', 'site_qps'],
+    ]);
+    t.true(items.every((event) => event.node.id === node.nodeId));
+  },
+);
+
+test.serial(
+  'a client over its rate is banned there at once, on the other node soon, and nowhere once it is lifted',
+  async (t) => {
+    t.timeout(120_000);
+    const { edge, client, node } = installation;
+    const address = '203.0.113.66';
+    await protect(ATTACKED, policy({ ipQps: 5 }));
+    await overdo(edge, ATTACKED, address);
+    await eventually(() => isBanned(other, ATTACKED, address), {
+      everyMs: CALM_MS,
+      what: 'the other node to enforce it',
+    });
+    t.true(await isServed(other, QUIET, address), 'it is a ban of the site');
+    t.true(await isServed(edge, ATTACKED), 'others are served');
+    const { items } = await client.api<{
+      items: { id: string; cidr: string; source: string; reason: string; distributed: boolean; node: { id: string } }[];
+    }>('GET', `/bans?siteId=${sites.get(ATTACKED)}&source=auto`);
+    t.like(items[0], { cidr: `${address}/32`, reason: 'cc_ip_rate', distributed: true });
+    t.is(items[0]!.node.id, node.nodeId);
+    await eventually(() => status(node).protection.ownBans === 1, { what: 'the status of the node' });
+    t.is(status(second).protection.ownBans, 0, 'there it is a ban of the console');
+    await client.api('DELETE', `/bans/${items[0]!.id}`);
+    await eventually(() => isServed(other, ATTACKED, address), {
+      everyMs: CALM_MS,
+      what: 'the lift at the other node',
+    });
+    await eventually(() => isServed(edge, ATTACKED, address), {
+      everyMs: CALM_MS,
+      what: "the lift of the node's own ban",
+    });
+    await eventually(() => status(node).protection.ownBans === 0, { what: 'the own ban to leave the journal' });
+  },
+);
+
+for (const victim of ['caddy', 'agent'] as const) {
+  test.serial(`${victim} is killed during an escalation: the level and own bans are kept`, async (t) => {
+    t.timeout(120_000);
+    const { edge, node } = installation;
+    const address = victim === 'caddy' ? '203.0.113.71' : '203.0.113.72';
+    await protect(ATTACKED, policy({ siteQps: 10, ipQps: 20, cooldownSeconds: 600 }));
+    const running = flood(edge, ATTACKED, 60);
+    try {
+      await overdo(edge, ATTACKED, address);
+      await eventually(() => isChallenged(edge, ATTACKED, 'js'), { timeoutMs: 60_000, what: 'the level to rise' });
+      await eventually(() => status(node).protection.ownBans > 0 && status(node).protection.sitesAboveNormal === 1, {
+        what: 'the journal to hold both',
+      });
+    } finally {
+      running.stop();
+    }
+    const before = node.pids()!;
+    process.kill(before[victim], 'SIGKILL');
+    await eventually(() => node.pids() !== undefined && node.pids()![victim] !== before[victim], {
+      what: 'a new process',
+    });
+    await eventually(() => isChallenged(edge, ATTACKED, 'js'), { what: 'the level to be back' });
+    await eventually(() => isBanned(edge, ATTACKED, address), { everyMs: CALM_MS, what: 'the own ban to be back' });
+    await eventually(() => status(node).agent.pid === node.pids()!.agent, { what: 'the status of the node' });
+    t.true(status(node).protection.ownBans > 0);
+    t.true(await isChallenged(edge, ATTACKED, 'js'), 'the cooldown has not passed');
+    await protect(ATTACKED, policy({ enabled: false }));
+    await eventually(() => isServed(edge, ATTACKED), { what: 'the policy to be off' });
+  });
+}
+
+test.serial('without the console a node bans by itself, and reports it when the console is back', async (t) => {
+  t.timeout(180_000);
+  const { edge, client, consoles } = installation;
+  const address = '203.0.113.80';
+  await protect(ATTACKED, policy({ ipQps: 5 }));
+  await eventually(() => isServed(edge, ATTACKED), { what: 'the site' });
+  // The policy has reached both nodes when the later change has.
+  await protect(QUIET, { underAttack: true });
+  for (const at of [edge, other]) await eventually(() => isChallenged(at, QUIET, 'js'), { what: 'the policy' });
+  const processes = [consoles.app, consoles.channel, consoles.worker].map(({ child }) => child.pid);
+  for (const pid of processes) process.kill(pid, 'SIGSTOP');
+  try {
+    await overdo(edge, ATTACKED, address);
+    t.true(await isBanned(edge, ATTACKED, address));
+    t.true(await isServed(other, ATTACKED, address), 'the other node cannot know');
+    t.true(await isChallenged(edge, QUIET, 'js'), 'and challenges go on');
+    const visitor = new Visitor('203.0.113.81');
+    t.teardown(() => visitor.close());
+    await visitor.passJs(edge, QUIET);
+    t.is((await visitor.get(edge, QUIET)).status, 200);
+  } finally {
+    for (const pid of processes) process.kill(pid, 'SIGCONT');
+  }
+  await eventually(() => isBanned(other, ATTACKED, address), {
+    timeoutMs: 90_000,
+    everyMs: CALM_MS,
+    what: 'the other node to enforce it',
+  });
+  await protect(QUIET, { underAttack: false });
+  const { items } = await client.api<{ items: { cidr: string }[] }>('GET', `/bans?address=${address}`);
+  t.deepEqual(
+    items.map(({ cidr }) => cidr),
+    [`${address}/32`],
+  );
+});
+
+test.serial('a pass outlives the rotation of the keys', async (t) => {
+  t.timeout(240_000);
+  const { edge, node } = installation;
+  for (const each of [node, second])
+    await eventually(() => status(each).protection.keysVersion === '2', { timeoutMs: 180_000, what: 'the rotation' });
+  for (const at of [edge, other]) t.is((await early.get(at, ROTATED)).status, 200, 'signed with the key before');
+  const visitor = new Visitor('203.0.113.201');
+  t.teardown(() => visitor.close());
+  await visitor.passJs(edge, ROTATED);
+  t.is((await visitor.get(other, ROTATED)).status, 200, 'signed with the new one');
+});
