@@ -357,6 +357,24 @@ test.serial('a site that left normal and was back before the report raises the a
   t.is((await api.sql('alert').where({ site_id: siteId })).length, 1);
 });
 
+test.serial('nodes that report one site at the same moment raise one alert', async (t) => {
+  const ids = await Promise.all(['a', 'b', 'c'].map((name) => api.node(clusterId, `together-${name}`)));
+  const now = new Date();
+  await Promise.all(
+    [...ids, ...ids, ...ids].map((id) =>
+      storeSecurityReport(
+        runtime.pools.channel,
+        { nodeId: id, clusterId },
+        { events: [], sites: [{ siteId, level: 1, paths: [] }], dropped: 0n },
+        now,
+      ),
+    ),
+  );
+  await Promise.all([reviewCcAlerts(api.sql, now), reviewCcAlerts(api.sql, now)]);
+  t.is((await api.sql('alert').where({ site_id: siteId })).length, 1);
+  await api.sql('node').whereIn('id', ids).delete();
+});
+
 test.serial('incidents: what is above normal, newest automatic bans and heavy addresses of all sites', async (t) => {
   const away = await api.node(clusterId, 'silent', { online: false });
   const calm = (await api.site(clusterId, `calm-${count}.example`)).id;
