@@ -9,7 +9,9 @@ export function changeText(change: Change): string {
   const what =
     change.kind === 'config'
       ? t('shared.changes.revision', { revision: change.id.slice(change.id.lastIndexOf('=') + 1) })
-      : t('shared.changes.bans');
+      : change.reason === 'ban_lifted'
+        ? t('shared.changes.lifted')
+        : t('shared.changes.banned');
   if (total === 0) return t('shared.changes.noNodes', { what });
   const [first, ...others] = change.waiting;
   if (!first) return t('shared.changes.all', { what, applied, total });

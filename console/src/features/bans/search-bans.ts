@@ -1,0 +1,35 @@
+// For a typed address: which bans concern it, and a ban of it.
+import { bans } from '@contract/resources/bans.ts';
+import { formatCidr, parseCidr } from '@contract/scalars/cidr.ts';
+import type { SearchProvider } from '@/app/feature.ts';
+import { call } from '@/shared/api/call.ts';
+import { formatAgo } from '@/shared/i18n/format.ts';
+import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
+
+export const searchBans: SearchProvider = async (text, signal) => {
+  const cidr = parseCidr(text.trim());
+  if (!cidr) return [];
+  const address = formatCidr(cidr);
+  const [{ items }] = await Promise.all([
+    call(bans.list, { address, pageSize: 6 }, { signal }),
+    loadMessages(['bans']),
+  ]);
+  const { t } = i18n.global;
+  return [
+    ...items.map((ban) => ({
+      key: `ban:${ban.id}`,
+      title: ban.cidr,
+      detail: t('bans.search.detail', {
+        where: ban.siteName ?? t('bans.scope.platform'),
+        reason: t(`bans.reason.${ban.reason}`),
+        until: formatAgo(ban.expiresAt),
+      }),
+      to: { path: '/bans', query: { address: ban.cidr } },
+    })),
+    {
+      key: `ban-new:${address}`,
+      title: t('bans.search.ban', { address }),
+      to: { path: '/bans', query: { new: '1', cidr: address } },
+    },
+  ];
+};
