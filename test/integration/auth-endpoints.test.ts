@@ -1,4 +1,5 @@
 // What is under /api/auth and who may call it, as the specification lists it; and the change of the password.
+import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import pg from 'pg';
 import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
@@ -7,7 +8,9 @@ import { totpCode } from '../helpers/authenticator.ts';
 import { badValues, type Schema } from '../helpers/bad-values.ts';
 import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
+import { redisPrefix, servers } from '../helpers/servers.ts';
 
 const ORIGIN = 'http://localhost:3000';
 const { email, password, name } = TEST_OPERATOR;
@@ -422,3 +425,46 @@ test.serial('in production three requests of a kind in 10 s pass, each kind and 
     await limited.stop();
   }
 });
+
+// Several processes ---------------------------------------------------------------------------------------------------
+
+test.serial(
+  'a sign-in in two steps works with two processes for auth beside the one that has the web port',
+  async (t) => {
+    const shared = {
+      servers: await servers(),
+      masterKey: randomBytes(32).toString('base64'),
+      redisPrefix: redisPrefix(),
+      setUp: false,
+    };
+    const web = await startTestConsole({ ...shared, env: { SERVICES: 'api-gateway,system,account,access-keys' } });
+    const auths: TestConsole[] = [];
+    try {
+      for (let index = 0; index < 2; index++) {
+        auths.push(
+          await startTestConsole({ ...shared, database: { url: web.databaseUrl }, env: { SERVICES: 'auth' } }),
+        );
+      }
+      await eventually(async () => {
+        const { broker } = web.running;
+        return broker.registry.getNodeList({ onlyAvailable: true }).length === 3;
+      });
+      await web.client.setUp(web.setupToken!);
+      const client = new BrowserClient(web.url, ORIGIN);
+      await client.signIn({ email, password });
+      const { totpURI } = (await client.auth<{ totpURI: string }>('POST', '/two-factor/enable', { password })).body;
+      await client.auth('POST', '/two-factor/verify-totp', { code: totpCode(totpURI) });
+      await client.auth('POST', '/sign-out', {});
+      const first = await client.auth('POST', '/sign-in/email', { email, password });
+      t.deepEqual(first.body, { twoFactorRedirect: true });
+      const refused = await client.auth<Body>('POST', '/two-factor/verify-totp', { code: totpCode(totpURI, 9) });
+      t.is(refused.body.code, 'INVALID_CODE');
+      t.is((await client.auth('POST', '/two-factor/verify-totp', { code: totpCode(totpURI, 1) })).status, 200);
+      t.true(await isSignedIn(client));
+      t.like(await client.rpc('account.me'), { user: { email } });
+    } finally {
+      for (const each of auths) await each.stop();
+      await web.stop();
+    }
+  },
+);
