@@ -60,7 +60,7 @@ func newArtist() *artist {
 		canvas: image.NewPaletted(image.Rect(0, 0, captchaWidth, captchaHeight), captchaPalette),
 		random: rand.New(rand.NewChaCha8(seed)),
 	}
-	a.encoder = png.Encoder{CompressionLevel: png.BestCompression, BufferPool: &a.buffers}
+	a.encoder = png.Encoder{CompressionLevel: png.DefaultCompression, BufferPool: &a.buffers}
 	return a
 }
 

@@ -20,6 +20,12 @@ const (
 //go:embed assets/page.css
 var styleSource string
 
+//go:embed assets/bar.css
+var barStyleSource string
+
+//go:embed assets/form.css
+var formStyleSource string
+
 //go:embed assets/sha256.js
 var hashSource string
 
@@ -29,16 +35,28 @@ var searchSource string
 //go:embed assets/page.js
 var pageSource string
 
+//go:embed assets/work.js
+var workSource string
+
 //go:embed assets/worker.js
 var workerSource string
 
 var (
-	style      = strings.ReplaceAll(styleSource, "\n", "")
-	jsScript   = compact(hashSource + pageSource)
-	powScript  = compact(hashSource + searchSource + pageSource)
-	worker     = compact(hashSource + searchSource + workerSource)
-	workerHash = shortHash(worker)
+	cookieStyle  = oneLine(styleSource)
+	scriptStyle  = oneLine(styleSource + barStyleSource)
+	captchaStyle = oneLine(styleSource + formStyleSource)
+	jsScript     = compact(hashSource + pageThat("function begin() { found(digest(o.t)); }\nfunction dismiss() {}\n"))
+	powScript    = compact(hashSource + searchSource + pageThat(workSource))
+	worker       = compact(hashSource + searchSource + workerSource)
+	workerHash   = shortHash(worker)
 )
+
+// pageThat is the script of a page with what it does to find an answer.
+func pageThat(begins string) string {
+	return strings.Replace(pageSource, "  // HERE: begin() finds the answer, dismiss() ends what still looks for it.\n", begins, 1)
+}
+
+func oneLine(css string) string { return strings.ReplaceAll(css, "\n", "") }
 
 // compact takes comments and indentation out of a script.
 func compact(source string) string {
@@ -61,10 +79,13 @@ type slot uint8
 
 const (
 	noSlot slot = iota
-	// slotData is the attributes of which a script reads what to do.
+	// slotData is the request id and, behind the footer, the attributes of which a script reads what to do: all that
+	// differs in one place, because each place costs a page its bytes.
 	slotData
-	// slotLead says how long it takes, and what went wrong before.
-	slotLead
+	// slotTakes says how long it takes.
+	slotTakes
+	// slotNotice says what went wrong before.
+	slotNotice
 	slotFields
 	slotImage
 	slotEffort
@@ -98,18 +119,20 @@ func (f *filling) append(dst []byte, at slot) []byte {
 	t := &texts[f.language]
 	switch at {
 	case slotData:
-		dst = append(append(append(dst, ` data-t="`...), f.token...), `" data-d="`...)
-		dst = append(strconv.AppendUint(dst, uint64(f.bits), 10), '"')
+		dst = appendEscaped(dst, f.requestID)
+		dst = append(append(append(dst, `</code></footer><p hidden id="o" data-t="`...), f.token...), '"')
+		if f.bits > 0 {
+			dst = append(strconv.AppendUint(append(dst, ` data-d="`...), uint64(f.bits), 10), '"')
+		}
 		if !f.ownPage {
 			dst = append(appendEscaped(append(dst, ` data-r="`...), f.back), '"')
 		}
 		if f.notice != noNotice {
-			dst = append(dst, ` data-m="1"`...)
+			dst = append(append(append(dst, ` data-n="`...), t.notices[f.notice]...), '"')
 		}
-	case slotLead:
-		if f.image == nil {
-			dst = append(append(append(append(dst, `<p class="s">`...), t.takes...), t.duration(f.bits)...), `</p>`...)
-		}
+	case slotTakes:
+		dst = append(dst, t.duration(f.bits)...)
+	case slotNotice:
 		if f.notice != noNotice {
 			dst = append(append(append(dst, `<p class="e" role="alert">`...), t.notices[f.notice]...), `</p>`...)
 		}

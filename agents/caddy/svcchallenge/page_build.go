@@ -31,6 +31,7 @@ type pageWriter struct {
 	parts []string
 	slots []slot
 	text  strings.Builder
+	style string
 }
 
 func (w *pageWriter) write(texts ...string) {
@@ -48,7 +49,7 @@ func (w *pageWriter) slot(at slot) {
 // finish ends the page. Nothing but what the policy names may be part of it.
 func (w *pageWriter) finish(policy string) *pageForm {
 	w.parts = append(w.parts, w.text.String())
-	policy = `default-src 'none'; style-src ` + sourceHash(style) + `; base-uri 'none'; frame-ancestors 'self'; ` + policy
+	policy = `default-src 'none'; style-src ` + sourceHash(w.style) + `; base-uri 'none'; frame-ancestors 'self'; ` + policy
 	return &pageForm{newStitched(w.parts, w.slots), []string{policy}}
 }
 
@@ -58,15 +59,12 @@ func sourceHash(text string) string {
 }
 
 const shield = `<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">` +
-	`<path d="M12 2.5l8 3v6c0 4.8-3.3 8.3-8 10-4.700-1.700-8-5.200-8-10v-6zM8.500 12l2.500 2.500 4.500-5"/></svg>`
+	`<path d="M12 2.5l8 3v6c0 4.8-3.3 8.3-8 10-4.7-1.7-8-5.2-8-10v-6zM8.5 12l2.5 2.5 4.5-5"/></svg>`
 
 func (w *pageWriter) head(t *pageTexts, kind string) {
 	w.write(`<!doctype html><html lang="`, t.lang, `"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`,
-		`<meta name="robots" content="noindex,nofollow"><title>`, t.titles[kind], `</title><style>`, style, `</style></head><body><main id="m"`)
-}
-
-func (w *pageWriter) lead(t *pageTexts, kind string) {
-	w.write(`>`, shield, `<h1>`, t.titles[kind], `</h1><p>`, t.leads[kind], `</p>`)
+		`<meta name="robots" content="noindex,nofollow"><title>`, t.titles[kind], `</title><style>`, w.style, `</style></head><body><main>`,
+		shield, `<h1>`, t.titles[kind], `</h1><p>`, t.leads[kind], `</p>`)
 }
 
 func (w *pageWriter) foot(t *pageTexts) {
@@ -76,9 +74,8 @@ func (w *pageWriter) foot(t *pageTexts) {
 }
 
 func cookiePage(t *pageTexts) *pageForm {
-	var w pageWriter
+	w := pageWriter{style: cookieStyle}
 	w.head(t, typeCookie)
-	w.lead(t, typeCookie)
 	w.write(`<a class="l" href="`)
 	w.slot(slotLink)
 	w.write(`">`, t.again, `</a>`)
@@ -88,32 +85,39 @@ func cookiePage(t *pageTexts) *pageForm {
 }
 
 func scriptPage(t *pageTexts, kind, script string) *pageForm {
-	var w pageWriter
+	w := pageWriter{style: scriptStyle}
 	w.head(t, kind)
+	w.write(`<p class="s">`, t.takes)
+	if kind == typePow {
+		w.slot(slotTakes)
+	} else {
+		w.write(t.duration(0))
+	}
+	w.write(`</p><div class="p" id="p" role="progressbar" aria-label="`, t.progress, `" aria-valuemin="0" aria-valuemax="100" aria-valuenow="0"><i id="i"></i></div>`,
+		`<p class="s" id="s" role="status"></p><p class="e" id="e" role="alert" hidden></p><button id="b" type="button" hidden>`, t.again, `</button>`,
+		`<noscript><p class="e">`, t.noScript, `</p></noscript></main><footer>`, t.requestID, ` <code>`)
 	w.slot(slotData)
-	w.write(` data-k="`, kind, `" data-v="`, VerifyPath, `" data-w="`, WorkerPath, `?v=`, workerHash, `"`)
+	w.write(` data-v="`, VerifyPath, `"`)
+	worker := ""
+	if kind == typePow {
+		w.write(` data-w="`, WorkerPath, `?v=`, workerHash, `"`)
+		worker = `worker-src 'self'; `
+	}
 	for _, said := range [...][2]string{
 		{"working", t.working}, {"sending", t.sending}, {"done", t.done}, {"refused", t.refused}, {"offline", t.offline},
 		{"cookies", t.cookiesOff}, {"often", t.often},
 	} {
 		w.write(` data-`, said[0], `="`, said[1], `"`)
 	}
-	w.lead(t, kind)
-	w.slot(slotLead)
-	w.write(`<div class="p" id="p" role="progressbar" aria-label="`, t.progress, `" aria-valuemin="0" aria-valuemax="100" aria-valuenow="0"><i id="i"></i></div>`,
-		`<p class="s" id="s" role="status"></p><p class="e" id="e" role="alert" hidden></p><button id="b" type="button" hidden>`, t.again, `</button>`,
-		`<noscript><p class="e">`, t.noScript, `</p></noscript>`)
-	w.foot(t)
-	w.write(`<script>`, script, `</script></body></html>`)
-	return w.finish(`script-src ` + sourceHash(script) + `; connect-src 'self'; worker-src 'self'; form-action 'none'`)
+	w.write(`></p><script>`, script, `</script></body></html>`)
+	return w.finish(`script-src ` + sourceHash(script) + `; connect-src 'self'; ` + worker + `form-action 'none'`)
 }
 
 // captchaPage needs no script at all.
 func captchaPage(t *pageTexts) *pageForm {
-	var w pageWriter
+	w := pageWriter{style: captchaStyle}
 	w.head(t, typeCaptcha)
-	w.lead(t, typeCaptcha)
-	w.slot(slotLead)
+	w.slot(slotNotice)
 	w.write(`<form method="post" action="`, VerifyPath, `">`)
 	w.slot(slotFields)
 	w.write(`<img width="160" height="60" alt="`, t.image, `" src="data:image/png;base64,`)

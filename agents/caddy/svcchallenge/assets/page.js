@@ -1,13 +1,9 @@
 (function () {
-  var d = document, id = function (x) { return d.getElementById(x); }, main = id('m'), o = main.dataset, button = id('b'), answer = '', workers = [], alone = false, retry;
+  var d = document, id = function (x) { return d.getElementById(x); }, o = id('o').dataset, button = id('b'), answer = '', retry;
   function say(text) { id('s').textContent = text; }
   function bar(part) {
     id('i').style.width = part * 100 + '%';
     id('p').setAttribute('aria-valuenow', Math.round(part * 100));
-  }
-  function dismiss() {
-    workers.forEach(function (w) { w.terminate(); });
-    workers = [];
   }
   // Everything that may fail ends here: what happened, and a button that tries again.
   function stop(text, again) {
@@ -36,50 +32,13 @@
     answer = n;
     send();
   }
-  // Without workers: in slices, so that the page stays alive.
-  function slices(tried) {
-    var find = search(o.t, +o.d), from = 0, n;
-    (function slice() {
-      if (n = find(from, 8192)) return found(n);
-      from += 8192;
-      tried(8192);
-      setTimeout(slice, 0);
-    })();
-  }
-  function work() {
-    var tries = 0, cores = o.d < 18 ? 1 : Math.max(1, Math.min(8, (navigator.hardwareConcurrency || 2) - 1 | 0)), w, i;
-    function tried(count) {
-      tries += count;
-      // The chance to have found it by now.
-      bar(1 - Math.exp(-tries / Math.pow(2, o.d)));
-    }
-    function fallback() {
-      if (answer || alone) return;
-      alone = true;
-      dismiss();
-      slices(tried);
-    }
-    alone = false;
-    try {
-      for (i = 0; i < cores; i++) {
-        w = new Worker(o.w);
-        w.onmessage = function (e) {
-          if (e.data.n) return answer || found(e.data.n);
-          tried(e.data.c);
-        };
-        w.onerror = fallback;
-        workers.push(w);
-        w.postMessage({ t: o.t, d: +o.d, i: i, k: cores });
-      }
-    } catch (e) { fallback(); }
-  }
+  // HERE: begin() finds the answer, dismiss() ends what still looks for it.
   function start() {
     id('e').hidden = button.hidden = true;
     answer = '';
     say(o.working);
     bar(0);
-    if (o.k === 'js') found(digest(o.t));
-    else work();
+    begin();
   }
   // A third time within a minute is not by chance: somebody has to look at it.
   function often() {
@@ -93,7 +52,7 @@
   }
   button.onclick = function () { (retry || start)(); };
   if (!navigator.cookieEnabled) stop(o.cookies, leave);
-  else if (o.m) { button.hidden = false; say(''); }
+  else if (o.n) stop(o.n, start);
   else if (often()) stop(o.often, start);
   else start();
 })();

@@ -1,6 +1,16 @@
 // SHA-256 of ASCII texts, for pages (plain HTTP has no WebCrypto, and one call of it for each try is slow) and workers.
-var K = new Int32Array('428a2f9871374491b5c0fbcfe9b5dba53956c25b59f111f1923f82a4ab1c5ed5d807aa9812835b01243185be550c7dc372be5d7480deb1fe9bdc06a7c19bf174e49b69c1efbe47860fc19dc6240ca1cc2de92c6f4a7484aa5cb0a9dc76f988da983e5152a831c66db00327c8bf597fc7c6e00bf3d5a7914706ca63511429296727b70a852e1b21384d2c6dfc53380d13650a7354766a0abb81c2c92e92722c85a2bfe8a1a81a664bc24b8b70c76c51a3d192e819d6990624f40e3585106aa07019a4c1161e376c082748774c34b0bcb5391c0cb34ed8aa4a5b9cca4f682e6ff3748f82ee78a5636f84c878148cc7020890befffaa4506cebbef9a3f7c67178f2'.match(/.{8}/g).map(function (x) { return parseInt(x, 16) | 0; }));
-var START = [1779033703, -1150833019, 1013904242, -1521486534, 1359893119, -1694144372, 528734635, 1541459225];
+// The constants are the fractions of the square and cube roots of the first primes, smaller to send as their rule. No root
+// is so near to the next 32-bit value that the last bit of a double could change it.
+var START = new Int32Array(8), K = new Int32Array(64);
+(function () {
+  for (var n = 2, i = 0, d; i < 64; n++) {
+    for (d = 2; d * d <= n && n % d; d++);
+    if (d * d > n) {
+      if (i < 8) START[i] = Math.sqrt(n) % 1 * 4294967296;
+      K[i++] = Math.pow(n, 1 / 3) % 1 * 4294967296;
+    }
+  }
+})();
 // One block: w holds it as 16 words and is used up; the state h moves on.
 function block(h, w) {
   var a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], z = h[7], i, t, u, x, y;
