@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pino from 'pino';
 import { startTestStores } from '../bin/lib/test-stores.ts';
-import { errorCodeOf } from '../contract/errors.ts';
 import { migrate } from '../migrations/run.ts';
 import { systemCall } from '../mixins/call.ts';
 import { createRuntime } from '../mixins/create-runtime.ts';
@@ -14,17 +13,16 @@ import { fanoutStream } from '../mixins/stream-names.ts';
 import { write } from '../mixins/write.ts';
 import { readConfigHead } from '../models/config-history.ts';
 import { createCluster } from '../models/create-cluster.ts';
-import { publish } from '../models/publish.ts';
 import { configSource } from '../services/revision-fanout/config-source.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { updateSite } from '../services/sites/update-site.ts';
+import { copySites } from './lib/copy-sites.ts';
 import { median, medianInterval, percentile, round2, seeded } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'one site changes among 100, 10,000 and 100,000: database, actor, bytes';
 
 const MAX_RATIO = 1.2;
-const BATCH = 500;
 
 interface Sample {
   sites: number;
@@ -74,7 +72,6 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
 
 /** A cluster with that many sites, copies of one that the action made; every one of them published. */
 async function fillCluster(runtime: Runtime, sites: number): Promise<Sample> {
-  const sql = runtime.pools.api;
   const call = systemCall('bench');
   const name = `bench-${sites}`;
   const clusterId = await write(runtime, call, {}, (tx) => createCluster(tx, runtime.sealer, { name }));
@@ -88,40 +85,8 @@ async function fillCluster(runtime: Runtime, sites: number): Promise<Sample> {
     } as Parameters<typeof createSite>[1],
     call,
   );
-  const siteIds = [site.id];
-  while (siteIds.length < sites) {
-    const count = Math.min(BATCH, sites - siteIds.length);
-    const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-      `with copy as (
-         insert into site (cluster_id, name, enabled, origins, origin_settings, content_settings, ports, search_text)
-         select cluster_id, 'site ' || n, enabled, origins, origin_settings, content_settings, ports, 'site ' || n
-         from site, generate_series(1, ?::int) n where id = ? returning id
-       )
-       insert into site_domain (site_id, position, form, name) select id, 0, 'exact', id || '.example' from copy
-       returning site_id as id`,
-      [count, site.id],
-    );
-    const ids = rows.map((row) => row.id);
-    const entries = ids.map((id) => ({ kind: 'site', id }));
-    await patiently(() =>
-      write(runtime, call, { clusterId }, (tx) => publish(tx, { clusterId, entries, reason: 'bench' })),
-    );
-    siteIds.push(...ids);
-  }
+  const siteIds = [site.id, ...(await copySites(runtime, clusterId, site.id, sites - 1))];
   return { sites, clusterId, siteIds, databaseMs: [], actorMs: [], bytes: [], cpuMs: [] };
-}
-
-/** A busy machine answers 503 now and then; filling is not what is measured. */
-async function patiently(work: () => Promise<unknown>): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await work();
-      return;
-    } catch (error) {
-      if (errorCodeOf(error) !== 'SERVICE_UNAVAILABLE' || attempt === 5) throw error;
-      await sleep(1000);
-    }
-  }
 }
 
 async function changeSites(

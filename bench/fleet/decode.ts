@@ -9,6 +9,7 @@ export type DecodedEvent =
   | { case: 'banBatch'; value: BanBatch }
   | { case: 'configDelta'; value: ConfigDelta }
   | { case: 'target'; value: Target }
+  | { case: 'keysChanged' }
   | { case: 'other' };
 
 const REMEMBERED = 8;
@@ -35,6 +36,8 @@ function decode(bytes: Buffer): DecodedEvent {
       return { case: 'configDelta', value: fromBinary(ConfigDeltaSchema, event.value) };
     case 'target':
       return { case: 'target', value: event.value };
+    case 'keysChanged':
+      return { case: 'keysChanged' };
     default:
       return { case: 'other' };
   }

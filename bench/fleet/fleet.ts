@@ -19,6 +19,8 @@ export interface FleetOptions {
   heartbeatMs?: number;
   /** Longest pause before a node connects again, ms. */
   reconnectMs?: number;
+  /** Nodes hold nothing of before their first target: for a fleet that joins a large cluster. Default false. */
+  joinsAtHead?: boolean;
   /** Waits until every node has received its first target. Default true. */
   waitConnected?: boolean;
 }
@@ -37,7 +39,7 @@ export interface Fleet {
   stop(): Promise<void>;
 }
 
-const DEFAULT_FEATURES = ['bans-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
+const DEFAULT_FEATURES = ['bans-v1', 'challenge-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
 const CONNECT_MS = 60_000;
 /** Nodes that connect at once: more only queue handshakes. */
 const CONNECT_STEP = 25;
@@ -64,6 +66,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         store: options.full ? new FullStore() : new LightStore(),
         heartbeatMs: options.heartbeatMs ?? 15_000,
         reconnectMs: options.reconnectMs ?? 30_000,
+        joinsAtHead: options.joinsAtHead ?? false,
         decode,
         onBans: (node, sequence) => bans.record(node, sequence, clockMs()),
         onConfig: (node, revision) => revisions.record(node, revision, clockMs()),

@@ -5,7 +5,12 @@ import { judgeBatch, judgeDelta } from '../../agents/edge/config/delta-rules.ts'
 import { appliedPause } from '../../agents/kit/applied-pause.ts';
 import { backoffDelay } from '../../agents/kit/backoff.ts';
 import { bucketOf } from '../../proto/entry-hash.ts';
-import { type BanBatch, type BanPosition, BanPositionSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import {
+  type BanBatch,
+  type BanPosition,
+  BanPositionSchema,
+  OwnBanSchema,
+} from '../../proto/gen/svc/node/v1/bans_pb.js';
 import {
   type ConfigDelta,
   type ConfigPosition,
@@ -18,6 +23,7 @@ import type { DecodedEvent } from './decode.ts';
 import type { NodeStore } from './node-store.ts';
 
 const RETRY_PULL_MS = 200;
+const OWN_BAN_MS = 600_000;
 
 export interface NodeOptions {
   index: number;
@@ -28,6 +34,8 @@ export interface NodeOptions {
   heartbeatMs: number;
   /** Longest pause before it connects again. */
   reconnectMs: number;
+  /** The first target is taken for what the node holds, and nothing before it is fetched. */
+  joinsAtHead: boolean;
   decode(event: Buffer): DecodedEvent;
   onBans(index: number, sequence: bigint): void;
   onConfig(index: number, revision: bigint): void;
@@ -39,6 +47,8 @@ export class SimulatedNode {
   readonly store: NodeStore;
   config: ConfigPosition = create(ConfigPositionSchema, { track: Track.STABLE });
   bans: BanPosition = create(BanPositionSchema);
+  /** Version of the challenge keys it holds; 0 = none. */
+  keysVersion = 0n;
   /** Counters for tests. */
   readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0 };
   /** Why the console last ended or refused the stream. */
@@ -120,9 +130,28 @@ export class SimulatedNode {
       bans: { position: this.bans, entries: BigInt(this.store.banCount()), capacity: 100_000n },
       dataPlaneHealthy: true,
       dataPlaneInstance: 'simulated',
+      challengeKeysVersion: this.keysVersion,
     });
     this.#appliedSpreadMs = answer.appliedSpreadMs;
     if (answer.target) this.#aim(answer.target);
+    if (answer.challengeKeysVersion !== this.keysVersion) await this.#fetchKeys();
+  }
+
+  /** Reports that it banned a client of a site by itself, for ten minutes. */
+  async reportBan(siteId: string, cidr: string): Promise<void> {
+    const now = Date.now();
+    const ban = create(OwnBanSchema, {
+      siteId,
+      cidr,
+      createdAtMs: BigInt(now),
+      expiresAtMs: BigInt(now + OWN_BAN_MS),
+      reason: 'cc_ip_rate',
+      metric: 'ip_qps',
+      observed: 120n,
+      threshold: 50n,
+      windowSeconds: 10,
+    });
+    await this.#connection!.call('reportBans', { bans: [ban] });
   }
 
   #connect(): void {
@@ -151,6 +180,7 @@ export class SimulatedNode {
     const event = this.#options.decode(bytes);
     if (event.case === 'banBatch') this.#receiveBans(event.value);
     else if (event.case === 'configDelta') this.#receiveConfig(event.value);
+    else if (event.case === 'keysChanged') void this.#fetchKeys();
     else if (event.case === 'target') {
       this.counts.targets += 1;
       this.#aim(event.value);
@@ -171,6 +201,15 @@ export class SimulatedNode {
     const verdict = judgeDelta(this.config, delta);
     if (verdict === 'apply') this.#applyDelta(delta);
     else if (verdict === 'pull') void this.#pull();
+  }
+
+  /** As an agent does when keys changed; the next heartbeat tries again. */
+  async #fetchKeys(): Promise<void> {
+    try {
+      this.keysVersion = (await this.#connection!.call('getChallengeKeys', {})).keys?.version ?? 0n;
+    } catch (error) {
+      if (!(error instanceof CallRefused)) throw error;
+    }
   }
 
   #applyDelta(delta: ConfigDelta): void {
@@ -198,6 +237,10 @@ export class SimulatedNode {
 
   #aim(target: Target): void {
     this.#target = target;
+    if (this.#options.joinsAtHead && this.config.revision === 0n) {
+      this.config = target.config ?? this.config;
+      this.bans = target.bans ?? this.bans;
+    }
     if (this.#behind()) void this.#pull();
   }
 

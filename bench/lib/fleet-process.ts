@@ -5,7 +5,7 @@ import type { Stack } from './stack.ts';
 
 /** What the benchmark asks of the fleet's process. */
 type Question =
-  | { type: 'start'; serverUrl: string; nodes: number }
+  | { type: 'start'; serverUrl: string; nodes: number; joinsAtHead: boolean }
   | { type: 'token'; id: number; token: { token: string; serverUrl: string; caSha256: string } }
   | { type: 'bans' | 'revision'; id: number; number: string };
 
@@ -27,7 +27,11 @@ export interface FleetProcess {
 }
 
 /** Enrolls and connects `nodes` simulated nodes. */
-export async function startFleetProcess(stack: Stack, nodes: number): Promise<FleetProcess> {
+export async function startFleetProcess(
+  stack: Stack,
+  nodes: number,
+  { joinsAtHead = false } = {},
+): Promise<FleetProcess> {
   const child = fork(import.meta.filename, ['fleet'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const waiting = new Map<number, (at: number[]) => void>();
   let nextId = 0;
@@ -55,7 +59,7 @@ export async function startFleetProcess(stack: Stack, nodes: number): Promise<Fl
         resolve();
       }
     });
-    child.send({ type: 'start', serverUrl: stack.facts.nodeApiUrl, nodes } satisfies Question);
+    child.send({ type: 'start', serverUrl: stack.facts.nodeApiUrl, nodes, joinsAtHead } satisfies Question);
   });
   return {
     pid: child.pid!,
@@ -86,6 +90,7 @@ async function serveFleet(): Promise<void> {
       fleet = await startFleet({
         nodes: question.nodes,
         serverUrl: question.serverUrl,
+        joinsAtHead: question.joinsAtHead,
         newToken: (index) => {
           const id = nextId++;
           say({ type: 'token', id, index });

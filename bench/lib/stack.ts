@@ -1,8 +1,13 @@
 // A whole installation for a benchmark, started the way a newcomer starts it: the demo, in a folder of its own.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import pino from 'pino';
 import { ConsoleClient } from '../../bin/lib/console-client.ts';
+import { createRuntime } from '../../mixins/create-runtime.ts';
+import { parseEnv } from '../../mixins/env.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
 
 /** What the demo leaves for scripts in its data folder. */
 export interface DemoFacts {
@@ -27,6 +32,21 @@ export interface Stack {
   /** `count` fresh access keys: a key takes 600 requests in a row. */
   accessKeys(count: number): Promise<string[]>;
   stop(): Promise<void>;
+}
+
+/** Works on the installation's stores as a process of its console would. */
+export async function withRuntime<T>({ facts }: Stack, work: (runtime: Runtime) => Promise<T>): Promise<T> {
+  const lines = readFileSync(`/proc/${facts.pids.console}/environ`, 'utf8').split('\0');
+  const env = parseEnv(Object.fromEntries(lines.map((line) => [line.split('=', 1)[0], line.replace(/^[^=]*=/, '')])));
+  const stopping = new AbortController();
+  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
+  try {
+    await once(runtime.redis, 'ready');
+    return await work(runtime);
+  } finally {
+    stopping.abort();
+    await close();
+  }
 }
 
 const root = path.resolve(import.meta.dirname, '../..');

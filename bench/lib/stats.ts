@@ -42,5 +42,15 @@ export function seeded(seed: number): () => number {
   };
 }
 
+/** Median with its interval and the 99th percentile, as figures. */
+export function summary(sample: readonly number[]) {
+  const interval = medianInterval(sample);
+  return {
+    p50Ms: round2(interval.median),
+    p50Interval: [round2(interval.low), round2(interval.high)],
+    p99Ms: round2(percentile(sample, 99)),
+  };
+}
+
 /** Two decimals, for figures people read. */
 export const round2 = (value: number): number => Math.round(value * 100) / 100;
