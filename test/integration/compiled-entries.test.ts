@@ -134,13 +134,14 @@ const steps: fc.Arbitrary<Step>[] = [
         () =>
           api.call('PUT', `/clusters/${pick(clusters, n)}/client-ip`, { settings }),
     ),
-  fc.tuple(small, small, action, action).map(
-    ([n, site, unknownHost, ipAccess]): Step =>
+  fc.tuple(small, small, action, action, fc.boolean()).map(
+    ([n, site, unknownHost, ipAccess, enabled]): Step =>
       ({ sites }) =>
         api.call('PUT', `/clusters/${pick(clusters, n)}/unknown-hosts`, {
           unknownHost,
           ipAccess,
           defaultSiteId: sites.length > 0 ? pick(sites, site) : null,
+          scan: { enabled },
         }),
   ),
   fc.tuple(small, fc.boolean(), fc.boolean(), fc.boolean()).map(
