@@ -1,0 +1,21 @@
+import { List } from '@element-plus/icons-vue';
+import type { Feature } from '@/app/feature.ts';
+
+const title = { en: 'IP lists', 'zh-CN': 'IP 名单' };
+
+export default {
+  routes: [
+    { path: '/ip-lists', name: 'ip-lists', title, component: () => import('./IpListsPage.vue') },
+    {
+      path: '/ip-lists/new',
+      name: 'ip-list-new',
+      title: { en: 'New IP list', 'zh-CN': '新建 IP 名单' },
+      component: () => import('./IpListPage.vue'),
+    },
+    { path: '/ip-lists/:id', name: 'ip-list', title, component: () => import('./IpListPage.vue') },
+  ],
+  navigation: [{ group: 'protection', order: 30, title, icon: List, to: '/ip-lists' }],
+  searchTitle: title,
+  search: () => import('./search-ip-lists.ts').then(({ searchIpLists }) => searchIpLists),
+  actions: [{ title: { en: 'New IP list', 'zh-CN': '新建 IP 名单' }, to: '/ip-lists/new' }],
+} satisfies Feature;
