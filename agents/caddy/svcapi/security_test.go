@@ -47,7 +47,9 @@ func serveCore(t *testing.T, core *svccore.Core) string {
 func flood(core *svccore.Core, addr string) {
 	tables := core.Tables()
 	for range 6 {
-		core.CC.Count("a", tables.Thresholds(tables.Protection("a").CC), netip.MustParseAddr(addr), false, "/")
+		if v := core.CC.Count("a", tables.Thresholds(tables.Protection("a").CC), netip.MustParseAddr(addr), false, "/"); v.Ban != nil {
+			v.Ban()
+		}
 	}
 }
 

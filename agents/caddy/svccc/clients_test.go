@@ -18,6 +18,15 @@ import (
 // perClient bans above 5 requests a second over 10 seconds.
 func perClient() *Thresholds { return strict(func(t *Thresholds) { t.SiteQPS, t.IPQPS = 0, 5 }) }
 
+// count sends one request and reports whether its client was banned for it.
+func (r *rig) count(addr netip.Addr) bool {
+	v := r.Count("a", r.policy["a"], addr, false, "/")
+	if v.Ban != nil {
+		v.Ban()
+	}
+	return v.Ban != nil
+}
+
 // ask sends requests of one address and returns how many were told that they are banned.
 func (r *rig) ask(n int, addr string) (banned int) {
 	for range n {
@@ -25,7 +34,7 @@ func (r *rig) ask(n int, addr string) (banned int) {
 		if _, hit := r.bans.Lookup("a", a); hit {
 			continue
 		}
-		if r.Count("a", r.policy["a"], a, false, "/").Banned {
+		if r.count(a) {
 			banned++
 		}
 	}
@@ -145,7 +154,7 @@ func TestExemptAndProtectedClientsAreNotBanned(t *testing.T) {
 		}
 	}
 	for range 200 {
-		if r.Count("a", r.policy["a"], client(9), true, "/").Banned {
+		if r.Count("a", r.policy["a"], client(9), true, "/").Ban != nil {
 			t.Fatal("an exempt client was banned")
 		}
 	}
@@ -171,7 +180,7 @@ func TestConcurrentRequestsBanOnce(t *testing.T) {
 	for i := range banned {
 		group.Go(func() {
 			for range 10 {
-				if r.Count("a", r.policy["a"], netip.MustParseAddr("192.0.2.1"), false, "/").Banned {
+				if r.count(netip.MustParseAddr("192.0.2.1")) {
 					banned[i]++
 				}
 			}
@@ -275,7 +284,7 @@ func TestMemoryIsBoundedForAMillionAddressesAndPaths(t *testing.T) {
 		path := fmt.Sprintf("/%s/%d", filler, i)
 		addr := netip.AddrFrom16([16]byte{0x20, 0x01, byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i), 0, 1, 15: 1})
 		r.Count("a", r.policy["a"], addr, false, path)
-		if i%100 == 0 && found < 0 && r.Count("a", r.policy["a"], abuser, false, "/").Banned {
+		if i%100 == 0 && found < 0 && r.Count("a", r.policy["a"], abuser, false, "/").Ban != nil {
 			found = i
 		}
 		if i%25_000 == 0 {
@@ -296,6 +305,33 @@ func TestMemoryIsBoundedForAMillionAddressesAndPaths(t *testing.T) {
 		t.Error("who asks a hundred times as much as others was not found")
 	}
 	runtime.KeepAlive(r)
+}
+
+// What is remembered of sites is bounded over all of them, and given back when they are quiet.
+func TestCandidatesOfAllSitesAreBounded(t *testing.T) {
+	r := newRig(t)
+	policy := strict(nil)
+	const sites = 6000
+	for i := range sites {
+		id := fmt.Sprint(i)
+		r.policy[id] = policy
+		for j := range 40 {
+			r.Count(id, policy, client(i*40+j), false, fmt.Sprint("/", j))
+		}
+	}
+	if n := r.candidates.Load(); n < maxCandidates || n > maxCandidates+2*leastCandidates*sites {
+		t.Errorf("%d candidates", n)
+	}
+	last, _ := r.sites.Load(fmt.Sprint(sites - 1))
+	if _, paths := last.(*Site).heaviest(); len(paths) != leastCandidates {
+		t.Errorf("the last site names %d paths", len(paths))
+	}
+	for range 30 {
+		r.tick()
+	}
+	if n := r.candidates.Load(); n != 0 {
+		t.Errorf("%d candidates of quiet sites", n)
+	}
 }
 
 func TestFullTableGivesUpTheLightest(t *testing.T) {

@@ -60,11 +60,10 @@ func (g *Guard) Evaluate() {
 		t := g.options.Thresholds(s.id)
 		if t == nil {
 			g.leave(s)
-			g.sites.Delete(key)
-			return true
 		}
-		if !g.evaluate(s, t, now, fade) {
+		if t == nil || !g.evaluate(s, t, now, fade) {
 			g.sites.Delete(key)
+			s.forget()
 		}
 		return true
 	})

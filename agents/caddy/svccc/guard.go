@@ -27,8 +27,10 @@ type Guard struct {
 	// siteID -> *Site, sites that are counted at the moment.
 	sites   sync.Map
 	numbers atomic.Uint32
-	clients *clients
-	scans   scans
+	// Paths and clients that are candidates for the heaviest, of all sites.
+	candidates atomic.Int64
+	clients    *clients
+	scans      scans
 
 	protected atomic.Pointer[protected]
 
@@ -71,8 +73,9 @@ func (g *Guard) clock() time.Duration {
 
 // Verdict is what CC mitigation asks of a request.
 type Verdict struct {
-	// Banned says that this request was the one too many: its client is banned from now on.
-	Banned bool
+	// Ban is set when this request is the one too many: it bans the client. The caller calls it, so that it can see to it
+	// that the answer to this request is not ended by the ban.
+	Ban func()
 	// Level is that of the site or of the path, the higher one. HighPow says that its captcha is the high-difficulty
 	// proof of work.
 	Level   Level
@@ -100,8 +103,7 @@ func (g *Guard) Count(siteID string, t *Thresholds, client netip.Addr, exempt bo
 	now := g.clock()
 	limit := float64(t.IPQPS) * t.Window.Seconds()
 	if estimate, over := g.clients.count(s.number, n, now, t.Window, limit); over && !g.protected.Load().has(n) {
-		g.banClient(s, n, t, estimate)
-		v.Banned = true
+		v.Ban = func() { g.banClient(s, n, t, estimate) }
 	}
 	return v
 }
@@ -110,7 +112,7 @@ func (g *Guard) site(siteID string) *Site {
 	if s, ok := g.sites.Load(siteID); ok {
 		return s.(*Site)
 	}
-	s, _ := g.sites.LoadOrStore(siteID, newSite(siteID, g.numbers.Add(1)))
+	s, _ := g.sites.LoadOrStore(siteID, newSite(siteID, g.numbers.Add(1), &g.candidates))
 	return s.(*Site)
 }
 

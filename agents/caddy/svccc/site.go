@@ -22,6 +22,7 @@ const (
 type Site struct {
 	id     string
 	number uint32
+	total  *atomic.Int64
 	// nil while everything is normal.
 	published atomic.Pointer[published]
 
@@ -44,7 +45,9 @@ type published struct {
 
 // stripe is a share of what is counted for a site.
 type stripe struct {
-	mu       sync.Mutex
+	mu sync.Mutex
+	// Candidates of all sites.
+	total    *atomic.Int64
 	requests uint64
 	paths    summary[uint64, string]
 	clients  summary[network, struct{}]
@@ -52,9 +55,9 @@ type stripe struct {
 	_ [32]byte
 }
 
-func newSite(id string, number uint32) *Site {
-	s := &Site{id: id, number: number}
-	s.stripes[0].Store(new(stripe))
+func newSite(id string, number uint32, total *atomic.Int64) *Site {
+	s := &Site{id: id, number: number, total: total}
+	s.stripes[0].Store(&stripe{total: total})
 	s.used.Store(1)
 	return s
 }
@@ -72,11 +75,11 @@ func (s *Site) count(n network, named bool, path string) {
 	st.requests++
 	if !st.paths.hit(hash) {
 		if candidate, ok := candidateOf(path); ok {
-			st.paths.add(hash, candidate)
+			st.paths.add(hash, candidate, st.total)
 		}
 	}
 	if named && !st.clients.hit(n) {
-		st.clients.add(n, struct{}{})
+		st.clients.add(n, struct{}{}, st.total)
 	}
 }
 
@@ -91,7 +94,7 @@ func (s *Site) lock() *stripe {
 	if st.mu.TryLock() {
 		return st
 	}
-	if used < stripeLimit && s.stripes[used].CompareAndSwap(nil, new(stripe)) {
+	if used < stripeLimit && s.stripes[used].CompareAndSwap(nil, &stripe{total: s.total}) {
 		s.used.Store(used + 1)
 	}
 	st.mu.Lock()
@@ -120,6 +123,19 @@ func (s *Site) Origin(status int) {
 	s.originAnswers.Add(1)
 	if status == 0 || status >= http.StatusInternalServerError {
 		s.originErrors.Add(1)
+	}
+}
+
+// forget gives back the room of a site that is no longer followed.
+func (s *Site) forget() {
+	for i := range s.used.Load() {
+		st := s.stripes[i].Load()
+		st.mu.Lock()
+		st.total.Add(-int64(len(st.paths.keys) + len(st.clients.keys)))
+		st.paths, st.clients = summary[uint64, string]{}, summary[network, struct{}]{}
+		// Requests that are still on their way to it count nowhere.
+		st.total = new(atomic.Int64)
+		st.mu.Unlock()
 	}
 }
 

@@ -1,7 +1,14 @@
 package svccc
 
-// Candidates kept for the heaviest paths and clients of a site.
-const candidates = 64
+import "sync/atomic"
+
+const (
+	// Candidates kept for the heaviest paths and clients of a site.
+	candidates = 64
+	// Of which each may have so many while all sites together have as many as there may be.
+	leastCandidates = 4
+	maxCandidates   = 1 << 18
+)
 
 // summary finds the heaviest keys of a stream (Space-Saving): a new key takes the place of the lightest and inherits its
 // weight, so that a key which comes often enough cannot be kept out.
@@ -37,9 +44,10 @@ func (s *summary[K, V]) hit(key K) bool {
 	return false
 }
 
-// add takes in a key that hit does not know.
-func (s *summary[K, V]) add(key K, value V) {
-	if len(s.keys) < candidates {
+// add takes in a key that hit does not know. total counts the candidates of all sites.
+func (s *summary[K, V]) add(key K, value V, total *atomic.Int64) {
+	if n := len(s.keys); n < leastCandidates || n < candidates && total.Load() < maxCandidates {
+		total.Add(1)
 		s.keys = append(s.keys, key)
 		s.slots = append(s.slots, slot[V]{value, 1, 1, 1})
 		return

@@ -17,7 +17,9 @@ func (h *Handler) mitigate(x *exchange, r *http.Request, tables *svccore.Tables,
 		return true
 	}
 	verdict := h.core.CC.Count(site.ID, tables.Thresholds(policy), x.Client, tables.Exempt(x.Client), r.URL.Path)
-	if verdict.Banned {
+	if verdict.Ban != nil {
+		x.unlist()
+		verdict.Ban()
 		refuseBanned(x, r)
 		return false
 	}

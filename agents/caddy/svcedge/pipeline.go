@@ -24,8 +24,10 @@ type exchange struct {
 
 	started bool
 	conn    *svclisten.Conn
-	peer    netip.Addr
-	asked   asked
+	// New bans know the exchange.
+	listed bool
+	peer   netip.Addr
+	asked  asked
 	// Where CC mitigation counts the outcome at the origin.
 	counted *svccc.Site
 	// A failure in this stage is one of the challenges, and nobody passes.
@@ -161,17 +163,30 @@ func (x *exchange) enter(site *svccore.Site, r *http.Request) (*http.Request, fu
 		return r, nil
 	}
 	if r.ProtoMajor == 1 {
-		x.conn.Begin(&x.Exchange)
+		x.list()
 		return r, x.leave
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	x.Cancel = cancel
-	x.conn.Begin(&x.Exchange)
+	x.list()
 	return r.WithContext(ctx), x.leave
 }
 
+func (x *exchange) list() {
+	x.listed = true
+	x.conn.Begin(&x.Exchange)
+}
+
+// unlist makes the exchange unknown to new bans before its end.
+func (x *exchange) unlist() {
+	if x.listed {
+		x.listed = false
+		x.conn.End(&x.Exchange)
+	}
+}
+
 func (x *exchange) leave() {
-	x.conn.End(&x.Exchange)
+	x.unlist()
 	if x.Cancel != nil {
 		x.Cancel()
 	}
