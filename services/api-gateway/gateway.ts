@@ -32,6 +32,7 @@ import {
 } from './request-inputs.ts';
 import { aliasesPrefix, splitTarget, type Target } from './request-target.ts';
 import { RouteTable } from './route-table.ts';
+import { SharedQuestions } from './shared-questions.ts';
 import type { StaticFiles } from './static-files.ts';
 
 const CSRF_TOKEN = 'orpc';
@@ -55,6 +56,8 @@ export class Gateway {
   readonly #runtime: Runtime;
   readonly #answers: Answerer;
   readonly #dispatch: Dispatch;
+  /** By the cookie's secret. */
+  readonly #sessions: SharedQuestions<KnownSession | null>;
   readonly #keys: KeyCache;
   readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   readonly #rateLimit: RateLimit;
@@ -72,6 +75,7 @@ export class Gateway {
     this.#runtime = parts.runtime;
     this.#answers = parts.answers;
     this.#dispatch = parts.dispatch;
+    this.#sessions = new SharedQuestions((token) => parts.dispatch.call('auth.session', { token }));
     this.#keys = parts.keys;
     this.#lastUsed = parts.lastUsed;
     this.#rateLimit = parts.rateLimit;
@@ -187,7 +191,7 @@ export class Gateway {
   async #admitSession(exchange: Exchange): Promise<void> {
     const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
     if (token === null) fail('UNAUTHORIZED');
-    const session = await this.#dispatch.call<KnownSession | null>('auth.session', { token });
+    const session = await this.#sessions.ask(token);
     if (session === null) fail('UNAUTHORIZED');
     exchange.caller = { actor: { type: 'user', id: session.userId, name: session.name }, key: null };
     const { refreshed, lasting } = session;
