@@ -30,7 +30,9 @@ export function apiCall(
   const rest = Object.entries(input).filter(([name, value]) => !inPath.includes(name) && value !== undefined);
   const filled = path.replace(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(String(input[name])));
   const readsQuery = method === 'GET' || method === 'DELETE';
-  const query = new URLSearchParams(readsQuery ? rest.map(([name, value]): [string, string] => [name, String(value)]) : []).toString();
+  const query = new URLSearchParams(
+    readsQuery ? rest.map(([name, value]): [string, string] => [name, String(value)]) : [],
+  ).toString();
   const target = `/api/v1${filled}${query ? `?${query}` : ''}`;
   const body = readsQuery ? undefined : JSON.stringify(Object.fromEntries(rest), null, 2);
   const parts = [

@@ -1,0 +1,231 @@
+// Every page of the console as it is drawn: in both languages, themes and at both widths nothing is cut off, scrolls
+// sideways or is out of reach for those who cannot see it. The pictures are left in .cache/console-screenshots.
+import test from 'ava';
+import type { Browser, Page } from 'playwright-core';
+import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { startBrowser } from '../helpers/browser.ts';
+import type { TestConsole } from '../helpers/console.ts';
+import {
+  accessibilityFaults,
+  layoutFaults,
+  screenshot,
+  settled,
+  signIn,
+  startBrowsedConsole,
+  type Visit,
+  visit,
+} from '../helpers/console-pages.ts';
+import { messages } from '../helpers/console-sources.ts';
+import { startTestFleet } from '../helpers/fleet.ts';
+
+const LANGUAGES = ['en', 'zh-CN'] as const;
+const THEMES = ['light', 'dark'] as const;
+const WIDTHS = [1440, 375] as const;
+const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
+const LONG = 'A customer with a name that goes on, <b>markup</b>, emoji 🎉 and العربية in it';
+
+const KEYS = [...messages('en').keys()];
+
+let browser: Browser;
+let console: TestConsole & { origin: string };
+let fresh: TestConsole & { origin: string };
+let fleet: Fleet;
+let paths: Map<string, string>;
+
+test.before(async () => {
+  browser = await startBrowser();
+  console = await startBrowsedConsole();
+  fresh = await startBrowsedConsole({ setUp: false });
+  const { client } = console;
+  const clusters = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
+  const clusterId = clusters.items[0]!.id;
+  fleet = await startTestFleet(console, clusterId, 3);
+  const ids: string[] = [];
+  for (let number = 0; number < 25; number++) {
+    const name = number === 22 ? LONG : `Shop ${number}`;
+    const domains = [
+      `shop-${number}.example.com`,
+      `*.shop-${number}.example.com`,
+      `${'long-label-'.repeat(4)}${number}.example.com`,
+    ];
+    const { site } = await client.api<{ site: { id: string } }>('POST', '/sites', {
+      name,
+      domains,
+      origins: [{ address: '93.184.216.34' }],
+    });
+    ids.push(site.id);
+  }
+  await client.api('PUT', `/sites/${ids[24]}/enabled`, { enabled: false });
+  for (const last of [7, 8, 9])
+    await client.api('POST', '/bans', {
+      scope: 'platform',
+      cidr: `198.51.100.${last}`,
+      reason: 'attack',
+      durationSeconds: 3600,
+    });
+  const { id } = await client.api<{ id: string }>('POST', '/service-accounts', {
+    name: 'billing',
+    scopes: ['sites:read'],
+  });
+  await client.api('POST', `/service-accounts/${id}/keys`, {});
+  paths = await findPages(ids[22]!);
+});
+
+test.after.always(async () => {
+  await browser?.close();
+  await fleet?.stop();
+  await fresh?.stop();
+  await console?.stop();
+});
+
+async function signedIn(options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
+  const visitor = await visit(browser, console.origin, options);
+  await signIn(visitor.context, console.origin, OPERATOR);
+  return visitor;
+}
+
+/** Every page that the navigation and the tabs of a site lead to, by a name for its pictures. */
+async function findPages(siteId: string): Promise<Map<string, string>> {
+  const found = new Map([['account', '/account']]);
+  const visitor = await signedIn();
+  const { page } = visitor;
+  const links = async (label: string): Promise<string[]> => {
+    const all = await page.getByRole('navigation', { name: label, exact: true }).getByRole('link').all();
+    return Promise.all(all.map(async (link) => (await link.getAttribute('href')) ?? ''));
+  };
+  await page.goto(`/sites/${siteId}/overview`);
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  for (const path of await links('Navigation')) found.set(path.slice(1).replaceAll('/', '-'), path);
+  for (const path of await links('Parts of the site')) found.set(`site-${path.split('/').at(-1)}`, path);
+  found.set('access-service-accounts', '/access/service-accounts');
+  await visitor.close();
+  return found;
+}
+
+interface Look {
+  name: string;
+  path: string;
+  /** Opens what is to be looked at. */
+  act?: (page: Page) => Promise<unknown>;
+}
+
+/** Draws pages in every way and answers what is wrong with them. */
+async function look(
+  open: (options: Parameters<typeof visit>[2]) => Promise<Visit>,
+  looks: readonly Look[],
+): Promise<string[]> {
+  const faults: string[] = [];
+  for (const language of LANGUAGES)
+    for (const theme of THEMES) {
+      const visitor = await open({ language, theme });
+      for (const each of looks) faults.push(...(await lookAt(visitor.page, each, `${language} ${theme}`)));
+      faults.push(...visitor.faults().map((fault) => `${language} ${theme}: ${fault}`));
+      await visitor.close();
+    }
+  return faults;
+}
+
+async function lookAt(page: Page, { name, path, act }: Look, way: string): Promise<string[]> {
+  const faults: string[] = [];
+  await page.setViewportSize({ width: WIDTHS[0], height: 900 });
+  await page.goto(path);
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await settled(page);
+  if (act) {
+    await act(page);
+    await settled(page);
+  }
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    const wrong = await layoutFaults(page);
+    // The words change nothing of what axe judges.
+    if (way.startsWith('en')) wrong.push(...(await accessibilityFaults(page)));
+    const text = (await page.locator('body').textContent()) ?? '';
+    for (const key of KEYS) if (text.includes(key)) wrong.push(`the key ${key} is shown in place of its words`);
+    const variant = `${name} ${way} ${width}`;
+    faults.push(...wrong.map((fault) => `${variant}: ${fault}`));
+    await screenshot(page, variant.replaceAll(' ', '-'));
+  }
+  return faults;
+}
+
+test.serial('every page fits and can be used by everybody, in both languages, themes and widths', async (t) => {
+  t.true(paths.size >= 6, [...paths.keys()].join());
+  t.deepEqual(
+    await look(
+      signedIn,
+      [...paths].map(([name, path]) => ({ name, path })),
+    ),
+    [],
+  );
+});
+
+test.serial('sign-in and first run fit and can be used by everybody', async (t) => {
+  t.deepEqual(
+    await look((options) => visit(browser, console.origin, options), [{ name: 'sign-in', path: '/login' }]),
+    [],
+  );
+  t.deepEqual(await look((options) => visit(browser, fresh.origin, options), [{ name: 'setup', path: '/setup' }]), []);
+  const command = async (page: Page) => {
+    await page.locator('button[type=submit]').click();
+    await page.locator('.copy__text').waitFor();
+  };
+  const steps = [
+    { name: 'setup-channel', path: '/setup?step=channel' },
+    { name: 'setup-node', path: '/setup?step=node', act: command },
+    { name: 'setup-site', path: '/setup?step=site' },
+  ];
+  t.deepEqual(await look(signedIn, steps), []);
+});
+
+const OPEN: readonly Required<Look>[] = [
+  { name: 'dialog-new-site', path: '/sites?new=1', act: (page) => page.getByRole('dialog').waitFor() },
+  {
+    name: 'dialog-disable-site',
+    path: '/sites',
+    act: async (page) => {
+      await page.locator('td.is-actions button').first().click();
+      await page.getByRole('dialog').waitFor();
+    },
+  },
+  {
+    name: 'dialog-new-key',
+    path: '/access/keys',
+    act: async (page) => {
+      await page.locator('.table__filters button').click();
+      await page.getByRole('dialog').waitFor();
+    },
+  },
+  {
+    name: 'menu-user',
+    path: '/account',
+    act: async (page) => {
+      await page.locator('.user').click();
+      await page.getByRole('menuitem').first().waitFor();
+    },
+  },
+  {
+    name: 'palette',
+    path: '/account',
+    act: async (page) => {
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox').waitFor();
+      await page.keyboard.type('shop-1');
+      await page.getByRole('option').first().waitFor();
+    },
+  },
+  {
+    name: 'form-with-problem',
+    path: '/sites',
+    act: async (page) => {
+      await page.locator('td a').nth(2).click();
+      await page.locator('.tabs a').nth(1).click();
+      await page.locator('.field__number input').first().fill('900000');
+      await page.locator('details.api-call summary').click();
+    },
+  },
+];
+
+test.serial('dialogs, menus and the palette fit and can be used by everybody while they are open', async (t) => {
+  t.deepEqual(await look(signedIn, OPEN), []);
+});

@@ -1,0 +1,124 @@
+// A real browser over a real console. Whatever a page must never do (break the policy, throw, ask a foreign address) is
+// collected and fails the test that closes it.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { freePort } from '../../bench/lib/servers.ts';
+import { cacheDir } from '../../bin/lib/root.ts';
+import { buildWebConsole } from '../../bin/lib/web-console.ts';
+import { startTestConsole, type TestConsole, type TestConsoleOptions } from './console.ts';
+
+export const SCREENSHOTS = join(cacheDir, 'console-screenshots');
+
+// Scripts as text: they run in the browser, whose types are not those of this process.
+const START_SCRIPT = `
+  if (location.origin !== 'null') localStorage.setItem('svc.theme', '$THEME');
+  if (location.origin !== 'null' && !localStorage.getItem('svc.language')) localStorage.setItem('svc.language', '$LANGUAGE');
+  document.addEventListener('securitypolicyviolation', (event) => {
+    reportFault('policy: ' + [event.violatedDirective, event.blockedURI, event.sample, event.sourceFile].join(' '));
+  });`;
+const LAYOUT_SCRIPT = `(() => {
+  const faults = [];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) faults.push('the page is ' + (scrollWidth - clientWidth) + ' px too wide');
+  for (const element of document.querySelectorAll('h1, h2, button, a, label, td, th, dt, dd, p')) {
+    const style = getComputedStyle(element);
+    const hides = style.overflowX === 'hidden' && style.textOverflow !== 'ellipsis' && element.clientWidth > 1;
+    if (hides && element.scrollWidth > element.clientWidth + 1) faults.push('cut off: ' + element.outerHTML.slice(0, 200));
+  }
+  return faults;
+})()`;
+
+export interface Visit {
+  context: BrowserContext;
+  page: Page;
+  /** What went wrong in any page of the context so far. */
+  faults(): string[];
+  close(): Promise<void>;
+}
+
+export interface VisitOptions extends BrowserContextOptions {
+  theme?: 'light' | 'dark';
+  language?: 'en' | 'zh-CN';
+  width?: number;
+}
+
+/** A console whose public address is the one a browser opens, with its pages built. */
+export async function startBrowsedConsole(options: TestConsoleOptions = {}): Promise<TestConsole & { origin: string }> {
+  await buildWebConsole();
+  const port = await freePort();
+  const origin = `http://localhost:${port}`;
+  const console = await startTestConsole({
+    ...options,
+    env: { PORT: String(port), SVC_PUBLIC_URL: origin, ...options.env },
+  });
+  return { ...console, origin };
+}
+
+/** Opens a context of its own: other cookies, other storage. */
+export async function visit(browser: Browser, origin: string, options: VisitOptions = {}): Promise<Visit> {
+  const { theme = 'light', language = 'en', width = 1440, ...more } = options;
+  const context = await browser.newContext({
+    baseURL: origin,
+    viewport: { width, height: 900 },
+    reducedMotion: 'reduce',
+    ...more,
+  });
+  const found: string[] = [];
+  await context.exposeBinding('reportFault', (_source, text: string) => void found.push(text));
+  await context.addInitScript(START_SCRIPT.replace('$THEME', theme).replace('$LANGUAGE', language));
+  context.on('weberror', (error) => found.push(`thrown: ${error.error().stack}`));
+  context.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.origin !== origin && url.protocol.startsWith('http')) found.push(`foreign address: ${request.url()}`);
+  });
+  const page = await context.newPage();
+  return { context, page, faults: () => found, close: () => context.close() };
+}
+
+/** Signs in without the pages, for stories that are about something else. */
+export async function signIn(
+  context: BrowserContext,
+  origin: string,
+  operator: { email: string; password: string },
+): Promise<void> {
+  const { email, password } = operator;
+  const answer = await context.request.post('/api/auth/sign-in/email', {
+    data: { email, password },
+    headers: { origin },
+  });
+  if (!answer.ok()) throw new Error(`sign-in: ${answer.status()} ${await answer.text()}`);
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface AxeResult {
+  violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
+}
+
+/** What axe has against the page as it is now; none of its rules is left out. */
+export async function accessibilityFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource);
+  const { violations } = await page.evaluate<AxeResult>('axe.run()');
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map((node) => `${id}: ${help}\n  ${node.html}\n  ${node.failureSummary}`),
+  );
+}
+
+/** What does not fit: the page scrolls sideways, or a text is cut off without saying so. */
+export async function layoutFaults(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(LAYOUT_SCRIPT);
+}
+
+/** Writes .cache/console-screenshots/<name>.png. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+}
+
+/** Waits until nothing is fetched and every shown part has its data. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForLoadState('networkidle');
+  await page.waitForFunction(`document.querySelectorAll('[aria-busy="true"], .el-loading-mask').length === 0`);
+}
