@@ -14,9 +14,9 @@ import { createNetwork, type TestHost, type TestNetwork } from '../helpers/netns
 const run = promisify(execFile);
 
 /** Exit code 0 and the status for an answer; curl's code otherwise (28 = no handshake in time). */
-async function get(from: TestHost, url: string): Promise<{ code: number; status: string }> {
+async function get(from: TestHost, url: string, name = 'shop.example'): Promise<{ code: number; status: string }> {
   const words = [...from.exec, 'curl', '-sS', '-o', '/dev/null', '-w', '%{http_code}', '--connect-timeout', '1'];
-  words.push('--max-time', '5', '-H', 'Host: shop.example', url);
+  words.push('--max-time', '5', '-H', `Host: ${name}`, url);
   try {
     const { stdout } = await run(words[0]!, words.slice(1));
     return { code: 0, status: stdout };
@@ -30,6 +30,7 @@ let site: TestConsoleProcess;
 let node: EdgeNode;
 let nodePort: number;
 let siteId: string;
+let clusterId: string;
 const undo: (() => Promise<void> | void)[] = [];
 const host = (name: string): TestHost => network.hosts.get(name)!;
 
@@ -56,7 +57,7 @@ test.before('a console, an edge and two visitors on hosts of their own', async (
     origins: [{ address: network.gateway.ipv4, port: (origin.address() as AddressInfo).port }],
   });
   siteId = created.site.id;
-  const clusterId = clusters.items[0]!.id;
+  clusterId = clusters.items[0]!.id;
   node = await startEdgeNode({ client, clusterId, listen: ':80', kernelBans: 'on', exec: host('edge').exec });
   undo.push(() => node.stop());
 });
@@ -70,6 +71,8 @@ const nft = async (...words: string[]) => {
   const [program, ...rest] = [...host('edge').exec, 'nft', ...words];
   return (await run(program!, rest)).stdout;
 };
+
+const tableName = (tables: string) => /svc_\w+/.exec(tables)?.[0] ?? '';
 
 test.serial('a globally banned address cannot finish a TCP handshake and an allowed one can', async (t) => {
   const { client } = site;
@@ -104,6 +107,41 @@ test.serial('a globally banned address cannot finish a TCP handshake and an allo
   await client.api('DELETE', `/bans/${id}`);
   await eventually(async () => (await get(rogue, url)).status === '200', { what: 'the lift of the site ban' });
 });
+
+test.serial(
+  'who asks for unknown hosts again and again is dropped by the kernel of that node until it is lifted',
+  async (t) => {
+    const { client } = site;
+    const [edge, guest, rogue] = [host('edge'), host('guest'), host('rogue')];
+    const url = `http://${edge.ipv4}/`;
+    await client.api('PUT', `/clusters/${clusterId}/unknown-hosts`, {
+      scan: { enabled: true, threshold: 10, banSeconds: 600 },
+    });
+    await eventually(async () => (await get(rogue, url, 'nobody.example')).code === 28, {
+      everyMs: 50,
+      what: 'the handshake to fail',
+    });
+    t.deepEqual(await get(guest, url), { code: 0, status: '200' }, 'others are served');
+    t.regex(await nft('list', 'table', 'inet', tableName(await nft('list', 'tables'))), new RegExp(rogue.ipv4));
+    const listed = () =>
+      client.api<{ items: { id: string; scope: string; reason: string; node: { id: string } }[] }>(
+        'GET',
+        `/bans?source=auto&address=${rogue.ipv4}`,
+      );
+    const [ban] = await eventually(
+      async () => {
+        const { items } = await listed();
+        return items.length > 0 && items;
+      },
+      { everyMs: 250, what: 'the console to know it' },
+    );
+    t.like(ban, { scope: 'platform', reason: 'unknown_host_scan' });
+    t.is(ban!.node.id, node.nodeId);
+    await client.api('DELETE', `/bans/${ban!.id}`);
+    await eventually(async () => (await get(rogue, url)).status === '200', { what: 'the lift to be felt' });
+    await client.api('PUT', `/clusters/${clusterId}/unknown-hosts`, { scan: { enabled: false } });
+  },
+);
 
 test.serial('a node whose link to the console is cut serves on, and follows once the link is back', async (t) => {
   t.timeout(180_000);
