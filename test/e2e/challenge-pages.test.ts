@@ -84,7 +84,7 @@ const beside = async (page: Page, url: string, body?: string) => {
   const request = { headers, path: pathname + search, ...(body === undefined ? {} : { method: 'POST', body }) };
   return edgeSend({ host: '127.0.0.1', port: Number(port) }, hostname, request);
 };
-const heading = (page: Page) => page.getByRole('heading', { level: 1 }).innerText();
+const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent();
 
 /** Answers never arrive, so a page that works by itself stays. */
 const hold = (page: Page) => page.route(VERIFY, () => undefined);
@@ -109,7 +109,7 @@ for (const locale of LOCALES) {
       });
       await page.goto(edge.url(level, '/deep/page?a=%2F&b=1#part'));
       await arrived(t, page);
-      t.is(await page.getByRole('paragraph').innerText(), '/deep/page?a=%2F&b=1');
+      t.is(await page.getByRole('paragraph').textContent(), '/deep/page?a=%2F&b=1');
       t.true(page.url().endsWith('/deep/page?a=%2F&b=1#part'), page.url());
       t.deepEqual(statuses, level === 'cookie302' ? [302, 200] : [403, 200]);
       const cookies = await page.context().cookies();
@@ -125,7 +125,7 @@ for (const locale of LOCALES) {
     t.is(await heading(page), TITLES[locale].captcha);
     await page.getByRole('button').nth(1).click();
     await arrived(t, page);
-    t.is(await page.getByRole('paragraph').innerText(), '/deep?x=1');
+    t.is(await page.getByRole('paragraph').textContent(), '/deep?x=1');
   });
 }
 
@@ -135,7 +135,7 @@ test.serial('captcha: typed with the keyboard alone, without scripts, after a wr
   await page.keyboard.type('WRONG');
   await page.keyboard.press('Enter');
   await page.getByRole('alert').waitFor();
-  t.is(await page.getByRole('alert').innerText(), 'That answer was not right. Please try once more.');
+  t.is(await page.getByRole('alert').textContent(), 'That answer was not right. Please try once more.');
   await page.route(VERIFY, (route) => {
     const form = new URLSearchParams(route.request().postData() ?? '');
     form.set('t', withAnswer(form.get('t')!, 'ABCDE'));
@@ -144,7 +144,7 @@ test.serial('captcha: typed with the keyboard alone, without scripts, after a wr
   await page.keyboard.type('ab cde');
   await page.keyboard.press('Enter');
   await arrived(t, page);
-  t.is(await page.getByRole('paragraph').innerText(), '/deep?x=1');
+  t.is(await page.getByRole('paragraph').textContent(), '/deep?x=1');
 });
 
 for (const level of ['js', 'pow'] as const) {
@@ -255,7 +255,7 @@ test.serial('progress of a long proof of work is told to everybody', async (t) =
     return Number(document.getElementById('p').getAttribute('aria-valuenow')) > 0;
   });
   t.true(await page.getByText('about 12 seconds, longer on a phone').isVisible());
-  t.is(await page.getByRole('status').innerText(), 'Working…');
+  t.is(await page.getByRole('status').textContent(), 'Working…');
   await page.screenshot({ path: join(screenshots, 'pow-progress.png') });
 });
 
@@ -273,7 +273,7 @@ for (const locale of LOCALES) {
           await hold(page);
           await showPage(page, level, `/${locale}-${colorScheme}?${'long-'.repeat(50)}`);
           t.is(await heading(page), TITLES[locale][level]);
-          t.regex(await page.locator('footer').innerText(), /^(Request ID|请求编号) [0-9a-f]{32}$/);
+          t.regex((await page.locator('footer').textContent()) ?? '', /^(Request ID|请求编号) [0-9a-f]{32}$/);
           const width = await page.evaluate('document.documentElement.scrollWidth');
           t.true((width as number) <= PHONE.width, `${width} pixels wide`);
           await page.evaluate(axeSource);
