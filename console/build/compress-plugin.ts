@@ -16,7 +16,8 @@ export function compressPlugin(): Plugin {
     configResolved(config) {
       folder = config.build.outDir;
     },
-    closeBundle() {
+    // Not at the close of the bundle: that comes after a failure, too, and would hide it.
+    writeBundle() {
       for (const name of readdirSync(folder, { recursive: true }) as string[]) {
         if (!TEXT.test(name)) continue;
         const file = join(folder, name);
