@@ -1,6 +1,6 @@
 // `npm run format`: formats TypeScript, JSON and Go, and applies the linter's safe fixes.
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { GO_MODULES } from './lib/caddy.ts';
 import { findCommand, run } from './lib/commands.ts';
 import { report, say } from './lib/progress.ts';
 import { root } from './lib/root.ts';
@@ -18,8 +18,7 @@ try {
   });
   say(`${stderr}${stdout}`.trim());
   const gofmt = findCommand('gofmt');
-  const modules = join(root, 'agents', 'caddy');
-  if (gofmt && existsSync(modules)) await run(gofmt, ['-w', modules], { timeout: TIMEOUT_MS });
+  if (gofmt) await run(gofmt, ['-w', ...GO_MODULES], { timeout: TIMEOUT_MS });
 } catch (error) {
   report(error);
 }

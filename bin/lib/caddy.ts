@@ -16,6 +16,9 @@ const NOT_IN_BINARY = /_test[.]go$|[.](md|sh|yaml)$|(^|\/)(bin|testdata|edgetest
 const KEPT_BUILDS = 3;
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 
+/** The Go modules with code of ours that is tested and checked. */
+export const GO_MODULES: readonly string[] = [sources, join(root, 'bench', 'attack')];
+
 /** Oldest Go that builds the edge: [major, minor]. */
 export const GO_VERSION = [1, 26] as const;
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findGo } from './caddy.ts';
+import { findGo, GO_MODULES } from './caddy.ts';
 import { run } from './commands.ts';
 import { buf, differences, generated, protoBaseline } from './generated.ts';
 import { root } from './root.ts';
@@ -27,7 +27,6 @@ const SOURCE_FOLDERS = [
   'services',
   'test',
 ];
-const goModule = join(root, 'agents', 'caddy');
 
 function tool(file: string, args: string[]): Promise<unknown> {
   return run(file, args, { cwd: root, timeout: TIMEOUT_MS, maxBuffer: 1 << 26 });
@@ -37,12 +36,16 @@ function node(script: string, args: string[]): Promise<unknown> {
   return tool(process.execPath, [join(root, 'node_modules', script), ...args]);
 }
 
+/** Runs a program of Go in each module; all their output. */
 async function go(args: string[], program = 'go'): Promise<string> {
   const found = await findGo();
   if ('problem' in found) throw new Error(found.problem);
   const file = program === 'go' ? found.go : join(found.go, '..', program);
   const env = { ...process.env, CGO_ENABLED: '0' };
-  return (await run(file, args, { cwd: goModule, timeout: TIMEOUT_MS, maxBuffer: 1 << 26, env })).stdout;
+  let output = '';
+  for (const cwd of GO_MODULES)
+    output += (await run(file, args, { cwd, timeout: TIMEOUT_MS, maxBuffer: 1 << 26, env })).stdout;
+  return output;
 }
 
 async function checkGenerated(): Promise<void> {

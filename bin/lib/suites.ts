@@ -1,8 +1,8 @@
 // The test suites: ava's by folder and Go's, each with its output in a log file and its results as one tally.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream, existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { findGo } from './caddy.ts';
+import { basename, join } from 'node:path';
+import { findGo, GO_MODULES } from './caddy.ts';
 import { tail } from './processes.ts';
 import { say, step } from './progress.ts';
 import { cacheDir, root } from './root.ts';
@@ -85,17 +85,14 @@ interface GoEvent {
   Output?: string;
 }
 
-/** Runs `go test ./...` of the data plane. */
+/** Runs `go test ./...` of the data plane and the attack kit. */
 export async function runGo(): Promise<Tally> {
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
-  const cwd = join(root, 'agents', 'caddy');
-  if (!existsSync(join(cwd, 'go.mod'))) return tally;
   const found = await findGo();
   if ('problem' in found) {
     say(`  FAILED  Go tests: ${found.problem}`);
     return { ...tally, failed: 1 };
   }
-  const log = logFile('go');
   const current = step('Go tests');
   const outputs = new Map<string, string>();
   let rest = '';
@@ -111,18 +108,21 @@ export async function runGo(): Promise<Tally> {
     current.detail(`${tally.passed} passed, ${tally.failed} failed`);
   };
   const env = { ...process.env, CGO_ENABLED: '0' };
-  const child = spawn(found.go, ['test', '-json', './...'], {
-    cwd,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: SUITE_TIMEOUT_MS,
-  });
-  const code = await follow(child, log, (text) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line.startsWith('{')) onEvent(JSON.parse(line) as GoEvent);
-  });
-  close('Go tests', tally, code, log);
+  for (const cwd of GO_MODULES) {
+    const child = spawn(found.go, ['test', '-json', './...'], {
+      cwd,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: SUITE_TIMEOUT_MS,
+    });
+    const log = logFile(`go-${basename(cwd)}`);
+    const code = await follow(child, log, (text) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) if (line.startsWith('{')) onEvent(JSON.parse(line) as GoEvent);
+    });
+    close('Go tests', tally, code, log);
+  }
   current.done(`${tally.passed} passed, ${tally.failed} failed, ${tally.skipped} skipped`);
   return tally;
 }
