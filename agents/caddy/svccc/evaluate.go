@@ -148,10 +148,8 @@ func (g *Guard) evaluatePaths(s *Site, t *Thresholds, now time.Duration) (change
 		return cmp.Or(cmp.Compare(min(pb.ladder.level, 1), min(pa.ladder.level, 1)),
 			cmp.Compare(pb.requests.estimate(now), pa.requests.estimate(now)), cmp.Compare(a, b))
 	})
+	// None of these is escalated: a path must have been followed before it can be.
 	for _, name := range names[maxPaths:] {
-		if p := st.paths[name]; p.ladder.level > 0 {
-			changed = true
-		}
 		delete(st.paths, name)
 	}
 	return changed

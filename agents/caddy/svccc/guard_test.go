@@ -329,6 +329,23 @@ func TestAtMost64PathsAreFollowedEscalatedFirst(t *testing.T) {
 			t.Errorf("escalated path %d was given up for another", i)
 		}
 	}
+	if state := r.Security(); len(state[0].GetPaths()) > maxPaths || len(state[0].GetPaths()) <= 10 {
+		t.Errorf("%d paths are escalated", len(state[0].GetPaths()))
+	}
+	// Who is told of a rise is told of the fall, too.
+	for range 300 {
+		r.tick()
+	}
+	levels := map[string]uint32{}
+	events, _, _ := r.drain()
+	for _, e := range events {
+		levels[e.GetPath()] = e.GetLevel()
+	}
+	for path, level := range levels {
+		if level != 0 {
+			t.Errorf("%s: the last event says level %d", path, level)
+		}
+	}
 }
 
 // With the template's thresholds a flood meets js within 25 seconds, and captchas within 55.

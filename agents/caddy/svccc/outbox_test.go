@@ -99,10 +99,14 @@ func TestNewestStateOfASiteWins(t *testing.T) {
 func TestFirstIsSentAtOnceAndARunOfEventsTogether(t *testing.T) {
 	g := New(Options{InstanceID: "boot"})
 	ctx, cancel := context.WithCancel(t.Context())
-	sent := make(chan *edgev1.SecurityBatch)
+	sent, goOn := make(chan *edgev1.SecurityBatch), make(chan struct{})
 	ended := make(chan error)
 	go func() {
-		ended <- g.Watch(ctx, "", 0, func(b *edgev1.SecurityBatch) error { sent <- b; return nil })
+		ended <- g.Watch(ctx, "", 0, func(b *edgev1.SecurityBatch) error {
+			sent <- b
+			<-goOn
+			return nil
+		})
 	}()
 	g.outbox.event(&nodev1.SecurityEvent{})
 	if b := <-sent; len(b.GetEvents()) != 1 {
@@ -111,13 +115,9 @@ func TestFirstIsSentAtOnceAndARunOfEventsTogether(t *testing.T) {
 	for range 200 {
 		g.outbox.event(&nodev1.SecurityEvent{})
 	}
-	got, batches := 0, 0
-	for got < 200 {
-		got += len((<-sent).GetEvents())
-		batches++
-	}
-	if batches > 3 {
-		t.Errorf("%d batches for 200 events", batches)
+	close(goOn)
+	if b := <-sent; len(b.GetEvents()) != 200 {
+		t.Errorf("%d events", len(b.GetEvents()))
 	}
 	cancel()
 	if err := <-ended; err == nil {
