@@ -155,6 +155,7 @@ func (c *Challenges) Admit(w http.ResponseWriter, r *http.Request, v *Visit, dem
 		return true
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		boundBody(w, r)
 		refuse(w, r, "required")
 		return false
 	}

@@ -20,6 +20,7 @@ var errTooLarge = errors.New("the form is too large")
 // Verify answers a POST to the verify endpoint: a pass and the way back for a right answer, a new challenge for a wrong
 // one, the way back alone for one that is worth nothing, where the visitor is challenged anew.
 func (c *Challenges) Verify(w http.ResponseWriter, r *http.Request, v *Visit) {
+	boundBody(w, r)
 	if r.ContentLength > maxFormBytes {
 		svcerrors.Write(w, r, http.StatusRequestEntityTooLarge, svcerrors.TooLarge)
 		return
@@ -29,7 +30,7 @@ func (c *Challenges) Verify(w http.ResponseWriter, r *http.Request, v *Visit) {
 		svcerrors.Write(w, r, http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable)
 		return
 	}
-	form, err := receive(w, r)
+	form, err := receive(r)
 	if err != nil {
 		if errors.Is(err, errTooLarge) {
 			svcerrors.Write(w, r, http.StatusRequestEntityTooLarge, svcerrors.TooLarge)
@@ -90,15 +91,20 @@ func (c *Challenges) Verify(w http.ResponseWriter, r *http.Request, v *Visit) {
 	goBack(w, form.back)
 }
 
+// boundBody bounds the time that the rest of a request may take: what nobody reads is still read by the server, before
+// it answers. The next request of the connection gets its own time.
+func boundBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// Recorders have no deadlines; every connection has.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTimeout))
+	}
+}
+
 // receive reads the form.
-func receive(w http.ResponseWriter, r *http.Request) (answerForm, error) {
+func receive(r *http.Request) (answerForm, error) {
 	buffer := forms.Get().(*[maxFormBytes + 1]byte)
 	defer forms.Put(buffer)
-	control := http.NewResponseController(w)
-	// Not every connection has deadlines; those have other bounds.
-	_ = control.SetReadDeadline(time.Now().Add(answerTimeout))
 	n, err := io.ReadFull(r.Body, buffer[:])
-	_ = control.SetReadDeadline(time.Time{})
 	switch {
 	case err == nil:
 		return answerForm{}, errTooLarge
