@@ -136,6 +136,7 @@ test.serial('captcha: typed with the keyboard alone, without scripts, after a wr
   await page.keyboard.press('Enter');
   await page.getByRole('alert').waitFor();
   t.is(await page.getByRole('alert').textContent(), 'That answer was not right. Please try once more.');
+  await page.screenshot({ path: join(screenshots, 'captcha-wrong.png') });
   await page.route(VERIFY, (route) => {
     const form = new URLSearchParams(route.request().postData() ?? '');
     form.set('t', withAnswer(form.get('t')!, 'ABCDE'));
@@ -204,6 +205,7 @@ test.serial('who passed and comes back without the pass starts the next check by
   });
   await page.goto(edge.url('js', '/lost'));
   await page.getByRole('alert').filter({ hasText: 'did not keep the cookie' }).waitFor();
+  await page.screenshot({ path: join(screenshots, 'js-cookie-lost.png') });
   await page.unroute(VERIFY);
   await page.getByRole('button', { name: 'Try again' }).click();
   await arrived(t, page);
