@@ -12,7 +12,7 @@ import { Api } from '../helpers/resources.ts';
 import { makeFixtures, NEVER_2XX, SHOWN_ELSEWHERE } from '../schemathesis/fixtures.ts';
 
 const KEYS = 60;
-const BUDGET_SECONDS = 150;
+const BUDGET_SECONDS = 200;
 const EXAMPLES = 12;
 const SEED = 20_261_121;
 const CHECKS = [
