@@ -51,6 +51,8 @@ const TrustDevice = Type.Optional(
   Type.Boolean({ default: false, description: 'This browser is not asked for a second step for 30 days.' }),
 );
 
+const PasskeyName = Type.String({ minLength: 1, maxLength: 64, pattern: '\\S', description: 'Not only blanks.' });
+
 export const Passkey = Type.Object({
   id: Id,
   name: Type.String(),
@@ -221,7 +223,7 @@ export const AUTH_ENDPOINTS = {
     path: '/passkey/verify-registration',
     access: 'session',
     limit: 'passkey',
-    input: Input({ response: RegistrationResponse, name: Type.String({ minLength: 1, maxLength: 64 }) }),
+    input: Input({ response: RegistrationResponse, name: PasskeyName }),
     output: Passkey,
     audit: 'account.passkey_add',
     errors: ['PASSKEY_REFUSED', 'PASSKEY_LIMIT', 'PASSKEYS_UNAVAILABLE'],

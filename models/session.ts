@@ -40,6 +40,11 @@ export async function liveSession(sql: Knex, tokenHash: Buffer): Promise<LiveSes
   return rows[0];
 }
 
+/** Whether a session is still live, for changes that a change of password could have overtaken. */
+export async function isLive(sql: Knex, id: string): Promise<boolean> {
+  return (await Session.query(sql).findById(id).whereRaw('expires_at > now()')) !== undefined;
+}
+
 /** Prolongs a session that was last prolonged before `before`; answers its new end, or null when it was not due. */
 export async function prolongSession(sql: Knex, id: string, before: Date, until: Date): Promise<Date | null> {
   const { rows } = await sql.raw(

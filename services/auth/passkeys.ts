@@ -10,6 +10,7 @@ import { countedAddress } from '../../models/attempt.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
 import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
+import { isLive } from '../../models/session.ts';
 import { User } from '../../models/user.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 
@@ -75,7 +76,7 @@ export const verifyRegistration: Handler<typeof AUTH_ENDPOINTS.verifyRegistratio
   return write(runtime, call, {}, async (tx) => {
     // Two registrations of one user are counted one after the other.
     const user = await User.locked(tx.sql, session.user_id);
-    if (!user) fail('UNAUTHORIZED');
+    if (!user || !(await isLive(tx.sql, session.id))) fail('UNAUTHORIZED');
     if ((await Passkey.ofUser(tx.sql, user.id)).length >= LIMIT) fail('PASSKEY_LIMIT', { limit: LIMIT });
     if (await Passkey.byCredential(tx.sql, credential.id)) fail('PASSKEY_REFUSED');
     const passkey = await Passkey.query(tx.sql)

@@ -5,6 +5,7 @@ import type { AuthAnswer, CookieChange } from '../../mixins/auth-action.ts';
 import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { SecondStep } from '../../models/second-step.ts';
+import { isLive } from '../../models/session.ts';
 import { deleteExpiredTrustedDevices, TrustedDevice } from '../../models/trusted-device.ts';
 import {
   anyBackupCodeHash,
@@ -121,9 +122,10 @@ async function putInForce(request: AuthRequest, proof: Proof, trustDevice: boole
   const { runtime, cookies, call } = request;
   const found = await findSession(runtime, cookies.session, new Date());
   if (!found) fail('SECOND_STEP_EXPIRED');
-  const { user_id: id, name } = found.session;
+  const { id: sessionId, user_id: id, name } = found.session;
   const answer = await write(runtime, as({ id, name }, call), {}, async (tx) => {
     const user = await User.locked(tx.sql, id);
+    if (!(await isLive(tx.sql, sessionId))) fail('UNAUTHORIZED');
     if (!user || user.twoFactorEnabled || !(await TwoFactor.query(tx.sql).findById(id))) fail('TWO_FACTOR_NOT_PENDING');
     if (!(await proof(tx, id))) return null;
     await User.query(tx.sql).findById(id).patch({ twoFactorEnabled: true, updatedAt: tx.now });

@@ -7,6 +7,7 @@ import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/co
 import { type Lies, SoftPasskey, totpCode } from '../helpers/authenticator.ts';
 import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 
 const ORIGIN = 'http://localhost:3000';
 const { email, password, name } = TEST_OPERATOR;
@@ -265,6 +266,31 @@ test.serial('challenges that an address asks for are bounded, and the newest wor
   t.is((await use(passkey)).status, 200);
 });
 
+test.serial('a change of the password at the same time leaves no passkey of a session that it ended', async (t) => {
+  const [client, other] = [await signedIn(), await signedIn()];
+  const response = new SoftPasskey(ORIGIN).register(await registerOptions(other));
+  const kept = (await client.auth<Body>('GET', '/get-session')).body.session.id;
+  const holding = await database.connect();
+  try {
+    // Held until the registration has passed its checks and waits where the change of the password would be.
+    await holding.query('begin');
+    await holding.query('select 1 from "user" for update');
+    const late = verifyRegistration(other, response);
+    await eventually(async () => {
+      const [{ n }] = await rows(
+        `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      return n > 0;
+    });
+    await holding.query('delete from session where id <> $1', [kept]);
+    await holding.query('commit');
+    t.is((await late).status, 401);
+  } finally {
+    holding.release();
+  }
+  t.deepEqual(await list(client), []);
+});
+
 test.serial('a passkey cannot be registered twice', async (t) => {
   const { passkey, client } = await registered();
   const { status, body } = await verifyRegistration(client, passkey.register(await registerOptions(client)));
@@ -289,7 +315,7 @@ test.serial('there are at most 20', async (t) => {
   }
 });
 
-for (const label of ['', 'x'.repeat(65), 7, null, undefined]) {
+for (const label of ['', ' \t', 'x'.repeat(65), 7, null, undefined]) {
   test.serial(`${JSON.stringify(label)?.slice(0, 10)} is no name of a passkey`, async (t) => {
     const client = await signedIn();
     const response = new SoftPasskey(ORIGIN).register(await registerOptions(client));
