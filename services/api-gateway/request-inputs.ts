@@ -22,7 +22,7 @@ export async function requestBody({ request, response, procedure }: Exchange): P
   return body;
 }
 
-/** Browsers say where a POST comes from; what comes from another site is refused. Scripts say nothing. */
+/** Browsers say where a request comes from; what comes from another site is refused. Scripts say nothing. */
 export function refuseForeignOrigin(request: IncomingMessage, publicUrl: string): void {
   const { origin } = request.headers;
   const site = request.headers['sec-fetch-site'];
