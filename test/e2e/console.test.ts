@@ -243,9 +243,9 @@ test.serial('a site is created with two answers, edited, disabled and deleted', 
   await page.getByText('At most 5.').waitFor();
   await page.getByLabel('Attempts per request').fill('2');
   await saveButton(page).click();
-  await tracker(page).getByText('3 of 3 nodes').waitFor();
   const id = page.url().split('/')[4]!;
-  t.is((await readSite(id)).originSettings.tries, 2);
+  await eventually(async () => (await readSite(id)).originSettings.tries === 2);
+  await tracker(page).getByText('3 of 3 nodes').waitFor();
 
   await page.getByRole('button', { name: 'Disable', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();

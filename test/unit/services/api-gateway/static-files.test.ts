@@ -1,9 +1,10 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import test from 'ava';
-import { staticFiles } from '../../../../services/api-gateway/static-files.ts';
+import { acceptedCodings, staticFiles } from '../../../../services/api-gateway/static-files.ts';
 
 const HEADERS = ['x-from', 'test'];
 let folder: string;
@@ -17,6 +18,9 @@ test.before(async () => {
   await writeFile(join(folder, 'secret.txt'), 'secret');
   await writeFile(join(root, 'index.html'), '<!doctype html>index');
   await writeFile(join(root, 'assets', 'index-1a2b.js'), 'export {}');
+  await writeFile(join(root, 'assets', 'page-3c4d.js'), 'plain');
+  await writeFile(join(root, 'assets', 'page-3c4d.js.br'), 'brotli');
+  await writeFile(join(root, 'assets', 'page-3c4d.js.gz'), 'gzip');
   await writeFile(join(root, '.env'), 'secret');
   await symlink(join(folder, 'secret.txt'), join(root, 'link.txt'));
   await symlink(folder, join(root, 'out'));
@@ -53,8 +57,44 @@ test('a page of the UI gets the index, which is not kept', async (t) => {
   }
 });
 
+/** As it comes over the network: `fetch` would unpack it. */
+async function raw(
+  path: string,
+  codings: string,
+): Promise<{ coding: string | undefined; vary: string | undefined; body: string }> {
+  const answer = await new Promise<IncomingMessage>((done, fail) => {
+    get(url + path, { headers: { 'accept-encoding': codings } }, done).on('error', fail);
+  });
+  const { 'content-encoding': coding, vary } = answer.headers;
+  return { coding, vary, body: await readText(answer) };
+}
+
+for (const [codings, coding, body] of [
+  ['gzip, deflate, br, zstd', 'br', 'brotli'],
+  ['gzip', 'gzip', 'gzip'],
+  ['br;q=0, gzip;q=0.5', 'gzip', 'gzip'],
+  ['identity', undefined, 'plain'],
+  ['', undefined, 'plain'],
+] as const) {
+  test(`a browser that takes "${codings}" gets ${body}`, async (t) => {
+    const answer = await raw('/assets/page-3c4d.js', codings);
+    t.deepEqual([answer.coding, answer.body, answer.vary], [coding, body, 'accept-encoding']);
+  });
+}
+
+test('a file without variants is sent as it is', async (t) => {
+  t.is((await raw('/assets/index-1a2b.js', 'br, gzip')).body, 'export {}');
+});
+
+test('codings are read as clients write them', (t) => {
+  t.deepEqual([...acceptedCodings('GZIP;q=1.0 , br;q=0.000,, deflate')], ['gzip', 'deflate']);
+  t.deepEqual([...acceptedCodings(undefined)], []);
+});
+
 for (const path of [
   '/missing.js',
+  '/assets/missing',
+  '/assets/missing/page',
   '/assets/missing.js',
   '/link.txt',
   '/out/secret.txt',
