@@ -1,6 +1,6 @@
 // Who calls: an access key or a service account's key on /api/v1, a session on /rpc. Judged from headers alone, before any
 // body is read.
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
 import type { Actor } from '../../mixins/call.ts';
@@ -19,7 +19,7 @@ const KEY = /^ew([ks])_[A-Za-z0-9_-]{43}$/;
 
 /** SHA-256 of a key, hexadecimal: keys are stored, looked up and remembered by it alone. */
 export function keyHash(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key, 'hex');
 }
 
 /** The caller with a key; UNAUTHORIZED for anything that is none, and for the keys of a disabled service account. */

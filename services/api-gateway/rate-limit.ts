@@ -42,12 +42,12 @@ export function createRateLimit(runtime: Runtime): RateLimit {
   /** Set while Redis is away: what this process let pass since then. */
   let alone: LocalCounts | null = null;
   let askAgainAt = 0;
-  const countAlone = (keyId: string) => {
+  const countAlone = (keyId: string): number => {
     countedAlone.inc();
     alone ??= new LocalCounts(REQUESTS_IN_A_ROW, RESTART_MS);
-    return alone.take(keyId, performance.now());
+    return seconds(alone.take(keyId, performance.now()));
   };
-  const count = async (keyId: string) => {
+  const secondsToWait = async (keyId: string): Promise<number> => {
     if (alone !== null) {
       if (performance.now() < askAgainAt) return countAlone(keyId);
       askAgainAt = performance.now() + ASK_AGAIN_MS;
@@ -56,12 +56,14 @@ export function createRateLimit(runtime: Runtime): RateLimit {
       const wait = await redis.svcRateLimit(prefix + keyId, REQUESTS_IN_A_ROW, RESTART_MS);
       if (alone !== null) runtime.log.info('requests are counted over all gateways again');
       alone = null;
-      return wait;
+      return seconds(wait);
     } catch (err) {
       if (alone === null) runtime.log.warn({ err }, 'each gateway counts requests by itself while redis is away');
       askAgainAt = performance.now() + ASK_AGAIN_MS;
       return countAlone(keyId);
     }
   };
-  return { secondsToWait: async (keyId) => Math.ceil((await count(keyId)) / 1000) };
+  return { secondsToWait };
 }
+
+const seconds = (ms: number) => Math.ceil(ms / 1000);

@@ -11,7 +11,9 @@ export async function noteWrites(sql: Knex): Promise<() => Promise<string[]>> {
     create function note_write() returns trigger language plpgsql as
       $$ begin insert into test_write (table_name) values (tg_table_name); return null; end $$;
     do $$ declare found text; begin
-      for found in select tablename from pg_tables where schemaname = 'public' and tablename <> 'test_write' loop
+      -- A partition has the trigger of its table.
+      for found in select relname from pg_class where relnamespace = 'public'::regnamespace
+          and relkind in ('r', 'p') and not relispartition and relname <> 'test_write' loop
         execute format('create trigger note_write after insert or update or delete on %I
           for each row execute function note_write()', found);
       end loop;
