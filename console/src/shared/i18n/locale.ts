@@ -10,7 +10,6 @@ export const STORED = {
   theme: 'svc.theme',
   locale: 'svc.language',
   density: 'svc.density',
-  recent: 'svc.recent',
 } as const;
 
 export function isLocale(value: unknown): value is Locale {
