@@ -46,6 +46,8 @@ type Options struct {
 	InstanceID string
 	// Thresholds returns those of a site, nil while its policy is off or it does not exist.
 	Thresholds func(siteID string) *Thresholds
+	// Panicked hears of a panic that was contained to one evaluation; nil lets it end the process.
+	Panicked func(p any)
 	// Now is nil for the real clock.
 	Now func() time.Time
 }
@@ -137,6 +139,19 @@ func (g *Guard) Lifted(siteID string, prefix netip.Prefix) {
 	}
 }
 
+// evaluateContained keeps a panic to one evaluation: the edge serves on, with the levels it has.
+func (g *Guard) evaluateContained() {
+	defer func() {
+		if g.options.Panicked == nil {
+			return
+		}
+		if p := recover(); p != nil {
+			g.options.Panicked(p)
+		}
+	}()
+	g.Evaluate()
+}
+
 // Run evaluates once a second until stop is closed.
 func (g *Guard) Run(stop <-chan struct{}) {
 	g.refreshProtected()
@@ -149,7 +164,7 @@ func (g *Guard) Run(stop <-chan struct{}) {
 			return
 		case <-timer.C:
 		}
-		g.Evaluate()
+		g.evaluateContained()
 		if refresh%60 == 0 {
 			g.refreshProtected()
 		}

@@ -397,6 +397,21 @@ func TestLateEvaluationsDoNotDelayALevel(t *testing.T) {
 	}
 }
 
+func TestPanicStaysInItsEvaluation(t *testing.T) {
+	r := newRig(t)
+	r.policy["a"] = strict(nil)
+	thresholds, heard := r.options.Thresholds, 0
+	r.options.Panicked = func(any) { heard++ }
+	r.options.Thresholds = func(string) *Thresholds { panic("broken") }
+	r.Count("a", r.policy["a"], client(1), false, "/")
+	r.evaluateContained()
+	r.options.Thresholds = thresholds
+	r.seconds(30, 200, 0, 0, "/")
+	if heard != 1 || r.level("/") == 0 {
+		t.Errorf("%d panics, level %d afterwards", heard, r.level("/"))
+	}
+}
+
 func TestHighPowInsteadOfCaptcha(t *testing.T) {
 	r := newRig(t)
 	r.policy["a"] = strict(func(t *Thresholds) { t.HighPow = true })

@@ -113,7 +113,10 @@ func New(o Options) *Core {
 	}
 	c.Transports = svcorigin.NewTransportSet(func() *svcorigin.AddressPolicy { return c.Tables().Policy })
 	c.tables.Store(emptyTables())
-	c.CC = svccc.New(svccc.Options{Bans: bans, InstanceID: c.InstanceID, Thresholds: c.ccThresholds, Now: ccNow})
+	c.CC = svccc.New(svccc.Options{
+		Bans: bans, InstanceID: c.InstanceID, Thresholds: c.ccThresholds, Now: ccNow,
+		Panicked: func(p any) { c.logPanic("evaluating CC mitigation", p) },
+	})
 	c.setLoopID(c.InstanceID)
 	c.ReloadConfig()
 	c.ReloadBans()

@@ -169,3 +169,23 @@ func TestScanProtectionOutOfRangeFails(t *testing.T) {
 		}
 	}
 }
+
+// Where any peer may send a PROXY header, whoever connects can have any address banned everywhere: 20 a minute must do.
+func TestScanBansAreLimitedWithoutProxyPeers(t *testing.T) {
+	for anyPeer, want := range map[bool]uint64{true: 20, false: 30} {
+		h := newHandler(t,
+			edgetest.Entry("client-ip", "", &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL}),
+			edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{Scan: &configv1.ScanProtection{Enabled: true, Threshold: 10, BanSeconds: 600}}))
+		h.core.AnyProxyPeer.Store(anyPeer)
+		for i := range 30 {
+			for range 11 {
+				r := request("GET", "x.com", "/")
+				r.RemoteAddr = fmt.Sprintf("192.0.2.%d:99", i+1)
+				h.send(r)
+			}
+		}
+		if n := h.core.Bans.State().GetEntries(); n != want {
+			t.Errorf("any peer %v: %d bans, not %d", anyPeer, n, want)
+		}
+	}
+}
