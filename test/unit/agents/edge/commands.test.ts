@@ -340,6 +340,7 @@ test.serial(
     const status = await run(t, ['status', '--state-dir', supervisor.stateDir]);
     t.is(status.code, 3, status.output);
     t.true(status.output.includes('node-1'));
+    t.regex(status.output, /^protection: +no challenge keys, 0 own bans, 0 sites above normal$/m);
     supervisor.child.kill('SIGTERM');
     t.is(await supervisor.ended, 0);
   },

@@ -9,6 +9,7 @@ import { SecurityBatchSchema } from '../../../../../proto/gen/svc/edge/v1/edge_p
 import type { BatchContent } from '../../helpers/caddy.ts';
 import { START, TestClock } from '../../helpers/clock.ts';
 import { temporaryFolder } from '../../helpers/folder.ts';
+import { onFullDisk } from '../../helpers/full-disk.ts';
 import { memoryLog } from '../../helpers/log.ts';
 import { levelEvent, levels, ownBan } from '../../helpers/security.ts';
 
@@ -177,6 +178,42 @@ test('a file of mostly history is written anew and says the same', async (t) => 
   t.deepEqual({ ...after, sites: [], cursor: '' }, { ...before, sites: [], cursor: '' });
   t.deepEqual([after.sites, after.cursor], [['s9 3 '], 'one 3001'], 'what came meanwhile was carried over');
   await again.close();
+});
+
+const FULL_DISK = `
+const [root, folder] = process.argv.slice(1);
+const { SecurityJournal } = await import(root + '/agents/edge/security/security-journal.ts');
+const { levelEvent, levels, ownBan } = await import(root + '/test/unit/agents/helpers/security.ts');
+const { SecurityBatchSchema } = await import(root + '/proto/gen/svc/edge/v1/edge_pb.js');
+const { create } = await import('@bufbuild/protobuf');
+const { rmSync, writeFileSync } = await import('node:fs');
+const quiet = () => undefined;
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
+const open = () => SecurityJournal.open({ path: folder + '/security.journal', nodeId: 'n', clusterId: 'c', capacity: 1000, log });
+const batch = (sequence, content) => create(SecurityBatchSchema, { ...content, instanceId: 'one', sequence });
+const now = Date.now();
+const facts = [];
+const journal = open();
+journal.takeBatch(batch(1n, { bans: [ownBan('192.0.2.1/32', now)] }));
+try { writeFileSync(folder + '/filler', Buffer.alloc(2_000_000)); } catch {}
+for (let n = 2; n < 200; n++) journal.takeBatch(batch(BigInt(n), { events: [levelEvent('e-' + n, now)] }));
+journal.takeBatch(batch(200n, { bans: [ownBan('192.0.2.2/32', now)], sites: [levels('s1', 2)] }));
+facts.push(journal.state.liveBans().length === 2 && journal.state.sites().length === 1);
+facts.push(journal.problem !== '', journal.acknowledgeable('one') < 200n);
+await journal.maintain();
+facts.push(journal.problem !== '', journal.acknowledgeable('one') < 200n);
+rmSync(folder + '/filler');
+await journal.maintain();
+facts.push(journal.problem === '', journal.acknowledgeable('one') === 200n);
+await journal.close();
+const again = open();
+facts.push(again.state.liveBans().length === 2, again.state.waitingEvents.length === 198, again.state.sites().length === 1);
+facts.push(again.acknowledgeable('one') === 200n);
+console.log(JSON.stringify(facts));
+`;
+
+test('a full disk: nothing is lost, nothing is acknowledged, and all is written when there is room', (t) => {
+  t.deepEqual(onFullDisk(t, FULL_DISK), Array(11).fill(true));
 });
 
 test('property: whatever happens, a restart at any moment leads to the same state, before and after compaction', async (t) => {
