@@ -101,7 +101,8 @@ func New(o Options) *Challenges {
 	c := &Challenges{
 		now: o.Now, spent: newReplayStore(o.ReplayBytes), redirects: newRecent(redirectSeconds), verified: newRecent(verifiedSeconds),
 	}
-	c.captchas.now = o.Now
+	// Drawing goes on beside whoever turns the other clock.
+	c.captchas.now = time.Now
 	// Never fails.
 	_, _ = rand.Read(c.origin[:])
 	return c
