@@ -1,13 +1,14 @@
-import type { Knex } from 'knex';
 import type { Output } from '../../contract/procedure.ts';
 import { MAX_SHOWN_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
 import { keysOfAccounts, type ServiceAccount, type ServiceAccountKey } from '../../models/service-account.ts';
 
+type Sql = Runtime['pools']['api'];
 export type AccountOutput = Output<typeof serviceAccounts.create>;
 export type KeyOutput = Output<typeof serviceAccounts.revokeKey>;
 
 /** Accounts with their keys, in the given order. */
-export async function presentAccounts(sql: Knex, accounts: readonly ServiceAccount[]): Promise<AccountOutput[]> {
+export async function presentAccounts(sql: Sql, accounts: readonly ServiceAccount[]): Promise<AccountOutput[]> {
   const keys = await keysOfAccounts(
     sql,
     accounts.map(({ id }) => id),
@@ -25,7 +26,7 @@ export async function presentAccounts(sql: Knex, accounts: readonly ServiceAccou
   }));
 }
 
-export async function presentAccount(sql: Knex, account: ServiceAccount): Promise<AccountOutput> {
+export async function presentAccount(sql: Sql, account: ServiceAccount): Promise<AccountOutput> {
   return (await presentAccounts(sql, [account]))[0]!;
 }
 

@@ -1,7 +1,6 @@
 // The lines of docs/api.md, run as they stand there against a console.
 import test from 'ava';
-import { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
-import { startTestConsole } from '../helpers/console.ts';
+import { startTestConsole, TEST_OPERATOR } from '../helpers/console.ts';
 import { documentBlocks, documentLines, runShell } from '../helpers/documents.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 

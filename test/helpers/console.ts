@@ -10,6 +10,8 @@ import { type Console, startConsole } from '../../services/start-console.ts';
 import { eventually } from './eventually.ts';
 import { createTestDatabase, redisPrefix, type Servers, servers, type TestDatabase } from './servers.ts';
 
+export { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+
 export interface TestConsoleOptions {
   /** Added to the console's environment; wins over what the helper sets. */
   env?: NodeJS.ProcessEnv;
