@@ -3,9 +3,9 @@ import test from 'ava';
 import pg from 'pg';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { freePort } from '../../bench/lib/servers.ts';
-import { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+
 import { startBrowser } from '../helpers/browser.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { startTestConsole, TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 
 const { email, password } = TEST_OPERATOR;
 

@@ -2,10 +2,8 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
-import { root } from '../../bin/lib/root.ts';
-import { startTestConsole } from '../helpers/console.ts';
-import { documentBlocks, documentLines, runShell } from '../helpers/documents.ts';
+import { startTestConsole, TEST_OPERATOR } from '../helpers/console.ts';
+import { documentBlocks, documentLines, root, runShell } from '../helpers/documents.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 
 const DOCUMENT = 'docs/sign-in.md';

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../bin/lib/root.ts';
 
+export { root };
+
 const TIMEOUT_MS = 240_000;
 
 /** The block with that name. Several names: one after the other, as someone would who reads on. */
