@@ -12,7 +12,11 @@ export interface Field {
 }
 
 export interface FieldGroup {
+  /** Names the slot `group:<key>` above its fields. */
+  key?: string;
   title?: string;
   help?: string;
   fields: readonly Field[];
+  /** Left out while it says no, by the values in the form; a problem in it shows it all the same. */
+  shown?: (get: (path: string) => unknown) => boolean;
 }
