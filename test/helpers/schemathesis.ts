@@ -2,11 +2,13 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { run } from './commands.ts';
-import { during } from './progress.ts';
-import { cacheDir, root } from './root.ts';
+import { run } from '../../bin/lib/commands.ts';
+import { during } from '../../bin/lib/progress.ts';
+import { cacheDir, root } from '../../bin/lib/root.ts';
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
+/** Where the output of a run that found something is kept. */
+export const schemathesisReport = join(cacheDir, 'test-logs', 'schemathesis-report.txt');
 const requirements = join(root, 'test', 'schemathesis', 'requirements.txt');
 
 /** Installs it unless it is there; answers the path of its command. */
