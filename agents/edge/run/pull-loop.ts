@@ -15,7 +15,7 @@ export class PullLoop {
   private readonly options: PullLoopOptions;
   private readonly stopping = new AbortController();
   private requested = false;
-  private delay: NodeJS.Timeout | undefined;
+  private delay: { timer: NodeJS.Timeout; until: number } | undefined;
   private work: Promise<void> | undefined;
   private wakeUp: AbortController | undefined;
   /** Why the last round failed; "" after a success. */
@@ -30,14 +30,18 @@ export class PullLoop {
     return this.work !== undefined;
   }
 
-  /** Asks for a pull now or after `delayMs`. */
+  /** Asks for a pull now or after `delayMs`; of several delayed ones the earliest counts. */
   request(delayMs = 0): void {
     if (this.stopping.signal.aborted) return;
     if (delayMs > 0) {
-      this.delay ??= setTimeout(() => {
+      const until = performance.now() + delayMs;
+      if (this.delay && this.delay.until <= until) return;
+      clearTimeout(this.delay?.timer);
+      const timer = setTimeout(() => {
         this.delay = undefined;
         this.request();
       }, delayMs);
+      this.delay = { timer, until };
       return;
     }
     this.requested = true;
@@ -54,7 +58,7 @@ export class PullLoop {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    clearTimeout(this.delay);
+    clearTimeout(this.delay?.timer);
     this.wakeUp?.abort();
     await this.work;
   }

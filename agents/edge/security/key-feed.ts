@@ -6,6 +6,8 @@ import { PullLoop } from '../run/pull-loop.ts';
 import type { ChallengeKeyStore } from './challenge-keys.ts';
 
 const MISSING_MS = 30_000;
+/** A node that holds keys holds the next one too: a thousand of them need not ask at the same moment. */
+const SPREAD_MS = 2000;
 
 export interface KeyFeedOptions {
   store: ChallengeKeyStore;
@@ -36,16 +38,20 @@ export class KeyFeed {
 
   onConnected(): void {
     this.loop.hurry();
-    this.loop.request();
+    this.request();
   }
 
   /** The console's keys have this version; 0 = it has none. */
   onVersion(version: bigint): void {
-    if (version !== 0n && version !== this.options.store.version) this.loop.request();
+    if (version !== 0n && version !== this.options.store.version) this.request();
   }
 
   stop(): Promise<void> {
     return this.loop.stop();
+  }
+
+  private request(): void {
+    this.loop.request(this.options.store.version === 0n ? 0 : Math.random() * SPREAD_MS);
   }
 
   private async pull(signal: AbortSignal): Promise<boolean> {

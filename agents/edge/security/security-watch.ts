@@ -46,10 +46,15 @@ export class SecurityWatch {
 
   private async run(): Promise<void> {
     const { signal } = this.stopping;
-    const { log, instanceId, broken } = this.options;
+    const { client, log, instanceId, broken } = this.options;
     let isRestored = this.options.isRestored;
     for (let failures = 0; !signal.aborted; ) {
       try {
+        // Behind the socket there may be another process by now, which has a watch of its own.
+        if (failures > 0 && (await client.getStatus()).instanceId !== instanceId) {
+          broken();
+          return;
+        }
         if (!isRestored) await this.options.restore();
         isRestored = true;
         if (await this.follow()) failures = 0;

@@ -203,8 +203,13 @@ test('own bans and levels are given to a new process before it is watched, and s
   await until(t, 'taken', () => first.protection.view.sitesAboveNormal === 1 && first.protection.view.ownBans === 1);
   t.is(caddy.restored.length, 1, 'the first process got what there was: nothing');
   t.deepEqual([caddy.restored[0]!.bans, caddy.restored[0]!.sites], [[], []]);
+  const watches = caddy.watches.length;
   await caddy.restart('second');
   await until(t, 'restored', () => caddy.restored.length === 2 && caddy.calls.at(-1) === 'watchSecurity');
+  t.true(
+    caddy.watches.slice(watches).every(({ instanceId }) => instanceId === 'second'),
+    'nobody takes it for the one before',
+  );
   const order = caddy.calls.slice(caddy.calls.lastIndexOf('restoreSecurity'));
   t.deepEqual(
     order.filter((call) => call !== 'setChallengeKeys'),
