@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { root } from '../../bin/lib/root.ts';
 import { startBrowser, startBrowserWithoutCookies } from '../helpers/browser.ts';
 import { type ChallengeEdge, LEVELS, startChallengeEdge, withAnswer } from '../helpers/challenge-edge.ts';
+import { root } from '../helpers/documents.ts';
 import { edgeSend } from '../helpers/edge-request.ts';
 
 const HOSTS = '*.bench.example';
