@@ -445,3 +445,74 @@ test.serial(
     await visitor.close();
   },
 );
+
+test.serial('pages run our own scripts only, and no text can become one', async (t) => {
+  const page = await fetch(`${console.url}/sites`);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  for (const part of [
+    "script-src 'self';",
+    "style-src 'self';",
+    "require-trusted-types-for 'script'",
+    "frame-ancestors 'none'",
+  ])
+    t.true(policy.includes(part), part);
+  t.notRegex(policy, /unsafe|https?:/);
+  const html = await page.text();
+  t.notRegex(html, /<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=/);
+  t.is(page.headers.get('cache-control'), 'no-store');
+  const [, script] = /src="(\/assets\/[^"]+)"/.exec(html)!;
+  const asset = await fetch(console.url + script);
+  t.is(asset.headers.get('cache-control'), 'public, max-age=31536000, immutable');
+  const missing = await fetch(`${console.url}/assets/gone-12345678.js`);
+  t.deepEqual([missing.status, missing.headers.get('cache-control')], [404, 'no-store']);
+});
+
+test.serial(
+  'a page whose files went with an upgrade offers to reload, and the form that is open keeps what was typed',
+  async (t) => {
+    const site = await newSite();
+    const visitor = await operatorVisit(`/sites/${site.id}/settings`);
+    const { page } = visitor;
+    await page.getByLabel('Name', { exact: true }).fill('Typed before the upgrade');
+    await page.route('**/assets/KeysTab-*.js', (route) => route.fulfill({ status: 404, body: '' }));
+    await page.route('**/assets/AccessPage-*.js', (route) => route.fulfill({ status: 404, body: '' }));
+    page.on('dialog', (dialog) => dialog.accept());
+    await page.getByRole('link', { name: 'Access' }).click();
+    await page.getByText('The console was upgraded.').waitFor();
+    t.is(await page.getByLabel('Name', { exact: true }).inputValue(), 'Typed before the upgrade');
+    await visitor.close();
+  },
+);
+
+test.serial('a browser whose clock is hours ahead still tells the time of the console', async (t) => {
+  const visitor = await operatorVisit('/access/keys');
+  const { page } = visitor;
+  await page.clock.setSystemTime(Date.now() + 5 * 3_600_000);
+  await page.goto('/setup?step=node');
+  await page.getByRole('button', { name: 'Make the command' }).click();
+  await page.getByText('Waiting for the node').waitFor();
+  await page.waitForResponse('**/rpc/enrollmentTokens/get');
+  t.is(await page.getByText('The token has expired.').count(), 0);
+  await page.goto('/access/keys');
+  await page.getByText('first key').waitFor();
+  t.is(await page.getByText(/hours ago/).count(), 0);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('while the console is away a page keeps what it shows, and goes on by itself afterwards', async (t) => {
+  const site = await newSite();
+  const visitor = await operatorVisit(`/sites/${site.id}/settings`);
+  const { page } = visitor;
+  await page.getByLabel('Name', { exact: true }).fill('Typed meanwhile');
+  await page.route('**/rpc/**', (route) => route.abort('connectionrefused'));
+  await saveButton(page).click();
+  const note = page.getByRole('alert').filter({ hasText: 'The console cannot be reached.' });
+  await note.first().waitFor();
+  t.is(await page.getByLabel('Name', { exact: true }).inputValue(), 'Typed meanwhile');
+  await page.unroute('**/rpc/**');
+  await note.first().getByRole('button', { name: 'Try again' }).click();
+  await eventually(async () => (await readSite(site.id)).name === 'Typed meanwhile');
+  await note.first().waitFor({ state: 'hidden' });
+  await visitor.close();
+});

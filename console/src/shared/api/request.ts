@@ -1,5 +1,6 @@
 // One POST or GET to the console and its answer, with a time limit. Knows nothing of sessions.
 import { CallError } from './call-error.ts';
+import { learnServerTime } from './server-clock.ts';
 
 export const TIMEOUT_MS = 30_000;
 
@@ -31,6 +32,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
       ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}),
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
+    learnServerTime(response.headers.get('date'));
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw new CallError('ABORTED', 'The request was cancelled.');

@@ -1,4 +1,5 @@
 // Numbers, times and durations by language. Everything shown to a person goes through here.
+import { serverNow } from '@/shared/api/server-clock.ts';
 import { i18n, locale } from './i18n.ts';
 
 const DIVISIONS: readonly [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
@@ -32,8 +33,8 @@ export function formatTime(iso: string): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
 }
 
-/** "3 minutes ago"; `now` is the server's where it is known, because a browser's clock may be wrong. */
-export function formatAgo(iso: string, now = Date.now()): string {
+/** "3 minutes ago", by the console's clock. */
+export function formatAgo(iso: string, now = serverNow()): string {
   const seconds = (new Date(iso).getTime() - now) / 1000;
   const [, divisor, unit] = DIVISIONS.find(([limit]) => Math.abs(seconds) < limit)!;
   return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(Math.trunc(seconds / divisor), unit);
