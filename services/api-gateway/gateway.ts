@@ -1,6 +1,6 @@
 // The guard: what happens to a request, in this order. Method and raw path; credentials from headers; access-key rate
-// limit; access; body with a cap; credentials again, because a body can take its time; idempotency; JSON; action, which
-// validates its input. Nothing later runs when something earlier refuses.
+// limit; access; body with a cap; credentials again when the body came in after they were judged; idempotency; JSON;
+// action, which validates its input. Nothing later runs when something earlier refuses.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AUTH_ENDPOINTS, type AuthEndpoint } from '../../contract/auth-endpoints.ts';
@@ -135,8 +135,9 @@ export class Gateway {
     if (route.procedure.access !== 'public') await this.#admitKey(exchange, route.procedure);
     const key = idempotencyHeader(exchange, route);
     const input: Record<string, unknown> = {};
+    const late = !request.complete;
     const body = takesBody(route) ? await requestBody(exchange) : null;
-    if (body !== null && body.length > 0 && exchange.caller.key !== null) await this.#checkKey(exchange);
+    if (late && body !== null && exchange.caller.key !== null) await this.#checkKey(exchange);
     if (key !== null && body !== null && (await this.#claim(exchange, key, body))) return;
     if (body !== null) Object.assign(input, bodyWithoutPath(parseJsonObject(body), route.pathInputs));
     if (target.query !== null) route.readQuery(target.query, input);
@@ -155,7 +156,7 @@ export class Gateway {
     checkKeyAccess(procedure, key);
   }
 
-  /** A key that was revoked, or may less, while its body came in starts nothing. */
+  /** A key that was revoked, or may do less, while its body came in starts nothing. */
   async #checkKey(exchange: Exchange): Promise<void> {
     exchange.caller = await keyCaller(exchange.request.headers['x-api-key'], this.#keys);
     checkKeyAccess(exchange.procedure!, exchange.caller.key!);
@@ -183,7 +184,9 @@ export class Gateway {
     refuseRepeatedHeaders(request);
     if (request.headers['x-csrf-token'] !== CSRF_TOKEN) fail('CSRF_HEADER_REQUIRED');
     if (procedure.access !== 'public') await this.#admitSession(exchange);
+    const late = !request.complete;
     const input = parseJsonObject(await requestBody(exchange));
+    if (late && procedure.access !== 'public') await this.#admitSession(exchange);
     if (target.query !== null) refuseQuery(target.query);
     await this.#dispatch.procedure(exchange, input, this.#meta(exchange));
   }

@@ -3,7 +3,8 @@
 import { connect } from 'node:net';
 import test from 'ava';
 import pg from 'pg';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { ConsoleClient } from '../../bin/lib/console-client.ts';
+import { startTestConsole, TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
 import type { Body } from '../helpers/resources.ts';
@@ -171,28 +172,71 @@ test.serial('names that mean something to JavaScript are values like any other',
 
 // A key that ends while its request runs --------------------------------------------------------------------------------
 
+/** Sends the head of a request and, once the server asks for it, what `meanwhile` lets go on to the body; its status. */
+async function slowly(
+  path: string,
+  credentials: readonly string[],
+  body: string,
+  meanwhile: () => Promise<unknown>,
+): Promise<number> {
+  const { hostname, port } = new URL(running.url);
+  const socket = connect(Number(port), hostname);
+  try {
+    let received = '';
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      received += text;
+    });
+    const head = [
+      `POST ${path} HTTP/1.1`,
+      'Host: localhost',
+      ...credentials,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      'Expect: 100-continue',
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    // The server asks for the body: the credentials were good.
+    await eventually(() => received.startsWith('HTTP/1.1 100'), { what: '100 Continue' });
+    await meanwhile();
+    socket.write(body);
+    const status = await eventually(() => /HTTP\/1\.1 ([2-5][0-9][0-9]) /.exec(received)?.[1], { what: 'the answer' });
+    return Number(status);
+  } finally {
+    socket.destroy();
+  }
+}
+
 test.serial('a key revoked while the body comes in starts nothing', async (t) => {
   const { key, secret } = await newKey('slow');
   const before = await clusters();
-  const body = '{"name":"too-late"}';
-  const { hostname, port } = new URL(running.url);
-  const socket = connect(Number(port), hostname);
-  t.teardown(() => socket.destroy());
-  let received = '';
-  socket.setEncoding('latin1').on('data', (text: string) => {
-    received += text;
+  const status = await slowly('/api/v1/clusters', [`X-Api-Key: ${secret}`], '{"name":"too-late"}', async () => {
+    await running.client.api('DELETE', `/access-keys/${key.id}`);
+    await eventually(async () => (await meWith(secret)) === 401, { what: 'the refusal' });
   });
-  socket.write(
-    `POST /api/v1/clusters HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${secret}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`,
-  );
-  // The server asks for the body: the key was good.
-  await eventually(() => received.startsWith('HTTP/1.1 100'), { what: '100 Continue' });
-  await running.client.api('DELETE', `/access-keys/${key.id}`);
-  await eventually(async () => (await meWith(secret)) === 401, { what: 'the refusal' });
-  socket.write(body);
-  await eventually(() => /HTTP\/1\.1 401 /.test(received), { what: 'the answer' });
+  t.is(status, 401);
   t.is(await clusters(), before);
+});
+
+test.serial('a session that ends while the body comes in starts nothing', async (t) => {
+  const other = new ConsoleClient(running.url, running.env.SVC_PUBLIC_URL!);
+  await other.signIn({ email: TEST_OPERATOR.email, password: TEST_OPERATOR.password });
+  const { cookie } = other;
+  const before = await clusters();
+  const credentials = [`Cookie: ${cookie}`, 'X-Csrf-Token: orpc'];
+  const status = await slowly('/rpc/clusters/create', credentials, '{"name":"too-late"}', async () => {
+    await call('POST', '/api/auth/sign-out', {}, { cookie });
+  });
+  t.is(status, 401);
+  t.is(await clusters(), before);
+  t.is(
+    await slowly(
+      '/rpc/clusters/create',
+      [`Cookie: ${running.client.cookie}`, 'X-Csrf-Token: orpc'],
+      '{"name":"slow-but-good"}',
+      async () => undefined,
+    ),
+    201,
+  );
 });
 
 test.serial(
