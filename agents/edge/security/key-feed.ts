@@ -15,7 +15,6 @@ export interface KeyFeedOptions {
   channel: () => NodeChannel | undefined;
   /** Other keys are held now. */
   changed: () => void;
-  missingMs?: number;
 }
 
 export class KeyFeed {
@@ -55,10 +54,10 @@ export class KeyFeed {
   }
 
   private async pull(signal: AbortSignal): Promise<boolean> {
-    const { store, log, changed, missingMs = MISSING_MS } = this.options;
+    const { store, log, changed } = this.options;
     const keys = await this.options.channel()?.getChallengeKeys({ signal });
     if (!keys || keys.version === 0n) {
-      if (store.version === 0n) this.loop.request(missingMs);
+      if (store.version === 0n) this.loop.request(MISSING_MS);
       return false;
     }
     if (store.replace(keys)) {

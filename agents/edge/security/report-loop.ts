@@ -13,7 +13,6 @@ export interface ReportLoopOptions {
   due: () => boolean;
   /** Says it all; rejects when the console does not take it. */
   send: (signal: AbortSignal) => Promise<void>;
-  periodMs?: number;
 }
 
 export class ReportLoop {
@@ -32,8 +31,7 @@ export class ReportLoop {
   /** There is something to say, or somebody to say it to again. */
   soon(): void {
     if (this.running || this.timer || this.stopping.signal.aborted || !this.options.due()) return;
-    const { periodMs = PERIOD_MS } = this.options;
-    const delayMs = Math.max(COLLECT_MS, this.lastSent + periodMs - performance.now());
+    const delayMs = Math.max(COLLECT_MS, this.lastSent + PERIOD_MS - performance.now());
     this.timer = setTimeout(() => this.run(), delayMs);
   }
 

@@ -24,7 +24,6 @@ export interface SecurityWatchOptions {
   take: (batch: SecurityBatch) => void;
   /** The stream broke: the process may be gone. */
   broken: () => void;
-  acknowledgeMs?: number;
 }
 
 export class SecurityWatch {
@@ -73,7 +72,7 @@ export class SecurityWatch {
 
   /** One stream, until there is something to acknowledge; true when anything was received. */
   private async follow(): Promise<boolean> {
-    const { client, instanceId, stored, take, acknowledgeMs = ACKNOWLEDGE_MS } = this.options;
+    const { client, instanceId, stored, take } = this.options;
     const stream = new AbortController();
     const signal = AbortSignal.any([stream.signal, this.stopping.signal]);
     let timer: NodeJS.Timeout | undefined;
@@ -82,7 +81,7 @@ export class SecurityWatch {
       const after = await stored();
       for await (const batch of client.watchSecurity({ instanceId, after }, signal)) {
         take(batch);
-        timer ??= setTimeout(() => stream.abort(), acknowledgeMs);
+        timer ??= setTimeout(() => stream.abort(), ACKNOWLEDGE_MS);
         if (++received >= ACKNOWLEDGE_BATCHES) break;
       }
       // Caddy ends a stream only when it ends itself.
