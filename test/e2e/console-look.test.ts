@@ -135,6 +135,9 @@ async function lookAt(page: Page, { name, path, act }: Look, way: string): Promi
     await act(page);
     await settled(page);
   }
+  // A window of 1440 at 200 %.
+  await page.setViewportSize({ width: 720, height: 450 });
+  faults.push(...(await layoutFaults(page)).map((fault) => `${name} ${way} at 200 %: ${fault}`));
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 });
     const wrong = await layoutFaults(page);

@@ -371,7 +371,7 @@ test.serial('a slow API shows progress and is asked once, however often one clic
   await saveButton(page).click();
   await page.locator('button.is-loading').waitFor();
   await page.getByRole('button', { name: 'Save' }).click({ force: true });
-  await page.locator('form.settings').evaluate('form => form.requestSubmit()');
+  await page.evaluate(`document.querySelector('form.settings').requestSubmit()`);
   release.resolve();
   await tracker(page).getByText('3 of 3 nodes').waitFor();
   t.is(calls, 1);
@@ -514,5 +514,28 @@ test.serial('while the console is away a page keeps what it shows, and goes on b
   await note.first().getByRole('button', { name: 'Try again' }).click();
   await eventually(async () => (await readSite(site.id)).name === 'Typed meanwhile');
   await note.first().waitFor({ state: 'hidden' });
+  await visitor.close();
+});
+
+test.serial('by keyboard alone: a dialog takes the focus, keeps it, and gives it back', async (t) => {
+  const visitor = await operatorVisit('/sites');
+  const { page } = visitor;
+  const open = page.getByRole('button', { name: 'New site' }).first();
+  await open.focus();
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'New site' });
+  await dialog.getByLabel('Domains').waitFor();
+  const inside = () => page.evaluate<boolean>(`document.activeElement.closest('[role=dialog]') !== null`);
+  await eventually(inside, { what: 'the focus in the dialog' });
+  for (let presses = 0; presses < 15; presses++) {
+    await page.keyboard.press('Tab');
+    t.true(await inside(), `after ${presses + 1} times Tab`);
+  }
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
+  await eventually(async () => (await focused()) === 'New site', { what: 'the focus on what opened it' });
+  t.false(page.url().includes('new=1'));
+  t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
