@@ -1,0 +1,337 @@
+// Stories of an operator in a real browser over a real console: addresses banned and let in again, many at once, IP
+// lists, clusters and nodes, the audit log; and each page and dialog of these as it is drawn.
+import { readFileSync } from 'node:fs';
+import test from 'ava';
+import type { Browser, Page } from 'playwright-core';
+import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { startBrowser } from '../helpers/browser.ts';
+import type { TestConsole } from '../helpers/console.ts';
+import {
+  accessibilityFaults,
+  layoutFaults,
+  screenshot,
+  settled,
+  signIn,
+  startBrowsedConsole,
+  type Visit,
+  visit,
+} from '../helpers/console-pages.ts';
+import { startTestFleet } from '../helpers/fleet.ts';
+
+const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
+const NODES = 3;
+const WORDS = JSON.parse(readFileSync('console/src/shared/contract/messages/en.json', 'utf8')) as {
+  reason: { client_ip_updated: string; unknown_hosts_updated: string };
+};
+
+let browser: Browser;
+let console: TestConsole & { origin: string };
+let fleet: Fleet;
+let clusterId: string;
+let siteId: string;
+
+test.before(async () => {
+  browser = await startBrowser();
+  console = await startBrowsedConsole();
+  const clusters = await console.client.api<{ items: { id: string }[] }>('GET', '/clusters');
+  clusterId = clusters.items[0]!.id;
+  fleet = await startTestFleet(console, clusterId, NODES);
+  const { site } = await console.client.api<{ site: { id: string } }>('POST', '/sites', {
+    name: 'Shop',
+    domains: ['shop.example.com'],
+    origins: [{ address: '93.184.216.34' }],
+  });
+  siteId = site.id;
+});
+
+test.after.always(async () => {
+  await browser?.close();
+  await fleet?.stop();
+  await console?.stop();
+});
+
+async function operatorVisit(path: string, options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
+  const visitor = await visit(browser, console.origin, options);
+  await signIn(visitor.context, console.origin, OPERATOR);
+  await visitor.page.goto(path);
+  await visitor.page.getByRole('heading', { level: 1 }).waitFor();
+  return visitor;
+}
+
+interface BanAnswer {
+  cidr: string;
+  scope: string;
+  siteId: string | null;
+  reason: string;
+}
+const api = <T>(method: string, path: string, body?: unknown) => console.client.api<T>(method, path, body);
+const bans = async () => (await api<{ items: BanAnswer[]; total: number }>('GET', '/bans?pageSize=100')).items;
+/** The badge of the change tracker; its words are also said to screen readers. */
+const tracker = (page: Page) => page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
+const dialog = (page: Page) => page.getByRole('dialog');
+
+test.serial('an address is banned by keyboard, followed to every node, and let in again', async (t) => {
+  const visitor = await operatorVisit('/bans');
+  const { page } = visitor;
+  await page.getByRole('button', { name: 'Ban an address' }).first().focus();
+  await page.keyboard.press('Enter');
+  await dialog(page).getByLabel('Address or range').focus();
+  await page.keyboard.type('203.0.113.0/24');
+  await dialog(page).getByText('Covers 256 addresses').waitFor();
+  await page.keyboard.press('Enter');
+  await tracker(page).getByText(`Enforced: ${NODES} of ${NODES} nodes`).waitFor();
+  await page.getByRole('cell', { name: '203.0.113.0/24', exact: true }).waitFor();
+  t.like((await bans())[0], { cidr: '203.0.113.0/24', scope: 'platform', reason: 'attack' });
+
+  await page.getByRole('button', { name: 'Lift the ban of 203.0.113.0/24' }).click();
+  await dialog(page).getByText('let in again at once').waitFor();
+  await dialog(page).getByRole('button', { name: 'Lift' }).click();
+  await tracker(page).getByText(`Lifted: ${NODES} of ${NODES} nodes`).waitFor();
+  await page.getByRole('heading', { name: 'No address is banned' }).waitFor();
+  t.deepEqual(await bans(), []);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a link fills the dialog; what a ban would hit by mistake is asked once more', async (t) => {
+  const visitor = await operatorVisit(`/bans?new=1&cidr=93.184.216.0/24&siteId=${siteId}`);
+  const { page } = visitor;
+  t.is(await dialog(page).getByLabel('Address or range').inputValue(), '93.184.216.0/24');
+  await dialog(page).getByText('The origin of one site is in it').waitFor();
+  await dialog(page).getByRole('button', { name: 'Ban', exact: true }).click();
+  t.deepEqual(await bans(), []);
+  await page.getByRole('button', { name: 'Ban all the same' }).click();
+  await tracker(page).getByText('Enforced').waitFor();
+  t.like((await bans())[0], { cidr: '93.184.216.0/24', scope: 'site', siteId });
+  await page.goto(`/sites/${siteId}/bans`);
+  await page.getByRole('cell', { name: '93.184.216.0/24', exact: true }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('what cannot be banned is said before it is tried', async (t) => {
+  const visitor = await operatorVisit('/bans?new=1');
+  const { page } = visitor;
+  const ban = dialog(page).getByRole('button', { name: 'Ban', exact: true });
+  await ban.click();
+  await dialog(page).getByText('Give an address.').waitFor();
+  await dialog(page).getByLabel('Address or range').fill('<b>not an address</b> 🎉');
+  await dialog(page).getByText('is neither an address nor a range').first().waitFor();
+  await dialog(page).getByLabel('Address or range').fill('10.0.0.0/8');
+  await dialog(page).getByText('the shortest prefix is /16').waitFor();
+  t.true(await ban.isDisabled());
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial(
+  'thirty pasted addresses are banned, each with its result; at the limit it stops and goes on',
+  async (t) => {
+    const visitor = await operatorVisit('/bans?bulk=1');
+    const { page } = visitor;
+    const paste = async (addresses: readonly string[]) => {
+      await dialog(page).getByLabel('Addresses and ranges').fill(addresses.join('\n'));
+      await dialog(page).getByRole('button', { name: 'Ban them' }).click();
+    };
+    const numbered = (network: string, count: number) =>
+      Array.from({ length: count }, (_, last) => `${network}.${last}`);
+    await paste(numbered('198.51.100', 30));
+    await dialog(page).getByText('30 of 30 banned, 0 refused').waitFor();
+    t.is(await dialog(page).getByText('Banned', { exact: true }).count(), 30);
+
+    await api('PUT', '/settings/bans', { maxTotal: 100 });
+    await dialog(page).getByRole('button', { name: 'Another list' }).click();
+    await paste(numbered('192.0.2', 80));
+    await dialog(page).getByText('The limit of active manual bans is reached.').waitFor();
+    const goOn = dialog(page).getByRole('button', { name: /Go on with/ });
+    await goOn.waitFor();
+    t.is((await bans()).length, 100);
+    await api('PUT', '/settings/bans', { maxTotal: 10_000 });
+    await goOn.click();
+    await dialog(page).getByText('80 of 80 banned, 0 refused').waitFor();
+    t.is((await api<{ total: number }>('GET', '/bans')).total, 111);
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
+test.serial('the filters of the bans live in the address', async (t) => {
+  const visitor = await operatorVisit('/bans?address=198.51.100.7');
+  const { page } = visitor;
+  await page.getByRole('cell', { name: '198.51.100.7/32', exact: true }).waitFor();
+  t.is(await page.locator('tbody tr').count(), 1);
+  await page.getByLabel('Address').first().fill('192.0.2.0/30');
+  await page.getByText('4 entries').waitFor();
+  t.true(page.url().includes('address=192.0.2.0'));
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('an IP list is saved after its difference was seen; two people’s edits both stay', async (t) => {
+  const visitor = await operatorVisit('/ip-lists/new');
+  const { page } = visitor;
+  await page.getByLabel('Name', { exact: true }).fill('office');
+  await page.getByLabel('Addresses and ranges').fill('192.0.2.1 # front door\nnonsense\n192.0.2.2');
+  await page.getByText('Line 2: “nonsense” is neither an address nor a range.').waitFor();
+  await page.getByLabel('Addresses and ranges').fill('192.0.2.1\n192.0.2.2');
+  await page.getByRole('button', { name: 'Look at the difference' }).click();
+  await dialog(page).getByRole('heading', { name: '2 entries more' }).waitFor();
+  await dialog(page).getByRole('button', { name: 'Create the list' }).click();
+  await page.getByRole('heading', { level: 1, name: 'office' }).waitFor();
+  const id = new URL(page.url()).pathname.split('/').at(-1)!;
+
+  await api('PUT', `/ip-lists/${id}`, { kind: 'collection', entries: ['192.0.2.1', '192.0.2.2', '192.0.2.9'] });
+  await page.getByLabel('Addresses and ranges').fill('192.0.2.2\n192.0.2.3');
+  await page.getByRole('button', { name: 'Look at the difference' }).click();
+  await dialog(page).getByRole('button', { name: 'Save' }).click();
+  await dialog(page).getByText('Somebody else changed the list meanwhile').waitFor();
+  await dialog(page).getByRole('button', { name: 'Save' }).click();
+  await dialog(page).waitFor({ state: 'detached' });
+  const { entries } = await api<{ entries: string[] }>('GET', `/ip-lists/${id}`);
+  t.deepEqual(entries, ['192.0.2.2/32', '192.0.2.3/32', '192.0.2.9/32']);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a cluster’s settings are saved and followed to its nodes; its revisions say why', async (t) => {
+  const visitor = await operatorVisit(`/clusters/${clusterId}/unknown-hosts`);
+  const { page } = visitor;
+  await page.getByLabel('Requests in 60 s').fill('250');
+  await page.getByLabel('Ban scanners').press('Space');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await tracker(page).getByText(`${NODES} of ${NODES} nodes`).waitFor();
+  const hosts = await api<{ scan: { enabled: boolean; threshold: number } }>(
+    'GET',
+    `/clusters/${clusterId}/unknown-hosts`,
+  );
+  t.like(hosts.scan, { enabled: true, threshold: 250 });
+
+  await page.getByRole('link', { name: 'Client address' }).click();
+  await page.getByLabel('Hide what visitors claim').press('Space');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await tracker(page).getByText(`${NODES} of ${NODES} nodes`).waitFor();
+  const address = await api<{ settings: object }>('GET', `/clusters/${clusterId}/client-ip`);
+  t.deepEqual(address.settings, { mode: 'direct', dropForwardedFor: true });
+
+  await page.getByRole('link', { name: 'Revisions' }).click();
+  await page.getByRole('cell', { name: WORDS.reason.client_ip_updated }).waitFor();
+  await page.getByRole('cell', { name: WORDS.reason.unknown_hosts_updated }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a node is found, disabled and enabled again', async (t) => {
+  const visitor = await operatorVisit('/nodes');
+  const { page } = visitor;
+  await page.locator('tbody a').first().click();
+  await page.getByRole('heading', { name: 'What it understands' }).waitFor();
+  await page.getByRole('button', { name: 'Disable' }).click();
+  await dialog(page).getByText('gets no more changes and bans').waitFor();
+  await dialog(page).getByRole('button', { name: 'Disable' }).click();
+  await page.getByText('Disabled', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Enable' }).click();
+  await dialog(page).getByRole('button', { name: 'Enable' }).click();
+  await page.getByRole('button', { name: 'Disable' }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('the audit log is narrowed to one action and opened', async (t) => {
+  const visitor = await operatorVisit('/audit?action=node.disable');
+  const { page } = visitor;
+  await page.getByText('One entry', { exact: true }).waitFor();
+  await page.locator('td.is-actions button').first().click();
+  await dialog(page).getByRole('heading', { name: 'Parameters' }).waitFor();
+  await dialog(page).getByText('node.disable').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('ranges of the origin allow list and the age of audit entries are saved', async (t) => {
+  const visitor = await operatorVisit('/settings');
+  const { page } = visitor;
+  await page.getByLabel('Allowed ranges').fill('10.20.0.0/16');
+  await page.locator('#origins').getByRole('button', { name: 'Save' }).click();
+  await page.getByLabel('Keep entries for').fill('400');
+  await page.locator('#audit').getByRole('button', { name: 'Save' }).click();
+  await page.locator('#audit').getByRole('button', { name: 'Save' }).and(page.locator(':disabled')).waitFor();
+  await page.locator('#origins').getByRole('button', { name: 'Save' }).and(page.locator(':disabled')).waitFor();
+  t.deepEqual(await api('GET', '/settings/origin-allow-list'), { cidrs: ['10.20.0.0/16'] });
+  t.deepEqual(await api('GET', '/settings/audit-retention'), { days: 400 });
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+interface Look {
+  name: string;
+  path: string;
+  act?: (page: Page) => Promise<unknown>;
+}
+const opened = (page: Page) => dialog(page).first().waitFor();
+
+test.serial('every page and dialog fits and can be used by everybody, in both themes and widths', async (t) => {
+  const { items: nodes } = await api<{ items: { id: string }[] }>('GET', '/nodes');
+  const { items: lists } = await api<{ items: { id: string }[] }>('GET', '/ip-lists');
+  const button = (selector: string) => async (page: Page) => {
+    await page.locator(selector).first().click();
+    await opened(page);
+  };
+  const looks: Look[] = [
+    { name: 'bans', path: '/bans' },
+    {
+      name: 'ban-new',
+      path: '/bans?new=1&cidr=93.184.216.0/24',
+      act: (page) => page.locator('.ban-preview').waitFor(),
+    },
+    { name: 'ban-bulk', path: '/bans?bulk=1', act: opened },
+    { name: 'ban-lift', path: '/bans', act: button('td.is-actions button') },
+    { name: 'ban-settings', path: '/bans/settings' },
+    { name: 'site-bans', path: `/sites/${siteId}/bans` },
+    { name: 'ip-lists', path: '/ip-lists' },
+    {
+      name: 'ip-list',
+      path: `/ip-lists/${lists[0]!.id}`,
+      act: async (page) => {
+        await page.locator('textarea').first().fill('192.0.2.77');
+        await button('button[type=submit]')(page);
+      },
+    },
+    { name: 'clusters', path: '/clusters' },
+    { name: 'cluster-new', path: '/clusters?new=1', act: opened },
+    ...['overview', 'client-ip', 'unknown-hosts', 'revisions', 'groups'].map((tab) => ({
+      name: `cluster-${tab}`,
+      path: `/clusters/${clusterId}/${tab}`,
+    })),
+    { name: 'group-new', path: `/clusters/${clusterId}/groups`, act: button('.table__filters button') },
+    { name: 'nodes', path: '/nodes' },
+    { name: 'node-new', path: '/nodes?new=1', act: opened },
+    { name: 'node', path: `/nodes/${nodes[0]!.id}` },
+    { name: 'regions', path: '/regions' },
+    { name: 'audit', path: '/audit' },
+    { name: 'audit-entry', path: '/audit', act: button('td.is-actions button') },
+    { name: 'settings', path: '/settings' },
+  ];
+  const faults: string[] = [];
+  for (const theme of ['light', 'dark'] as const) {
+    const language = theme === 'light' ? 'en' : 'zh-CN';
+    const visitor = await operatorVisit('/bans', { theme, language });
+    const { page } = visitor;
+    for (const { name, path, act } of looks) {
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await settled(page);
+      if (act) await act(page);
+      await settled(page);
+      for (const width of [1440, 375]) {
+        await page.setViewportSize({ width, height: 900 });
+        const wrong = [...(await layoutFaults(page)), ...(await accessibilityFaults(page))];
+        faults.push(...wrong.map((fault) => `${name} ${theme} ${width}: ${fault}`));
+        await screenshot(page, `network-${name}-${theme}-${width}`);
+      }
+    }
+    faults.push(...visitor.faults());
+    await visitor.close();
+  }
+  t.deepEqual(faults, []);
+});
