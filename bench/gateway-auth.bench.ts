@@ -17,7 +17,7 @@ import { median, medianInterval, round2 } from './lib/stats.ts';
 import { type WrkRun, wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
-export const title = 'GET site with access key, service account and session, beside the bare action';
+export const title = 'GET site with access key, service account and session, beside the same without the conventions';
 
 const MOST_OVERHEAD_PERCENT = 15;
 /** Rows written by a read: the console's own jobs write some, now and then. */
@@ -107,7 +107,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       figures,
       aims: [
         ...overheads.map(([name, percent]) => ({
-          aim: `${name}: at most ${MOST_OVERHEAD_PERCENT} % more processor time of the console a request than the bare action`,
+          aim: `${name}: at most ${MOST_OVERHEAD_PERCENT} % more processor time of the console a request than the same answer without the conventions`,
           reached: percent <= MOST_OVERHEAD_PERCENT,
         })),
         { aim: 'a read writes nothing to the database', reached: writes <= MOST_WRITES_PER_READ },
@@ -127,7 +127,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
 }
 
 /**
- * What a request costs the console more than the bare action, round by round: processor time, because requests per second
+ * What a request costs the console more than the same answer without the conventions, round by round: processor time, because requests per second
  * follow whatever else the machine does.
  */
 function overhead(measured: ReadonlyMap<Subject['name'], Measured>, name: Subject['name']): number {

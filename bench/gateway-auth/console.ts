@@ -1,31 +1,72 @@
-// A console with one port more: it answers the action sites.get without anything the gateway does before an action.
-// Prints where it listens as a line of JSON.
-import { createServer } from 'node:http';
+// A console with one port more: it answers sites.get through the same gateway (alias, action, headers, answer) without
+// the conventions that come before an action: credentials, rate limit, last use, idempotency. Prints where it listens as
+// a line of JSON.
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Context, Service } from 'moleculer';
+import { PROCEDURES } from '../../contract/index.ts';
 import { migrate } from '../../migrations/run.ts';
 import { systemCall } from '../../mixins/call.ts';
+import { NOBODY } from '../../services/api-gateway/credentials.ts';
+import type { Exchange } from '../../services/api-gateway/exchange.ts';
 import { startConsole } from '../../services/start-console.ts';
+
+interface Alias {
+  action: string;
+  route: unknown;
+}
+
+/** The parts of the gateway's service that lead from an alias to an answer. */
+interface GatewayService extends Service {
+  aliases: Alias[];
+  aliasHandler(request: object, response: object, alias: Alias): Promise<unknown>;
+}
 
 await migrate(process.env.DATABASE_URL!);
 const running = await startConsole(process.env);
+const { broker } = running;
+const gateway = broker.getLocalService('api-gateway') as unknown as GatewayService;
+const procedure = PROCEDURES.get('sites.get')!;
+const alias = gateway.aliases.find(({ action, route }) => action === procedure.name && isApi(route))!;
 const { changes: _changes, ...call } = systemCall('bare');
+const contexts = broker as unknown as {
+  ContextFactory: { create(owner: unknown, endpoint: null, params: object, options: object): Context };
+};
 
-const bare = createServer((request, response) => {
-  const id = request.url!.slice(1);
-  running.broker.call('sites.get', { id }, { meta: { call } }).then(
-    (site: unknown) => {
-      const body = JSON.stringify(site);
-      response.writeHead(200, {
-        'content-type': 'application/json; charset=utf-8',
-        'content-length': Buffer.byteLength(body),
-      });
-      response.end(body);
-    },
-    () => {
-      response.writeHead(500);
-      response.end();
-    },
-  );
+function isApi(route: unknown): boolean {
+  return (route as { path: string }).path.includes('api');
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const exchange: Exchange = {
+    request,
+    response,
+    surface: 'api',
+    requestId: randomUUID(),
+    arrivedAt: performance.now(),
+    caller: NOBODY,
+    procedure,
+    idempotency: null,
+    cookies: [],
+  };
+  const way = request as unknown as Record<string, unknown>;
+  Object.assign(way, {
+    $ctx: contexts.ContextFactory.create(broker, null, {}, { meta: { call } }),
+    $route: alias.route,
+    $alias: alias,
+    $params: { id: request.url!.slice(1) },
+    $exchange: exchange,
+  });
+  await gateway.aliasHandler(request, response, alias);
+  await way.$answered;
+}
+
+const bare = createServer({ keepAlive: true, noDelay: true }, (request, response) => {
+  answer(request, response).catch(() => {
+    response.writeHead(500);
+    response.end();
+  });
 });
 bare.listen(0, '127.0.0.1', () => {
   const { port } = bare.address() as AddressInfo;
