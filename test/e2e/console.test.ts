@@ -441,6 +441,9 @@ test.serial(
     t.is(await page.locator('html').getAttribute('lang'), 'zh-CN');
     await page.reload();
     await page.getByRole('heading', { name: '站点', level: 1 }).waitFor();
+    await page.getByRole('button', { name: '新建站点' }).first().click();
+    await page.getByRole('dialog').getByRole('button', { name: '关闭此对话框' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
     t.deepEqual(visitor.faults(), []);
     await visitor.close();
   },

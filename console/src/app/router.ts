@@ -97,7 +97,6 @@ export function titleOf(title: Text | undefined): string {
 router.afterEach(async (to, from, failure) => {
   if (failure) return;
   if (to.matched[0] !== from.matched[0]) pageSubject.value = '';
-  document.title = titleOf(to.meta.title);
   if (from.matched.length === 0 || to.path === from.path) return;
   await nextTick();
   // Tabs of one object keep the focus where it is.
