@@ -1,22 +1,27 @@
-import { formatDuration, formatNumber } from '@/shared/i18n/format.ts';
+import { formatNumber } from '@/shared/i18n/format.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
-import { expectedMs } from './difficulty.ts';
+import { expectedSeconds } from './difficulty.ts';
 
-const NOTICED_MS = 100;
+const NOTICED = 0.1;
 
-function deviceText(milliseconds: number): string {
-  if (milliseconds < NOTICED_MS)
-    return i18n.global.t('protection.difficulty.unnoticed', { time: formatDuration(NOTICED_MS) });
-  return i18n.global.t('protection.difficulty.about', {
-    time: formatDuration(milliseconds < 1000 ? Math.round(milliseconds / 100) * 100 : milliseconds),
+function secondsText(seconds: number): string {
+  const { t } = i18n.global;
+  const shown = formatNumber(Math.max(seconds, NOTICED), {
+    style: 'unit',
+    unit: 'second',
+    unitDisplay: 'narrow',
+    maximumFractionDigits: seconds < 10 ? 1 : 0,
   });
+  return seconds < NOTICED
+    ? t('protection.difficulty.unnoticed', { time: shown })
+    : t('protection.difficulty.about', { time: shown });
 }
 
-/** "On a phone about 2.1 s, on a desktop about 0.3 s". */
+/** "Takes about 2.1 s on a phone, about 0.3 s on a desktop". */
 export function difficultyText(bits: number): string {
   return i18n.global.t('protection.difficulty.both', {
-    phone: deviceText(expectedMs(bits, 'phone')),
-    desktop: deviceText(expectedMs(bits, 'desktop')),
+    phone: secondsText(expectedSeconds(bits, 'phone')),
+    desktop: secondsText(expectedSeconds(bits, 'desktop')),
   });
 }
 

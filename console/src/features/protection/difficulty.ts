@@ -6,7 +6,7 @@ const TRIES_PER_SECOND = { desktop: 3_000_000, phone: 500_000 } as const;
 /** Beyond this, people on phones leave before they are through. */
 export const LONG_BITS = 22;
 
-/** Mean milliseconds until an answer of so many leading zero bits is found. */
-export function expectedMs(bits: number, device: keyof typeof TRIES_PER_SECOND): number {
-  return (2 ** bits / TRIES_PER_SECOND[device]) * 1000;
+/** Mean seconds until an answer of so many leading zero bits is found. */
+export function expectedSeconds(bits: number, device: keyof typeof TRIES_PER_SECOND): number {
+  return 2 ** bits / TRIES_PER_SECOND[device];
 }
