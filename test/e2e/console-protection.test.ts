@@ -1,0 +1,361 @@
+// Protection in a real browser: Under Attack on and off, strength by presets, what is happening to a site and to all of
+// them while nodes report it, and the pages themselves in both themes and widths.
+import test from 'ava';
+import type { Browser, Page } from 'playwright-core';
+import type { Connection } from '../../bench/fleet/connection.ts';
+import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
+import { startBrowser } from '../helpers/browser.ts';
+import type { TestConsole } from '../helpers/console.ts';
+import {
+  accessibilityFaults,
+  layoutFaults,
+  screenshot,
+  settled,
+  signIn,
+  startBrowsedConsole,
+  type Visit,
+  type VisitOptions,
+  visit,
+} from '../helpers/console-pages.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
+const MINUTE = 60_000;
+
+let browser: Browser;
+let running: TestConsole & { origin: string };
+let fleet: Fleet;
+let api: Api;
+/** A site of a cluster whose nodes run what they are told. */
+let calm: Body;
+/** Sites of a cluster whose node reports attacks. */
+let attacked: Body;
+let quiet: Body;
+let reporter: { connection: Connection; name: string; beat: () => Promise<unknown> };
+
+test.before(async () => {
+  browser = await startBrowser();
+  running = await startBrowsedConsole();
+  api = new Api(running);
+  const [first] = (await api.ok('GET', '/clusters')).items;
+  fleet = await startTestFleet(running, first.id, 2);
+  const clusterId = await api.cluster('attacked');
+  const site = (cluster: string, name: string) =>
+    api.site(cluster, `${name.toLowerCase()}.example.com`, { name, origins: [{ address: '93.184.216.34' }] });
+  calm = await site(first.id, 'Calm');
+  attacked = await site(clusterId, 'Flooded');
+  quiet = await site(clusterId, 'Quiet');
+  const identity = await enrollOne(running, clusterId, ['bans-v1', 'challenge-v1']);
+  const connection = connectAs(running, identity);
+  const { name } = await api.ok('GET', `/nodes/${identity.nodeId}`);
+  const beat = async () => {
+    await connection.call('heartbeat', { info: { features: ['bans-v1', 'challenge-v1'] } });
+    await eventually(async () => (await api.ok('GET', `/nodes/${identity.nodeId}`)).online);
+  };
+  reporter = { connection, name, beat };
+});
+
+test.beforeEach('the node that reports is online', () => reporter.beat());
+
+test.after.always(async () => {
+  await browser?.close();
+  reporter?.connection.destroy();
+  await fleet?.stop();
+  await running?.stop();
+});
+
+/** A signed-in visit that must end without faults. */
+async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
+  const visitor = await visit(browser, running.origin, options);
+  await signIn(visitor.context, running.origin, OPERATOR);
+  await visitor.page.goto(path);
+  return visitor;
+}
+
+const tracker = (page: Page) => page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
+const protectionOf = (site: Body): Promise<Body> => api.ok('GET', `/sites/${site.id}/protection`);
+
+let events = 0;
+/** What a node reports of the attacked site: a level, a path, two addresses and a ban. */
+async function reportAttack(): Promise<void> {
+  const now = Date.now();
+  const event = (minutes: number, more: Body): Body => ({
+    id: `story-${events++}`,
+    siteId: attacked.id,
+    kind: SecurityEventKind.SITE_LEVEL,
+    occurredAtMs: BigInt(now - minutes * MINUTE),
+    metric: 'site_qps',
+    observed: 1500.5,
+    threshold: 1000,
+    ...more,
+  });
+  const topIps = [
+    { value: '2001:db8:5:6:7::8', count: 900n },
+    { value: '203.0.113.7', count: 90n },
+  ];
+  await reporter.connection.call('reportSecurity', {
+    events: [
+      event(9, { level: 1, previousLevel: 0, topIps, topPaths: [{ value: '/login?<b>', count: 80n }] }),
+      event(6, { level: 2, previousLevel: 1 }),
+      event(3, { kind: SecurityEventKind.PATH_LEVEL, path: '/login', level: 4, previousLevel: 3, metric: 'url_qps' }),
+      event(2, {
+        kind: SecurityEventKind.IP_BANNED,
+        address: '203.0.113.7',
+        level: 2,
+        previousLevel: 2,
+        metric: 'ip_qps',
+      }),
+    ],
+    sites: [{ siteId: attacked.id, level: 2, paths: [{ path: '/login', level: 4 }] }],
+    hasState: true,
+  });
+  await reporter.connection.call('reportBans', {
+    bans: [
+      {
+        siteId: attacked.id,
+        cidr: '203.0.113.7',
+        createdAtMs: BigInt(now),
+        expiresAtMs: BigInt(now + 10 * MINUTE),
+        reason: 'cc_ip_rate',
+        metric: 'ip_qps',
+        observed: 120n,
+        threshold: 50n,
+        windowSeconds: 10,
+      },
+    ],
+  });
+}
+
+test.serial(
+  'Under Attack of a site: the page says what it does, switches it on, follows it home, and off',
+  async (t) => {
+    const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
+    const { page } = visitor;
+    const dialog = page.getByRole('dialog');
+    await page.getByText('Visitors come in without a challenge while the level is normal.').waitFor();
+    await page.getByRole('button', { name: 'Switch on' }).click();
+    await dialog.getByText('Every visitor gets the challenge below').waitFor();
+    await dialog.getByText('One domain').waitFor();
+    await dialog.getByText('2 nodes').waitFor();
+    // The input is below what it shows.
+    await dialog.getByRole('combobox', { name: 'Challenge' }).click({ force: true });
+    await page.getByRole('option', { name: 'Proof of work' }).click();
+    await dialog.getByRole('button', { name: 'Switch on' }).click();
+    await tracker(page).getByText('2 of 2 nodes').waitFor();
+    await page.getByText('Every visitor passes “Proof of work” first').waitFor();
+    const on = await protectionOf(calm);
+    t.deepEqual([on.underAttack, on.underAttackChallenge], [true, 'pow']);
+
+    await page.getByRole('button', { name: 'Switch off' }).click();
+    await dialog.getByText('Visitors come in without a challenge again').waitFor();
+    await dialog.getByRole('button', { name: 'Switch off' }).click();
+    await page.getByText('Visitors come in without a challenge while the level is normal.').waitFor();
+    t.false((await protectionOf(calm)).underAttack);
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
+test.serial('presets are chosen by keyboard, other values are custom, and only what changed is saved', async (t) => {
+  const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
+  const { page } = visitor;
+  const strength = page.getByRole('radiogroup', { name: 'Strength of challenges' });
+  await strength.getByRole('radio', { name: 'Standard' }).focus();
+  await page.keyboard.press('ArrowRight');
+  t.true(await strength.getByRole('radio', { name: 'Strict' }).isChecked());
+  await page.getByText('Takes about 0.5s on a phone, under 0.1s on a desktop', { exact: true }).waitFor();
+  t.is(await strength.getByRole('radio').count(), 3);
+  await page.getByLabel('A pass counts for').fill('1000');
+  t.true(await strength.getByRole('radio', { name: 'Custom' }).isChecked());
+  const sent = page.waitForRequest('**/rpc/protection/update');
+  await page.getByLabel('A pass counts for').press('Enter');
+  const { expectedUpdatedAt, ...input } = (await sent).postDataJSON() as Body;
+  t.deepEqual(input, { id: calm.id, passTtlSeconds: 1000, powDifficulty: 18, powHighDifficulty: 22 });
+  t.is(typeof expectedUpdatedAt, 'string');
+  await tracker(page).getByText('2 of 2 nodes').waitFor();
+  t.like(await protectionOf(calm), {
+    passTtlSeconds: 1000,
+    powDifficulty: 18,
+    powHighDifficulty: 22,
+    underAttack: false,
+  });
+
+  // What the server refuses is said where one looks.
+  await page.getByLabel('Harder proof of work', { exact: true }).fill('17');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('The higher difficulty has to be at least 18.').waitFor();
+  await page.getByRole('button', { name: 'Discard changes' }).click();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('CC mitigation: switched on, with thresholds of its own or those of the template', async (t) => {
+  const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
+  const { page } = visitor;
+  const save = page.getByRole('button', { name: 'Save', exact: true });
+  await page.getByText('CC mitigation is off: load never raises the level.').waitFor();
+  t.is(await page.getByLabel('Whole site').count(), 0);
+  await page.getByText('Raise the level under load', { exact: true }).click();
+  await page.getByRole('radiogroup', { name: 'Thresholds' }).getByRole('radio', { name: 'Loose' }).check();
+  t.is(await page.getByLabel('Whole site').inputValue(), '3000');
+  await page.getByLabel('Whole site').fill('2500');
+  await save.click();
+  await page.getByText('CC mitigation is on: load raises the level up to “Proof of work”.').waitFor();
+  t.like((await protectionOf(calm)).effectiveCc, { siteQps: 2500, urlQps: 600, maxLevel: 'pow' });
+
+  await page.getByText('Follow the template', { exact: true }).click();
+  await save.click();
+  await page.getByText('CC mitigation is on by the template').waitFor();
+  await page.getByText('Thresholds that nodes use now').click();
+  await page.getByText('1,000 / s').first().waitFor();
+  const { cc, effectiveCc } = await protectionOf(calm);
+  t.deepEqual([cc.followTemplate, cc.siteQps, effectiveCc.siteQps], [true, 2500, 1000]);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a site under attack: levels of nodes, who weighs most, and a ban in a few clicks', async (t) => {
+  const visitor = await operatorVisit(`/sites/${attacked.id}/security`);
+  const { page } = visitor;
+  await page.getByText('The level has not changed in this time.').waitFor();
+  await page.getByRole('heading', { name: 'No events' }).waitFor();
+  await reportAttack();
+  await page.reload();
+  const now = page.getByRole('region', { name: 'Level now' });
+  await now.getByText('JavaScript check').waitFor();
+  await now.getByText('/login').waitFor();
+  await now.getByText('Captcha').waitFor();
+  await page.getByRole('img', { name: 'Highest level over time' }).locator('canvas').waitFor();
+  await page.getByText('As a table').click();
+  const drawn = page.getByRole('table', { name: 'Highest level over time' }).getByRole('row');
+  t.deepEqual(
+    (await drawn.allTextContents()).slice(1).map((row) => row.replace(/^.*[AP]M/, '').trim()),
+    ['Normal', 'Cookie redirect', 'JavaScript check', 'JavaScript check'],
+  );
+  const list = page.getByRole('table', { name: 'Events' });
+  t.is(await list.getByRole('row').count(), 5);
+  await list.getByText('Requests a second from the client: 1,500.5, limit 1,000').waitFor();
+  await page.goto(`/sites/${attacked.id}/security?kind=ip_banned&hours=1`);
+  await page.getByText('203.0.113.7').first().waitFor();
+  t.is(await list.getByRole('row').count(), 2);
+
+  await page.getByRole('link', { name: 'Ban 2001:db8:5:6::/64' }).click();
+  const dialog = page.getByRole('dialog');
+  t.is(await dialog.getByLabel('Address or range').inputValue(), '2001:db8:5:6::/64');
+  await dialog.getByText('Flooded').first().waitFor();
+  await dialog.getByRole('button', { name: 'Ban', exact: true }).click();
+  const [ban] = await eventually(async () => {
+    const { items } = await api.ok('GET', `/bans?source=manual&siteId=${attacked.id}`);
+    return items.length > 0 && items;
+  });
+  t.like(ban, { cidr: '2001:db8:5:6::/64', scope: 'site' });
+  t.is(Math.round((Date.parse(ban.expiresAt) - Date.parse(ban.createdAt)) / 1000), 3600);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('incidents: the flooded site is found among all and switched in three clicks', async (t) => {
+  const visitor = await operatorVisit('/sites');
+  const { page } = visitor;
+  await page.getByRole('link', { name: 'Incidents & Under Attack' }).click();
+  const above = page.getByRole('table', { name: 'Sites above normal' });
+  await above.getByRole('link', { name: 'Flooded' }).waitFor();
+  t.is(await above.getByText('Quiet').count(), 0);
+  await above.getByText(reporter.name).waitFor();
+  await page.getByRole('table', { name: 'Newest automatic bans' }).getByText('203.0.113.7/32').waitFor();
+  await page
+    .getByRole('list', { name: 'Heaviest addresses of the last hour' })
+    .getByText('2001:db8:5:6:7::8')
+    .waitFor();
+  await page.getByRole('button', { name: 'Under Attack of Flooded' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Switch on' }).click();
+  await page.getByText('One site has Under Attack on by itself.').waitFor();
+  t.true((await protectionOf(attacked)).underAttack);
+  // What needs somebody is said on every page.
+  await page.reload();
+  await page
+    .getByRole('button', { name: /things? need/ })
+    .or(page.locator('.health.is-watch, .health.is-act'))
+    .first()
+    .waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('Under Attack of all sites names what it touches; template and retention are saved', async (t) => {
+  const visitor = await operatorVisit('/protection/incidents');
+  const { page } = visitor;
+  const dialog = page.getByRole('dialog');
+  await page.getByRole('button', { name: 'Switch on for all sites' }).click();
+  await dialog.getByText('3 sites').waitFor();
+  await dialog.getByText('3 nodes').waitFor();
+  await dialog.getByRole('button', { name: 'Switch on' }).click();
+  await page.getByText('Every visitor of every site gets a challenge first.').waitFor();
+  t.true((await protectionOf(quiet)).platformUnderAttack);
+  await page.goto(`/sites/${quiet.id}/protection`);
+  await page.getByText('On for all sites', { exact: true }).waitFor();
+  await page.goto('/protection/incidents');
+  await page.getByRole('button', { name: 'Switch off for all sites' }).click();
+  await dialog.getByText('One site keeps Under Attack by its own setting.').waitFor();
+  await dialog.getByRole('button', { name: 'Switch off' }).click();
+  await page.getByText('Sites are challenged by their own settings and level only.').waitFor();
+
+  await page.getByRole('link', { name: 'Settings of all sites' }).click();
+  await page.getByLabel('Keep security events for').fill('6');
+  await page.getByText('At least 7.').waitFor();
+  await page.getByLabel('Keep security events for').fill('14');
+  await page.getByRole('button', { name: 'Save', exact: true }).first().click();
+  await eventually(async () => (await api.ok('GET', '/settings/protection')).eventRetentionDays === 14);
+  await page.getByRole('radiogroup', { name: 'Thresholds' }).getByRole('radio', { name: 'Strict' }).check();
+  await page.getByRole('button', { name: 'Save', exact: true }).last().click();
+  await eventually(async () => (await protectionOf(calm)).effectiveCc.siteQps === 300);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('the pages fit and can be used by everybody, in both themes and widths, with their dialogs', async (t) => {
+  const press = (name: RegExp) => async (page: Page) => {
+    await page.getByRole('button', { name }).first().click();
+    await page.getByRole('dialog').getByRole('button').nth(2).waitFor();
+  };
+  const looks: readonly (readonly [string, string, ((page: Page) => Promise<unknown>)?])[] = [
+    ['protection', `/sites/${quiet.id}/protection`],
+    ['protection-cc', `/sites/${calm.id}/protection`, (page) => page.locator('.protection summary').first().click()],
+    ['protection-dialog', `/sites/${quiet.id}/protection`, press(/^Switch on$|^开启$/)],
+    ['security', `/sites/${attacked.id}/security`, (page) => page.locator('.series canvas').waitFor()],
+    ['security-empty', `/sites/${quiet.id}/security`],
+    ['incidents', '/protection/incidents'],
+    ['incidents-dialog', '/protection/incidents', press(/^Switch on for all sites$|^对所有站点开启$/)],
+    ['incidents-settings', '/protection/incidents/settings'],
+  ];
+  const faults: string[] = [];
+  for (const [language, theme] of [
+    ['en', 'light'],
+    ['en', 'dark'],
+    ['zh-CN', 'light'],
+  ] as const) {
+    const visitor = await operatorVisit('/sites', { language, theme });
+    const { page } = visitor;
+    for (const [name, path, act] of looks) {
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await reporter.beat();
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await settled(page);
+      await act?.(page);
+      for (const width of [1440, 375]) {
+        await page.setViewportSize({ width, height: 900 });
+        const wrong = await layoutFaults(page);
+        if (language === 'en') wrong.push(...(await accessibilityFaults(page)));
+        faults.push(...wrong.map((fault) => `${name} ${language} ${theme} ${width}: ${fault}`));
+        await screenshot(page, `${name}-${language}-${theme}-${width}`);
+      }
+    }
+    faults.push(...visitor.faults());
+    await visitor.close();
+  }
+  t.deepEqual(faults, []);
+});
