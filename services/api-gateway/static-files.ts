@@ -86,9 +86,11 @@ async function sendFile(
     response.end();
     await handle.close();
   } else {
-    // The stream closes the file, also when the client goes away.
-    await pipeline(handle.createReadStream(), response).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    // The stream closes the file, also when the client goes away or went while the file was opened.
+    const content = handle.createReadStream();
+    await pipeline(content, response).catch((error: NodeJS.ErrnoException) => {
+      content.destroy();
+      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE' && error.code !== 'ERR_STREAM_UNABLE_TO_PIPE') throw error;
     });
   }
   return true;
