@@ -159,6 +159,42 @@ test.serial(
   },
 );
 
+/** Waits until the element with these words has the focus. */
+const focused = (page: Page, words: string) =>
+  page.waitForFunction(`document.activeElement?.textContent?.trim() === ${JSON.stringify(words)}`);
+
+test.serial('Under Attack by keyboard: the dialog takes the focus and gives it back', async (t) => {
+  const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
+  const { page } = visitor;
+  const dialog = page.getByRole('dialog');
+  const release = Promise.withResolvers<void>();
+  await page.getByRole('button', { name: 'Switch on' }).focus();
+  await page.keyboard.press('Enter');
+  await dialog.getByText('One domain').waitFor();
+  await page.waitForFunction(`document.querySelector('[role=dialog]').contains(document.activeElement)`);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  await focused(page, 'Switch on');
+
+  // What it touches is looked up: it is asked at once, and answered when that is known.
+  await page.route('**/rpc/sites/get', async (route) => {
+    await release.promise;
+    await route.continue();
+  });
+  await page.keyboard.press('Enter');
+  const confirm = dialog.locator('.el-dialog__footer button').last();
+  await dialog.locator('button.is-loading').waitFor();
+  release.resolve();
+  await dialog.getByText('One domain').waitFor();
+  await confirm.focus();
+  await page.keyboard.press('Enter');
+  await page.getByText('Every visitor passes “Proof of work” first').waitFor();
+  await focused(page, 'Switch off');
+  await api.ok('PATCH', `/sites/${calm.id}/protection`, { underAttack: false });
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('presets are chosen by keyboard, other values are custom, and only what changed is saved', async (t) => {
   const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
   const { page } = visitor;
