@@ -16,7 +16,7 @@ import {
   type Visit,
   visit,
 } from '../helpers/console-pages.ts';
-import { startTestFleet } from '../helpers/fleet.ts';
+import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 
 const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const NODES = 3;
@@ -260,6 +260,26 @@ test.serial('ranges of the origin allow list and the age of audit entries are sa
   t.deepEqual(await api('GET', '/settings/audit-retention'), { days: 400 });
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
+});
+
+test.serial('a ban that a node has no room for says which node, and why', async (t) => {
+  const { id } = await api<{ id: string }>('POST', '/bans', {
+    scope: 'platform',
+    cidr: '198.18.200.1',
+    reason: 'abuse',
+    durationSeconds: 3600,
+  });
+  const connection = connectAs(console, await enrollOne(console, clusterId));
+  await connection.call('heartbeat', { bans: { unappliedIds: [id], unapplied: 1n, entries: 100n, capacity: 100n } });
+  const visitor = await operatorVisit('/bans?address=198.18.200.1');
+  const { page } = visitor;
+  await page.getByRole('button', { name: 'Missing on one node' }).click();
+  await dialog(page).getByText('holds 100 of 100 bans').waitFor();
+  await dialog(page).getByRole('link').click();
+  await page.getByText('One ban has no room here; it holds 100.').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  connection.destroy();
 });
 
 interface Look {
