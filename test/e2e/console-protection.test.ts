@@ -48,6 +48,7 @@ test.before(async () => {
   calm = await site(first.id, 'Calm');
   attacked = await site(clusterId, 'Flooded');
   quiet = await site(clusterId, 'Quiet');
+  await api.node(clusterId, 'left-behind', { features: ['bans-v1'] });
   const identity = await enrollOne(running, clusterId, ['bans-v1', 'challenge-v1']);
   const connection = connectAs(running, identity);
   const { name } = await api.ok('GET', `/nodes/${identity.nodeId}`);
@@ -327,7 +328,8 @@ test.serial('Under Attack of all sites names what it touches; template and reten
   const dialog = page.getByRole('dialog');
   await page.getByRole('button', { name: 'Switch on for all sites' }).click();
   await dialog.getByText('3 sites').waitFor();
-  await dialog.getByText('3 nodes').waitFor();
+  await dialog.getByText('4 nodes').waitFor();
+  await dialog.getByText('Cannot challenge before an upgrade: left-behind').waitFor();
   await dialog.getByRole('button', { name: 'Switch on' }).click();
   await page.getByText('Every visitor of every site gets a challenge first.').waitFor();
   t.true((await protectionOf(quiet)).platformUnderAttack);
