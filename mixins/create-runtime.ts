@@ -26,7 +26,7 @@ export interface OwnedRuntime {
 export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSignal): OwnedRuntime {
   const connections = new Set<Redis>();
   const connect = (purpose: string, options: RedisOptions): Redis => {
-    const redis = new Redis(env.redisUrl, { ...redisOptions(), ...options });
+    const redis = createRedis(env.redisUrl, options);
     connections.add(redis);
     redis.once('end', () => connections.delete(redis));
     logConnection(redis, log.child({ component: 'redis', purpose }));
@@ -72,8 +72,22 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
   };
 }
 
+/** A connection with the options that every one has. */
+export function createRedis(url: string, options: RedisOptions): Redis {
+  const redis = new Redis(url, { ...redisOptions(), ...options });
+  // After a reconnect the client subscribes again by itself and hears of no failure: a connection that ended meanwhile
+  // would end the process. Whoever subscribes first still gets the failure.
+  const subscribe = redis.subscribe.bind(redis) as (...channels: unknown[]) => Promise<unknown>;
+  redis.subscribe = ((...channels: unknown[]) => {
+    const subscribed = subscribe(...channels);
+    subscribed.catch(() => undefined);
+    return subscribed;
+  }) as typeof redis.subscribe;
+  return redis;
+}
+
 /** Options of every Redis connection: bounded connects, endless retries with a bounded pause. */
-export function redisOptions(): RedisOptions {
+function redisOptions(): RedisOptions {
   return {
     connectTimeout: CONNECT_MS,
     keepAlive: 10_000,

@@ -1,8 +1,8 @@
 // Calls between processes over Redis Pub/Sub. The stock transporter makes one more publishing connection with every
 // reconnect of its subscriber and never looks at it again; this one keeps its two connections for life.
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { type BrokerOptions, Transporters } from 'moleculer';
-import { redisOptions } from './create-runtime.ts';
+import { createRedis } from './create-runtime.ts';
 
 interface Connections {
   clientPub: Redis | null;
@@ -24,9 +24,9 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
 
   /** Resolves once both connections were ready for the first time, however long that takes. */
   async connect(): Promise<void> {
-    const sub = new Redis(this.#url, { ...redisOptions(), maxRetriesPerRequest: null });
+    const sub = createRedis(this.#url, { maxRetriesPerRequest: null });
     // Without a queue: a request that waited for Redis would run after its caller was told that it did not.
-    const pub = new Redis(this.#url, { ...redisOptions(), enableOfflineQueue: false, maxRetriesPerRequest: 0 });
+    const pub = createRedis(this.#url, { enableOfflineQueue: false, maxRetriesPerRequest: 0 });
     this.clientSub = sub;
     this.clientPub = pub;
     sub.on('messageBuffer', (topic: Buffer, packet: Buffer) => {

@@ -251,7 +251,7 @@ test.serial('a site is created with two answers, edited, disabled and deleted', 
   await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
   await page.getByRole('button', { name: 'Enable', exact: true }).waitFor();
 
-  await page.getByRole('link', { name: 'Settings' }).click();
+  await page.getByRole('navigation', { name: 'Parts of the site' }).getByRole('link', { name: 'Settings' }).click();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
   const confirm = page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true });
   t.true(await confirm.isDisabled());
