@@ -136,8 +136,8 @@ function responses(procedure: AnyProcedure): object {
 /** What the gateway answers before the procedure itself is asked, as the declaration implies it. */
 function guardCodes(procedure: AnyProcedure): ErrorCode[] {
   const { access, idempotency, method } = procedure;
-  const codes: ErrorCode[] = [];
-  if (pathInputs(procedure.path).length > 0) codes.push('NOT_FOUND');
+  // Also for a target that is too long, or a parameter that no id looks like.
+  const codes: ErrorCode[] = ['NOT_FOUND'];
   if (access !== 'public') {
     codes.push('API_KEY_RATE_LIMITED', typeof access === 'object' ? 'SCOPE_REQUIRED' : 'SERVICE_ACCOUNT_FORBIDDEN');
     if (!procedure.readOnly) codes.push('ACCESS_KEY_READ_ONLY');

@@ -4,10 +4,10 @@ import type { Input } from '../contract/procedure.ts';
 import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../contract/resources/audit-logs.ts';
 import { readSetting, writeSetting } from './setting.ts';
 
-export type AuditFilter = Pick<
-  Input<typeof auditLogs.list>,
-  'action' | 'targetType' | 'targetId' | 'actorType' | 'from' | 'to'
->;
+export type AuditFilter = Pick<Input<typeof auditLogs.list>, 'action' | 'targetType' | 'targetId' | 'actorType'> & {
+  from: Date | undefined;
+  to: Date | undefined;
+};
 
 export interface AuditRow {
   id: string;

@@ -13,14 +13,16 @@ const KEYS = 60;
 const BUDGET_SECONDS = 200;
 const EXAMPLES = 12;
 const SEED = 20_261_121;
+/** What a busy console answers, with the time after which to try again. */
+const BUSY = 503;
+// Server errors are judged below, with the rare answer of a busy console apart.
 const CHECKS = [
-  'not_a_server_error',
   'status_code_conformance',
   'content_type_conformance',
   'response_headers_conformance',
   'response_schema_conformance',
 ];
-const LIMITED_SHARE = 0.001;
+const RARE_SHARE = 0.001;
 
 const folder = join(import.meta.dirname, '..', 'schemathesis');
 
@@ -88,7 +90,11 @@ test('no operation answers 5xx or breaks its schema, and each succeeds at least 
     .split('\n')
     .map((line) => JSON.parse(line) as [string, number]);
   const limited = calls.filter(([, status]) => status === 429).length;
-  t.true(limited <= calls.length * LIMITED_SHARE, `${limited} of ${calls.length} calls were limited`);
+  t.true(limited <= calls.length * RARE_SHARE, `${limited} of ${calls.length} calls were limited`);
+  const errors = calls.filter(([, status]) => status >= 500 && status !== BUSY);
+  t.deepEqual(errors, []);
+  const busy = calls.filter(([, status]) => status === BUSY).length;
+  t.true(busy <= calls.length * RARE_SHARE, `${busy} of ${calls.length} calls met a busy console`);
   const succeeded = new Set(calls.filter(([, status]) => status < 300).map(([operation]) => operation));
   const expected = (await operationIds(base)).filter((name) => !(name in NEVER_2XX) && !(name in SHOWN_ELSEWHERE));
   t.deepEqual(
