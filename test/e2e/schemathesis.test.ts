@@ -73,6 +73,7 @@ test('no operation answers 5xx or breaks its schema, and each succeeds at least 
     {
       SCHEMATHESIS_HOOKS: 'hooks',
       PYTHONPATH: folder,
+      PYTHONDONTWRITEBYTECODE: '1',
       SVC_API: base,
       SVC_FIXTURES: files.fixtures,
       SVC_CALLS: files.calls,
