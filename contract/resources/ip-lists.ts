@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Empty, ExpectedUpdatedAt, Id, Input, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Empty, ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
 
 export const MAX_IP_LISTS = 128;
 export const MAX_LIST_ENTRIES = 10_000;
@@ -30,6 +30,17 @@ const summary = {
 export const IpListSummary = Type.Object(summary);
 export const IpList = Type.Object({ ...summary, entries: Entries });
 
+/** What can refer to a list by its name or id. */
+export const IP_LIST_USER_KINDS = ['site_rule', 'platform_rule', 'cache_rule', 'l4_app'] as const;
+
+/** One that refers to a list, which cannot be deleted before it stops. */
+export const IpListUser = Type.Object({
+  kind: OneOf(IP_LIST_USER_KINDS),
+  id: Id,
+  name: Type.String({ description: 'As people know it.' }),
+  site: Nullable(Type.Object({ id: Id, name: Type.String() }, { description: 'The site that it belongs to.' })),
+});
+
 export const ipLists = resource('ipLists', {
   list: procedure({
     method: 'GET',
@@ -50,6 +61,19 @@ export const ipLists = resource('ipLists', {
     summary: 'Answers one IP list with its entries.',
     input: Input({ id: Id }),
     output: IpList,
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['IP_LIST_NOT_FOUND'],
+  }),
+  usage: procedure({
+    method: 'GET',
+    path: '/ip-lists/{id}/usage',
+    summary: 'Lists what refers to an IP list; its kind alone gives it an effect on all sites.',
+    input: Input({ id: Id, ...PageQuery(50) }),
+    output: Page(IpListUser),
     status: 200,
     access: 'operator',
     readOnly: true,

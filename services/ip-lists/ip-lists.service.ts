@@ -3,7 +3,7 @@ import { ipLists } from '../../contract/resources/ip-lists.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { getIpList, listIpLists } from './list-ip-lists.ts';
+import { getIpList, listIpLists, usageOfIpList } from './list-ip-lists.ts';
 import { createIpList, deleteIpList, updateIpList } from './write-ip-lists.ts';
 
 export const roles: Role[] = ['app'];
@@ -12,6 +12,7 @@ export default (runtime: Runtime): ServiceSchema =>
   contractService('ip-lists', [
     implement(ipLists.list, (input) => listIpLists(runtime, input)),
     implement(ipLists.get, (input) => getIpList(runtime, input)),
+    implement(ipLists.usage, (input) => usageOfIpList(runtime, input)),
     implement(ipLists.create, (input, call) => createIpList(runtime, input, call)),
     implement(ipLists.update, (input, call) => updateIpList(runtime, input, call)),
     implement(ipLists.delete, (input, call) => deleteIpList(runtime, input, call)),

@@ -5,6 +5,7 @@ import type { ipLists } from '../../contract/resources/ip-lists.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { type IpListRow, ipListById, ipListCount, ipListEntries, ipListPage } from '../../models/ip-list.ts';
+import { usersOfIpList } from './references.ts';
 
 type Page = Output<typeof ipLists.list>;
 export type IpListOutput = Output<typeof ipLists.get>;
@@ -19,6 +20,15 @@ export async function listIpLists({ pools }: Runtime, input: Input<typeof ipList
 export async function getIpList({ pools }: Runtime, input: Input<typeof ipLists.get>): Promise<IpListOutput> {
   const row = (await ipListById(pools.api, input.id)) ?? fail('IP_LIST_NOT_FOUND');
   return presentIpList(row, normaliseCidrs(await ipListEntries(pools.api, row.id)).cidrs);
+}
+
+/** Throws IP_LIST_NOT_FOUND. */
+export async function usageOfIpList(
+  { pools }: Runtime,
+  input: Input<typeof ipLists.usage>,
+): Promise<Output<typeof ipLists.usage>> {
+  const { id } = (await ipListById(pools.api, input.id)) ?? fail('IP_LIST_NOT_FOUND');
+  return usersOfIpList(pools.api, id, pageOf(input));
 }
 
 export function presentIpList(row: IpListRow, entries: string[]): IpListOutput {

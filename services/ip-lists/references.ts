@@ -1,24 +1,36 @@
-// Who refers to an IP list by id. A feature that stores such references adds one line; the list cannot be deleted then.
+// Who refers to an IP list by id. A feature that stores such references adds one line; the list cannot be deleted then,
+// and its usage names them.
+import type { Output } from '../../contract/procedure.ts';
+import type { ipLists } from '../../contract/resources/ip-lists.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 
 type Sql = Runtime['pools']['api'];
+export type IpListUser = Output<typeof ipLists.usage>['items'][number];
 
-/** Names of the first five users of the list, as people know them. */
-export type ReferenceLookup = (sql: Sql, ipListId: string) => Promise<string[]>;
+/** What a feature knows of its references to a list; both are answered from an index. */
+export interface ReferenceSource {
+  count(sql: Sql, ipListId: string): Promise<number>;
+  /** Users in an order of their own that stays. */
+  page(sql: Sql, ipListId: string, limit: number, offset: number): Promise<IpListUser[]>;
+}
 
-const LOOKUPS: readonly ReferenceLookup[] = [];
-const SHOWN = 5;
+const SOURCES: readonly ReferenceSource[] = [];
 
-/** At most five users of the list; none when it can be deleted. */
+/** Users of the list from `offset`, at most `limit`, source after source, and how many there are in all. */
 export async function usersOfIpList(
   sql: Sql,
   ipListId: string,
-  lookups: readonly ReferenceLookup[] = LOOKUPS,
-): Promise<string[]> {
-  const users: string[] = [];
-  for (const lookup of lookups) {
-    if (users.length >= SHOWN) break;
-    users.push(...(await lookup(sql, ipListId)));
+  { limit, offset }: { limit: number; offset: number },
+  sources: readonly ReferenceSource[] = SOURCES,
+): Promise<{ items: IpListUser[]; total: number }> {
+  const items: IpListUser[] = [];
+  let total = 0;
+  for (const source of sources) {
+    const count = await source.count(sql, ipListId);
+    const skipped = Math.max(0, offset - total);
+    const wanted = limit - items.length;
+    if (wanted > 0 && skipped < count) items.push(...(await source.page(sql, ipListId, wanted, skipped)));
+    total += count;
   }
-  return users.slice(0, SHOWN);
+  return { items, total };
 }

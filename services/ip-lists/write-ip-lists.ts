@@ -28,6 +28,8 @@ import { violatedConstraint } from '../../models/violations.ts';
 import { type IpListOutput, presentIpList } from './list-ip-lists.ts';
 import { usersOfIpList } from './references.ts';
 
+const USERS_IN_REFUSAL = 5;
+
 /** Throws IP_LIST_NAME_TAKEN, IP_LIST_LIMIT, BAD_REQUEST. */
 export async function createIpList(
   runtime: Runtime,
@@ -95,8 +97,8 @@ export async function deleteIpList(
   return writeEverywhere(runtime, call, {}, async (tx, publish) => {
     await lockIpListTotals(tx.sql);
     const list = (await lockIpList(tx.sql, input.id)) ?? fail('IP_LIST_NOT_FOUND');
-    const users = await usersOfIpList(tx.sql, list.id);
-    if (users.length > 0) fail('IP_LIST_IN_USE', { users });
+    const { items: users } = await usersOfIpList(tx.sql, list.id, { limit: USERS_IN_REFUSAL, offset: 0 });
+    if (users.length > 0) fail('IP_LIST_IN_USE', { users: users.map(({ name }) => name) });
     const entries = normaliseCidrs(await ipListEntries(tx.sql, list.id)).cidrs;
     await removeIpList(tx.sql, list.id);
     await recordAudit(tx, 'ip_list.delete', { type: 'ip_list', id: list.id, name: list.name });

@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { chunkOf } from '../../models/ip-list.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import { usersOfIpList } from '../../services/ip-lists/references.ts';
+import { type IpListUser, type ReferenceSource, usersOfIpList } from '../../services/ip-lists/references.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -199,12 +199,39 @@ test.serial('a stale view is refused', async (t) => {
   await api.ok('PUT', `/ip-lists/${list.id}`, { ...body, expectedUpdatedAt: list.updatedAt });
 });
 
-test.serial('users of a list are named, the first five', async (t) => {
-  const lookups = [
-    async () => ['a', 'b', 'c'],
-    async (_: unknown, id: string) => [`${id}1`, 'e', 'f'],
-    async () => ['never'],
+const source = (kind: IpListUser['kind'], names: string[]): ReferenceSource => {
+  const users = names.map((name) => ({ kind, id: name, name, site: null }));
+  return {
+    count: async () => users.length,
+    page: async (_sql, _id, limit, offset) => users.slice(offset, offset + limit),
+  };
+};
+
+test.serial('users of a list are paged over all that can refer to it', async (t) => {
+  const sources = [
+    source('site_rule', ['a', 'b', 'c']),
+    source('platform_rule', []),
+    source('cache_rule', ['d']),
+    source('l4_app', ['e', 'f', 'g']),
   ];
-  t.deepEqual(await usersOfIpList(api.sql, 'x', lookups), ['a', 'b', 'c', 'x1', 'e']);
-  t.deepEqual(await usersOfIpList(api.sql, 'x'), []);
+  const all = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+  for (let limit = 1; limit <= 8; limit++) {
+    for (let offset = 0; offset <= 8; offset++) {
+      const { items, total } = await usersOfIpList(api.sql, 'x', { limit, offset }, sources);
+      t.is(total, 7);
+      t.deepEqual(
+        items.map(({ name }) => name),
+        all.slice(offset, offset + limit),
+        `${limit} from ${offset}`,
+      );
+    }
+  }
+});
+
+test.serial('usage of a list that nothing refers to is empty, and it can be deleted', async (t) => {
+  const { id } = await create('unused', 'allow', ['192.0.2.1']);
+  t.deepEqual(await api.ok('GET', `/ip-lists/${id}/usage?pageSize=5`), { items: [], total: 0 });
+  await api.badField(t, '/pageSize', 'GET', `/ip-lists/${id}/usage?pageSize=101`);
+  await api.ok('DELETE', `/ip-lists/${id}`);
+  await api.refused(t, [404, 'IP_LIST_NOT_FOUND'], 'GET', `/ip-lists/${id}/usage`);
 });

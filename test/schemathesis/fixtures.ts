@@ -65,6 +65,7 @@ export async function makeFixtures(api: Api, keys: string[]): Promise<Fixtures> 
       'enrollmentTokens.get': { id: token.id ?? token.tokenId },
       'ipLists.get': { id: list.id },
       'ipLists.update': { id: list.id },
+      'ipLists.usage': { id: list.id },
       'nodeGroups.update': { id: group.id },
       'nodes.get': { id: nodeId },
       'nodes.update': { id: nodeId },
