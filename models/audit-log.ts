@@ -4,7 +4,10 @@ import type { Input } from '../contract/procedure.ts';
 import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../contract/resources/audit-logs.ts';
 import { readSetting, writeSetting } from './setting.ts';
 
-export type AuditFilter = Pick<Input<typeof auditLogs.list>, 'action' | 'targetType' | 'targetId' | 'actorType'> & {
+export type AuditFilter = Pick<
+  Input<typeof auditLogs.list>,
+  'action' | 'targetType' | 'targetId' | 'actorType' | 'sort'
+> & {
   from: Date | undefined;
   to: Date | undefined;
 };
@@ -24,7 +27,7 @@ export interface AuditRow {
   metadata: Record<string, unknown>;
 }
 
-/** A page of the entries that pass the filter, newest first, and how many pass it. */
+/** A page of the entries that pass the filter, newest first unless sorted otherwise, and how many pass it. */
 export async function auditPage(
   sql: Knex,
   filter: AuditFilter,
@@ -41,11 +44,12 @@ export async function auditPage(
     if (filter.to !== undefined) query.where('occurred_at', '<', filter.to);
     return query;
   };
+  const order = filter.sort === 'occurredAt' ? 'asc' : 'desc';
   const [rows, count] = await Promise.all([
     matching()
       .orderBy([
-        { column: 'occurred_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
+        { column: 'occurred_at', order },
+        { column: 'id', order },
       ])
       .limit(limit)
       .offset(offset)

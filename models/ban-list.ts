@@ -1,6 +1,8 @@
 // Active bans as lists show them.
 import type { Knex } from 'knex';
+import type { BAN_SORT } from '../contract/resources/bans.ts';
 import { BAN_COLUMNS, type BanRow } from './ban.ts';
+import { orderBy, type Sort } from './list-order.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 /** A ban with what lists show of it. */
@@ -19,6 +21,9 @@ export interface BanFilter {
   /** Only bans inside `cidr`. */
   inside?: boolean;
 }
+
+type BanSort = (typeof BAN_SORT)[number];
+const SORT_COLUMNS: Readonly<Record<BanSort, string>> = { createdAt: 'b.created_at', expiresAt: 'b.expires_at' };
 
 const UNAPPLIED = `
   (select count(*)::int from ban_unapplied u join node_state n on n.node_id = u.node_id
@@ -48,19 +53,18 @@ function conditions(filter: BanFilter, now: Date): { where: string; bindings: Re
   return { where: clauses.join(' and '), bindings };
 }
 
-/** Active bans, newest first. The page is cut before names and counts are looked up. */
+/** Active bans, newest first unless sorted otherwise. The page is cut before names and counts are looked up. */
 export async function banPage(
   sql: Knex,
-  filter: BanFilter,
+  filter: BanFilter & { sort?: Sort<BanSort> | undefined },
   now: Date,
   limit: number,
   offset: number,
 ): Promise<ListedBan[]> {
   const { where, bindings } = conditions(filter, now);
+  const order = orderBy(filter.sort ?? '-createdAt', SORT_COLUMNS, 'b.id');
   const { rows } = await sql.raw(
-    `${LISTED} from (
-       select * from ban where ${where} order by created_at desc, id desc limit :limit offset :offset
-     ) b ${NAMES} order by b.created_at desc, b.id desc`,
+    `${LISTED} from (select * from ban b where ${where} ${order} limit :limit offset :offset) b ${NAMES} ${order}`,
     { ...bindings, limit, offset },
   );
   return rows;

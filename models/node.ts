@@ -1,5 +1,7 @@
 import type { Knex } from 'knex';
+import type { NODE_SORT } from '../contract/resources/nodes.ts';
 import { BaseModel } from './base.ts';
+import { orderBy, type Sort } from './list-order.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 export class Node extends BaseModel {
@@ -112,13 +114,31 @@ function conditions(filter: NodeFilter): { where: string; bindings: Record<strin
   return { where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
 }
 
-/** Nodes by name. */
-export async function nodePage(sql: Knex, filter: NodeFilter, limit: number, offset: number): Promise<NodeRow[]> {
+type NodeSort = (typeof NODE_SORT)[number];
+
+// Read of every node: there are few, and what they report changes too often for an index.
+const SORT_COLUMNS: Readonly<Record<NodeSort, string>> = {
+  name: 'n.name',
+  lastSeenAt: `coalesce(s.last_seen_at, '-infinity')`,
+  cpuPercent: `coalesce((s.metrics->>'cpuPercent')::float8, -1)`,
+  memoryPercent: `coalesce(
+    (s.metrics->>'memoryUsedBytes')::float8 / nullif((s.metrics->>'memoryTotalBytes')::float8, 0), -1)`,
+};
+
+/** Nodes, by name unless sorted otherwise. */
+export async function nodePage(
+  sql: Knex,
+  filter: NodeFilter & { sort?: Sort<NodeSort> | undefined },
+  limit: number,
+  offset: number,
+): Promise<NodeRow[]> {
   const { where, bindings } = conditions(filter);
-  const { rows } = await sql.raw(
-    `${COLUMNS} ${FROM} ${CERTIFICATE} ${where} order by n.name, n.id limit :limit offset :offset`,
-    { ...bindings, limit, offset },
-  );
+  const order = orderBy(filter.sort ?? 'name', SORT_COLUMNS, 'n.id');
+  const { rows } = await sql.raw(`${COLUMNS} ${FROM} ${CERTIFICATE} ${where} ${order} limit :limit offset :offset`, {
+    ...bindings,
+    limit,
+    offset,
+  });
   return rows;
 }
 

@@ -3,7 +3,9 @@
 import { domainToUnicode } from 'node:url';
 import type { Knex } from 'knex';
 import type { ContentSettings, Origin, OriginSettings } from '../contract/resources/site-origins.ts';
+import type { SITE_SORT } from '../contract/resources/sites.ts';
 import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
+import { orderBy, type Sort } from './list-order.ts';
 
 export interface SitePorts {
   http: number[];
@@ -33,6 +35,15 @@ export interface SiteFilter {
   search?: string | undefined;
   clusterId?: string | undefined;
 }
+
+type SiteSort = (typeof SITE_SORT)[number];
+
+// Ids are in the order of creation.
+const SORT_COLUMNS: Readonly<Record<SiteSort, string>> = {
+  name: 'lower(s.name)',
+  createdAt: 's.id',
+  updatedAt: 's.updated_at',
+};
 
 interface DomainRow {
   form: DomainForm;
@@ -67,15 +78,21 @@ function conditions({ search, clusterId }: SiteFilter): { where: string; binding
   return { where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
 }
 
-/** Sites, newest first. The page is cut before anything is joined, so that its cost follows the page. */
-export async function sitePage(sql: Knex, filter: SiteFilter, limit: number, offset: number): Promise<SiteRow[]> {
+/** Sites, newest first unless sorted otherwise. The page is cut before anything is joined: its cost follows the page. */
+export async function sitePage(
+  sql: Knex,
+  filter: SiteFilter & { sort?: Sort<SiteSort> | undefined },
+  limit: number,
+  offset: number,
+): Promise<SiteRow[]> {
   const { where, bindings } = conditions(filter);
-  // A scan in id order would read every site for a rare match.
+  const order = orderBy(filter.sort ?? '-createdAt', SORT_COLUMNS, 's.id');
+  // A scan in the order of the list would read every site for a rare match.
   const source = filter.search?.trim()
-    ? `(with hit as materialized (select id from site ${where})
-        select site.* from (select id from hit order by id desc limit :limit offset :offset) h join site using (id))`
-    : `(select * from site ${where} order by id desc limit :limit offset :offset)`;
-  const { rows } = await sql.raw(`select ${SITE_COLUMNS} from ${source} s ${SITE_JOINS} order by s.id desc`, {
+    ? `(with hit as materialized (select id, name, updated_at from site ${where})
+        select site.* from (select id from hit s ${order} limit :limit offset :offset) h join site using (id))`
+    : `(select * from site s ${where} ${order} limit :limit offset :offset)`;
+  const { rows } = await sql.raw(`select ${SITE_COLUMNS} from ${source} s ${SITE_JOINS} ${order}`, {
     ...bindings,
     limit,
     offset,

@@ -1,9 +1,12 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Decimal, Input, Nullable, OneOf, Page, PageQuery, SortQuery, Timestamp } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
 export const ACTOR_TYPES = ['user', 'api_key', 'service_account', 'node', 'probe', 'system'] as const;
+
+/** What the audit log can be sorted by. */
+export const AUDIT_SORT = ['occurredAt'] as const;
 
 export const MIN_AUDIT_DAYS = 30;
 export const MAX_AUDIT_DAYS = 3650;
@@ -34,7 +37,7 @@ export const auditLogs = resource('auditLogs', {
   list: procedure({
     method: 'GET',
     path: '/audit-logs',
-    summary: 'Lists audit entries, newest first.',
+    summary: 'Lists audit entries, newest first unless sorted otherwise.',
     input: Input({
       action: Type.Optional({ ...Word, description: 'Exactly this action, such as site.update.' }),
       targetType: Type.Optional({ ...Word, description: 'Exactly this type of target, such as site.' }),
@@ -42,6 +45,7 @@ export const auditLogs = resource('auditLogs', {
       targetId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Together with targetType.' })),
       from: Type.Optional({ ...Timestamp, description: 'Entries at this time or later.' }),
       to: Type.Optional({ ...Timestamp, description: 'Entries before this time; not before from.' }),
+      ...SortQuery(AUDIT_SORT),
       ...PageQuery(50),
     }),
     output: Page(AuditEntry),

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, Empty, Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Decimal, Empty, Id, Input, Nullable, Page, PageQuery, SortQuery, Timestamp } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
 /** Bounds of a manual ban's length, in seconds. */
@@ -9,6 +9,9 @@ export const MAX_BAN_SECONDS = 604_800;
 /** Shortest prefix lengths. */
 export const MIN_PREFIX = { 4: 16, 6: 48 } as const;
 export const DEFAULT_BAN_SETTINGS = { maxTotal: 10_000, shareAutoBans: true };
+
+/** What lists of bans can be sorted by. */
+export const BAN_SORT = ['createdAt', 'expiresAt'] as const;
 
 const Scope = Type.Union([Type.Literal('site'), Type.Literal('platform')], {
   description: 'site: enforced for one site; platform: on every site and node.',
@@ -72,7 +75,7 @@ export const bans = resource('bans', {
   list: procedure({
     method: 'GET',
     path: '/bans',
-    summary: 'Lists active bans, newest first.',
+    summary: 'Lists active bans, newest first unless sorted otherwise.',
     input: Input({
       scope: Type.Optional(Scope),
       siteId: Type.Optional(Id),
@@ -80,6 +83,7 @@ export const bans = resource('bans', {
       address: Type.Optional(
         Type.String({ maxLength: 256, description: 'IP address or CIDR: bans covering it or inside it.' }),
       ),
+      ...SortQuery(BAN_SORT),
       ...PageQuery(50),
     }),
     output: Page(Ban),

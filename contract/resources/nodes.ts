@@ -9,8 +9,12 @@ import {
   Nullable,
   Page,
   PageQuery,
+  SortQuery,
   Timestamp,
 } from '../scalars/common.ts';
+
+/** What lists of nodes can be sorted by; a node that reported none of it counts as the least. */
+export const NODE_SORT = ['name', 'lastSeenAt', 'cpuPercent', 'memoryPercent'] as const;
 
 const NodeName = Type.String({ minLength: 1, maxLength: 64, pattern: '^\\S(.*\\S)?$' });
 const Count = Type.Integer({ minimum: 0 });
@@ -96,7 +100,7 @@ export const nodes = resource('nodes', {
     ...read,
     method: 'GET',
     path: '/nodes',
-    summary: 'Lists nodes by name.',
+    summary: 'Lists nodes, by name unless sorted otherwise.',
     input: Input({
       clusterId: Type.Optional(Id),
       nodeGroupId: Type.Optional(Id),
@@ -105,6 +109,7 @@ export const nodes = resource('nodes', {
       search: Type.Optional(
         Type.String({ maxLength: 100, description: 'Part of the name, the host name or the remote address.' }),
       ),
+      ...SortQuery(NODE_SORT),
       ...PageQuery(50),
     }),
     output: Page(Node),

@@ -1,6 +1,16 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Decimal,
+  ExpectedUpdatedAt,
+  Id,
+  Input,
+  Nullable,
+  Page,
+  PageQuery,
+  SortQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 import { Delivery, Launch } from './site-delivery.ts';
 import { ContentSettings, Origin, OriginInput, OriginSettings, originSettingsInput } from './site-origins.ts';
 
@@ -8,6 +18,9 @@ export const MAX_DOMAINS = 50;
 export const MAX_PATTERN_DOMAINS = 10;
 export const MAX_ORIGINS = 32;
 export const MAX_SITE_NAME = 100;
+
+/** What lists of sites can be sorted by. */
+export const SITE_SORT = ['name', 'createdAt', 'updatedAt'] as const;
 
 /** One line of text: no control characters, not blank. */
 const SiteName = Type.String({
@@ -86,7 +99,7 @@ export const sites = resource('sites', {
   list: procedure({
     method: 'GET',
     path: '/sites',
-    summary: 'Lists sites, newest first.',
+    summary: 'Lists sites, newest first unless sorted otherwise.',
     input: Input({
       search: Type.Optional(
         Type.String({
@@ -96,6 +109,7 @@ export const sites = resource('sites', {
         }),
       ),
       clusterId: Type.Optional(Id),
+      ...SortQuery(SITE_SORT),
       ...PageQuery(20),
     }),
     output: Page(Site),

@@ -27,5 +27,14 @@ export const PageQuery = (pageSize: number) => ({
   pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: pageSize })),
 });
 
+/** The order of a list: one of the fields, or -field from the last to the first. */
+export const SortQuery = <T extends string>(fields: readonly T[]) => ({
+  sort: Type.Optional(
+    OneOf<T | `-${T}`>([...fields, ...fields.map((field) => `-${field}` as const)], {
+      description: 'Field to sort by; with - before it, from the last to the first.',
+    }),
+  ),
+});
+
 export const Page = <T extends TSchema>(item: T) =>
   Type.Object({ items: Type.Array(item), total: Type.Integer({ minimum: 0 }) });

@@ -428,7 +428,7 @@ test('list: search over name and any domain, cluster, newest first, pages', asyn
   await api.badField(t, '/search', 'GET', `/sites?search=${'a'.repeat(101)}`);
   await api.badField(t, '/pageSize', 'GET', '/sites?pageSize=101');
   await api.badField(t, '/page', 'GET', '/sites?page=0');
-  await api.badField(t, '/sort', 'GET', '/sites?sort=name');
+  await api.badField(t, '/order', 'GET', '/sites?order=name');
 });
 
 test('delivery follows the nodes, within a second', async (t) => {
