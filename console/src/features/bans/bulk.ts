@@ -3,10 +3,9 @@ import { bans } from '@contract/resources/bans.ts';
 import { reactive, ref } from 'vue';
 import { call } from '@/shared/api/call.ts';
 import { asCallError, type CallError } from '@/shared/api/call-error.ts';
-import { type BulkRun, runBulk } from './run-bulk.ts';
+import { PAUSE } from '@/shared/bulk/pause.ts';
+import { type BulkRun, runBulk } from '@/shared/bulk/run-bulk.ts';
 import { banOf, type Terms, termsFor } from './terms.ts';
-
-const PAUSE_MS = 400;
 
 export const bulk = reactive<BulkRun<CallError>>({ rows: [], running: false, stopped: '' });
 /** The same for all rows. */
@@ -16,5 +15,5 @@ export const bulkTerms = ref<Terms>(termsFor(''));
 export async function goOn(subject: string): Promise<void> {
   const ban = (cidr: string) =>
     call(bans.create, banOf(bulkTerms.value, cidr)!, { subject }).then(() => null, asCallError);
-  await runBulk(bulk, ban, (attempt) => new Promise((done) => setTimeout(done, PAUSE_MS * attempt)));
+  await runBulk(bulk, ban, { pause: PAUSE, limit: 'BAN_PLATFORM_LIMIT' });
 }

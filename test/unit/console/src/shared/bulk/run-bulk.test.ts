@@ -1,25 +1,26 @@
-// Many addresses banned from one pasted list.
+// The same deed for many things.
 import test from 'ava';
 import {
-  type BanOne,
   type BulkFailure,
   type BulkRun,
-  MAX_ADDRESSES,
+  type DoOne,
+  MAX_ITEMS,
   progressOf,
   rowsOf,
   runBulk,
-} from '../../../../../../console/src/features/bans/run-bulk.ts';
+} from '../../../../../../console/src/shared/bulk/run-bulk.ts';
 
 const LIMIT: BulkFailure = { code: 'BAN_PLATFORM_LIMIT', retryable: false };
 const REFUSED: BulkFailure = { code: 'BAN_PROTECTED_ADDRESS', retryable: false };
 const BUSY: BulkFailure = { code: 'SERVICE_UNAVAILABLE', retryable: true };
 const addresses = (count: number) => Array.from({ length: count }, (_, index) => `address-${index}`);
-const list = (count: number): BulkRun<BulkFailure> => ({ rows: rowsOf(addresses(count)), running: false, stopped: '' });
-const atOnce = () => Promise.resolve();
+const items = (count: number) => addresses(count).map((key) => ({ key, label: key.toUpperCase() }));
+const list = (count: number): BulkRun<BulkFailure> => ({ rows: rowsOf(items(count)), running: false, stopped: '' });
+const atOnce = { pause: () => Promise.resolve(), limit: 'BAN_PLATFORM_LIMIT' };
 const turn = () => new Promise<void>((done) => setImmediate(done));
 
 test('takes at most a thousand addresses', (t) => {
-  t.is(list(MAX_ADDRESSES + 1).rows.length, 1000);
+  t.is(list(MAX_ITEMS + 1).rows.length, 1000);
 });
 
 test('eight are on their way at a time, and each is banned once', async (t) => {
@@ -27,7 +28,7 @@ test('eight are on their way at a time, and each is banned once', async (t) => {
   const banned: string[] = [];
   let inFlight = 0;
   let most = 0;
-  const ban: BanOne<BulkFailure> = async (cidr) => {
+  const ban: DoOne<BulkFailure> = async (cidr) => {
     most = Math.max(most, ++inFlight);
     await turn();
     inFlight--;
@@ -52,7 +53,7 @@ test('stops at the limit, and goes on with what is left once there is room', asy
   const run = list(40);
   const banned: string[] = [];
   let room = 10;
-  const ban: BanOne<BulkFailure> = async (cidr) => {
+  const ban: DoOne<BulkFailure> = async (cidr) => {
     await turn();
     if (banned.length >= room) return LIMIT;
     banned.push(cidr);
@@ -83,7 +84,7 @@ test('what a busy console refuses is tried three times, and again when the perso
 
 test('stopping lets what is on its way end and starts nothing more', async (t) => {
   const run = list(50);
-  const ban: BanOne<BulkFailure> = async () => {
+  const ban: DoOne<BulkFailure> = async () => {
     run.stopped = 'asked';
     await turn();
     return null;
