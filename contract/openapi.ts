@@ -1,5 +1,7 @@
 // The OpenAPI 3.1 document of the contract: one operation a procedure, with its errors.
 import { ERRORS, type ErrorCode, GENERAL_CODES } from './errors.ts';
+import { exampleOf, type JsonSchema } from './examples.ts';
+import { MODELS } from './models.ts';
 import { type AnyProcedure, pathInputs, SCOPES } from './procedure.ts';
 
 export interface OpenApiOptions {
@@ -8,13 +10,8 @@ export interface OpenApiOptions {
   version: string;
 }
 
-interface SchemaObject {
-  properties?: Record<string, object>;
-  required?: string[];
-  [keyword: string]: unknown;
-}
-
 const ERROR_SCHEMA = { $ref: '#/components/schemas/Error' };
+const RETRY_AFTER = { $ref: '#/components/headers/RetryAfter' };
 
 /** Builds the document; schemas are JSON Schema 2020-12 as they are. */
 export function openApi(procedures: Iterable<AnyProcedure>, { server, version }: OpenApiOptions): object {
@@ -25,7 +22,13 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Edge Delivery Console', version },
+    info: {
+      title: 'Edge Delivery Console',
+      version,
+      description: 'Errors answer { defined, code, status, message, data }: go by code and data, never by the text.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    tags: tags(Object.values(paths).flatMap((path) => Object.values(path) as { tags: string[] }[])),
     servers: [{ url: server }],
     security: [{ accessKey: [] }],
     paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -39,9 +42,33 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
           description: `Key of a service account, prefix ews_. Scopes: ${SCOPES.join(', ')}.`,
         },
       },
+      headers: {
+        Change: {
+          description: 'What the call published: <cluster>=<revision>, comma-separated, or ban=<epoch>:<number>.',
+          schema: { type: 'string' },
+        },
+        Replayed: {
+          description: 'true: the stored answer of the first request with this Idempotency-Key.',
+          schema: { const: 'true' },
+        },
+        RetryAfter: {
+          description: 'Seconds to wait before the next request.',
+          schema: { type: 'integer', minimum: 0 },
+        },
+      },
       schemas: {
+        ...models(),
         Error: {
           type: 'object',
+          examples: [
+            {
+              defined: false,
+              code: 'SITE_NOT_FOUND',
+              status: 404,
+              message: ERRORS.SITE_NOT_FOUND.message,
+              data: {},
+            },
+          ],
           properties: {
             defined: { type: 'boolean' },
             code: { type: 'string', enum: Object.keys(ERRORS) },
@@ -62,20 +89,54 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
   };
 }
 
+function tags(operations: readonly { tags: string[] }[]): object[] {
+  const names = new Set(operations.flatMap((each) => each.tags));
+  return [...names].sort().map((name) => ({ name }));
+}
+
+/** Whole objects by their JSON, so that the same object is named wherever it stands. */
+const MODEL_BY_JSON = new Map(Object.entries(MODELS).map(([name, schema]) => [JSON.stringify(schema), name]));
+
+/** The named objects, which refer to each other. */
+function models(): Record<string, JsonSchema> {
+  return Object.fromEntries(Object.entries(MODELS).map(([name, schema]) => [name, referring(plain(schema), name)]));
+}
+
+/** The schema with references in place of the named objects inside it; `within` is the one that it is itself. */
+function referring(schema: JsonSchema, within = ''): JsonSchema {
+  const name = MODEL_BY_JSON.get(JSON.stringify(schema));
+  if (name !== undefined && name !== within) return { $ref: `#/components/schemas/${name}` };
+  const { properties, items, anyOf } = schema;
+  return {
+    ...schema,
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, referring(value)])),
+    }),
+    ...(items && { items: referring(items) }),
+    ...(anyOf && { anyOf: anyOf.map((member) => referring(member)) }),
+  };
+}
+
+/** The schema as plain JSON: its hidden marks would end up in copies of it. */
+function plain(schema: unknown): JsonSchema {
+  return JSON.parse(JSON.stringify(schema)) as JsonSchema;
+}
+
 function operation(procedure: AnyProcedure): object {
   const inPath = pathInputs(procedure.path);
-  const schema = procedure.input as unknown as SchemaObject;
+  const schema = plain(procedure.input);
   const fromQuery = procedure.method === 'GET' || procedure.method === 'DELETE';
   const rest = Object.keys(schema.properties ?? {}).filter((name) => !inPath.includes(name));
   const parameters = [
-    ...inPath.map((name) => ({ name, in: 'path', required: true, schema: schema.properties?.[name] ?? {} })),
-    ...(fromQuery ? rest.map((name) => queryParameter(name, schema)) : []),
+    ...inPath.map((name) => parameter(name, 'path', schema)),
+    ...(fromQuery ? rest.map((name) => parameter(name, 'query', schema)) : []),
     ...(takesIdempotencyKey(procedure) ? [IDEMPOTENCY_PARAMETER] : []),
   ];
   return {
     operationId: procedure.name,
     tags: [procedure.name.split('.')[0]],
     summary: procedure.summary,
+    description: description(procedure),
     security: security(procedure),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(fromQuery ? {} : { requestBody: requestBody(schema, inPath) }),
@@ -83,10 +144,34 @@ function operation(procedure: AnyProcedure): object {
   };
 }
 
+/** Who may call it, and what is particular to it. */
+function description(procedure: AnyProcedure): string {
+  const { access, readOnly, method, idempotency, bodyLimit } = procedure;
+  const sentences: string[] = [];
+  if (access === 'public') sentences.push('Needs no credentials.');
+  else if (access === 'session') sentences.push('From a signed-in console session only; access keys are refused.');
+  else {
+    sentences.push(
+      readOnly ? 'Operators; a read-only access key suffices.' : 'Operators; not with a read-only access key.',
+    );
+    if (typeof access === 'object') {
+      sentences.push(
+        access.scope === null ? 'Service accounts of any scope.' : `Service accounts with the scope ${access.scope}.`,
+      );
+    }
+  }
+  if (method !== 'GET' && method !== 'DELETE') {
+    if (idempotency === 'refused') sentences.push('Takes no Idempotency-Key: the answer is given once.');
+    if (bodyLimit !== undefined) sentences.push(`Body up to ${bodyLimit} bytes.`);
+  }
+  return sentences.join(' ');
+}
+
 const IDEMPOTENCY_PARAMETER = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
+  description: 'The same request sent again with it happens once; 1 to 255 printable ASCII characters, kept for 24 h.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
@@ -94,27 +179,36 @@ function takesIdempotencyKey({ method, idempotency }: AnyProcedure): boolean {
   return method !== 'GET' && method !== 'DELETE' && idempotency === 'accepted';
 }
 
-function queryParameter(name: string, schema: SchemaObject): object {
+function parameter(name: string, place: 'path' | 'query', input: JsonSchema): object {
+  const schema = input.properties?.[name] ?? {};
+  const required = place === 'path' || (input.required?.includes(name) ?? false);
   return {
     name,
-    in: 'query',
-    required: schema.required?.includes(name) ?? false,
-    schema: schema.properties?.[name] ?? {},
+    in: place,
+    required,
+    ...(schema.description === undefined ? {} : { description: schema.description }),
+    schema,
+    example: exampleOf(schema, name),
   };
 }
 
-function requestBody(schema: SchemaObject, inPath: readonly string[]): object {
+function requestBody(input: JsonSchema, inPath: readonly string[]): object {
   const properties = Object.fromEntries(
-    Object.entries(schema.properties ?? {}).filter(([name]) => !inPath.includes(name)),
+    Object.entries(input.properties ?? {}).filter(([name]) => !inPath.includes(name)),
   );
-  const required = (schema.required ?? []).filter((name) => !inPath.includes(name));
-  const body = { ...schema, properties, required };
-  return { required: required.length > 0, content: { 'application/json': { schema: body } } };
+  const required = (input.required ?? []).filter((name) => !inPath.includes(name));
+  const { examples, ...rest } = input;
+  const { expectedUpdatedAt: _, ...shown } = properties;
+  const example = examples?.[0] ?? exampleOf({ type: 'object', properties: shown, required });
+  const schema = { ...referring({ ...rest, properties }), required };
+  return { required: required.length > 0, content: { 'application/json': { schema, example } } };
 }
 
+/** For keys of service accounts the scope is the role that the key needs. */
 function security({ access }: AnyProcedure): object[] {
   if (access === 'public') return [];
-  return typeof access === 'object' ? [{ accessKey: [] }, { serviceAccountKey: [] }] : [{ accessKey: [] }];
+  if (typeof access !== 'object') return [{ accessKey: [] }];
+  return [{ accessKey: [] }, { serviceAccountKey: access.scope === null ? [] : [access.scope] }];
 }
 
 function responses(procedure: AnyProcedure): object {
@@ -126,9 +220,15 @@ function responses(procedure: AnyProcedure): object {
   const errors = [...byStatus]
     .sort(([a], [b]) => a - b)
     .map(([status, codes]) => [String(status), errorResponse(status, codes)]);
+  const output = plain(procedure.output);
+  const headers = {
+    ...(procedure.readOnly ? {} : { 'X-Svc-Change': { $ref: '#/components/headers/Change' } }),
+    ...(takesIdempotencyKey(procedure) ? { 'Idempotent-Replayed': { $ref: '#/components/headers/Replayed' } } : {}),
+  };
   const success = {
     description: 'Success.',
-    content: { 'application/json': { schema: procedure.output } },
+    ...(Object.keys(headers).length > 0 ? { headers } : {}),
+    content: { 'application/json': { schema: referring(output), example: exampleOf(output, '', true) } },
   };
   return { [String(procedure.status)]: success, ...Object.fromEntries(errors) };
 }
@@ -155,6 +255,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[]): object {
   const schema = status === 404 ? { anyOf: [error, { $ref: '#/components/schemas/Unmatched' }] } : error;
   return {
     description: unique.map((code) => `${code}: ${ERRORS[code].message}`).join(' '),
+    ...(status === 429 || status === 503 ? { headers: { 'Retry-After': RETRY_AFTER } } : {}),
     content: { 'application/json': { schema } },
   };
 }

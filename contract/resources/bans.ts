@@ -62,6 +62,8 @@ const create = {
   durationSeconds: Type.Integer({ description: '60 to 604800.' }),
 };
 
+const EXAMPLE = { scope: 'platform', cidr: '203.0.113.0/24', reason: 'attack', durationSeconds: 3600 };
+
 const ERRORS_OF_CREATE = [
   'BAN_INVALID_CIDR',
   'BAN_PREFIX_TOO_SHORT',
@@ -98,7 +100,7 @@ export const bans = resource('bans', {
     method: 'POST',
     path: '/bans',
     summary: 'Bans an address or range for a time; an active ban of the same scope and address is renewed.',
-    input: Input(create),
+    input: Input(create, { examples: [EXAMPLE] }),
     output: Ban,
     status: 200,
     access: 'operator',
@@ -111,7 +113,7 @@ export const bans = resource('bans', {
     method: 'POST',
     path: '/bans/preview',
     summary: 'Answers what creating the ban would do; changes nothing.',
-    input: Input(create),
+    input: Input(create, { examples: [EXAMPLE] }),
     output: Type.Object({
       cidr: Nullable(Type.String({ description: 'Canonical address; null when it is none.' })),
       addresses: { ...Decimal, description: 'How many addresses it covers.' },

@@ -1,14 +1,30 @@
+import type { ErrorObject } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import * as formats from 'ajv-formats';
 import test from 'ava';
 import { ERRORS } from '../../../contract/errors.ts';
 import { PROCEDURES } from '../../../contract/index.ts';
 import { openApi } from '../../../contract/openapi.ts';
+import { pathInputs, SCOPES } from '../../../contract/procedure.ts';
+import { validateInput } from '../../../mixins/validate.ts';
+
+interface Media {
+  schema: { properties: Record<string, object> };
+  example: unknown;
+}
 
 interface Operation {
   operationId: string;
-  security: object[];
-  parameters?: { name: string; in: string; required: boolean; schema: object }[];
-  requestBody?: { content: { 'application/json': { schema: { properties: Record<string, object> } } } };
-  responses: Record<string, { content: { 'application/json': { schema: object } } }>;
+  summary: string;
+  description: string;
+  tags: string[];
+  security: Record<string, string[]>[];
+  parameters?: { name: string; in: string; required: boolean; schema: object; example?: unknown }[];
+  requestBody?: { content: { 'application/json': Media } };
+  responses: Record<
+    string,
+    { description: string; headers?: Record<string, object>; content: { 'application/json': Media } }
+  >;
 }
 
 const document = openApi(PROCEDURES.values(), { server: 'https://console.example.com/api/v1', version: '1.2.3' }) as {
@@ -16,7 +32,8 @@ const document = openApi(PROCEDURES.values(), { server: 'https://console.example
   servers: { url: string }[];
   info: { version: string };
   paths: Record<string, Record<string, Operation>>;
-  components: { securitySchemes: Record<string, object>; schemas: Record<string, object> };
+  tags: { name: string }[];
+  components: Record<'securitySchemes' | 'schemas' | 'headers', Record<string, object>>;
 };
 const operationOf = (name: string) => {
   const procedure = PROCEDURES.get(name)!;
@@ -67,6 +84,7 @@ test('public operations ask for no key, others do; keys for idempotency stand wh
   t.deepEqual(operationOf('system.status').security, []);
   t.deepEqual(operationOf('accessKeys.list').security, [{ accessKey: [] }]);
   t.deepEqual(operationOf('account.me').security, [{ accessKey: [] }, { serviceAccountKey: [] }]);
+  t.deepEqual(operationOf('sites.list').security, [{ accessKey: [] }, { serviceAccountKey: ['sites:read'] }]);
   const takes = (name: string) =>
     (operationOf(name).parameters ?? []).some((parameter) => parameter.name === 'Idempotency-Key');
   t.true(takes('clusters.create'));
@@ -75,7 +93,126 @@ test('public operations ask for no key, others do; keys for idempotency stand wh
 });
 
 test('every reference leads somewhere', (t) => {
-  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/([a-z]+)\/([^"]+)"/gi)];
   t.true(references.length > 0);
-  for (const [, name] of references) t.truthy(document.components.schemas[name!], name);
+  for (const [, group, name] of references) {
+    t.truthy(document.components[group as 'schemas']?.[name!], `${group} ${name}`);
+  }
+  t.is(references.length, JSON.stringify(document).split('"$ref"').length - 1);
+});
+
+const ajv = new Ajv2020({ allErrors: true, strict: false });
+(formats.default as unknown as (ajv: Ajv2020) => void)(ajv);
+// Keywords beside schemas that JSON Schema does not know of.
+ajv.addSchema({ $id: 'svc:document', components: document.components });
+
+/** What is wrong with a value, by a schema of the document. */
+function faults(schema: object, value: unknown): ErrorObject[] {
+  const text = JSON.stringify(schema).replaceAll('"#/components/', '"svc:document#/components/');
+  const validate = ajv.compile(JSON.parse(text));
+  validate(value);
+  return validate.errors ?? [];
+}
+
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, operation, name: operation.operationId })),
+);
+
+test('every schema is one of JSON Schema 2020-12, which OpenAPI 3.1 takes as it is', (t) => {
+  const schemas = [
+    ...Object.values(document.components.schemas),
+    ...operations.flatMap(({ operation }) => [
+      ...(operation.parameters ?? []).map(({ schema }) => schema),
+      ...Object.values(operation.requestBody?.content ?? {}).map(({ schema }) => schema),
+      ...Object.values(operation.responses).map((response) => response.content['application/json'].schema),
+    ]),
+  ];
+  for (const schema of schemas) t.true(ajv.validateSchema(schema) as boolean, JSON.stringify(ajv.errors));
+});
+
+test('what OpenAPI 3.1 requires of operations', (t) => {
+  const shapes = new Set<string>();
+  for (const { path, method, operation, name } of operations) {
+    t.regex(path, /^\//, name);
+    t.true(['get', 'post', 'put', 'patch', 'delete'].includes(method), name);
+    // Two templates that match the same paths are not allowed.
+    shapes.add(`${method} ${path.replaceAll(/\{[^}]+\}/g, '{}')}`);
+    const parameters = operation.parameters ?? [];
+    t.is(new Set(parameters.map((each) => `${each.in} ${each.name}`)).size, parameters.length, name);
+    t.deepEqual(
+      parameters.filter((each) => each.in === 'path').map((each) => each.name),
+      pathInputs(path),
+      name,
+    );
+    t.true(
+      Object.keys(operation.responses).every((status) => /^[1-5][0-9]{2}$/.test(status)),
+      name,
+    );
+    for (const requirement of operation.security) {
+      for (const scheme of Object.keys(requirement)) t.true(scheme in document.components.securitySchemes, name);
+    }
+    t.deepEqual(operation.tags, [name.split('.')[0]!], name);
+    t.true(
+      document.tags.some((tag) => tag.name === operation.tags[0]),
+      name,
+    );
+  }
+  t.is(shapes.size, operations.length);
+});
+
+test('the schemes of security are the two keys, and scopes are those that there are', (t) => {
+  for (const scheme of Object.values(document.components.securitySchemes)) {
+    t.like(scheme, { type: 'apiKey', in: 'header', name: 'x-api-key' });
+  }
+  t.deepEqual(Object.keys(document.components.securitySchemes).sort(), ['accessKey', 'serviceAccountKey']);
+  const scopes = operations.flatMap(({ operation }) =>
+    operation.security.flatMap((each) => each.serviceAccountKey ?? []),
+  );
+  t.true(scopes.every((scope) => (SCOPES as readonly string[]).includes(scope)));
+});
+
+test('every operation has a summary of one sentence, and says who may call it', (t) => {
+  const summaries = operations.map(({ operation }) => operation.summary);
+  t.is(new Set(summaries).size, summaries.length);
+  for (const { operation, name } of operations) {
+    t.regex(operation.summary, /^[A-Z][^\n]*\.$/, name);
+    t.regex(operation.description, /^(Operators|Needs no|From a signed-in)/, name);
+  }
+});
+
+test('every example is accepted by its schema, and every request by the console', (t) => {
+  for (const { operation, name } of operations) {
+    const procedure = PROCEDURES.get(name)!;
+    const given: Record<string, unknown> = {};
+    for (const parameter of operation.parameters ?? []) {
+      if (parameter.in === 'header') continue;
+      t.deepEqual(faults(parameter.schema, parameter.example), [], `${name} ${parameter.name}`);
+      given[parameter.name] = parameter.example;
+    }
+    if (operation.requestBody) {
+      const { schema, example } = operation.requestBody.content['application/json'];
+      t.deepEqual(faults(schema, example), [], name);
+      Object.assign(given, example);
+    }
+    t.notThrows(() => validateInput(procedure, given), `${name} ${JSON.stringify(given)}`);
+    const { schema, example } = operation.responses[procedure.status]!.content['application/json'];
+    t.deepEqual(faults(schema, example), [], name);
+    t.deepEqual(faults(procedure.output, example), [], name);
+  }
+});
+
+test('every text of an example says something', (t) => {
+  for (const { operation, name } of operations) {
+    const { example } = operation.requestBody?.content['application/json'] ?? { example: {} };
+    t.notRegex(JSON.stringify(example), /null|"(text|string)"/, name);
+  }
+});
+
+test('what a refused call is told to wait is told in a header too', (t) => {
+  for (const { operation, name } of operations) {
+    for (const status of ['429', '503']) {
+      const response = operation.responses[status];
+      if (response) t.deepEqual(Object.keys(response.headers ?? {}), ['Retry-After'], `${name} ${status}`);
+    }
+  }
 });
