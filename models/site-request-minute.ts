@@ -1,4 +1,5 @@
-// Requests per site and minute.
+// Requests per site and minute, and their sums per cluster.
+import type { Knex } from 'knex';
 import type { Pool } from 'pg';
 
 export const KEPT_DAYS = 7;
@@ -28,14 +29,22 @@ export async function addSiteMinutes(
         insert into node_statistics as n (node_id, sequence) values ($1, $3)
         on conflict (node_id) do update set sequence = excluded.sequence where n.sequence < excluded.sequence
         returning sequence
-      ), added as (
-        insert into site_request_minute as m (site_id, minute, requests)
-        select s.id, to_timestamp(v.minute / 60 * 60), sum(v.requests)
+      ), counted as (
+        select s.id, to_timestamp(v.minute / 60 * 60) as minute, sum(v.requests) as requests
           from batch, jsonb_to_recordset($4::jsonb) as v("siteId" text, minute bigint, requests bigint)
           join site s on s.id = v."siteId" and s.cluster_id = $2
          where to_timestamp(v.minute) between now() - interval '${KEPT_DAYS} days' and now() + interval '${AHEAD_MINUTES} minutes'
-         group by 1, 2 order by 1, 2
+         group by 1, 2
+      ), added as (
+        insert into site_request_minute as m (site_id, minute, requests)
+        select id, minute, requests from counted order by 1, 2
         on conflict (site_id, minute) do update set requests = m.requests + excluded.requests
+        returning site_id
+      ), summed as (
+        -- After the sites, so that batches which meet take the rows in one order.
+        insert into cluster_request_minute as m (cluster_id, minute, requests)
+        select $2, minute, sum(requests) from counted where (select count(*) from added) >= 0 group by 2 order by 2
+        on conflict (cluster_id, minute) do update set requests = m.requests + excluded.requests
       )
       select (select sequence from batch)::text as stored,
         (select sequence from node_statistics where node_id = $1)::text as sequence`,
@@ -47,10 +56,32 @@ export async function addSiteMinutes(
 
 /** Deletes what is older than {@link KEPT_DAYS}, a bounded number of rows at a time; answers how many. */
 export async function deleteOldSiteMinutes(pool: Pick<Pool, 'query'>, limit = 10_000): Promise<number> {
-  const { rowCount } = await pool.query(
-    `delete from site_request_minute where ctid = any(array(
-       select ctid from site_request_minute where minute < now() - interval '${KEPT_DAYS} days' limit $1))`,
-    [limit],
+  let deleted = 0;
+  for (const table of ['site_request_minute', 'cluster_request_minute']) {
+    const { rowCount } = await pool.query(
+      `delete from ${table} where ctid = any(array(
+         select ctid from ${table} where minute < now() - interval '${KEPT_DAYS} days' limit $1))`,
+      [limit],
+    );
+    deleted += rowCount ?? 0;
+  }
+  return deleted;
+}
+
+export interface TrafficMinute {
+  /** Milliseconds of the start of the minute. */
+  at: number;
+  requests: number;
+}
+
+/** Requests of all clusters in the complete minutes of the last hours; minutes without any are left out. */
+export async function trafficMinutes(sql: Knex, hours: number): Promise<TrafficMinute[]> {
+  const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
+    `select (extract(epoch from minute) * 1000)::float8 as at, sum(requests)::float8 as requests
+       from cluster_request_minute
+      where minute >= date_trunc('minute', now()) - make_interval(hours => ?) and minute < date_trunc('minute', now())
+      group by minute order by minute`,
+    [hours],
   );
-  return rowCount ?? 0;
+  return rows;
 }

@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { judgeBatch, judgeDelta } from '../../agents/edge/config/delta-rules.ts';
 import { appliedPause } from '../../agents/kit/applied-pause.ts';
 import { backoffDelay } from '../../agents/kit/backoff.ts';
+import { ReachedSteps } from '../../agents/kit/reached-steps.ts';
 import { bucketOf } from '../../proto/entry-hash.ts';
 import {
   type BanBatch,
@@ -58,6 +59,8 @@ export class SimulatedNode {
   #stream: ClientHttp2Stream | null = null;
   #target: Target | null = null;
   #pulling = false;
+  readonly #configSteps = new ReachedSteps();
+  readonly #bansSteps = new ReachedSteps();
   #appliedTimer: NodeJS.Timeout | null = null;
   #heartbeatTimer: NodeJS.Timeout | null = null;
   #connectTimer: NodeJS.Timeout | null = null;
@@ -220,6 +223,7 @@ export class SimulatedNode {
   #moveBans(epoch: bigint, sequence: bigint): void {
     this.bans = create(BanPositionSchema, { epoch, sequence });
     this.#options.onBans(this.index, sequence);
+    this.#bansSteps.reached(epoch, sequence);
     this.#scheduleApplied();
   }
 
@@ -228,6 +232,7 @@ export class SimulatedNode {
     const held = this.store.setHash();
     this.config = create(ConfigPositionSchema, { epoch, track: Track.STABLE, revision, setHash: held ?? setHash });
     this.#options.onConfig(this.index, revision);
+    this.#configSteps.reached(epoch, revision);
     this.#scheduleApplied();
     if (held && Buffer.compare(held, setHash) !== 0) {
       this.config = create(ConfigPositionSchema, { track: Track.STABLE });
@@ -336,7 +341,8 @@ export class SimulatedNode {
 
   #acknowledge(): void {
     if (this.#holdsAcks || this.#stopped || !this.#connection || this.#connection.closed) return;
-    this.#connection.call('applied', { config: this.config, bans: this.bans }).catch(() => undefined);
+    const steps = { configSteps: this.#configSteps.take(), bansSteps: this.#bansSteps.take() };
+    this.#connection.call('applied', { config: this.config, bans: this.bans, ...steps }).catch(() => undefined);
   }
 
   #beat(): void {

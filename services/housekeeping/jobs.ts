@@ -3,6 +3,8 @@ import { systemCall } from '../../mixins/call.ts';
 import type { LeaderJob } from '../../mixins/leader.ts';
 import { publishClusterRequests } from '../../mixins/publish-requested.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { tellOfflineNodes } from '../../models/node-state.ts';
+import { sweepPropagation } from '../../models/propagation.ts';
 import { clustersWithRequests } from '../../models/publish-requests.ts';
 import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security-partitions.ts';
 import { reviewCcAlerts } from '../../models/security-report.ts';
@@ -19,10 +21,19 @@ const REQUEST_AGE_SECONDS = 3;
 
 type Sql = Runtime['pools']['api'];
 
+const OFFLINE_EVERY_MS = 5 * SECOND_MS;
+/** A run that came late misses nothing; what is told twice is read twice. */
+const OFFLINE_SECONDS = (2 * OFFLINE_EVERY_MS) / SECOND_MS;
+
 const keepers = new WeakMap<Runtime, ChallengeKeyKeeper>();
 
 export const JOBS: readonly LeaderJob[] = [
   { name: 'publish-requests', everyMs: 2 * SECOND_MS, run: publishLeftRequests },
+  {
+    name: 'tell-offline-nodes',
+    everyMs: OFFLINE_EVERY_MS,
+    run: ({ pools }) => tellOfflineNodes(pools.channel, OFFLINE_SECONDS),
+  },
   {
     name: 'challenge-keys',
     everyMs: 30 * SECOND_MS,
@@ -36,6 +47,7 @@ export const JOBS: readonly LeaderJob[] = [
   sweep('sweep-blobs', HOUR_MS, sweeps.sweepBlobs),
   sweep('purge-bans', 5 * MINUTE_MS, sweeps.purgeBans),
   sweep('purge-ban-changes', 5 * MINUTE_MS, sweeps.purgeBanChanges),
+  sweep('sweep-propagation', MINUTE_MS, (sql) => sweepPropagation(sql, sweeps.SWEEP_BATCH)),
   sweep('purge-idempotency', HOUR_MS, sweeps.purgeIdempotency),
   sweep('purge-security-event-names', HOUR_MS, sweeps.purgeSecurityEventNames),
   sweep('purge-alerts', HOUR_MS, sweeps.purgeAlerts),

@@ -4,8 +4,10 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { NODE_DAYS } from '../../mixins/certificate-authority.ts';
 import { noteNodeAhead } from '../../mixins/history.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import type { Feed } from '../../mixins/stream-names.ts';
 import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
+import type { PositionRow } from '../../models/node-state.ts';
 import { addSiteMinutes } from '../../models/site-request-minute.ts';
 import type { BanPosition, GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, GetConfigRequest, GetConfigResponse } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -14,12 +16,14 @@ import {
   type HeartbeatRequest,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
+  type Reached,
   type ReportStatsRequest,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { appliedSpread } from './applied-spread.ts';
-import { readBeat, readPosition } from './heartbeat.ts';
+import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
+import type { Propagation } from './propagation.ts';
 import type { Turns } from './turns.ts';
 import type { ClusterFeed } from './watch/cluster-feed.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
@@ -34,6 +38,7 @@ export interface CallContext {
   runtime: Runtime;
   hub: WatchHub;
   reports: NodeReports;
+  propagation: Propagation;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */
   pulls: Turns;
   /** The same for reports that are stored before they are answered. */
@@ -64,6 +69,7 @@ export async function heartbeat(
   const missingFeatures = feed.missingFeatures(node);
   const bans = request.bans?.position;
   const position = readPosition(node.nodeId, now, request.config, bans, request.failed);
+  noteReached(context, node, position, { config: [], bans: [] });
   await context.reports.heartbeat(node, { ...beat, missingFeatures }, position, now);
   await noteWhenAhead(context, feed, request.config, bans);
   return create(HeartbeatResponseSchema, {
@@ -79,8 +85,32 @@ export async function heartbeat(
 }
 
 export function applied(context: CallContext, node: NodeIdentity, request: AppliedRequest): void {
-  const position = readPosition(node.nodeId, new Date(), request.config, request.bans, request.failed);
+  const now = new Date();
+  const position = readPosition(node.nodeId, now, request.config, request.bans, request.failed);
+  const reached = noteReached(context, node, position, { config: request.configSteps, bans: request.bansSteps });
+  // What people see is when it was enforced, not when the node came to say so.
+  if (position.config && reached.config) position.config.at = new Date(reached.config);
+  if (position.bans && reached.bans) position.bans.at = new Date(reached.bans);
   context.reports.applied(node, position);
+}
+
+/** Answers when each position of the report was reached, milliseconds. */
+function noteReached(
+  { propagation }: CallContext,
+  { nodeId }: NodeIdentity,
+  { at, config, bans }: PositionRow,
+  steps: Record<Feed, readonly Reached[]>,
+): Partial<Record<Feed, number>> {
+  const now = at.getTime();
+  const note = (feed: Feed, epoch: bigint, number: bigint): number => {
+    const read = readSteps(number, steps[feed], now);
+    propagation.reached(nodeId, feed, epoch, read, now);
+    return read.at(-1)!.at;
+  };
+  return {
+    ...(config ? { config: note('config', config.epoch, config.revision) } : {}),
+    ...(bans ? { bans: note('bans', bans.epoch, bans.sequence) } : {}),
+  };
 }
 
 export async function getConfig(

@@ -8,16 +8,19 @@ import { ensureCertificateAuthority } from '../../mixins/certificate-authority.t
 import { type Address, DRAIN_MS, type Listener } from '../../mixins/listener.ts';
 import { nodeAccessChannel } from '../../mixins/node-access.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { writePropagation } from '../../models/propagation.ts';
 import { deleteOldSiteMinutes } from '../../models/site-request-minute.ts';
 import { Authenticator } from './authenticator.ts';
 import { ChannelCertificate } from './channel-certificate.ts';
 import { Http1Exchange, Http2Exchange } from './exchange.ts';
 import { Gate } from './gate.ts';
 import { NodeReports } from './node-reports.ts';
+import { Propagation } from './propagation.ts';
 import { REFUSED, WatchHub } from './watch/watch-hub.ts';
 
 const REFRESH_MS = 2_000;
 const RETENTION_MS = 3_600_000;
+const PROPAGATION_MS = 500;
 const IDLE_MS = 120_000;
 const HANDSHAKE_MS = 10_000;
 /** For the head of an HTTP/1.1 request, however slowly it trickles in. */
@@ -34,6 +37,7 @@ export class ChannelServer implements Listener {
   readonly #runtime: Runtime;
   readonly #hub: WatchHub;
   readonly #reports: NodeReports;
+  readonly #propagation = new Propagation();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #http1: Http1Server;
@@ -41,11 +45,12 @@ export class ChannelServer implements Listener {
   #server: TlsServer | null = null;
   #gate: Gate | null = null;
   #refreshing: Promise<void> | null = null;
+  #measuring: Promise<void> = Promise.resolve();
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     this.#reports = new NodeReports(runtime);
-    this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId));
+    this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId), this.#propagation);
     watchMetrics(runtime, this.#hub);
     // Never listens: it is handed the connections that chose HTTP/1.1. It begins to keep its time limits when it is told
     // that it listens.
@@ -64,7 +69,8 @@ export class ChannelServer implements Listener {
     const certificate = new ChannelCertificate(this.#runtime, authority);
     await certificate.refresh(new Date());
     const authenticator = new Authenticator(this.#runtime, authority);
-    const gate = new Gate(this.#runtime, authority, authenticator, this.#hub, this.#reports, () => certificate.hosts);
+    const hosts = () => certificate.hosts;
+    const gate = new Gate(this.#runtime, authority, authenticator, this.#hub, this.#reports, this.#propagation, hosts);
     this.#gate = gate;
     this.#http1.on('request', (request, response) => gate.handle(new Http1Exchange(request, response)));
     const server = createTlsServer({
@@ -113,6 +119,8 @@ export class ChannelServer implements Listener {
     this.#gate?.stop();
     await this.#refreshing;
     await this.#reports.stop();
+    this.#writePropagation();
+    await this.#measuring;
   }
 
   /** Certificates, statuses and the channel's own names: at every hint, and every 2 s without one. */
@@ -139,7 +147,17 @@ export class ChannelServer implements Listener {
     this.#timers.push(
       setInterval(refreshOnce, REFRESH_MS),
       setInterval(() => this.#deleteOld(), RETENTION_MS),
+      setInterval(() => this.#writePropagation(), PROPAGATION_MS),
     );
+  }
+
+  #writePropagation(): void {
+    const batches = this.#propagation.take(Date.now());
+    if (batches.length === 0) return;
+    this.#measuring = this.#measuring
+      .then(() => writePropagation(this.#runtime.pools.channel, batches))
+      // Figures, and only the latest: what is lost is not tried again.
+      .catch((err) => this.#runtime.log.warn({ err }, 'writing propagation figures failed'));
   }
 
   async #deleteOld(): Promise<void> {

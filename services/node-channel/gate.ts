@@ -11,6 +11,7 @@ import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
+import type { Propagation } from './propagation.ts';
 import { Turns } from './turns.ts';
 import { type Caller, createUnaryHandlers, type Handler } from './unary.ts';
 import { endFrame } from './watch/frames.ts';
@@ -53,6 +54,7 @@ export class Gate {
     authenticator: Authenticator,
     hub: WatchHub,
     reports: NodeReports,
+    propagation: Propagation,
     consoleAddresses: () => string[],
   ) {
     this.#runtime = runtime;
@@ -61,7 +63,7 @@ export class Gate {
     this.#reports = reports;
     const pulls = new Turns(PULLS, MAX_WAITING);
     const writes = new Turns(WRITES, MAX_WAITING);
-    const context = { runtime, hub, reports, pulls, writes, consoleAddresses };
+    const context = { runtime, hub, reports, propagation, pulls, writes, consoleAddresses };
     const handlers = createUnaryHandlers(context, authority);
     this.#stranger = handlers.stranger;
     this.#node = handlers.node;

@@ -6,14 +6,17 @@ import type { NodeAddressEntry } from '../../models/node-address.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
-import type { HeartbeatRequest, Metrics, NodeInfo } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { HeartbeatRequest, Metrics, NodeInfo, Reached } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
+import type { Step } from './propagation.ts';
 
 const MAX_ADDRESSES = 64;
 const MAX_FEATURES = 64;
 const MAX_FAILED = 100;
 const MAX_UNAPPLIED = 100;
+const MAX_STEPS = 32;
+const LONGEST_AGO_MS = 15_000;
 const FEATURE = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** 9999-12-31: PostgreSQL does not read later years as JavaScript writes them. */
@@ -100,13 +103,27 @@ export function readPosition(
     nodeId,
     at,
     config: config && {
+      at,
       epoch: bounded(config.epoch),
       revision: bounded(config.revision),
       setHash: Buffer.from(config.setHash.subarray(0, 32)).toString('hex'),
       failed: JSON.stringify(failed.slice(0, MAX_FAILED).map(readFailed)),
     },
-    bans: bans && { epoch: bounded(bans.epoch), sequence: bounded(bans.sequence) },
+    bans: bans && { at, epoch: bounded(bans.epoch), sequence: bounded(bans.sequence) },
   };
+}
+
+/**
+ * When a node reached what it tells of a feed, oldest first; the position itself at `now` where it gives no steps. How
+ * long ago is believed up to the longest pause before a report.
+ */
+export function readSteps(number: bigint, steps: readonly Reached[], now: number): Step[] {
+  const read = steps
+    .slice(-MAX_STEPS)
+    .filter((step) => step.number <= number)
+    .map((step) => ({ number: step.number, at: now - Math.min(step.agoMicros / 1000, LONGEST_AGO_MS) }));
+  if (read.at(-1)?.number !== number) read.push({ number, at: now });
+  return read;
 }
 
 function readFailed(entry: FailedEntry): object {

@@ -1,6 +1,7 @@
 // What nodes report, collected and written in sets: everything of a heartbeat at most once a second, positions that
 // people wait for (did my change arrive?) within 50 ms. Each report is stamped when it arrives here.
 import type { Runtime } from '../../mixins/runtime.ts';
+import { WAKE_CHANNEL } from '../../mixins/write.ts';
 import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/node-address.ts';
 import {
   type BeatRow,
@@ -117,7 +118,13 @@ export class NodeReports {
     this.#positionTimer = null;
     const rows = [...this.#positions.values()];
     this.#positions.clear();
-    if (rows.length > 0) this.#write('positions', () => writePositions(this.#runtime.pools.channel, rows));
+    if (rows.length > 0) this.#write('positions', () => this.#writePositions(rows));
+  }
+
+  /** People wait for these: relays are told at once. */
+  async #writePositions(rows: readonly PositionRow[]): Promise<void> {
+    const { pools, redis } = this.#runtime;
+    if (await writePositions(pools.channel, rows)) redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
   }
 
   #flushBeats(): void {

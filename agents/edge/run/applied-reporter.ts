@@ -5,12 +5,15 @@ import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1
 import { appliedPause } from '../../kit/applied-pause.ts';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
+import { ReachedSteps } from '../../kit/reached-steps.ts';
 
 export class AppliedReporter {
   private readonly channel: () => NodeChannel | undefined;
   private readonly log: Log;
   private config: { position: ConfigPosition; failed: FailedEntry[]; micros: number } | undefined;
   private bans: { position: BanPosition; micros: number } | undefined;
+  private readonly configSteps = new ReachedSteps();
+  private readonly bansSteps = new ReachedSteps();
   private timer: NodeJS.Timeout | undefined;
   private sending = false;
   private spreadMs = 0;
@@ -22,11 +25,13 @@ export class AppliedReporter {
 
   configApplied(position: ConfigPosition, failed: FailedEntry[], micros: number): void {
     this.config = { position, failed, micros };
+    this.configSteps.reached(position.epoch, position.revision);
     this.arm();
   }
 
   bansApplied(position: BanPosition, micros: number): void {
     this.bans = { position, micros };
+    this.bansSteps.reached(position.epoch, position.sequence);
     this.arm();
   }
 
@@ -56,6 +61,8 @@ export class AppliedReporter {
       await channel.applied({
         ...(config ? { config: config.position, failed: config.failed, configMicros: BigInt(config.micros) } : {}),
         ...(bans ? { bans: bans.position, bansMicros: BigInt(bans.micros) } : {}),
+        configSteps: this.configSteps.take(),
+        bansSteps: this.bansSteps.take(),
       });
     } catch (error) {
       this.log.debug('applied positions not reported, the next heartbeat does', { error });

@@ -1,9 +1,11 @@
 // What the streams of one cluster read from: the rings of its two feeds and where their heads are.
 import { create } from '@bufbuild/protobuf';
+import type { Feed } from '../../../mixins/stream-names.ts';
 import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../identity.ts';
+import type { Propagation } from '../propagation.ts';
 import { eventFrame } from './frames.ts';
 import { Ring, type RingBatch } from './ring.ts';
 import type { WatchStream } from './watch-stream.ts';
@@ -79,9 +81,11 @@ export class ClusterFeed {
   #required: Set<string>;
   #keysVersion: bigint;
   #targetFrame: { key: string; at: number; frame: Buffer } | null = null;
+  readonly #propagation: Pick<Propagation, 'pushed'> | undefined;
 
-  constructor(clusterId: string, heads: ClusterHeads) {
+  constructor(clusterId: string, heads: ClusterHeads, propagation?: Pick<Propagation, 'pushed'>) {
     this.clusterId = clusterId;
+    this.#propagation = propagation;
     this.config = new FeedTrack(heads.config.epoch, heads.config.revision);
     this.bans = new FeedTrack(heads.bans.epoch, heads.bans.sequence);
     this.#setHash = heads.config.setHash;
@@ -136,11 +140,19 @@ export class ClusterFeed {
   appendConfig(batch: RingBatch, setHash: Uint8Array, features: Iterable<string>): void {
     // Known before the batch is sent: the first node that lacks one must not receive it.
     for (const feature of features) this.#required.add(feature);
-    if (this.config.ring.append(batch)) this.#setHash = setHash;
+    if (!this.config.ring.append(batch)) return;
+    this.#setHash = setHash;
+    this.#pushed('config', this.config, batch);
   }
 
   appendBans(batch: RingBatch): void {
-    this.bans.ring.append(batch);
+    if (this.bans.ring.append(batch)) this.#pushed('bans', this.bans, batch);
+  }
+
+  #pushed(kind: Feed, { epoch }: FeedTrack, { from, to, at }: RingBatch): void {
+    const exempt: string[] = [];
+    if (kind === 'config') for (const { node } of this.streams) if (this.isFrozen(node)) exempt.push(node.nodeId);
+    this.#propagation?.pushed(this.clusterId, kind, { epoch, from, to }, at, new Set(exempt));
   }
 
   /** Compares with PostgreSQL (`impatient`: Redis is away), and tells the streams of a new epoch or needed capability. */

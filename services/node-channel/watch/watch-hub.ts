@@ -2,6 +2,7 @@
 import type { Runtime } from '../../../mixins/runtime.ts';
 import type { Feed } from '../../../mixins/stream-names.ts';
 import type { NodeIdentity } from '../identity.ts';
+import type { Propagation } from '../propagation.ts';
 import { catchUpBans, catchUpConfig } from './catch-up.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { FanOut } from './fan-out.ts';
@@ -30,12 +31,14 @@ export class WatchHub {
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #catchingUp = new Map<string, Promise<void>>();
   readonly #onGone: (nodeId: string) => void;
+  readonly #propagation: Propagation | undefined;
   #comparing: Promise<void> | null = null;
 
   /** `onGone`: a node has no stream here any more. */
-  constructor(runtime: Runtime, onGone: (nodeId: string) => void = () => undefined) {
+  constructor(runtime: Runtime, onGone: (nodeId: string) => void = () => undefined, propagation?: Propagation) {
     this.#runtime = runtime;
     this.#onGone = onGone;
+    this.#propagation = propagation;
     this.#fanOut = new FanOut(runtime, (feed, kind) => void this.#catchUp(feed, kind));
   }
 
@@ -73,6 +76,7 @@ export class WatchHub {
     this.#byNode.get(node.nodeId)?.end(REPLACED);
     this.#byNode.set(node.nodeId, stream);
     feed.streams.add(stream);
+    this.#propagation?.joined(node.nodeId, node.clusterId);
     this.#idleSince.delete(feed.clusterId);
     sink.once('close', () => this.#forget(stream, feed));
     stream.pump();
@@ -94,7 +98,7 @@ export class WatchHub {
   async #openFeed(clusterId: string): Promise<ClusterFeed | null> {
     const heads = (await readHeads(this.#runtime.pools.channel, [clusterId])).get(clusterId);
     if (!heads) return null;
-    const feed = new ClusterFeed(clusterId, heads);
+    const feed = new ClusterFeed(clusterId, heads, this.#propagation);
     this.#feeds.set(clusterId, feed);
     this.#idleSince.set(clusterId, Date.now());
     this.#fanOut.follow(feed);
@@ -197,6 +201,7 @@ export class WatchHub {
     const { nodeId } = stream.node;
     if (this.#byNode.get(nodeId) !== stream) return;
     this.#byNode.delete(nodeId);
+    this.#propagation?.left(nodeId);
     this.#onGone(nodeId);
   }
 }

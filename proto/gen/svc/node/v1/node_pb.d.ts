@@ -582,6 +582,18 @@ export declare type AppliedRequest = Message<"svc.node.v1.AppliedRequest"> & {
    * @generated from field: uint64 bans_micros = 5;
    */
   bansMicros: bigint;
+
+  /**
+   * What was reached since the last report, oldest first, at most 32 of each feed.
+   *
+   * @generated from field: repeated svc.node.v1.Reached config_steps = 6;
+   */
+  configSteps: Reached[];
+
+  /**
+   * @generated from field: repeated svc.node.v1.Reached bans_steps = 7;
+   */
+  bansSteps: Reached[];
 };
 
 /**
@@ -589,6 +601,33 @@ export declare type AppliedRequest = Message<"svc.node.v1.AppliedRequest"> & {
  * Use `create(AppliedRequestSchema)` to create a new message.
  */
 export declare const AppliedRequestSchema: GenMessage<AppliedRequest>;
+
+/**
+ * A position of the feed above, in the history named there.
+ *
+ * @generated from message svc.node.v1.Reached
+ */
+export declare type Reached = Message<"svc.node.v1.Reached"> & {
+  /**
+   * Revision, or sequence.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * How long ago it was enforced, microseconds before the request.
+   *
+   * @generated from field: uint32 ago_micros = 2;
+   */
+  agoMicros: number;
+};
+
+/**
+ * Describes the message svc.node.v1.Reached.
+ * Use `create(ReachedSchema)` to create a new message.
+ */
+export declare const ReachedSchema: GenMessage<Reached>;
 
 /**
  * @generated from message svc.node.v1.AppliedResponse

@@ -1166,8 +1166,11 @@ type AppliedRequest struct {
 	Bans   *BanPosition           `protobuf:"bytes,2,opt,name=bans,proto3" json:"bans,omitempty"`
 	Failed []*FailedEntry         `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
 	// From receipt of the push to its enforcement, microseconds; 0 = nothing new for that feed.
-	ConfigMicros  uint64 `protobuf:"varint,4,opt,name=config_micros,json=configMicros,proto3" json:"config_micros,omitempty"`
-	BansMicros    uint64 `protobuf:"varint,5,opt,name=bans_micros,json=bansMicros,proto3" json:"bans_micros,omitempty"`
+	ConfigMicros uint64 `protobuf:"varint,4,opt,name=config_micros,json=configMicros,proto3" json:"config_micros,omitempty"`
+	BansMicros   uint64 `protobuf:"varint,5,opt,name=bans_micros,json=bansMicros,proto3" json:"bans_micros,omitempty"`
+	// What was reached since the last report, oldest first, at most 32 of each feed.
+	ConfigSteps   []*Reached `protobuf:"bytes,6,rep,name=config_steps,json=configSteps,proto3" json:"config_steps,omitempty"`
+	BansSteps     []*Reached `protobuf:"bytes,7,rep,name=bans_steps,json=bansSteps,proto3" json:"bans_steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1237,6 +1240,75 @@ func (x *AppliedRequest) GetBansMicros() uint64 {
 	return 0
 }
 
+func (x *AppliedRequest) GetConfigSteps() []*Reached {
+	if x != nil {
+		return x.ConfigSteps
+	}
+	return nil
+}
+
+func (x *AppliedRequest) GetBansSteps() []*Reached {
+	if x != nil {
+		return x.BansSteps
+	}
+	return nil
+}
+
+// A position of the feed above, in the history named there.
+type Reached struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Revision, or sequence.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// How long ago it was enforced, microseconds before the request.
+	AgoMicros     uint32 `protobuf:"varint,2,opt,name=ago_micros,json=agoMicros,proto3" json:"ago_micros,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reached) Reset() {
+	*x = Reached{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reached) ProtoMessage() {}
+
+func (x *Reached) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reached.ProtoReflect.Descriptor instead.
+func (*Reached) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Reached) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Reached) GetAgoMicros() uint32 {
+	if x != nil {
+		return x.AgoMicros
+	}
+	return 0
+}
+
 type AppliedResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1245,7 +1317,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1329,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1342,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 type ReportStatsRequest struct {
@@ -1284,7 +1356,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1368,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1381,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -1336,7 +1408,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1420,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1433,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -1384,7 +1456,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1468,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1481,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -1521,14 +1593,21 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x12memory_total_bytes\x18\x06 \x01(\x04R\x10memoryTotalBytes\x12\x1d\n" +
 	"\n" +
 	"egress_bps\x18\a \x01(\x04R\tegressBps\x12-\n" +
-	"\x12active_connections\x18\b \x01(\x04R\x11activeConnections\"\xeb\x01\n" +
+	"\x12active_connections\x18\b \x01(\x04R\x11activeConnections\"\xd9\x02\n" +
 	"\x0eAppliedRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x120\n" +
 	"\x06failed\x18\x03 \x03(\v2\x18.svc.node.v1.FailedEntryR\x06failed\x12#\n" +
 	"\rconfig_micros\x18\x04 \x01(\x04R\fconfigMicros\x12\x1f\n" +
 	"\vbans_micros\x18\x05 \x01(\x04R\n" +
-	"bansMicros\"\x11\n" +
+	"bansMicros\x127\n" +
+	"\fconfig_steps\x18\x06 \x03(\v2\x14.svc.node.v1.ReachedR\vconfigSteps\x123\n" +
+	"\n" +
+	"bans_steps\x18\a \x03(\v2\x14.svc.node.v1.ReachedR\tbansSteps\"@\n" +
+	"\aReached\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
+	"\n" +
+	"ago_micros\x18\x02 \x01(\rR\tagoMicros\"\x11\n" +
 	"\x0fAppliedResponse\"c\n" +
 	"\x12ReportStatsRequest\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
@@ -1566,7 +1645,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_node_proto_rawDescData
 }
 
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(*EnrollRequest)(nil),            // 0: svc.node.v1.EnrollRequest
 	(*EnrollResponse)(nil),           // 1: svc.node.v1.EnrollResponse
@@ -1584,73 +1663,76 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*HeartbeatResponse)(nil),        // 13: svc.node.v1.HeartbeatResponse
 	(*Metrics)(nil),                  // 14: svc.node.v1.Metrics
 	(*AppliedRequest)(nil),           // 15: svc.node.v1.AppliedRequest
-	(*AppliedResponse)(nil),          // 16: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),       // 17: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),      // 18: svc.node.v1.ReportStatsResponse
-	(*SiteMinute)(nil),               // 19: svc.node.v1.SiteMinute
-	(*ConfigPosition)(nil),           // 20: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),              // 21: svc.node.v1.BanPosition
-	(*FailedEntry)(nil),              // 22: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                // 23: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),         // 24: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),           // 25: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),        // 26: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),  // 27: svc.node.v1.GetChallengeKeysRequest
-	(*ReportSecurityRequest)(nil),    // 28: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),        // 29: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 30: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 31: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil), // 32: svc.node.v1.GetChallengeKeysResponse
-	(*ReportSecurityResponse)(nil),   // 33: svc.node.v1.ReportSecurityResponse
+	(*Reached)(nil),                  // 16: svc.node.v1.Reached
+	(*AppliedResponse)(nil),          // 17: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),       // 18: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),      // 19: svc.node.v1.ReportStatsResponse
+	(*SiteMinute)(nil),               // 20: svc.node.v1.SiteMinute
+	(*ConfigPosition)(nil),           // 21: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),              // 22: svc.node.v1.BanPosition
+	(*FailedEntry)(nil),              // 23: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                // 24: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),         // 25: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),           // 26: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),        // 27: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),  // 28: svc.node.v1.GetChallengeKeysRequest
+	(*ReportSecurityRequest)(nil),    // 29: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),        // 30: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),          // 31: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),       // 32: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil), // 33: svc.node.v1.GetChallengeKeysResponse
+	(*ReportSecurityResponse)(nil),   // 34: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	4,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
-	20, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	21, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	21, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	22, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
 	7,  // 3: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	8,  // 4: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	9,  // 5: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	10, // 6: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	11, // 7: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	20, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	21, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	21, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	22, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
 	4,  // 10: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	20, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	22, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	23, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	21, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	23, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	24, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
 	14, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
 	8,  // 15: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	20, // 16: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	21, // 17: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	22, // 18: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	19, // 19: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	0,  // 20: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	2,  // 21: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	5,  // 22: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	12, // 23: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	15, // 24: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	24, // 25: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	25, // 26: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	26, // 27: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	17, // 28: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	27, // 29: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	28, // 30: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	1,  // 31: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	3,  // 32: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	6,  // 33: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	13, // 34: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	16, // 35: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	29, // 36: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	30, // 37: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	31, // 38: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	18, // 39: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	32, // 40: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	33, // 41: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	31, // [31:42] is the sub-list for method output_type
-	20, // [20:31] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	21, // 16: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	22, // 17: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	23, // 18: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	16, // 19: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	16, // 20: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	20, // 21: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	0,  // 22: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	2,  // 23: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	5,  // 24: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	12, // 25: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	15, // 26: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	25, // 27: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	26, // 28: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	27, // 29: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	18, // 30: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	28, // 31: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	29, // 32: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	1,  // 33: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	3,  // 34: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	6,  // 35: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	13, // 36: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	17, // 37: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	30, // 38: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	31, // 39: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	32, // 40: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	19, // 41: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	33, // 42: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	34, // 43: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	33, // [33:44] is the sub-list for method output_type
+	22, // [22:33] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -1676,7 +1758,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

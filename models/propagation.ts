@@ -1,0 +1,135 @@
+// How long changes took to reach the connected nodes. Of a burst, the first change of each 20 ms is kept: it waited
+// longest, and which one that is does not depend on how a process received them.
+import type { Knex } from 'knex';
+import type { Pool } from 'pg';
+import type { Feed } from '../mixins/stream-names.ts';
+
+/** Changes that figures are about: the newest of a feed, not older than a day. */
+export const RECENT_CHANGES = 500;
+const KEPT_HOURS = 24;
+/** Rows of a feed beyond which older ones go. */
+const KEPT_ROWS = 5000;
+const SLOTS_PER_SECOND = 50;
+
+/** Changes (from, to] as the nodes of one process got them. */
+export interface SettledBatch {
+  clusterId: string;
+  feed: Feed;
+  epoch: bigint;
+  from: bigint;
+  to: bigint;
+  /** Connected nodes it was pushed to, and those that have it. */
+  nodes: number;
+  reached: number;
+  /** Milliseconds, when the last of them had it. */
+  lastAt: number | null;
+  lastNode: string | null;
+}
+
+const SLOT = (time: string) => `floor(extract(epoch from ${time}) * ${SLOTS_PER_SECOND})`;
+
+// Changes of a batch: number and time, with the time of the one before, whoever that was for.
+const CHANGES: Record<Feed, string> = {
+  config: `
+    select number, created_at as at, b."clusterId" as cluster_id, lag(created_at) over (order by number) as before
+      from config_revision where cluster_id = b."clusterId" and epoch = b.epoch and number >= b."from" and number <= b."to"`,
+  bans: `
+    select seq as number, changed_at as at, cluster_id, lag(changed_at) over (order by seq) as before
+      from ban_change where seq <= b."to"
+       and seq >= coalesce((select max(p.seq) from ban_change p where p.seq <= b."from"), b."from")`,
+};
+
+const write = (feed: Feed) => `
+  with batch as (
+    select * from jsonb_to_recordset($1::jsonb) as b("clusterId" text, epoch bigint, "from" bigint, "to" bigint,
+      nodes integer, reached integer, "lastAt" timestamptz, "lastNode" text)
+  ), measured as (
+    select c.cluster_id, b.epoch, c.number, c.at, sum(b.nodes)::int as nodes, sum(b.reached)::int as reached,
+        greatest(0, extract(epoch from max(b."lastAt") - c.at) * 1000)::float8 as ms,
+        (array_agg(b."lastNode" order by b."lastAt" desc nulls last))[1] as node
+      from batch b cross join lateral (${CHANGES[feed]}) c
+     where c.number > b."from" and c.cluster_id in ('', b."clusterId")
+       and ${SLOT('c.at')} is distinct from ${SLOT('c.before')}
+     group by 1, 2, 3, 4
+  )
+  insert into propagation as p (feed, cluster_id, epoch, number, published_at, nodes, reached, slowest_ms, slowest_node_id)
+  select '${feed}', cluster_id, epoch, number, at, nodes, reached, case when node is not null then ms end, node
+    from measured order by cluster_id, epoch, number
+  on conflict (feed, cluster_id, epoch, number) do update set
+    nodes = p.nodes + excluded.nodes, reached = p.reached + excluded.reached,
+    slowest_node_id = case when excluded.slowest_ms > coalesce(p.slowest_ms, -1) then excluded.slowest_node_id
+      else p.slowest_node_id end,
+    slowest_ms = greatest(p.slowest_ms, excluded.slowest_ms)`;
+
+const WRITE: Record<Feed, string> = { config: write('config'), bans: write('bans') };
+
+/** Adds what the nodes of this process did to what those of others did. */
+export async function writePropagation(pool: Pick<Pool, 'query'>, batches: readonly SettledBatch[]): Promise<void> {
+  for (const feed of ['config', 'bans'] as const) {
+    const rows = batches
+      .filter((batch) => batch.feed === feed)
+      .map(({ epoch, from, to, lastAt, ...rest }) => ({
+        ...rest,
+        epoch: String(epoch),
+        from: String(from),
+        to: String(to),
+        lastAt: lastAt === null ? null : new Date(lastAt),
+      }));
+    if (rows.length === 0) continue;
+    await pool.query({ name: `write-propagation-${feed}`, text: WRITE[feed], values: [JSON.stringify(rows)] });
+  }
+}
+
+export interface PropagationFigures {
+  feed: Feed;
+  changes: number;
+  /** Of those, reached every connected node. */
+  complete: number;
+  /** Milliseconds within which that share of the changes reached every node; null when fewer did. */
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+  /** The node that was last most often. */
+  slowest: { id: string; name: string | null; lastIn: number; worstMs: number } | null;
+}
+
+/** Figures of each feed that has any. */
+export async function propagationFigures(sql: Knex): Promise<PropagationFigures[]> {
+  const { rows } = await sql.raw<{ rows: PropagationFigures[] }>(
+    `with recent as materialized (
+       select r.* from (values ('config'), ('bans')) f(feed) cross join lateral (
+         select feed, reached >= nodes as complete, slowest_ms, slowest_node_id from propagation p
+          where p.feed = f.feed and published_at > now() - interval '${KEPT_HOURS} hours'
+          order by published_at desc limit ${RECENT_CHANGES}) r
+     ), share as (
+       select feed, count(*)::int as changes, (count(*) filter (where complete))::int as complete,
+           percentile_disc(array[0.5, 0.95, 0.99]) within group (
+             order by case when complete then slowest_ms else 'infinity' end) as within
+         from recent group by feed
+     ), last_node as (
+       select distinct on (feed) feed, slowest_node_id as id, count(*)::int as times, max(slowest_ms) as worst
+         from recent where slowest_node_id is not null group by 1, 2 order by feed, times desc, worst desc, id
+     )
+     select s.feed, s.changes, s.complete, nullif(s.within[1], 'infinity') as p50, nullif(s.within[2], 'infinity') as p95,
+         nullif(s.within[3], 'infinity') as p99,
+         case when l.id is not null then jsonb_build_object('id', l.id, 'name', n.name, 'lastIn', l.times,
+           'worstMs', l.worst) end as slowest
+       from share s left join last_node l using (feed) left join node n on n.id = l.id`,
+  );
+  return rows;
+}
+
+/** Deletes rows beyond the newest of a feed or a day, a bounded number at a time; answers how many. */
+export async function sweepPropagation(sql: Knex, limit: number): Promise<number> {
+  const { rowCount } = await sql.raw<{ rowCount: number }>(
+    `delete from propagation where ctid = any(array(
+       select p.ctid from (values ('config'), ('bans')) f(feed) cross join lateral (
+         select greatest(now() - interval '${KEPT_HOURS} hours', coalesce((
+           select published_at from propagation q where q.feed = f.feed
+            order by published_at desc offset ${KEPT_ROWS} limit 1), '-infinity')) as at) floor
+       join propagation p on p.feed = f.feed and p.published_at <= floor.at
+       limit ?))`,
+    [limit],
+  );
+  return rowCount;
+}
