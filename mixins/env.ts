@@ -208,6 +208,9 @@ function bareOrigin(url: URL): string {
   if ((url.pathname !== '/' && url.pathname !== '') || url.search || url.hash) {
     throw new Malformed('carries a path, query or fragment');
   }
+  // The parser takes `$(x)` and quotes for a host, and these addresses are pasted into shells.
+  if (!HOST_NAME.test(url.hostname) && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0)
+    throw new Malformed('has a host that is none');
   return url.origin;
 }
 

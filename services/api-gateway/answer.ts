@@ -20,12 +20,24 @@ export function sendJson(
   base: readonly string[],
   ...headers: string[]
 ): void {
+  sendText(response, status, body, 'application/json; charset=utf-8', base, headers);
+}
+
+/** Writes a text that nobody may keep. */
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  type: string,
+  base: readonly string[],
+  headers: readonly string[] = [],
+): void {
   response.writeHead(status, [
     ...base,
     'cache-control',
     'no-store',
     'content-type',
-    'application/json; charset=utf-8',
+    type,
     'content-length',
     String(Buffer.byteLength(body)),
     ...headers,

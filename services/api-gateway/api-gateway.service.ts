@@ -9,8 +9,10 @@ import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { Answerer } from './answerer.ts';
+import { downloads } from './downloads.ts';
 import type { Exchange } from './exchange.ts';
 import { Gateway, rpcPath } from './gateway.ts';
+import { installScript } from './install-script.ts';
 import { KeyCache, type KeyKind, type KnownKey } from './key-cache.ts';
 import { LastUsed } from './last-used.ts';
 import { createRateLimit } from './rate-limit.ts';
@@ -106,8 +108,17 @@ export default (runtime: Runtime): ServiceSchema => {
         call: <T>(action: string, input: unknown, meta?: CallMeta) =>
           broker.call<T, object>(action, input as object, meta ? { meta } : {}),
       };
-      const files = await staticFiles(UI_FOLDER);
-      gateway = new Gateway({ runtime, answers, dispatch, keys, lastUsed, rateLimit: createRateLimit(runtime), files });
+      gateway = new Gateway({
+        runtime,
+        answers,
+        dispatch,
+        keys,
+        lastUsed,
+        rateLimit: createRateLimit(runtime),
+        files: await staticFiles(UI_FOLDER),
+        downloads: downloads(runtime.env.downloadsDir),
+        installer: installScript(runtime.env.publicUrl),
+      });
     },
     async stopped() {
       await stop();

@@ -10,12 +10,14 @@ import type { AnyProcedure } from '../../contract/procedure.ts';
 import type { AuthAnswer, KnownSession } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { sendText } from './answer.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
 import { type Cookies, createCookies } from './cookies.ts';
 import { checkKeyAccess, idempotencyNamespace, keyCaller, NOBODY } from './credentials.ts';
+import { DOWNLOADS, type Downloads } from './downloads.ts';
 import type { Dispatch, Exchange } from './exchange.ts';
-import { answerHeaders, refuseRepeatedHeaders } from './headers.ts';
+import { type AnswerHeaders, answerHeaders, refuseRepeatedHeaders } from './headers.ts';
 import { claimIdempotency } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
 import type { KeyCache, KeyKind } from './key-cache.ts';
@@ -39,8 +41,10 @@ const CSRF_TOKEN = 'orpc';
 const API = '/api/v1/';
 const RPC = '/rpc/';
 const AUTH = '/api/auth/';
+const INSTALLER = '/install.sh';
+const SHELL_SCRIPT = 'text/x-shellscript';
 /** Below these nothing falls back to the Web UI, however the path is spelled. */
-const RESERVED = ['/api', '/rpc', '/downloads', '/install.sh', '/healthz'];
+const RESERVED = ['/api', '/rpc', '/downloads', INSTALLER, '/healthz'];
 
 export interface GatewayParts {
   runtime: Runtime;
@@ -50,6 +54,9 @@ export interface GatewayParts {
   lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   rateLimit: RateLimit;
   files: StaticFiles;
+  downloads: Downloads;
+  /** Text of /install.sh. */
+  installer: string;
 }
 
 export class Gateway {
@@ -62,12 +69,14 @@ export class Gateway {
   readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   readonly #rateLimit: RateLimit;
   readonly #files: StaticFiles;
+  readonly #downloads: Downloads;
+  readonly #installer: string;
   readonly #routes = new RouteTable(PROCEDURES.values());
   readonly #rpc: ReadonlyMap<string, AnyProcedure>;
   readonly #auth: ReadonlyMap<string, AuthEndpoint>;
   readonly #clientAddress: ClientAddress;
   readonly #cookies: Cookies;
-  readonly #pageHeaders: readonly string[];
+  readonly #headers: AnswerHeaders;
   readonly #openApi: string;
   readonly #health: string;
 
@@ -80,6 +89,8 @@ export class Gateway {
     this.#lastUsed = parts.lastUsed;
     this.#rateLimit = parts.rateLimit;
     this.#files = parts.files;
+    this.#downloads = parts.downloads;
+    this.#installer = parts.installer;
     const { env } = parts.runtime;
     this.#rpc = new Map([...PROCEDURES.values()].map((procedure) => [rpcPath(procedure), procedure]));
     this.#auth = new Map(Object.values(AUTH_ENDPOINTS).map((endpoint) => [endpoint.path, endpoint]));
@@ -90,7 +101,7 @@ export class Gateway {
       ),
     );
     this.#cookies = createCookies(env);
-    this.#pageHeaders = answerHeaders(env.publicUrl).page;
+    this.#headers = answerHeaders(env.publicUrl);
     this.#openApi = JSON.stringify(openApiDocument(env.publicUrl, env.version));
     this.#health = JSON.stringify({ status: 'ok', version: env.version });
   }
@@ -220,8 +231,13 @@ export class Gateway {
     const { request, response } = exchange;
     const reads = request.method === 'GET' || request.method === 'HEAD';
     if (path === '/healthz' && reads) return this.#answers.send(exchange, 200, this.#health);
+    if (path === INSTALLER && reads) return sendText(response, 200, this.#installer, SHELL_SCRIPT, this.#headers.json);
+    if (path.startsWith(DOWNLOADS) && reads) {
+      if (!(await this.#downloads.serve(request, response, path, this.#headers.json))) this.#answers.notFound(exchange);
+      return;
+    }
     if (!reads || aliasesPrefix(path, RESERVED)) return this.#answers.notFound(exchange);
-    if (!(await this.#files.serve(request, response, path, this.#pageHeaders))) this.#answers.notFound(exchange);
+    if (!(await this.#files.serve(request, response, path, this.#headers.page))) this.#answers.notFound(exchange);
   }
 
   #meta({ request, requestId, caller, idempotency }: Exchange): CallMeta {

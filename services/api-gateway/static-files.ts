@@ -1,9 +1,10 @@
 // The Web UI: files of console/dist with a fallback to its page, or a small page of our own while it is not built. Each
 // text file lies beside its brotli and gzip variant, made by the build; here one is only chosen.
-import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { extname, join, sep } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { extname, join } from 'node:path';
+import { sendContent } from './file-answer.ts';
+import { type OpenedFile, openInside } from './inside.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -85,14 +86,7 @@ async function sendFile(
   if (request.method === 'HEAD') {
     response.end();
     await handle.close();
-  } else {
-    // The stream closes the file, also when the client goes away or went while the file was opened.
-    const content = handle.createReadStream();
-    await pipeline(content, response).catch((error: NodeJS.ErrnoException) => {
-      content.destroy();
-      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE' && error.code !== 'ERR_STREAM_UNABLE_TO_PIPE') throw error;
-    });
-  }
+  } else await sendContent(handle, response, 0, size);
   return true;
 }
 
@@ -110,33 +104,17 @@ export function acceptedCodings(header: string | string[] | undefined): Readonly
   return taken;
 }
 
-type Opened = { handle: FileHandle; size: number };
-
 async function openVariant(
   root: string,
   file: string,
   taken: ReadonlySet<string>,
-): Promise<(Opened & { coding: string | null }) | null> {
+): Promise<(OpenedFile & { coding: string | null }) | null> {
   for (const { coding, extension } of VARIANTS) {
     const variant = taken.has(coding) ? await openInside(root, file + extension) : null;
     if (variant) return { ...variant, coding };
   }
   const plain = await openInside(root, file);
   return plain && { ...plain, coding: null };
-}
-
-/** Opens a regular file that lies inside the folder, links followed; null otherwise. */
-async function openInside(root: string, file: string): Promise<Opened | null> {
-  try {
-    const real = await realpath(file);
-    if (!real.startsWith(root + sep) || !(await stat(real)).isFile()) return null;
-    const handle = await open(real, 'r');
-    return { handle, size: (await handle.stat()).size };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR' || code === 'ENAMETOOLONG') return null;
-    throw error;
-  }
 }
 
 function writeHead(
