@@ -50,14 +50,18 @@ export function controlOf(given: JsonSchema | undefined): ControlKind {
   return choicesOf(schema).length > 0 ? 'choice' : 'text';
 }
 
-/** What the contract refuses in a value, with the pointer inside it. */
+/** What the contract refuses in a value, with the pointer inside it. What is missing is named where it should be. */
 export function issuesOf(schema: JsonSchema, value: unknown): Issue[] {
   const [, errors] = Errors(schema as never, value);
   return errors
     .filter(({ keyword }) => keyword !== 'anyOf')
-    .map(({ instancePath, keyword, params }) => ({
-      path: instancePath,
-      keyword,
-      params: params as Record<string, unknown>,
-    }));
+    .flatMap(({ instancePath, keyword, params: given }): Issue[] => {
+      const params = given as Record<string, unknown>;
+      if (keyword !== 'required') return [{ path: instancePath, keyword, params }];
+      return (params.requiredProperties as string[]).map((name) => ({
+        path: `${instancePath}/${name}`,
+        keyword,
+        params: {},
+      }));
+    });
 }

@@ -9,9 +9,10 @@ import { type ComputedRef, computed, type Ref, reactive, ref, shallowRef, watch 
 import { call } from '@/shared/api/call.ts';
 import { asCallError, CallError } from '@/shared/api/call-error.ts';
 import { type Action, useAction } from '@/shared/api/use-action.ts';
-import { issueText } from '@/shared/error/error-text.ts';
 import { type Conflict, changedInput, changedPaths, merge } from './changes.ts';
 import { copy, setAt, valueAt } from './paths.ts';
+import { problemText } from './problem-text.ts';
+import { dotted, type Problem, tellAt } from './problems.ts';
 import { issuesOf, type JsonSchema, schemaAt } from './schema.ts';
 
 type Values = Record<string, unknown>;
@@ -41,9 +42,11 @@ export interface SettingsFormState {
   schema: (path: string) => JsonSchema | undefined;
   dirty: ComputedRef<boolean>;
   changed: ComputedRef<readonly string[]>;
-  /** What is wrong with a field: found here, or answered by the server. */
+  /** What is wrong with a field, or with a part of what it holds: found here, or answered by the server. */
   problem: (path: string) => string;
   valid: ComputedRef<boolean>;
+  /** What went wrong and no field tells. */
+  error: ComputedRef<CallError | null>;
   input: ComputedRef<Values>;
   conflicts: Ref<readonly Conflict[]>;
   save: Action<[], Values>;
@@ -71,19 +74,14 @@ export function useSettingsForm(options: SettingsFormOptions): SettingsFormState
   // What arrives while nobody edits is shown; what arrives while somebody does waits for the save.
   watch(options.value, (values) => values && !dirty.value && take(values), { immediate: true });
 
-  const problems = computed(() => {
-    const found: Record<string, string> = {};
-    for (const path of changed.value) {
+  const found = computed<Problem[]>(() =>
+    changed.value.flatMap((path) => {
       const field = schema(path);
-      const [issue] = field ? issuesOf(field, valueAt(draft, path)) : [];
-      if (issue) found[path] = issueText(issue);
-    }
-    for (const issue of answered.value?.issues ?? []) {
-      const path = paths.find((known) => issue.path === pointer(known) || issue.path.startsWith(`${pointer(known)}/`));
-      if (path) found[path] ??= issueText(issue);
-    }
-    return found;
-  });
+      const issues = field ? issuesOf(field, valueAt(draft, path)) : [];
+      return issues.map((why) => ({ path: why.path ? `${path}.${dotted(why.path)}` : path, why }));
+    }),
+  );
+  const answer = computed(() => tellAt(answered.value, paths));
   const input = computed<Values>(() => ({
     ...(options.fixed?.() ?? {}),
     ...changedInput(base.value, draft, paths, whole),
@@ -125,13 +123,16 @@ export function useSettingsForm(options: SettingsFormOptions): SettingsFormState
     get: (path) => valueAt(draft, path),
     set: (path, value) => {
       setAt(draft, path, value);
-      if (answered.value) answered.value = null;
+      // An answer is about what was sent.
+      answered.value = null;
+      save.error.value = null;
     },
     schema,
     dirty,
     changed,
-    problem: (path) => problems.value[path] ?? '',
-    valid: computed(() => Object.keys(problems.value).length === 0),
+    problem: (path) => problemText(path, found.value) || problemText(path, answer.value.told),
+    valid: computed(() => found.value.length === 0),
+    error: computed(() => (answered.value ? answer.value.rest : save.error.value)),
     input,
     conflicts,
     save,
@@ -147,8 +148,4 @@ export function useSettingsForm(options: SettingsFormOptions): SettingsFormState
       if (dirty.value) await save.run();
     },
   };
-}
-
-function pointer(path: string): string {
-  return `/${path.replaceAll('.', '/')}`;
 }

@@ -1,0 +1,20 @@
+import { errorText, issueText } from '@/shared/error/error-text.ts';
+import { i18n } from '@/shared/i18n/i18n.ts';
+import { isAt, type Problem } from './problems.ts';
+
+/** What a field has to say: the first of its problems, with the number of the entry where it holds several. */
+export function problemText(path: string, problems: readonly Problem[]): string {
+  const problem = problems.find((candidate) => isAt(path, candidate.path));
+  if (!problem) return '';
+  const text = 'keyword' in problem.why ? issueText(problem.why) : errorText(problem.why);
+  const entry = /^\d+/.exec(problem.path.slice(path.length + 1));
+  return entry ? i18n.global.t('shared.field.entry', { number: Number(entry[0]) + 1, text }) : text;
+}
+
+/** Brings the first wrong field of a form into view and gives it the focus. */
+export function focusProblem(form: Element | null | undefined): void {
+  const field = form?.querySelector<HTMLElement>('.is-wrong :is(input, textarea, [tabindex])');
+  for (let folded = field?.closest('details'); folded; folded = folded.parentElement?.closest('details'))
+    folded.open = true;
+  field?.focus();
+}

@@ -1,0 +1,64 @@
+// Which field an error is about: the server names it in an issue, or its code judges one field only. Pure.
+import type { ErrorCode, Issue } from '@contract/errors.ts';
+import { CallError } from '../api/call-error.ts';
+
+/** Something wrong with a value of a form. */
+export interface Problem {
+  /** Dotted, as deep as it is known: `origins.1.port`. */
+  path: string;
+  /** The rule that is broken; the error itself where its code says it all. */
+  why: Issue | CallError;
+}
+
+/** Codes that judge one field. Where several are named, a form has one of them. */
+const FIELDS: Partial<Record<ErrorCode, readonly string[]>> = {
+  DOMAIN_INVALID: ['domains'],
+  DOMAIN_IN_USE: ['domains'],
+  ORIGIN_ADDRESS_FORBIDDEN: ['origins'],
+  ORIGIN_HOST_HEADER_INVALID: ['origins'],
+  CLUSTER_NOT_FOUND: ['clusterId'],
+  CLUSTER_NAME_TAKEN: ['name'],
+  NODE_GROUP_NOT_FOUND: ['nodeGroupId'],
+  NODE_GROUP_NAME_TAKEN: ['name'],
+  NODE_GROUP_CLUSTER_MISMATCH: ['nodeGroupId'],
+  REGION_NOT_FOUND: ['regionId'],
+  REGION_CODE_TAKEN: ['code'],
+  SERVICE_ACCOUNT_NAME_TAKEN: ['name'],
+  IP_LIST_NAME_TAKEN: ['name'],
+  IP_LIST_LIMIT: ['entries'],
+  SITE_NOT_FOUND: ['siteId'],
+  DEFAULT_SITE_INVALID: ['defaultSiteId'],
+  DEFAULT_SITE_CERTIFICATE_REQUIRED: ['defaultSiteId'],
+  PROTECTION_POW_DIFFICULTY: ['powHighDifficulty'],
+  BAN_INVALID_CIDR: ['cidr'],
+  BAN_PREFIX_TOO_SHORT: ['cidr'],
+  BAN_PROTECTED_ADDRESS: ['cidr'],
+  BAN_EXPIRY_OUT_OF_RANGE: ['durationSeconds'],
+  SETUP_TOKEN_INVALID: ['setupToken'],
+  INVALID_PASSWORD: ['password', 'currentPassword'],
+  INVALID_CODE: ['code'],
+};
+
+/** `/origins/0/port` as `origins.0.port`. */
+export function dotted(pointer: string): string {
+  return pointer.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** Whether a value lies at the path or inside what is there. */
+export function isAt(path: string, value: string): boolean {
+  return value === path || value.startsWith(`${path}.`);
+}
+
+/** What of an error is told at which of these fields, and what is left to tell beside them. */
+export function tellAt(error: CallError | null, paths: readonly string[]): { told: Problem[]; rest: CallError | null } {
+  if (error === null) return { told: [], rest: null };
+  const judged = (FIELDS as Record<string, readonly string[]>)[error.code]?.find((path) => paths.includes(path));
+  if (judged !== undefined) return { told: [{ path: judged, why: error }], rest: null };
+  const problems = error.issues.map((why) => ({ path: dotted(why.path), why }));
+  const told = problems.filter(({ path }) => paths.some((field) => isAt(field, path)));
+  if (told.length === 0) return { told, rest: error };
+  if (told.length === problems.length) return { told, rest: null };
+  const issues = problems.filter((problem) => !told.includes(problem)).map(({ why }) => why);
+  const { code, message, status, data, requestId } = error;
+  return { told, rest: new CallError(code, message, status, { ...data, issues }, requestId) };
+}
