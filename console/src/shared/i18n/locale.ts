@@ -10,6 +10,8 @@ export const STORED = {
   theme: 'svc.theme',
   locale: 'svc.language',
   density: 'svc.density',
+  /** Columns left out of a table; its name follows. */
+  columns: 'svc.columns.',
 } as const;
 
 export function isLocale(value: unknown): value is Locale {

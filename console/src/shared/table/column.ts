@@ -7,4 +7,27 @@ export interface Column {
   wideOnly?: boolean;
   /** Takes the room that is left. */
   grow?: boolean;
+  /** Field of the list procedure's `sort`; with - before it when its first click sorts from the last to the first. */
+  sort?: string;
+}
+
+/** Columns that a person may leave out: all but the first, which names the row, and the actions. */
+export function optional(columns: readonly Column[]): readonly Column[] {
+  return columns.slice(1).filter(({ kind }) => kind !== 'actions');
+}
+
+/** What stays of the columns when those are left out; a key that no optional column has means nothing. */
+export function shownOf(columns: readonly Column[], hidden: readonly string[]): readonly Column[] {
+  const out = new Set(optional(columns).flatMap(({ key }) => (hidden.includes(key) ? [key] : [])));
+  return columns.filter(({ key }) => !out.has(key));
+}
+
+/** What was kept in the browser; anything else than a list of texts is nothing. */
+export function readHidden(kept: string | null): string[] {
+  try {
+    const value: unknown = JSON.parse(kept ?? '[]');
+    return Array.isArray(value) ? value.filter((key) => typeof key === 'string') : [];
+  } catch {
+    return [];
+  }
 }
