@@ -52,11 +52,16 @@ async function send(procedure: AnyProcedure, input: unknown, options: CallOption
       signal,
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
+  return options.renewSession === false ? post() : withSession(post);
+}
+
+/** Asks, and once more after the person has signed in again where the session had ended. */
+export async function withSession<T>(ask: () => Promise<T>): Promise<T> {
   try {
-    return await post();
+    return await ask();
   } catch (error) {
-    if (asCallError(error).code !== 'UNAUTHORIZED' || options.renewSession === false || !hooks) throw error;
+    if (asCallError(error).code !== 'UNAUTHORIZED' || !hooks) throw error;
     await hooks.sessionEnded();
-    return post();
+    return ask();
   }
 }

@@ -1,5 +1,6 @@
 // The sign-in endpoints. They are not procedures: they answer cookies.
 import type { AUTH_ENDPOINTS, AuthOutput } from '@contract/auth-endpoints.ts';
+import { withSession } from '@/shared/api/call.ts';
 import { request } from '@/shared/api/request.ts';
 
 async function post<T>(path: string, body: unknown = {}): Promise<T> {
@@ -19,15 +20,15 @@ export const auth = {
   verifyTotp: (code: string, trustDevice: boolean) => post('/two-factor/verify-totp', { code, trustDevice }),
   verifyBackupCode: (code: string) => post('/two-factor/verify-backup-code', { code }),
   enableTwoFactor: (password: string) =>
-    post<{ totpURI: string; backupCodes: string[] }>('/two-factor/enable', { password }),
-  disableTwoFactor: (password: string) => post('/two-factor/disable', { password }),
+    withSession(() => post<{ totpURI: string; backupCodes: string[] }>('/two-factor/enable', { password })),
+  disableTwoFactor: (password: string) => withSession(() => post('/two-factor/disable', { password })),
   changePassword: (currentPassword: string, newPassword: string) =>
-    post('/change-password', { currentPassword, newPassword, revokeOtherSessions: true }),
+    withSession(() => post('/change-password', { currentPassword, newPassword, revokeOtherSessions: true })),
   passkeyAuthenticateOptions: () => get<object>('/passkey/generate-authenticate-options'),
   passkeyAuthenticate: (response: unknown) => post('/passkey/verify-authentication', { response }),
-  passkeyRegisterOptions: () => get<object>('/passkey/generate-register-options'),
+  passkeyRegisterOptions: () => withSession(() => get<object>('/passkey/generate-register-options')),
   passkeyRegister: (response: unknown, name: string) =>
     post<Passkey>('/passkey/verify-registration', { response, name }),
-  passkeys: () => get<Passkey[]>('/passkey/list-user-passkeys'),
-  deletePasskey: (id: string) => post('/passkey/delete-passkey', { id }),
+  passkeys: () => withSession(() => get<Passkey[]>('/passkey/list-user-passkeys')),
+  deletePasskey: (id: string) => withSession(() => post('/passkey/delete-passkey', { id })),
 };
