@@ -2,7 +2,7 @@
 const npm = (names) => `^node_modules/(${names})(/|$)`;
 
 /** Everything inside the repository that is source. */
-const SOURCE = '^(agents|bench|bin|contract|migrations|mixins|models|proto|services|test)/';
+const SOURCE = '^(agents|bench|bin|client|contract|migrations|mixins|models|proto|services|test)/';
 
 module.exports = {
   forbidden: [
@@ -28,6 +28,20 @@ module.exports = {
       severity: 'error',
       from: { path: '^contract/' },
       to: { pathNot: ['^contract/', npm('typebox|ipaddr.js')] },
+    },
+    {
+      name: 'client-stands-alone',
+      comment: 'The client is installed elsewhere by itself: what it needs of the contract is generated into it.',
+      severity: 'error',
+      from: { path: '^client/' },
+      to: { pathNot: '^client/' },
+    },
+    {
+      name: 'product-has-no-client',
+      comment: 'The client is for programs outside: parts of the product call procedures through mixins/call.ts.',
+      severity: 'error',
+      from: { path: '^(agents|console|contract|migrations|mixins|models|proto|services)/' },
+      to: { path: '^client/' },
     },
     {
       name: 'models-are-storage',

@@ -3,18 +3,20 @@ import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { run } from './lib/commands.ts';
 import { buf, generated, protoBaseline, regenerate } from './lib/generated.ts';
-import { during, report, say } from './lib/progress.ts';
+import { during, Refusal, report, say } from './lib/progress.ts';
 import { root } from './lib/root.ts';
 
-const HELP = `Usage: npm run generate [-- --proto-baseline]
+const HELP = `Usage: npm run generate [-- --only NAME] [--proto-baseline]
 
-Writes the generated files again: proto/gen, agents/caddy/gen and docs/api/openapi.json.
+Writes the generated files again: ${generated.map(({ path }) => path).join(', ')}.
 
+  --only NAME        just these: ${generated.map(({ name }) => `'${name}'`).join(', ')}
   --proto-baseline   also makes the present proto/ the state that later wire changes are compared with. Only after a
                      release whose nodes understand it: the check refuses changes that break nodes in the field.`;
 
 const { values } = parseArgs({
   options: {
+    only: { type: 'string' },
     'proto-baseline': { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -24,7 +26,9 @@ try {
   if (values.help) {
     say(HELP);
   } else {
-    for (const target of generated) if (target.applies()) await during(target.name, () => regenerate(target));
+    const wanted = generated.filter(({ name }) => values.only === undefined || name === values.only);
+    if (wanted.length === 0) throw new Refusal(`nothing generated is called ${values.only}; see --help`);
+    for (const target of wanted) if (target.applies()) await during(target.name, () => regenerate(target));
     if (values['proto-baseline'] || !existsSync(protoBaseline)) {
       await during('wire baseline', async () => {
         await run(buf, ['build', 'proto', '--output', protoBaseline], { cwd: root, timeout: 60_000 });

@@ -103,7 +103,8 @@ export function exampleOf(schema: JsonSchema, name = '', all = false): unknown {
       return exampleText(schema, name);
     case 'integer':
     case 'number':
-      return schema.minimum ?? 1;
+      // A list is shown with one item.
+      return name === 'total' ? 1 : (schema.minimum ?? 1);
     case 'boolean':
       return true;
     default:

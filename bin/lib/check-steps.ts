@@ -18,6 +18,7 @@ const SOURCE_FOLDERS = [
   'agents',
   'bench',
   'bin',
+  'client',
   'console',
   'contract',
   'migrations',
@@ -70,6 +71,7 @@ export const checkSteps: readonly CheckStep[] = [
       node('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--colors=off', '--max-diagnostics=50']),
   },
   { name: 'types', run: () => node('typescript7/bin/tsc', ['-p', 'tsconfig.json']) },
+  { name: 'types of the client', run: () => node('typescript7/bin/tsc', ['-p', 'client/tsconfig.json', '--noEmit']) },
   { name: 'types of the Web UI', run: () => node('vue-tsc/bin/vue-tsc.js', ['-p', 'console/tsconfig.json']) },
   {
     name: 'layering',

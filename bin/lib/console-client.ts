@@ -1,4 +1,5 @@
 // The console's HTTP surface as a person or script uses it: set up, sign in, calls with a session, calls with a key.
+import { type Client, createClient } from '../../client/src/index.ts';
 
 export interface Operator {
   email: string;
@@ -69,6 +70,11 @@ export class ConsoleClient {
   ): Promise<T> {
     const answer = await this.request<T>(method, `/api/v1${path}`, body, { 'x-api-key': this.accessKey, ...headers });
     return accepted(`${method} ${path}`, answer);
+  }
+
+  /** The typed client of /api/v1 with the access key of this moment. */
+  get typed(): Client {
+    return createClient({ url: this.#url, accessKey: this.accessKey, timeoutMs: TIMEOUT_MS });
   }
 
   /** Calls a procedure as the signed-in operator; `name` is the procedure's, `sites.list`. */

@@ -2,6 +2,7 @@
 // that it is a demo.
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { isApiError, type NewEnrollmentToken, type Site } from '../../client/src/index.ts';
 import { CallError, ConsoleClient } from './console-client.ts';
 import type { DemoMemory } from './demo-state.ts';
 import { Refusal } from './progress.ts';
@@ -29,12 +30,11 @@ export async function becomeOperator(
 ): Promise<ConsoleClient> {
   const client = new ConsoleClient(url, publicUrl);
   const { operator } = memory.state;
-  const { body } = await client.request<{ initialized: boolean }>('GET', '/api/v1/system/status');
-  if (!body.initialized) {
+  const { initialized } = await client.typed.system.status();
+  if (!initialized) {
     const setupToken = setupTokenFrom(logFile);
     if (!setupToken) throw new Error(`the console did not log a setup token in ${logFile}`);
-    const answer = await client.request('POST', '/api/v1/system/setup', { setupToken, ...operator });
-    if (answer.status !== 200) throw new CallError('set-up', answer);
+    await client.typed.system.setup({ setupToken, ...operator });
   }
   try {
     await client.signIn({ email: operator.email, password: operator.password });
@@ -46,80 +46,72 @@ export async function becomeOperator(
     );
   }
   if (memory.state.accessKey) client.accessKey = memory.state.accessKey;
-  const known = client.accessKey
-    ? await client.request('GET', '/api/v1/me', undefined, { 'x-api-key': client.accessKey })
-    : undefined;
-  if (known?.status !== 200) memory.save({ accessKey: await client.createKey('demo') });
+  if (!(await keyWorks(client))) memory.save({ accessKey: await client.createKey('demo') });
   return client;
+}
+
+async function keyWorks(client: ConsoleClient): Promise<boolean> {
+  if (!client.accessKey) return false;
+  try {
+    await client.typed.account.me();
+    return true;
+  } catch (error) {
+    if (isApiError(error, 'UNAUTHORIZED')) return false;
+    throw error;
+  }
 }
 
 /** The settings that let one machine play many visitors; made once, so that later changes by hand stay. */
 export async function configure(client: ConsoleClient, memory: DemoMemory): Promise<void> {
   if (memory.state.configured) return;
-  const clusters = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
-  const clusterId = clusters.items[0]?.id;
+  const api = client.typed;
+  const clusterId = (await api.clusters.list()).items[0]?.id;
   if (!clusterId) throw new Error('the set-up created no cluster');
-  await client.api('PUT', '/settings/origin-allow-list', { cidrs: LOOPBACK });
-  const settings = { mode: 'header', trustedCidrs: LOOPBACK, header: CLIENT_IP_HEADER };
-  await client.api('PUT', `/clusters/${clusterId}/client-ip`, { settings });
+  await api.settings.originAllowList.set({ cidrs: LOOPBACK });
+  const settings = { mode: 'header', trustedCidrs: LOOPBACK, header: CLIENT_IP_HEADER } as const;
+  await api.clusters.clientIp.set({ clusterId, settings });
   memory.save({ clusterId, configured: true });
 }
 
-export interface EnrollmentToken {
-  token: string;
-  serverUrl: string;
-  caSha256: string;
-}
-
 /** A token for the node of this machine. A node that enrolled under an address we no longer have is removed first. */
-export async function newEnrollmentToken(client: ConsoleClient, memory: DemoMemory): Promise<EnrollmentToken> {
+export async function newEnrollmentToken(client: ConsoleClient, memory: DemoMemory): Promise<NewEnrollmentToken> {
   const { node, clusterId } = memory.state;
+  if (!clusterId) throw new Error('the demo has no cluster yet');
+  const api = client.typed;
   if (node) {
-    for (const [method, path] of [
-      ['POST', `/nodes/${node.id}/disable`],
-      ['DELETE', `/nodes/${node.id}`],
-    ] as const) {
-      const answer = await client.request(method, `/api/v1${path}`, undefined, { 'x-api-key': client.accessKey });
-      if (answer.status >= 500) throw new CallError(`${method} ${path}`, answer);
+    try {
+      await api.nodes.disable({ id: node.id });
+      await api.nodes.delete({ id: node.id });
+    } catch (error) {
+      // Somebody removed it before.
+      if (!isApiError(error, 'NODE_NOT_FOUND')) throw error;
     }
   }
-  return client.api<EnrollmentToken>('POST', '/enrollment-tokens', { clusterId, nodeName: 'demo' });
-}
-
-interface SiteAnswer {
-  id: string;
-  domains: string[];
-  origins: { address: string; port: number }[];
-  delivery: { state: string };
+  return api.enrollmentTokens.create({ clusterId, nodeName: 'demo' });
 }
 
 /** The demo site, created the first time; follows its origin to another port. */
 export async function ensureSite(client: ConsoleClient, memory: DemoMemory, originPort: number): Promise<void> {
   const origins = [{ address: '127.0.0.1', port: originPort }];
-  const found = await client.api<{ items: SiteAnswer[] }>('GET', `/sites?search=${SITE_HOST}`);
-  const site = found.items.find((candidate) => candidate.domains.includes(SITE_HOST));
+  const api = client.typed;
+  const { items } = await api.sites.list({ search: SITE_HOST });
+  const site = items.find((candidate) => candidate.domains.includes(SITE_HOST));
   if (!site) {
-    const domains = [SITE_HOST];
-    const clusterId = memory.state.clusterId;
-    const created = await client.api<{ site: SiteAnswer }>('POST', '/sites', {
-      name: 'Demo',
-      clusterId,
-      domains,
-      origins,
-    });
+    const { clusterId } = memory.state;
+    const created = await api.sites.create({ name: 'Demo', clusterId, domains: [SITE_HOST], origins });
     memory.save({ site: { id: created.site.id, host: SITE_HOST } });
     return;
   }
   memory.save({ site: { id: site.id, host: SITE_HOST } });
   const [only, ...others] = site.origins;
   if (only?.address === '127.0.0.1' && others.length === 0 && only.port !== originPort) {
-    await client.api('PATCH', `/sites/${site.id}`, { origins });
+    await api.sites.update({ id: site.id, origins });
   }
 }
 
 /** Delivery state of the site, asked with the session: the access key's requests are for whoever uses the demo. */
 export async function deliveryState(client: ConsoleClient, siteId: string): Promise<string> {
-  return (await client.rpc<SiteAnswer>('sites.get', { id: siteId })).delivery.state;
+  return (await client.rpc<Site>('sites.get', { id: siteId })).delivery.state;
 }
 
 /** Status of the site's start page through the edge, or 0 while nothing answers. */

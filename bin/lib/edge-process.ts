@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EnrollmentToken } from './demo-steps.ts';
+import type { NewEnrollmentToken } from '../../client/src/index.ts';
 import { startedAt } from './process-table.ts';
 import { type Child, type Processes, tail } from './processes.ts';
 import { Refusal } from './progress.ts';
@@ -37,7 +37,10 @@ export function enrolledNode(stateDir: string): { nodeId: string; serverUrl: str
 }
 
 /** Trades the token, handed over on standard input, for an identity in the state folder. */
-export async function enroll(stateDir: string, { token, serverUrl, caSha256 }: EnrollmentToken): Promise<void> {
+export async function enroll(
+  stateDir: string,
+  { token, serverUrl, caSha256 }: Pick<NewEnrollmentToken, 'token' | 'serverUrl' | 'caSha256'>,
+): Promise<void> {
   const args = [
     main,
     'enroll',

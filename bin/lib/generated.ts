@@ -1,12 +1,11 @@
 // Generated files: made from proto/ and contract/, committed, and compared with a fresh generation by the check.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { apiDocument } from './api-document.ts';
 import { run } from './commands.ts';
 import { root } from './root.ts';
 
 const TIMEOUT_MS = 10 * 60_000;
-/** Public address written into the committed OpenAPI document; a running console puts in its own. */
-const EXAMPLE_URL = 'https://console.example';
 
 export const buf = join(root, 'node_modules', '.bin', 'buf');
 
@@ -46,12 +45,28 @@ export const generated: readonly Generated[] = [
     path: 'docs/api/openapi.json',
     applies: () => existsSync(join(root, 'contract/openapi.ts')),
     generate: async (out) => {
-      const { openApi } = await import('../../contract/openapi.ts');
-      const { PROCEDURES } = await import('../../contract/index.ts');
-      const document = openApi(PROCEDURES.values(), { server: `${EXAMPLE_URL}/api/v1`, version: 'dev' });
+      const document = await apiDocument();
       const file = join(out, 'docs/api/openapi.json');
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
+    },
+  },
+  {
+    name: 'API reference',
+    path: 'docs/api/reference',
+    applies: () => existsSync(join(root, 'contract/openapi.ts')),
+    generate: async (out) => {
+      const { generateReference } = await import('./generate-reference.ts');
+      generateReference(await apiDocument(), join(out, 'docs/api/reference'));
+    },
+  },
+  {
+    name: 'typed client',
+    path: 'client/src/generated',
+    applies: () => existsSync(join(root, 'contract/openapi.ts')),
+    generate: async (out) => {
+      const { generateClient } = await import('./generate-client.ts');
+      generateClient(await apiDocument(), join(out, 'client/src/generated'));
     },
   },
 ];
