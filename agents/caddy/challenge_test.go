@@ -14,7 +14,6 @@ import (
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 )
 
@@ -52,11 +51,7 @@ func TestChallengesAtTheRealEdge(t *testing.T) {
 	}
 
 	e.expect("GET", "b.test", "/", 503, "challenge-unavailable")
-	if _, err := e.client.SetChallengeKeys(ctx, connect.NewRequest(&edgev1.SetChallengeKeysRequest{Keys: &nodev1.ChallengeKeys{
-		Version: 2, Current: &nodev1.ChallengeKey{Id: "k1", Secret: make([]byte, 32)},
-	}})); err != nil {
-		t.Fatal(err)
-	}
+	e.setKeys()
 
 	response := noRedirect("GET", "b.test", "//x/y?z", "")
 	if response.StatusCode != 302 || response.Header.Get("Location") != "/.//x/y?z" || response.Header.Get("X-Svc-Challenge") != "cookie302" || len(response.Cookies()) != 1 {

@@ -19,6 +19,7 @@ import (
 
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 )
 
@@ -48,6 +49,11 @@ const wait = 20 * time.Second
 
 func startEdge(t *testing.T, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
 	t.Helper()
+	return startEdgeWith(t, map[string]any{"handler": "svc_edge", "direct": true}, listeners, config, bans)
+}
+
+func startEdgeWith(t *testing.T, handler, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
+	t.Helper()
 	e := &edge{t: t, dir: t.TempDir()}
 	e.socket = filepath.Join(e.dir, "run", "edge.sock")
 	if config != nil {
@@ -74,7 +80,7 @@ func startEdge(t *testing.T, listeners map[string]any, config, bans []*edgev1.Jo
 					"listener_wrappers":   []any{wrapper},
 					"read_header_timeout": "10s", "read_idle_timeout": -1, "write_idle_timeout": "60s",
 					"idle_timeout": "75s", "max_header_bytes": 32768,
-					"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "svc_edge"}}}},
+					"routes": []any{map[string]any{"handle": []any{handler}}},
 					"errors": map[string]any{"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "svc_error"}}}}},
 				}},
 			},
@@ -134,6 +140,18 @@ func (e *edge) until(what string, condition func() bool) {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("never: %s\n%s", what, e.stderr.String())
 		}
+	}
+}
+
+// setKeys gives the edge a key for challenges.
+func (e *edge) setKeys() {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	if _, err := e.client.SetChallengeKeys(ctx, connect.NewRequest(&edgev1.SetChallengeKeysRequest{Keys: &nodev1.ChallengeKeys{
+		Version: 2, Current: &nodev1.ChallengeKey{Id: "k1", Secret: make([]byte, 32)},
+	}})); err != nil {
+		e.t.Fatal(err)
 	}
 }
 

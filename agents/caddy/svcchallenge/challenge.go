@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"edge.svc/caddy/svcerrors"
 )
@@ -230,7 +231,7 @@ func (c *Challenges) show(w http.ResponseWriter, r *http.Request, v *Visit, keys
 		}
 	}
 	var scratch [512]byte
-	f.token = string(appendToken(scratch[:0], keys.current, b, &t))
+	f.token = appendToken(scratch[:0], keys.current, b, &t)
 	c.respond(w, r, http.StatusForbidden, t.kind, &f)
 }
 
@@ -286,4 +287,13 @@ func wantsPage(r *http.Request) bool {
 	return true
 }
 
-func itoa(n int) []string { return []string{strconv.Itoa(n)} }
+// itoa is the value of a header: one piece of memory for the text and the list it is in.
+func itoa(n int) []string {
+	made := new(struct {
+		values [1]string
+		text   [20]byte
+	})
+	text := strconv.AppendInt(made.text[:0], int64(n), 10)
+	made.values[0] = unsafe.String(&made.text[0], len(text))
+	return made.values[:]
+}

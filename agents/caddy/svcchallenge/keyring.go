@@ -148,3 +148,6 @@ func (s *signer) verify(prefix, text, mac string) bool {
 
 // bytesOf is the bytes of s, not copied, for callees that only read.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// textOf is b as a text, not copied, for callees that only read while b does not change.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

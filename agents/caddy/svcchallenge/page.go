@@ -96,7 +96,7 @@ const (
 // filling is what goes into the slots of one response.
 type filling struct {
 	language  int
-	token     string
+	token     []byte
 	bits      uint8
 	highBits  uint8
 	back      string

@@ -33,7 +33,7 @@ func appendPass(dst []byte, key *signer, b *binding, level Level, issued, expire
 	dst = append(dst, passVersion...)
 	dst = append(dst, key.id...)
 	dst = encoding.AppendEncode(append(dst, '.'), payload)
-	sum := key.sign("", string(dst[start:]))
+	sum := key.sign("", textOf(dst[start:]))
 	return encoding.AppendEncode(append(dst, '.'), sum[:])
 }
 
@@ -98,10 +98,9 @@ func bestPass(keys *keySet, b *binding, headers []string, now int64) (level Leve
 // passHeader makes the value of Set-Cookie that carries a pass.
 func passHeader(key *signer, b *binding, level Level, now int64, life time.Duration, secure bool) string {
 	seconds := min(int64(life/time.Second), maxPassSeconds)
-	out := make([]byte, 0, 320)
-	out = append(out, passCookie+"="...)
-	start := len(out)
-	out = append(out[:start], appendPass(nil, key, b, level, now, now+seconds)...)
+	var scratch [512]byte
+	out := append(scratch[:0], passCookie+"="...)
+	out = appendPass(out, key, b, level, now, now+seconds)
 	out = append(out, "; Path=/; Max-Age="...)
 	out = strconv.AppendInt(out, seconds, 10)
 	out = append(out, "; HttpOnly; SameSite=Lax"...)

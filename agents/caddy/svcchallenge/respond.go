@@ -58,6 +58,15 @@ func writeLine(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// writeWhole writes a body with one call to the system where the connection offers that.
+func writeWhole(w http.ResponseWriter, body []byte) {
+	if whole, ok := w.(interface{ WriteWhole(p []byte) (int, error) }); ok {
+		_, _ = whole.WriteWhole(body)
+		return
+	}
+	_, _ = w.Write(body)
+}
+
 // buffers hold pages on their way out.
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 16<<10)) }}
 
@@ -94,7 +103,7 @@ func (c *Challenges) respond(w http.ResponseWriter, r *http.Request, status int,
 	}
 	h["Content-Length"] = itoa(len(body))
 	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	writeWhole(w, body)
 	*buffer = body
 	buffers.Put(buffer)
 }

@@ -63,7 +63,7 @@ func appendToken(dst []byte, key *signer, b *binding, t *token) []byte {
 	start := len(dst)
 	dst = append(dst, key.id...)
 	dst = encoding.AppendEncode(append(dst, '.'), payload)
-	sum := key.sign(tokenPrefix, string(dst[start:]))
+	sum := key.sign(tokenPrefix, textOf(dst[start:]))
 	return encoding.AppendEncode(append(dst, '.'), sum[:])
 }
 

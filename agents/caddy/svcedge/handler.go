@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svclisten"
 )
 
 func init() {
@@ -17,9 +18,12 @@ func init() {
 	caddy.RegisterModule(ErrorHandler{})
 }
 
-// Handler is the HTTP handler `svc_edge`. It has no settings: everything comes from the app `svc`. It answers every
-// request, so nothing may follow it in a route.
+// Handler is the HTTP handler `svc_edge`. Everything about sites comes from the app `svc`. It answers every request, so
+// nothing may follow it in a route.
 type Handler struct {
+	// Direct lets plain HTTP/1 requests skip the chain of the server, with all of its routes.
+	Direct bool `json:"direct,omitempty"`
+
 	core *svccore.Core
 	log  *zap.Logger
 }
@@ -32,13 +36,17 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // Provision gets the core.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	core, err := svccore.FromContext(ctx)
-	h.core, h.log = core, ctx.Logger()
-	return err
+	if h.core, h.log = core, ctx.Logger(); err != nil || !h.Direct {
+		return err
+	}
+	return h.takeFront(ctx)
 }
 
 // ServeHTTP answers the request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	h.serve(w, r)
+	// Caddy's own, set before any handler.
+	delete(w.Header(), "Server")
+	h.serve(&exchange{ResponseWriter: w, conn: svclisten.FromContext(r.Context())}, r)
 	return nil
 }
 

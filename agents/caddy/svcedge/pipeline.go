@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -23,7 +24,10 @@ type exchange struct {
 	svclisten.Exchange
 
 	started bool
+	status  int
 	conn    *svclisten.Conn
+	// The limit on writes to the connection; 0 where another sets one.
+	writeIdle time.Duration
 	// New bans know the exchange.
 	listed bool
 	peer   netip.Addr
@@ -37,13 +41,36 @@ type exchange struct {
 // WriteHeader notes that the response has begun.
 func (x *exchange) WriteHeader(status int) {
 	x.started = x.started || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	x.status = status
+	x.boundWrites()
 	x.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that the response has begun.
 func (x *exchange) Write(p []byte) (int, error) {
 	x.started = true
+	x.boundWrites()
 	return x.ResponseWriter.Write(p)
+}
+
+// WriteWhole writes the only part of a body whose length is in the header.
+func (x *exchange) WriteWhole(p []byte) (int, error) {
+	if x.writeIdle > 0 && x.status >= http.StatusBadRequest {
+		x.conn.Gather(len(p))
+	}
+	return x.Write(p)
+}
+
+// FlushError sends what is buffered.
+func (x *exchange) FlushError() error {
+	x.boundWrites()
+	return http.NewResponseController(x.ResponseWriter).Flush()
+}
+
+func (x *exchange) boundWrites() {
+	if x.writeIdle > 0 {
+		x.conn.BoundWrites(x.writeIdle)
+	}
 }
 
 // Unwrap lets http.ResponseController reach what the server offers.
@@ -51,19 +78,16 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // serve takes a request through the stages. Their order is part of what the edge promises: a banned client learns
 // nothing about rules, and nothing under the reserved prefix ever reaches an origin.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
-	// Caddy's own, set before any handler.
-	delete(w.Header(), "Server")
+func (h *Handler) serve(x *exchange, r *http.Request) {
 	if isHealthCheck(r) {
-		answerHealth(w, r)
+		answerHealth(x, r)
 		return
 	}
-	x := &exchange{ResponseWriter: w}
 	defer h.contain(x, r)
 
-	stripInternal(r.Header)
-	stripInternal(r.Trailer)
-	requestID := assignRequestID(w.Header(), r.Header)
+	strip(r.Header)
+	strip(r.Trailer)
+	requestID := assignRequestID(x.Header(), r.Header)
 	if refusedMethod(r) {
 		svcerrors.Write(x, r, http.StatusMethodNotAllowed, svcerrors.MethodNotAllowed)
 		return
@@ -86,10 +110,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	r, leave := x.enter(site, r)
-	if leave != nil {
-		defer leave()
-	}
+	r = x.enter(site, r)
+	defer x.leave()
 	if _, banned := h.core.Bans.Lookup(site.ID, x.Client); banned && !tables.Exempt(x.Client) {
 		refuseBanned(x, r)
 		return
@@ -148,7 +170,7 @@ func (h *Handler) findSite(x *exchange, tables *svccore.Tables, rawHost string) 
 // resolve finds the client.
 func (x *exchange) resolve(tables *svccore.Tables, r *http.Request) {
 	var proxied netip.Addr
-	if x.conn = svclisten.FromContext(r.Context()); x.conn != nil {
+	if x.conn != nil {
 		x.peer, proxied = x.conn.Peer, x.conn.Proxied()
 	} else if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		x.peer = peer.Addr().WithZone("").Unmap()
@@ -156,20 +178,19 @@ func (x *exchange) resolve(tables *svccore.Tables, r *http.Request) {
 	x.Client = tables.ClientIP.Resolve(x.peer, proxied, r.Header)
 }
 
-// enter makes the exchange known to new bans; the returned function takes it out again.
-func (x *exchange) enter(site *svccore.Site, r *http.Request) (*http.Request, func()) {
+// enter makes the exchange known to new bans, until it leaves.
+func (x *exchange) enter(site *svccore.Site, r *http.Request) *http.Request {
 	x.SiteID = site.ID
 	if x.conn == nil {
-		return r, nil
+		return r
 	}
-	if r.ProtoMajor == 1 {
-		x.list()
-		return r, x.leave
+	if r.ProtoMajor != 1 {
+		var ctx context.Context
+		ctx, x.Cancel = context.WithCancel(r.Context())
+		r = r.WithContext(ctx)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	x.Cancel = cancel
 	x.list()
-	return r.WithContext(ctx), x.leave
+	return r
 }
 
 func (x *exchange) list() {

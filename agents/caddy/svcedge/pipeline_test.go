@@ -59,7 +59,7 @@ func (h *Handler) send(r *http.Request) (w *httptest.ResponseRecorder, aborted b
 			panic(p)
 		}
 	}()
-	h.serve(w, r)
+	_ = h.ServeHTTP(w, r, nil)
 	return w, false
 }
 

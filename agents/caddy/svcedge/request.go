@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"unsafe"
 )
 
-// stripInternal removes what only the edge itself may say.
-func stripInternal(h http.Header) {
+// strip removes what only the edge itself may say, and names that programs behind an origin could take for others: they
+// read "_", and some ".", as "-".
+func strip(h http.Header) {
 	for name := range h {
-		if len(name) >= 6 && strings.EqualFold(name[:6], "X-Svc-") {
+		if strings.IndexByte(name, '_') >= 0 || strings.IndexByte(name, '.') >= 0 || len(name) >= 6 && strings.EqualFold(name[:6], "X-Svc-") {
 			delete(h, name)
 		}
 	}
@@ -28,11 +30,15 @@ func assignRequestID(response, request http.Header) string {
 	var raw [16]byte
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
-	var text [32]byte
-	hex.Encode(text[:], raw[:])
-	id := string(text[:])
-	response["X-Request-Id"] = []string{id}
-	return id
+	// One piece of memory for the text and the list it is in.
+	made := new(struct {
+		values [1]string
+		text   [32]byte
+	})
+	hex.Encode(made.text[:], raw[:])
+	made.values[0] = unsafe.String(&made.text[0], len(made.text))
+	response["X-Request-Id"] = made.values[:]
+	return made.values[0]
 }
 
 func isRequestID(s string) bool {

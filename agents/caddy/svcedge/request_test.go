@@ -58,7 +58,7 @@ func TestInternalHeadersAreRemoved(t *testing.T) {
 	for range 200 {
 		h["X-Svc-"+strings.Repeat("a", len(h))] = []string{"x"}
 	}
-	stripInternal(h)
+	strip(h)
 	if len(h) != 2 || h["X-Svcx"] == nil || h["Accept"] == nil {
 		t.Errorf("%v", h)
 	}

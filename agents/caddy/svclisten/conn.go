@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pires/go-proxyproto"
 
@@ -35,6 +36,14 @@ type Conn struct {
 	// Of the reading goroutine.
 	started bool
 	rest    *bufio.Reader
+
+	// No TLS lies between the connection and its requests.
+	plain bool
+	// Of the goroutine that answers: when writes were bounded last, how many bytes of an answer are still to be gathered,
+	// and what was gathered of it.
+	bounded   time.Time
+	gathering int
+	held      *[]byte
 
 	mu        sync.Mutex
 	proxied   netip.Addr
@@ -187,9 +196,15 @@ func FromContext(ctx context.Context) *Conn {
 	return c
 }
 
+// Plain reports whether requests come over the connection itself, without TLS.
+func (c *Conn) Plain() bool { return c.plain }
+
 // withConn puts the connection under a TLS layer, or the connection itself, into the context of its requests. It reads
 // nothing.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*Conn); ok {
+		c.plain = true
+	}
 	for {
 		switch c := conn.(type) {
 		case *Conn:

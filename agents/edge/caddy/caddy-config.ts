@@ -37,7 +37,8 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
             write_idle_timeout: '60s',
             idle_timeout: '75s',
             max_header_bytes: 32_768,
-            routes: [{ handle: [{ handler: 'svc_edge' }] }],
+            // Plain requests skip the chain of Caddy's server, which has nothing else in it.
+            routes: [{ handle: [{ handler: 'svc_edge', direct: true }] }],
             // What Caddy itself refuses gets our page and code, too.
             errors: { routes: [{ handle: [{ handler: 'svc_error' }] }] },
           },

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/internal/edgetest"
+)
+
+// What differs between two answers to the same request.
+var changing = regexp.MustCompile(`(?mi)^(Date|X-Request-Id|Cdn-Loop): .*\n|[0-9a-f]{32}`)
+
+// Whether a request skips the chain of Caddy's server makes no difference to its answer, nor to what its origin gets.
+func TestPlainRequestsSkipTheChain(t *testing.T) {
+	config := []*edgev1.JournalRecord{
+		edgetest.Header("node-1"),
+		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+	}
+	direct := startEdge(t, nil, config, nil)
+	chain := startEdgeWith(t, map[string]any{"handler": "svc_edge"}, nil, config, nil)
+	for _, c := range []struct{ name, request, status string }{
+		{"a page", "GET /x?y HTTP/1.1\r\nHost: a.test\r\n", "200"},
+		{"HTTP/1.0", "GET / HTTP/1.0\r\nHost: a.test\r\n", "200"},
+		{"HTTP/1.0 without a host", "GET / HTTP/1.0\r\n", "404"},
+		{"no host", "GET / HTTP/1.1\r\n", "400"},
+		{"an empty host", "GET / HTTP/1.1\r\nHost:\r\n", "400"},
+		{"a host of dots", "GET / HTTP/1.1\r\nHost: ...\r\n", "400"},
+		{"a host with a path", "GET / HTTP/1.1\r\nHost: a.test/x\r\n", "400"},
+		{"two hosts", "GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n", "400"},
+		{"the absolute form", "GET http://a.test/x HTTP/1.1\r\nHost: b.test\r\n", "200"},
+		{"the absolute form of another host", "GET http://b.test/x HTTP/1.1\r\nHost: a.test\r\n", "404"},
+		{"a long method", strings.Repeat("A", 33) + " / HTTP/1.1\r\nHost: a.test\r\n", "405"},
+		{"a method of the longest length", strings.Repeat("A", 32) + " / HTTP/1.1\r\nHost: a.test\r\n", "200"},
+		{"CONNECT", "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n", "405"},
+		{"OPTIONS of the server", "OPTIONS * HTTP/1.1\r\nHost: a.test\r\n", "405"},
+		{"names that others could be read from", "GET / HTTP/1.1\r\nHost: a.test\r\nX_Real_IP: 1\r\nX.Real.IP: 2\r\nX-Kept: 3\r\nX_a.b: 4\r\n", "200"},
+		{"a body", "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n", "200"},
+		{"an unknown host", "GET / HTTP/1.1\r\nHost: b.test\r\n", "404"},
+		{"the reserved prefix", "GET /.svc/x HTTP/1.1\r\nHost: a.test\r\n", "404"},
+	} {
+		request := c.request + "Connection: close\r\n\r\nabc"
+		got, want := changing.ReplaceAllString(direct.raw(request), ""), changing.ReplaceAllString(chain.raw(request), "")
+		if got != want {
+			t.Errorf("%s:\n%s\nthrough the chain:\n%s", c.name, got, want)
+		}
+		if !strings.HasPrefix(got, "HTTP/1.1 "+c.status+" ") && !strings.HasPrefix(got, "HTTP/1.0 "+c.status+" ") || strings.Contains(got, "Caddy") {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+}
+
+// Challenge pages come whole, one after the other, on a connection that asks for several at once.
+func TestPagesOfPipelinedRequests(t *testing.T) {
+	e := startEdge(t, nil, []*edgev1.JournalRecord{
+		edgetest.Header("node-1"),
+		edgetest.Config(1, []*configv1.Entry{
+			edgetest.Entry("site", "site-a", edgetest.Site(9, "a.test")),
+			edgetest.Entry("protection", "site-a", &configv1.SiteProtection{UnderAttack: true, UnderAttackChallenge: configv1.ChallengeType_CHALLENGE_TYPE_POW}),
+		}),
+	}, nil)
+	e.setKeys()
+	conn, err := net.Dial("tcp", e.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(wait))
+	const requests = 20
+	if _, err := io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: a.test\r\n\r\nHEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n", requests/2)); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	for i := range requests {
+		method := []string{"GET", "HEAD"}[i%2]
+		response, err := http.ReadResponse(reader, &http.Request{Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != 403 || method == "GET" != strings.HasSuffix(string(body), "</html>") {
+			t.Fatalf("%s: %d %v\n%s", method, response.StatusCode, err, body)
+		}
+	}
+}

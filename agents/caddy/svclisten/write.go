@@ -1,0 +1,68 @@
+package svclisten
+
+import (
+	"bytes"
+	"sync"
+	"time"
+)
+
+// renewals is how often in its time a limit on writes is renewed at most: setting one for each write costs more than many
+// answers do.
+const renewals = 12
+
+// BoundWrites limits what is written from now on to the idle time, up to a twelfth more. It is of the goroutine that
+// answers the requests of a plain connection.
+func (c *Conn) BoundWrites(idle time.Duration) {
+	if now := time.Now(); now.Sub(c.bounded) >= idle/renewals {
+		c.bounded = now
+		// A connection that is closed already says so with the write itself.
+		_ = c.Conn.SetWriteDeadline(now.Add(idle + idle/renewals))
+	}
+}
+
+const (
+	// What net/http's own buffer does not hold together with a header, it sends in two parts; each costs as much as all
+	// the rest of a page.
+	minGathered = 2 << 10
+	// More than this is sent in parts anyway.
+	maxGathered = 16 << 10
+)
+
+var gathers = sync.Pool{New: func() any { return new(make([]byte, 0, maxGathered)) }}
+
+// Gather sends the answer that is written next with one system call. Its body has so many bytes, and all of them will be
+// written.
+func (c *Conn) Gather(body int) {
+	if minGathered <= body && body <= maxGathered/2 {
+		c.gathering = body
+	}
+}
+
+// Write writes to the client, whole answers where Gather asks for it.
+func (c *Conn) Write(p []byte) (int, error) {
+	if c.gathering == 0 {
+		return c.Conn.Write(p)
+	}
+	if c.held == nil {
+		header := bytes.Index(p, []byte("\r\n\r\n"))
+		missing := header + 4 + c.gathering - len(p)
+		if c.gathering = max(missing, 0); header < 0 || missing <= 0 || len(p)+missing > maxGathered {
+			c.gathering = 0
+			return c.Conn.Write(p)
+		}
+		c.held = gathers.Get().(*[]byte)
+		*c.held = append((*c.held)[:0], p...)
+		return len(p), nil
+	}
+	held := append(*c.held, p...)
+	if c.gathering -= len(p); c.gathering > 0 {
+		*c.held = held
+		return len(p), nil
+	}
+	n, err := c.Conn.Write(held)
+	n = max(n-len(held)+len(p), 0)
+	*c.held = held[:0]
+	gathers.Put(c.held)
+	c.held, c.gathering = nil, 0
+	return n, err
+}
