@@ -14,6 +14,7 @@ import { nodeChannelSettings } from './resources/node-channel-settings.ts';
 import { nodeGroups } from './resources/node-groups.ts';
 import { nodes } from './resources/nodes.ts';
 import { originAllowList } from './resources/origin-allow-list.ts';
+import { overview } from './resources/overview.ts';
 import { protection } from './resources/protection.ts';
 import { protectionSettings } from './resources/protection-settings.ts';
 import { regions } from './resources/regions.ts';
@@ -27,6 +28,7 @@ import { unknownHosts } from './resources/unknown-hosts.ts';
 
 export const RESOURCES: readonly Resource[] = [
   system,
+  overview,
   account,
   accessKeys,
   serviceAccounts,

@@ -18,7 +18,7 @@ export interface SettledBatch {
   epoch: bigint;
   from: bigint;
   to: bigint;
-  /** Connected nodes it was pushed to, and those that have it. */
+  /** Connected nodes it was pushed to, and those that have it; less what was written of it before. */
   nodes: number;
   reached: number;
   /** Milliseconds, when the last of them had it. */
@@ -99,7 +99,7 @@ export async function propagationFigures(sql: Knex): Promise<PropagationFigures[
     `with recent as materialized (
        select r.* from (values ('config'), ('bans')) f(feed) cross join lateral (
          select feed, reached >= nodes as complete, slowest_ms, slowest_node_id from propagation p
-          where p.feed = f.feed and published_at > now() - interval '${KEPT_HOURS} hours'
+          where p.feed = f.feed and nodes > 0 and published_at > now() - interval '${KEPT_HOURS} hours'
           order by published_at desc limit ${RECENT_CHANGES}) r
      ), share as (
        select feed, count(*)::int as changes, (count(*) filter (where complete))::int as complete,
@@ -132,4 +132,21 @@ export async function sweepPropagation(sql: Knex, limit: number): Promise<number
     [limit],
   );
   return rowCount;
+}
+
+export interface ChangeSpread {
+  spreadMs: number | null;
+  slowest: { id: string; name: string } | null;
+}
+
+/** How long one change took to be on every connected node; nulls when it is not, or nobody was connected. */
+export async function changeSpread(sql: Knex, feed: Feed, clusterId: string, number: string): Promise<ChangeSpread> {
+  const { rows } = await sql.raw<{ rows: ChangeSpread[] }>(
+    `select case when p.reached >= p.nodes then p.slowest_ms end as "spreadMs",
+         case when n.id is not null then jsonb_build_object('id', n.id, 'name', n.name) end as slowest
+       from propagation p left join node n on n.id = p.slowest_node_id
+      where p.feed = ? and p.cluster_id = ? and p.number = ? order by p.epoch desc limit 1`,
+    [feed, clusterId, number],
+  );
+  return rows[0] ?? { spreadMs: null, slowest: null };
 }

@@ -74,14 +74,33 @@ export interface TrafficMinute {
   requests: number;
 }
 
-/** Requests of all clusters in the complete minutes of the last hours; minutes without any are left out. */
+/** The latest minute that every node has had the time to report: each does once a minute. */
+const LATEST = `date_trunc('minute', now() - interval '2 minutes')`;
+
+/**
+ * Requests of all clusters in the last hours, up to the latest minute that counts, which is there whenever there are any;
+ * other minutes without requests are left out.
+ */
 export async function trafficMinutes(sql: Knex, hours: number): Promise<TrafficMinute[]> {
   const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
-    `select (extract(epoch from minute) * 1000)::float8 as at, sum(requests)::float8 as requests
-       from cluster_request_minute
-      where minute >= date_trunc('minute', now()) - make_interval(hours => ?) and minute < date_trunc('minute', now())
+    `with counted as (
+       select minute, sum(requests)::float8 as requests from cluster_request_minute
+        where minute > ${LATEST} - make_interval(hours => ?) and minute <= ${LATEST} group by minute)
+     select (extract(epoch from minute) * 1000)::float8 as at, sum(requests) as requests
+       from (select * from counted
+         union all select ${LATEST}, 0 where exists (select from counted)) m
       group by minute order by minute`,
     [hours],
   );
   return rows;
+}
+
+/** The latest minute that counts; null without a request within the days that are kept. */
+export async function latestTraffic(sql: Knex): Promise<TrafficMinute | null> {
+  const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
+    `select (extract(epoch from ${LATEST}) * 1000)::float8 as at, coalesce((
+         select sum(requests) from cluster_request_minute where minute = ${LATEST}), 0)::float8 as requests
+      where exists (select from cluster_request_minute)`,
+  );
+  return rows[0] ?? null;
 }

@@ -1,11 +1,14 @@
 // How long changes take to reach the nodes connected here: a batch is noted when it is pushed, each node is counted when it
-// says that it has it, and the result is written once, when all have it or after a minute. Nothing is kept per node and
-// batch; an acknowledgement costs what it acknowledges.
+// says that it has it, and the result is written once, when all have it or after a minute. A batch that takes longer than
+// a second is told before, so that nobody takes it for done who reads what other processes wrote. Nothing is kept per
+// node and batch; an acknowledgement costs what it acknowledges.
 import type { Feed } from '../../mixins/stream-names.ts';
 import type { SettledBatch } from '../../models/propagation.ts';
 
 /** Nodes that have not said so after this long do not have it. */
 const LONGEST_MS = 60_000;
+/** A batch under way for this long is told as such. */
+const SLOW_MS = 1_000;
 /** Batches waited for per cluster and feed; the oldest is given up for a further one. */
 const MAX_OPEN = 512;
 
@@ -17,6 +20,8 @@ interface Batch {
   /** Milliseconds. */
   pushedAt: number;
   nodes: number;
+  /** As told while it was under way. */
+  told: number;
   reached: number;
   lastAt: number | null;
   lastNode: string | null;
@@ -108,7 +113,7 @@ export class Propagation {
       this.#tracks.set(key, track);
     }
     if (track.open.length >= MAX_OPEN) this.#settle(track, track.open.shift()!);
-    track.open.push({ order, from, to, pushedAt: now, nodes, reached: 0, lastAt: null, lastNode: null });
+    track.open.push({ order, from, to, pushedAt: now, nodes, told: 0, reached: 0, lastAt: null, lastNode: null });
   }
 
   /** The node has everything up to each of the steps, oldest first. */
@@ -136,11 +141,17 @@ export class Propagation {
     if (finished) this.#closeFinished(track);
   }
 
-  /** Batches that are over: all nodes have them, or the time is up. */
+  /** Batches that are over, because all nodes have them or the time is up, and those that have become slow. */
   take(now: number): SettledBatch[] {
     for (const track of this.#tracks.values()) {
       while (track.open.length > 0 && now - track.open[0]!.pushedAt >= LONGEST_MS)
         this.#settle(track, track.open.shift()!);
+      for (const batch of track.open) {
+        if (now - batch.pushedAt < SLOW_MS) break;
+        if (batch.told > 0) continue;
+        batch.told = batch.nodes;
+        this.#tell(track, { ...batch, reached: 0, lastAt: null, lastNode: null });
+      }
     }
     const settled = this.#settled;
     this.#settled = [];
@@ -150,12 +161,19 @@ export class Propagation {
   #closeFinished(track: Track): void {
     track.open = track.open.filter((batch) => {
       if (batch.reached < batch.nodes) return true;
-      if (batch.nodes > 0) this.#settle(track, batch);
+      if (batch.nodes > 0 || batch.told > 0) this.#settle(track, batch);
       return false;
     });
   }
 
-  #settle({ clusterId, feed, epoch }: Track, { from, to, nodes, reached, lastAt, lastNode }: Batch): void {
+  #settle(track: Track, batch: Batch): void {
+    this.#tell(track, { ...batch, nodes: batch.nodes - batch.told });
+  }
+
+  #tell(
+    { clusterId, feed, epoch }: Track,
+    { from, to, nodes, reached, lastAt, lastNode }: Omit<Batch, 'order' | 'pushedAt' | 'told'>,
+  ): void {
     this.#settled.push({ clusterId, feed, epoch, from, to, nodes, reached, lastAt, lastNode });
   }
 }

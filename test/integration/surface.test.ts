@@ -59,6 +59,7 @@ const BUILT = [
   'PUT /settings/bans',
   'GET /clusters',
   'GET /clusters/{id}',
+  'GET /overview',
   'GET /clusters/{id}/client-ip',
   'PUT /clusters/{id}/client-ip',
 ] as const;
@@ -90,7 +91,6 @@ const NOT_BUILT = [
   'PUT /settings/error-pages',
   'GET /settings/probes',
   'PUT /settings/probes',
-  'GET /overview',
   'GET /usage',
   'GET /usage/changes',
   'GET /cache-tasks',

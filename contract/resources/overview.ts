@@ -1,0 +1,183 @@
+// Is everything all right? What needs somebody, the sizes of things, and how fast changes arrive.
+import Type, { type Static } from 'typebox';
+import { procedure, resource } from '../procedure.ts';
+import { Level } from '../scalars/challenge.ts';
+import { Decimal, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
+import { Change } from './changes.ts';
+
+/** Items of the attention list, and things named by each of them, at most. */
+export const MAX_ATTENTION = 50;
+export const MAX_NAMED = 5;
+/** Revisions listed. */
+export const SHOWN_REVISIONS = 5;
+
+/** In the order of the list; the first kinds are those of the specification. */
+export const ATTENTION_KINDS = [
+  'nodes_unhealthy',
+  'nodes_lagging',
+  'sites_above_normal',
+  'under_attack_on',
+  'sites_under_attack',
+  'nodes_bans_unapplied',
+  'node_certificates_ending',
+  'publications_waiting',
+  'node_channel',
+] as const;
+export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+
+/** What a node is, in one word, worst first. */
+export const NODE_WORDS = [
+  'refused',
+  'certificate_expired',
+  'offline',
+  'apply_failed',
+  'data_plane_unhealthy',
+  'upgrade_required',
+  'config_behind',
+  'bans_behind',
+  'awaiting',
+  'ok',
+  'disabled',
+] as const;
+export type NodeWord = (typeof NODE_WORDS)[number];
+
+const CHANNEL_PROBLEMS = ['unreachable', 'mismatch', 'refused'] as const;
+
+const Count = Type.Integer({ minimum: 0 });
+const Milliseconds = Type.Number({ minimum: 0, description: 'Milliseconds.' });
+
+const AttentionItem = Type.Object({
+  kind: OneOf(ATTENTION_KINDS),
+  level: OneOf(['act', 'watch'], { description: 'act: something does not work; watch: it may stop to, or is meant.' }),
+  clusterId: { ...Nullable(Id), description: 'null: of no cluster alone.' },
+  clusterName: Type.String(),
+  revision: { ...Nullable(Decimal), description: 'nodes_lagging: the revision they should run.' },
+  at: {
+    ...Nullable(Timestamp),
+    description: 'Since when, of the oldest; node_certificates_ending: when the first ends.',
+  },
+  count: { ...Count, description: 'Nodes, sites or publications.' },
+  version: Type.String(),
+  named: Type.Array(
+    Type.Object({
+      type: OneOf(['node', 'site']),
+      id: Id,
+      name: Type.String(),
+      reason: {
+        ...Nullable(Type.Union([OneOf(NODE_WORDS), Level])),
+        description: 'The word for the node, or the level of the site.',
+      },
+    }),
+    { description: `The first of them, at most ${MAX_NAMED}.` },
+  ),
+  problem: { ...Nullable(OneOf(CHANNEL_PROBLEMS)), description: 'node_channel: what the check found.' },
+});
+export type AttentionItem = Static<typeof AttentionItem>;
+
+const Spread = Type.Object({
+  changes: { ...Count, description: 'The newest changes of the last day that nodes were connected for, at most 500.' },
+  complete: { ...Count, description: 'Of those, the changes that every connected node had within a minute.' },
+  p50Ms: {
+    ...Nullable(Milliseconds),
+    description: 'Half of the changes reached every connected node within this time; null: fewer did.',
+  },
+  p95Ms: Nullable(Milliseconds),
+  p99Ms: Nullable(Milliseconds),
+  slowest: {
+    ...Nullable(
+      Type.Object({
+        id: Id,
+        name: { ...Nullable(Type.String()), description: 'null: deleted since.' },
+        lastIn: { ...Count, description: 'Changes in which it was the last.' },
+        worstMs: Milliseconds,
+      }),
+    ),
+    description: 'The node that was last most often.',
+  },
+});
+
+const LatestChange = Type.Object({
+  ...Type.Omit(Change, ['waiting', 'firstAppliedAt', 'lastAppliedAt']).properties,
+  clusterName: Nullable(Type.String()),
+  spreadMs: {
+    ...Nullable(Milliseconds),
+    description: 'Until every connected node had it; null: not yet, or nobody was connected.',
+  },
+  slowest: Nullable(Type.Object({ id: Id, name: Type.String() })),
+});
+
+const Propagation = Type.Object({
+  latest: { ...Nullable(LatestChange), description: 'The newest change; null: there is none yet.' },
+  recent: { ...Nullable(Spread), description: 'null: no data yet.' },
+});
+
+export const Overview = Type.Object({
+  readAt: { ...Timestamp, description: 'Up to 2 s ago.' },
+  attention: Type.Array(AttentionItem, { description: `What needs somebody, by kind, at most ${MAX_ATTENTION}.` }),
+  attentionTotal: { ...Count, description: 'Items there are.' },
+  clusters: Count,
+  nodes: { ...Count, description: 'Active nodes.' },
+  onlineNodes: { ...Count, description: 'Of those, connected.' },
+  nodeStates: Type.Object(
+    Object.fromEntries(NODE_WORDS.map((word) => [word, Count])) as Record<NodeWord, typeof Count>,
+    {
+      description: 'Nodes by the worst word for them.',
+    },
+  ),
+  sites: Count,
+  siteStates: Type.Object(
+    { live: Count, partial: Count, pending: Count, disabled: Count },
+    { description: 'Sites by delivery.' },
+  ),
+  traffic: {
+    ...Nullable(Type.Object({ minute: Timestamp, requestsPerSecond: Type.Number({ minimum: 0 }) })),
+    description: 'The latest minute that every node has had the time to report; null: no data yet.',
+  },
+  bans: Type.Object({ manual: Count, automatic: Count }, { description: 'In force.' }),
+  propagation: Type.Object({ config: Propagation, bans: Propagation }),
+  revisions: Type.Array(
+    Type.Object({
+      clusterId: Id,
+      clusterName: Type.String(),
+      revision: Decimal,
+      reasonCode: Type.String(),
+      reasonParams: Type.Record(Type.String(), Type.Unknown()),
+      createdAt: Timestamp,
+    }),
+    { description: `The newest of all clusters, at most ${SHOWN_REVISIONS}.` },
+  ),
+});
+
+export const overview = resource('overview', {
+  get: procedure({
+    method: 'GET',
+    path: '/overview',
+    summary: 'Answers what needs attention, the sizes of things, and how fast changes reach the nodes.',
+    input: Input({}),
+    output: Overview,
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+  traffic: procedure({
+    method: 'GET',
+    path: '/overview/traffic',
+    summary: 'Answers requests per second of all sites, minute by minute.',
+    input: Input({ hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 24, default: 3 })) }),
+    output: Type.Object({
+      from: { ...Nullable(Timestamp), description: 'First of the minutes; null: no data yet.' },
+      requestsPerSecond: Type.Array(Type.Number({ minimum: 0 }), {
+        description: 'Of each minute since, oldest first, up to the latest that every node has had the time to report.',
+      }),
+    }),
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});

@@ -1,0 +1,134 @@
+// All nodes by the one word that says what they are, in one pass over them.
+import type { Knex } from 'knex';
+import { MAX_NAMED, type NodeWord } from '../contract/resources/overview.ts';
+import { ONLINE_SECONDS } from './node-state.ts';
+
+/** A change is on its way for this long before a node that has not got it is behind. */
+const ON_ITS_WAY = "interval '10 seconds'";
+/** Nodes renew ten days before the end: with less than this left they fail to. */
+const ENDING = "interval '9 days'";
+/** Groups of nodes answered at most, over all kinds and clusters. */
+const MAX_GROUPS = 200;
+
+const UNHEALTHY: readonly NodeWord[] = [
+  'refused',
+  'certificate_expired',
+  'offline',
+  'apply_failed',
+  'data_plane_unhealthy',
+];
+const LAGGING: readonly NodeWord[] = ['upgrade_required', 'config_behind', 'bans_behind'];
+
+export type NodeGroupKind = 'nodes_unhealthy' | 'nodes_lagging' | 'nodes_bans_unapplied' | 'node_certificates_ending';
+
+export interface NodeGroup {
+  kind: NodeGroupKind;
+  clusterId: string;
+  clusterName: string;
+  /** Revision that the cluster's nodes should run. */
+  revision: string;
+  at: Date | null;
+  count: number;
+  named: { id: string; name: string; reason: NodeWord }[];
+}
+
+/** What the online active nodes of a cluster run; null without any. */
+export interface ClusterSpan {
+  clusterId: string;
+  /** -1: a node without a configuration of this history. */
+  least: number | null;
+  most: number | null;
+  allHealthy: boolean;
+  failedSites: string[];
+}
+
+export interface FleetView {
+  online: number;
+  states: Partial<Record<NodeWord, number>>;
+  groups: NodeGroup[];
+  spans: ClusterSpan[];
+}
+
+const FLEET = `
+  with fleet as materialized (
+    select n.id, n.name, n.cluster_id, n.status, n.enrolled_at, h.revision as target, h.published_at,
+        coalesce(s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds', false) as online,
+        coalesce((s.epoch, s.revision) = (h.epoch, h.revision), false) as on_target,
+        case when s.epoch = h.epoch then s.revision else -1 end as revision,
+        case when s.ban_epoch = t.epoch then s.ban_sequence else -1 end as sequence,
+        greatest(b.seq, p.seq, 0) as ban_target,
+        s.last_seen_at, s.auth_error, s.failed, s.message, s.data_plane_healthy, s.missing_features, s.applied_at, k.ends
+      from node n
+      cross join console_state t
+      left join node_state s on s.node_id = n.id
+      left join cluster_head h on h.cluster_id = n.cluster_id
+      left join ban_head b on b.cluster_id = n.cluster_id
+      left join ban_head p on p.cluster_id = ''
+      left join (select node_id, max(not_after) as ends from node_certificate where state = 'active' group by node_id) k
+        on k.node_id = n.id
+  ), worded as materialized (
+    select f.*, case
+        when status <> 'active' then 'disabled'
+        when auth_error is not null then 'refused'
+        when ends <= now() then 'certificate_expired'
+        when last_seen_at is null then 'awaiting'
+        when not online then 'offline'
+        when failed <> '[]' or (message <> '' and not on_target) then 'apply_failed'
+        when not data_plane_healthy then 'data_plane_unhealthy'
+        when missing_features <> '{}' then 'upgrade_required'
+        when target is not null and not on_target and greatest(enrolled_at, (
+            select r.created_at from config_revision r join cluster_head h using (cluster_id, epoch)
+             where r.cluster_id = f.cluster_id and r.number = f.revision + 1)) < now() - ${ON_ITS_WAY} then 'config_behind'
+        when sequence < ban_target and enrolled_at < now() - ${ON_ITS_WAY} and exists (
+            (select from ban_change c where c.cluster_id = f.cluster_id and c.seq > f.sequence
+              and c.changed_at < now() - ${ON_ITS_WAY} limit 1)
+            union all
+            (select from ban_change c where c.cluster_id = '' and c.seq > f.sequence
+              and c.changed_at < now() - ${ON_ITS_WAY} limit 1)) then 'bans_behind'
+        else 'ok' end as word
+      from fleet f
+  ), asking as (
+    select cluster_id, id, name, word, target, 'nodes_unhealthy' as kind,
+        case word when 'offline' then last_seen_at when 'certificate_expired' then ends when 'apply_failed' then applied_at end as at
+      from worded where word = any(:unhealthy::text[])
+    union all
+    select cluster_id, id, name, word, target, 'nodes_lagging', case when word = 'config_behind' then published_at end
+      from worded where word = any(:lagging::text[])
+    union all
+    select cluster_id, id, name, word, target, 'nodes_bans_unapplied', null
+      from worded w where online and status = 'active' and exists (select from ban_unapplied u where u.node_id = w.id)
+    union all
+    select cluster_id, id, name, word, target, 'node_certificates_ending', ends
+      from worded where status = 'active' and word not in ('refused', 'certificate_expired') and ends < now() + ${ENDING}
+  ), grouped as (
+    select kind, cluster_id, max(target) as target, min(at) as at, count(*)::int as count,
+        (jsonb_agg(jsonb_build_object('id', id, 'name', name, 'reason', word)
+          order by array_position(:words::text[], word), name, id)) as named
+      from asking group by kind, cluster_id
+  )
+  select (select count(*)::int from worded where online and status = 'active') as online,
+    (select coalesce(jsonb_object_agg(word, count), '{}') from (
+       select word, count(*) from worded group by word) w) as states,
+    (select coalesce(jsonb_agg(g order by count desc, "clusterName"), '[]') from (
+       select kind, g.cluster_id as "clusterId", c.name as "clusterName", coalesce(target, 0)::text as revision, at, count,
+           jsonb_path_query_array(named, '$[0 to ${MAX_NAMED - 1}]') as named
+         from grouped g join cluster c on c.id = g.cluster_id order by count desc, c.name limit ${MAX_GROUPS}) g) as groups,
+    (select coalesce(jsonb_agg(s), '[]') from (
+       select c.id as "clusterId", min(w.revision) as least, max(w.revision) as most,
+           coalesce(bool_and(w.data_plane_healthy), false) as "allHealthy",
+           (select coalesce(jsonb_agg(distinct f.id), '[]') from worded v cross join lateral jsonb_to_recordset(v.failed)
+              as f(kind text, id text) where v.cluster_id = c.id and v.online and v.status = 'active'
+              and v.failed <> '[]' and f.kind = 'site') as "failedSites"
+         from cluster c left join worded w on w.cluster_id = c.id and w.online and w.status = 'active'
+        group by c.id) s) as spans`;
+
+/** What all nodes are. One scan of the nodes; their further rows are looked up only where one is not in order. */
+export async function fleetView(sql: Knex, words: readonly NodeWord[]): Promise<FleetView> {
+  const { rows } = await sql.raw<{ rows: FleetView[] }>(FLEET, {
+    unhealthy: UNHEALTHY,
+    lagging: LAGGING,
+    words,
+  } as never);
+  const { groups, ...view } = rows[0]!;
+  return { ...view, groups: groups.map((group) => ({ ...group, at: group.at && new Date(group.at) })) };
+}

@@ -1,0 +1,84 @@
+// Further questions of the overview: sites above normal by cluster, bans in force, the newest changes.
+import type { Knex } from 'knex';
+import { MAX_NAMED, SHOWN_REVISIONS } from '../contract/resources/overview.ts';
+import { ONLINE_SECONDS } from './node-state.ts';
+
+const MAX_CLUSTERS = 50;
+/** A request that waits longer than this is stuck: actions and the job behind them take seconds. */
+const WAITING = "interval '60 seconds'";
+
+export interface AboveNormal {
+  clusterId: string;
+  clusterName: string;
+  count: number;
+  level: number;
+  since: Date;
+  named: { id: string; name: string; level: number }[];
+}
+
+/** Sites above normal on online nodes, by cluster. Costs follow these sites, not all. */
+export async function sitesAboveNormal(sql: Knex): Promise<AboveNormal[]> {
+  const { rows } = await sql.raw<{ rows: AboveNormal[] }>(
+    `with above as (
+       select t.id, t.name, t.cluster_id, max(x.level) as level, min(x.since) as since
+         from site_security x join node n on n.id = x.node_id and n.status = 'active'
+         join node_state s on s.node_id = n.id and s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds'
+         join site t on t.id = x.site_id
+        group by t.id)
+     select c.id as "clusterId", c.name as "clusterName", count(*)::int as count, max(a.level) as level,
+         min(a.since) as since, jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', a.id, 'name', a.name,
+           'level', a.level) order by a.level desc, a.since, a.id), '$[0 to ${MAX_NAMED - 1}]') as named
+       from above a join cluster c on c.id = a.cluster_id
+      group by c.id order by level desc, count desc, c.name limit ${MAX_CLUSTERS}`,
+  );
+  return rows;
+}
+
+/** Bans in force by who made them. Expired ones wait for the sweep, so the end is asked for. */
+export async function bansInForce(sql: Knex): Promise<{ manual: number; automatic: number }> {
+  const { rows } = await sql.raw<{ rows: { manual: number; automatic: number }[] }>(
+    `select (select count(*) from ban where source = 'manual' and lifted_at is null and expires_at > now())::int as manual,
+       (select count(*) from ban where source = 'auto' and lifted_at is null and expires_at > now())::int as automatic`,
+  );
+  return rows[0]!;
+}
+
+/** Publications asked for and not made, and since when the oldest. */
+export async function waitingPublications(sql: Knex): Promise<{ count: number; at: Date | null }> {
+  const { rows } = await sql.raw<{ rows: { count: number; at: Date | null }[] }>(
+    `select count(*)::int as count, min(created_at) as at from (
+       select created_at from publish_request where created_at < now() - ${WAITING} order by id limit 1000) r`,
+  );
+  return rows[0]!;
+}
+
+export interface NewestRevision {
+  clusterId: string;
+  clusterName: string;
+  revision: string;
+  reasonCode: string;
+  reasonParams: Record<string, unknown>;
+  createdAt: Date;
+}
+
+/** The newest revisions of all clusters: of those that published last, the last few. */
+export async function newestRevisions(sql: Knex): Promise<NewestRevision[]> {
+  const { rows } = await sql.raw<{ rows: NewestRevision[] }>(
+    `select h.cluster_id as "clusterId", h.name as "clusterName", r.number::text as revision, r.reason as "reasonCode",
+         r.params as "reasonParams", r.created_at as "createdAt"
+       from (select h.cluster_id, h.epoch, h.revision, c.name from cluster_head h join cluster c on c.id = h.cluster_id
+              where published_at is not null order by published_at desc limit ${SHOWN_REVISIONS}) h
+       join config_revision r on r.cluster_id = h.cluster_id and r.epoch = h.epoch and r.number > h.revision - ${SHOWN_REVISIONS}
+      order by r.created_at desc, r.number desc limit ${SHOWN_REVISIONS}`,
+  );
+  return rows;
+}
+
+/** Epoch and number of the newest change of a ban; null when none is remembered. */
+export async function newestBanChange(sql: Knex): Promise<{ epoch: string; seq: string } | null> {
+  const { rows } = await sql.raw<{ rows: { epoch: string; seq: string }[] }>(
+    `select t.epoch::text, c.seq::text from console_state t
+       cross join (select seq from ban_change order by seq desc limit 1) c`,
+  );
+  return rows[0] ?? null;
+}

@@ -1,0 +1,41 @@
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Output } from '../../contract/procedure.ts';
+import { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
+import { overview } from '../../contract/resources/overview.ts';
+import { systemCall } from '../../mixins/call.ts';
+import { contractService, implement } from '../../mixins/contract-service.ts';
+import type { Role } from '../../mixins/env.ts';
+import { Recent } from '../../mixins/recent.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { ChannelFinding } from './channel-finding.ts';
+import { readOverview } from './overview.ts';
+import { presentTraffic, readTraffic } from './traffic.ts';
+
+export const roles: Role[] = ['app'];
+
+const ANSWER_MS = 2_000;
+const TRAFFIC_MS = 10_000;
+
+export default (runtime: Runtime): ServiceSchema => {
+  let broker: ServiceBroker | null = null;
+  const channel = new ChannelFinding(async () => {
+    const meta = { call: systemCall('overview') };
+    const { name } = nodeChannelSettings.check;
+    const check = await broker!.call<Output<typeof nodeChannelSettings.check>, object>(name, {}, { meta });
+    return check.result;
+  });
+  const answer = new Recent(ANSWER_MS, () => readOverview(runtime, () => channel.known()));
+  const minutes = new Recent(TRAFFIC_MS, () => readTraffic(runtime));
+  return contractService(
+    'overview',
+    [
+      implement(overview.get, () => answer.get()),
+      implement(overview.traffic, async (input) => presentTraffic(await minutes.get(), input)),
+    ],
+    {
+      started() {
+        broker = this.broker;
+      },
+    },
+  );
+};
