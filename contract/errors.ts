@@ -33,6 +33,7 @@ export const ERRORS = {
   SCOPE_REQUIRED: entry(403, 'The service account lacks the scope in data.scope.'),
   SERVICE_ACCOUNT_FORBIDDEN: entry(403, 'Service accounts may not call this procedure.'),
   API_KEY_RATE_LIMITED: entry(429, 'Too many requests in a row with this access key.'),
+  LIVE_STREAM_LIMIT: entry(429, 'Too many streams of live updates are open; data.limit may be at a time.'),
   IDEMPOTENCY_KEY_MISMATCH: entry(422, 'The idempotency key was used with another request.'),
   IDEMPOTENCY_IN_PROGRESS: entry(409, 'The first request with this idempotency key is still running.'),
   IDEMPOTENCY_KEY_INVALID: entry(400, 'The idempotency key is malformed.'),

@@ -10,6 +10,7 @@ import { clientIp } from './resources/client-ip.ts';
 import { clusters } from './resources/clusters.ts';
 import { enrollmentTokens } from './resources/enrollment-tokens.ts';
 import { ipLists } from './resources/ip-lists.ts';
+import { live } from './resources/live.ts';
 import { nodeChannelSettings } from './resources/node-channel-settings.ts';
 import { nodeGroups } from './resources/node-groups.ts';
 import { nodes } from './resources/nodes.ts';
@@ -25,6 +26,7 @@ import { settings } from './resources/settings.ts';
 import { sites } from './resources/sites.ts';
 import { system } from './resources/system.ts';
 import { unknownHosts } from './resources/unknown-hosts.ts';
+import type { AnyStream } from './stream.ts';
 
 export const RESOURCES: readonly Resource[] = [
   system,
@@ -59,4 +61,9 @@ export const RESOURCES: readonly Resource[] = [
 /** All procedures by name. */
 export const PROCEDURES: ReadonlyMap<string, AnyProcedure> = new Map(
   RESOURCES.flatMap((resource) => Object.values(resource).map((procedure) => [procedure.name, procedure])),
+);
+
+/** All streams by name. They are no part of /api/v1. */
+export const STREAMS: ReadonlyMap<string, AnyStream> = new Map(
+  Object.values(live).map((stream) => [stream.name, stream]),
 );

@@ -1,7 +1,7 @@
 import type { Tx } from './write.ts';
 
-/** Topics of the outbox: whose actor is to look again at what. */
-export type OutboxTopic = 'config' | 'bans' | 'publish';
+/** Topics of the outbox: whose actor is to look again at what; `live`: what is shown in the Web UI. */
+export type OutboxTopic = 'config' | 'bans' | 'publish' | 'live';
 
 /** Key of an outbox row that concerns every cluster. */
 export const ALL_CLUSTERS = '*';

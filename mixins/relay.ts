@@ -1,6 +1,9 @@
-// Moves wake-ups from the outbox to the work streams. Any number of relays run at the same time: rows are taken with
+// Moves wake-ups from the outbox to the work streams, and tells the Web UI what they were about. Any number of relays run at the same time: rows are taken with
 // SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
 // Redis away the rows stay.
+import { hint, LIVE } from '../models/live-hint.ts';
+import { boundedHints } from './live-events.ts';
+import { appendHints } from './live-stream.ts';
 import { ALL_CLUSTERS, type OutboxTopic } from './outbox.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
@@ -79,7 +82,7 @@ async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[], 
   const pipeline = redis.pipeline();
   const targets = new Set<string>();
   for (const { topic, key } of rows) {
-    // A topic of a later version: its reader compares heads by itself.
+    // Hints, and topics of a later version: their readers compare heads by themselves.
     if (!FEEDS.includes(topic)) continue;
     const partitions = key === ALL_CLUSTERS ? all : [partitionOf(key)];
     for (const partition of partitions) {
@@ -90,5 +93,18 @@ async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[], 
       pipeline.xadd(stream, 'MAXLEN', '~', MAX_MESSAGES, '*', 'k', key);
     }
   }
-  for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error;
+  const hints = boundedHints(rows.flatMap(hintOf));
+  const [replies] = await Promise.all([
+    pipeline.exec(),
+    hints.length > 0 ? appendHints(redis, env.redisPrefix, hints) : undefined,
+  ]);
+  for (const [error] of replies ?? []) if (error) throw error;
+}
+
+/** What a row tells the Web UI; a published revision and a change of bans need no row of their own. */
+function hintOf({ topic, key }: OutboxRow): string[] {
+  if (topic === LIVE) return [key];
+  const id = key === ALL_CLUSTERS ? undefined : key;
+  if (topic === 'config') return [hint('revisions', id)];
+  return topic === 'bans' ? [hint('bans', id)] : [];
 }

@@ -27,6 +27,11 @@ export function fanoutStream(prefix: string, clusterId: string, feed: Feed, epoc
   return `${prefix}svc:fan:${clusterId}:${feed}:${epoch}`;
 }
 
+/** What changes, for the Web UI: one stream for all clusters. */
+export function liveStream(prefix: string): string {
+  return `${prefix}svc:live`;
+}
+
 /** Where a batch lies that is too large for its stream. */
 export function batchKey(stream: string, to: bigint): string {
   return `${stream}:${to}`;

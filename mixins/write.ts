@@ -137,7 +137,8 @@ interface Completed {
 }
 
 /**
- * Runs `work` in a transaction of a program that is no console, and so cannot wake relays: it must not write outbox rows.
+ * Runs `work` in a transaction of a program that is no console, and so cannot wake relays: they find its outbox rows when
+ * they look by themselves.
  */
 export async function writeAlone<T>(sql: Knex, call: Call, work: (tx: Tx) => Promise<T>): Promise<T> {
   return sql.transaction(async (trx) => {

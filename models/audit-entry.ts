@@ -1,4 +1,5 @@
 import type { Tx } from '../mixins/write.ts';
+import { hint, leaveHints } from './live-hint.ts';
 
 export interface AuditTarget {
   type: string;
@@ -27,7 +28,21 @@ export async function recordAudit(
 /** As {@link recordAudit} for each of several calls that share a transaction. */
 export async function recordAudits(records: readonly [tx: Tx, record: AuditRecord][]): Promise<void> {
   const [first] = records;
-  if (first) await first[0].sql('audit_entry').insert(records.map(([tx, record]) => rowOf(tx, record)));
+  if (!first) return;
+  const [tx] = first;
+  await tx.sql('audit_entry').insert(records.map(([each, record]) => rowOf(each, record)));
+  const hints = records.flatMap(([, record]) => hintOf(record));
+  if (hints.length === 0) return;
+  await leaveHints(tx.sql, hints);
+  tx.wake = true;
+}
+
+/** What the Web UI is told of the change; bans have their feed. */
+function hintOf({ action, target }: AuditRecord): string[] {
+  if (target?.type === 'ban') return [];
+  if (target?.id && target.type === 'site') return [hint('sites', target.id)];
+  if (target?.id && target.type === 'node') return [hint('nodes', target.id)];
+  return [hint('settings', target?.type ?? action)];
 }
 
 function rowOf({ call, now }: Tx, { action, target, metadata = {} }: AuditRecord): Record<string, unknown> {

@@ -15,6 +15,7 @@ import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
 import { readBanSettings } from './ban-setting.ts';
 import { nextBanSeq, recordBanChanges } from './feed.ts';
+import { hint, leaveHints } from './live-hint.ts';
 
 export interface ReportedBan {
   /** Null = every site: scan protection. */
@@ -101,6 +102,8 @@ export async function recordAutomaticBans(
         number: { epoch: number.epoch, seq },
       })),
   );
+  // Those that no node is told of are shown all the same.
+  if (stored.length > told.length) await leaveHints(tx.sql, [hint('bans', node.clusterId)]);
   return stored.length;
 }
 

@@ -1,6 +1,7 @@
 // Reports of nodes about attacks, stored as a whole or not at all.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
+import { LIVE } from './live-hint.ts';
 
 export interface ReportedHeavy {
   value: string;
@@ -37,7 +38,10 @@ export interface SecurityReport {
   dropped: bigint;
 }
 
-/** Stores a report; what concerns sites of other clusters is left out. */
+/**
+ * Stores a report; what concerns sites of other clusters is left out. Tells of sites with events, and of those whose level
+ * or paths above normal are others than the node's last report said.
+ */
 export async function storeSecurityReport(
   pool: Pick<Pool, 'query'>,
   node: { nodeId: string; clusterId: string },
@@ -46,7 +50,19 @@ export async function storeSecurityReport(
 ): Promise<void> {
   await pool.query({
     name: 'security-report',
-    text: 'select security_report($1, $2, $3, $4, $5, $6)',
+    // The parts of one statement see what was before all of them.
+    text: `with before as (select site_id, level, paths from site_security where node_id = $1),
+      after as (select "siteId" as site_id, level, paths
+        from jsonb_to_recordset($5::jsonb) as r("siteId" text, level smallint, paths jsonb)),
+      levels as (select site_id from before full join after using (site_id)
+        where $5::jsonb is not null and (before.level, before.paths) is distinct from (after.level, after.paths)),
+      events as (select e."siteId" as site_id from jsonb_to_recordset($4::jsonb) as e("siteId" text)),
+      told as (insert into outbox (topic, key) select '${LIVE}', h.key from site s
+        join (select site_id, 'incidents ' || site_id as key from levels
+          union select site_id, 'security ' || site_id from levels
+          union select site_id, 'security ' || site_id from events) as h on h.site_id = s.id
+        where s.cluster_id = $2)
+      select security_report($1, $2, $3, $4, $5, $6)`,
     values: [
       node.nodeId,
       node.clusterId,

@@ -40,6 +40,15 @@ export async function liveSession(sql: Knex, tokenHash: Buffer): Promise<LiveSes
   return rows[0];
 }
 
+/** Hashes (hexadecimal) of those that are live. */
+export async function liveTokenHashes(sql: Knex, tokenHashes: readonly Buffer[]): Promise<Set<string>> {
+  const { rows } = await sql.raw<{ rows: { hash: string }[] }>(
+    `select encode(token_hash, 'hex') as hash from session where token_hash = any(?) and expires_at > now()`,
+    [tokenHashes as never],
+  );
+  return new Set(rows.map(({ hash }) => hash));
+}
+
 /** Whether a session is still live, for changes that a change of password could have overtaken. */
 export async function isLive(sql: Knex, id: string): Promise<boolean> {
   return (await Session.query(sql).findById(id).whereRaw('expires_at > now()')) !== undefined;

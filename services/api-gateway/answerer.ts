@@ -1,4 +1,5 @@
 // Answers of the gateway: output of a procedure, refusals, and what is kept of them for a repeated request.
+import type { ServerResponse } from 'node:http';
 import type { ContractError } from '../../contract/errors.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { errorBody, presentable, sendJson } from './answer.ts';
@@ -49,6 +50,30 @@ export class Answerer {
     this.#metrics(exchange, status);
     // What was not read of the body is dropped, or the connection could not be used again.
     if (!request.readableEnded) request.resume();
+  }
+
+  /** Begins an answer of JSON lines that goes on; null when there is an answer already, or nobody to take it. */
+  stream(exchange: Exchange): ServerResponse | null {
+    const { response, requestId } = exchange;
+    if (response.headersSent || response.destroyed) return null;
+    response.writeHead(200, [
+      ...this.#headers,
+      'cache-control',
+      'no-store',
+      'content-type',
+      'application/x-ndjson; charset=utf-8',
+      // Reverse proxies that collect answers would hold lines back.
+      'x-accel-buffering',
+      'no',
+      // Ended by this side while others wait on the connection, it would be counted as busy.
+      'connection',
+      'close',
+      'x-request-id',
+      requestId,
+    ]);
+    response.flushHeaders();
+    this.#metrics(exchange, 200);
+    return response;
   }
 
   /** What is not there has a small body of its own form. */

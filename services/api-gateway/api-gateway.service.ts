@@ -15,6 +15,7 @@ import { Gateway, rpcPath } from './gateway.ts';
 import { installScript } from './install-script.ts';
 import { KeyCache, type KeyKind, type KnownKey } from './key-cache.ts';
 import { LastUsed } from './last-used.ts';
+import { LiveHub } from './live/live-hub.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { watchRevocations } from './revocations.ts';
 import { staticFiles } from './static-files.ts';
@@ -85,9 +86,14 @@ export default (runtime: Runtime): ServiceSchema => {
       const usesOf = (kind: KeyKind) =>
         new LastUsed((used) => broker.call(`${OWNERS[kind]}.touch`, { keys: used }), warn);
       const lastUsed = { access_key: usesOf('access_key'), service_account: usesOf('service_account') };
-      const forgetting = watchRevocations(runtime, keys);
+      const live = new LiveHub(runtime, (tokens) => broker.call('auth.liveSessions', { tokens }));
+      const forgetting = watchRevocations(runtime, {
+        onKey: (hash) => keys.forget(hash),
+        onSessions: () => void live.checkSessions(),
+      });
       stop = async () => {
         forgetting.disconnect();
+        await live.stop();
         await Promise.all(Object.values(lastUsed).map((uses) => uses.stop().catch(warn)));
       };
       const dispatch = {
@@ -118,6 +124,7 @@ export default (runtime: Runtime): ServiceSchema => {
         files: await staticFiles(UI_FOLDER),
         downloads: downloads(runtime.env.downloadsDir),
         installer: installScript(runtime.env.publicUrl),
+        live,
       });
     },
     async stopped() {

@@ -5,11 +5,14 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AUTH_ENDPOINTS, type AuthEndpoint } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import { PROCEDURES } from '../../contract/index.ts';
+import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
+import type { live } from '../../contract/resources/live.ts';
+import type { AnyStream, StreamInput } from '../../contract/stream.ts';
 import type { AuthAnswer, KnownSession } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { validateInput } from '../../mixins/validate.ts';
 import { sendText } from './answer.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
@@ -22,6 +25,7 @@ import { claimIdempotency } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
 import type { KeyCache, KeyKind } from './key-cache.ts';
 import type { LastUsed } from './last-used.ts';
+import type { LiveHub } from './live/live-hub.ts';
 import { openApiDocument } from './openapi-document.ts';
 import type { RateLimit } from './rate-limit.ts';
 import {
@@ -57,6 +61,7 @@ export interface GatewayParts {
   downloads: Downloads;
   /** Text of /install.sh. */
   installer: string;
+  live: LiveHub;
 }
 
 export class Gateway {
@@ -69,10 +74,12 @@ export class Gateway {
   readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   readonly #rateLimit: RateLimit;
   readonly #files: StaticFiles;
+  readonly #live: LiveHub;
   readonly #downloads: Downloads;
   readonly #installer: string;
   readonly #routes = new RouteTable(PROCEDURES.values());
   readonly #rpc: ReadonlyMap<string, AnyProcedure>;
+  readonly #streams: ReadonlyMap<string, AnyStream>;
   readonly #auth: ReadonlyMap<string, AuthEndpoint>;
   readonly #clientAddress: ClientAddress;
   readonly #cookies: Cookies;
@@ -89,10 +96,12 @@ export class Gateway {
     this.#lastUsed = parts.lastUsed;
     this.#rateLimit = parts.rateLimit;
     this.#files = parts.files;
+    this.#live = parts.live;
     this.#downloads = parts.downloads;
     this.#installer = parts.installer;
     const { env } = parts.runtime;
     this.#rpc = new Map([...PROCEDURES.values()].map((procedure) => [rpcPath(procedure), procedure]));
+    this.#streams = new Map([...STREAMS.values()].map((stream) => [rpcPath(stream), stream]));
     this.#auth = new Map(Object.values(AUTH_ENDPOINTS).map((endpoint) => [endpoint.path, endpoint]));
     this.#clientAddress = clientAddressReader(env.trustedProxies, (peer) =>
       parts.runtime.log.warn(
@@ -189,11 +198,14 @@ export class Gateway {
 
   async #rpcCall(exchange: Exchange, target: Target): Promise<void> {
     const { request } = exchange;
-    const procedure = this.#rpc.get(target.path.slice(RPC.length - 1));
-    if (!procedure || request.method !== 'POST') return this.#answers.notFound(exchange);
-    exchange.procedure = procedure;
+    const path = target.path.slice(RPC.length - 1);
+    const stream = this.#streams.get(path);
+    const procedure = this.#rpc.get(path);
+    if ((!procedure && !stream) || request.method !== 'POST') return this.#answers.notFound(exchange);
     refuseRepeatedHeaders(request);
     if (request.headers['x-csrf-token'] !== CSRF_TOKEN) fail('CSRF_HEADER_REQUIRED');
+    if (!procedure) return this.#watch(exchange, target, stream!);
+    exchange.procedure = procedure;
     if (procedure.access !== 'public') await this.#admitSession(exchange);
     const late = !request.complete;
     const input = parseJsonObject(await requestBody(exchange));
@@ -210,6 +222,25 @@ export class Gateway {
     exchange.caller = { actor: { type: 'user', id: session.userId, name: session.name }, key: null };
     const { refreshed, lasting } = session;
     if (refreshed) exchange.cookies.push(this.#cookies.change('session', { token, lasting }));
+  }
+
+  /** An answer that goes on, and ends with its session. */
+  async #watch(exchange: Exchange, target: Target, stream: AnyStream): Promise<void> {
+    const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
+    const isLive = async () => {
+      const [live] =
+        token === null ? [false] : await this.#dispatch.call<boolean[]>('auth.liveSessions', { tokens: [token] });
+      if (!live) fail('UNAUTHORIZED');
+    };
+    await isLive();
+    const late = !exchange.request.complete;
+    const body = parseJsonObject(await requestBody(exchange));
+    if (late) await isLive();
+    if (target.query !== null) refuseQuery(target.query);
+    const { cursor } = validateInput(stream, body) as StreamInput<typeof live.watch>;
+    this.#live.admit(token!);
+    const sink = this.#answers.stream(exchange);
+    if (sink) this.#live.open(token!, cursor ?? null, sink);
   }
 
   async #authCall(exchange: Exchange, target: Target): Promise<void> {
@@ -248,6 +279,6 @@ export class Gateway {
 }
 
 /** `/sites/setEnabled` for sites.setEnabled. */
-export function rpcPath(procedure: AnyProcedure): string {
+export function rpcPath(procedure: Pick<AnyProcedure, 'name'>): string {
   return `/${procedure.name.replaceAll('.', '/')}`;
 }

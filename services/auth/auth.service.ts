@@ -4,7 +4,7 @@ import type { Context, ServiceSchema } from 'moleculer';
 import { Counter } from 'prom-client';
 import { AUTH_ENDPOINTS, type AuthEndpoint, type AuthInput } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import type { AuthAnswer, AuthParams, KnownSession } from '../../mixins/auth-action.ts';
+import { type AuthAnswer, type AuthParams, type KnownSession, tellSessionsEnded } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import { Passwords } from '../../mixins/passwords.ts';
@@ -12,6 +12,7 @@ import type { Runtime } from '../../mixins/runtime.ts';
 import { validateInput } from '../../mixins/validate.ts';
 import { asUnavailable } from '../../mixins/write.ts';
 import { admitAttempt } from '../../models/attempt.ts';
+import { liveTokenHashes } from '../../models/session.ts';
 import { type AuthRequest, as, type Handler, type SessionRequest } from './auth-request.ts';
 import { changePassword } from './change-password.ts';
 import { authenticateOptions, verifyAuthentication } from './passkey-sign-in.ts';
@@ -19,6 +20,7 @@ import { deletePasskey, listPasskeys, registerOptions, verifyRegistration } from
 import { presentSession } from './present-session.ts';
 import { endSession, findSession } from './sessions.ts';
 import { signInEmail } from './sign-in.ts';
+import { tokenHash } from './tokens.ts';
 import { disableTwoFactor, enableTwoFactor } from './two-factor.ts';
 import { verifyBackupCode, verifyTotp } from './verify-code.ts';
 
@@ -31,7 +33,10 @@ const getSession: Handler<typeof AUTH_ENDPOINTS.getSession> = async ({ runtime, 
 };
 
 const signOut: Handler<typeof AUTH_ENDPOINTS.signOut> = async ({ runtime, cookies }) => {
-  if (cookies.session !== null) await endSession(runtime, cookies.session);
+  if (cookies.session !== null) {
+    await endSession(runtime, cookies.session);
+    tellSessionsEnded(runtime);
+  }
   return { body: { success: true }, cookies: { session: 'end', secondStep: 'end' } };
 };
 
@@ -94,6 +99,11 @@ export default (runtime: Runtime): ServiceSchema => {
         if (!found) return null;
         const { user_id: userId, name, lasting } = found.session;
         return { userId, name, lasting, refreshed: found.refreshed };
+      },
+      /** Whether the sessions with these secrets are live; prolongs none. */
+      'auth.liveSessions': async ({ params }: Context<{ tokens: string[] }>): Promise<boolean[]> => {
+        const live = await liveTokenHashes(runtime.pools.api, params.tokens.map(tokenHash));
+        return params.tokens.map((token) => live.has(tokenHash(token).toString('hex')));
       },
       ...open(AUTH_ENDPOINTS.getSession, getSession),
       ...open(AUTH_ENDPOINTS.signInEmail, signInEmail),

@@ -1,4 +1,5 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
+import { tellSessionsEnded } from '../../mixins/auth-action.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
@@ -16,7 +17,7 @@ export const changePassword: Handler<typeof AUTH_ENDPOINTS.changePassword, Sessi
   const { runtime, passwords, call, session } = request;
   const lockUser = await confirmPassword(request, input.currentPassword);
   const passwordHash = await passwords.hash(input.newPassword);
-  return write(runtime, call, {}, async (tx) => {
+  const answer = await write(runtime, call, {}, async (tx) => {
     const user = await lockUser(tx);
     await User.query(tx.sql).findById(user.id).patch({ passwordHash, updatedAt: tx.now });
     const ended = await deleteSessions(tx.sql, user.id);
@@ -29,4 +30,6 @@ export const changePassword: Handler<typeof AUTH_ENDPOINTS.changePassword, Sessi
       cookies: { ...signedInCookies(token, session.lasting), trustedDevice: 'end' as const },
     };
   });
+  tellSessionsEnded(runtime);
+  return answer;
 };

@@ -212,8 +212,12 @@ function endpointOf({ method, path }: AnyProcedure): string {
 
 test('every field refuses every wrong value of its schema, by name, and nothing is written', async (t) => {
   const written = async () =>
-    (await database.query(`select (select count(*) from audit_entry) || '/' || (select count(*) from outbox) as n`))
-      .rows[0].n;
+    // Rows of the outbox leave it again: how many there have been is their last number.
+    (
+      await database.query(
+        `select (select count(*) from audit_entry) || '/' || (select last_value from outbox_id_seq) as n`,
+      )
+    ).rows[0].n;
   const keys: string[] = [];
   const cases = [...PROCEDURES.values()].flatMap((procedure) => {
     const inPath = pathInputs(procedure.path);
