@@ -2,6 +2,7 @@
 // attack on 3 of 10,000 sites, found and switched.
 import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
+import { copySites } from '../../bench/lib/copy-sites.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -15,6 +16,8 @@ import {
   type VisitOptions,
   visit,
 } from '../helpers/console-pages.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { connectAs, enrollOne } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
@@ -98,7 +101,7 @@ test.serial('bans, nodes and the audit log are sorted as they say', async (t) =>
   await page.goto('/nodes');
   await page.locator('tbody tr').first().waitFor();
   t.deepEqual(await names(page), ['edge-a', 'edge-b', 'edge-c']);
-  await sortBy(page, 'Node', 'descending');
+  await sortBy(page, 'Name', 'descending');
   t.deepEqual(await names(page), ['edge-c', 'edge-b', 'edge-a']);
   await page.goto('/audit');
   await page.locator('tbody tr').first().waitFor();
@@ -109,7 +112,8 @@ test.serial('bans, nodes and the audit log are sorted as they say', async (t) =>
   await visitor.close();
 });
 
-const focusedRow = (page: Page) => page.evaluate<string>(`document.activeElement.closest('tbody tr')?.innerText.trim() ?? ''`);
+const focusedRow = (page: Page) =>
+  page.evaluate<string>(`document.activeElement.closest('tbody tr')?.innerText.trim() ?? ''`);
 
 test.serial('by keyboard: arrows move between rows, Space selects, Enter opens', async (t) => {
   const visitor = await operatorVisit('/sites?sort=name');
@@ -159,7 +163,8 @@ test.serial('many sites at once: chosen over two pages, disabled a few at a time
   const one = (await api.ok('GET', '/sites?sort=name')).items[0];
   await page.route('**/rpc/sites/setEnabled', async (route) => {
     most = Math.max(most, ++inFlight);
-    if (route.request().postDataJSON().id === one.id && tries++ === 0) await route.fulfill({ status: 404, json: { code: 'SITE_NOT_FOUND', message: '', data: {} } });
+    if (route.request().postDataJSON().id === one.id && tries++ === 0)
+      await route.fulfill({ status: 404, json: { code: 'SITE_NOT_FOUND', message: '', data: {} } });
     else await route.continue();
     inFlight--;
   });
@@ -237,7 +242,10 @@ test.serial('nothing moves while pages are turned and loaded', async (t) => {
   await page.waitForURL(/page=2/);
   t.deepEqual(await names(page), shown, 'the rows stay until the next are there');
   held.resolve();
-  await page.locator('tbody tr').nth(SITES - 20).waitFor({ state: 'detached' });
+  await page
+    .locator('tbody tr')
+    .nth(SITES - 20)
+    .waitFor({ state: 'detached' });
   t.is(await place(), before);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -264,3 +272,33 @@ for (const theme of ['light', 'dark'] as const) {
     }
   });
 }
+
+test.serial('3 of 10,000 sites are flooded: found and switched in three clicks', async (t) => {
+  const [source] = (await api.ok('GET', '/sites?pageSize=1')).items;
+  const copies = await copySites(running.running.runtime, clusterId, source.id, 10_000 - SITES);
+  t.is((await api.ok('GET', '/sites?pageSize=1')).total, 10_000);
+  const identity = await enrollOne(running, clusterId, ['bans-v1', 'challenge-v1']);
+  const connection = connectAs(running, identity);
+  await connection.call('heartbeat', { info: { features: ['bans-v1', 'challenge-v1'] } });
+  await eventually(async () => (await api.ok('GET', `/nodes/${identity.nodeId}`)).online);
+  const flooded = [copies[7]!, copies[4321]!, copies[9000]!];
+  for (const [index, id] of flooded.entries()) await api.ok('PATCH', `/sites/${id}`, { name: `Flooded ${index}` });
+  const sites = flooded.map((siteId, index) => ({ siteId, level: index + 1, paths: [] }));
+  await connection.call('reportSecurity', { events: [], sites, hasState: true });
+
+  const visitor = await operatorVisit('/sites');
+  const { page } = visitor;
+  await page.getByRole('link', { name: 'Incidents & Under Attack' }).click();
+  const above = page.getByRole('table', { name: 'Sites above normal' });
+  for (const index of flooded.keys()) await above.getByRole('link', { name: `Flooded ${index}` }).waitFor();
+  t.is(await above.locator('tbody tr').count(), 3);
+  await page.getByRole('button', { name: 'Under Attack for these 3' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Switch on' }).click();
+  await page.getByRole('dialog').getByText('3 of 3 done, 0 failed').waitFor();
+  for (const id of flooded) t.true((await api.ok('GET', `/sites/${id}/protection`)).underAttack);
+  await page.getByText('3 sites have Under Attack on by themselves.').waitFor();
+  t.deepEqual(await accessibilityFaults(page), []);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  connection.destroy();
+});
