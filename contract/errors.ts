@@ -13,7 +13,6 @@ export const ERRORS = {
   BAD_REQUEST: entry(400, 'The request is not valid; see data.issues.'),
   UNAUTHORIZED: entry(401, 'Credentials are missing or not valid.'),
   NOT_FOUND: entry(404, 'There is nothing here.'),
-  METHOD_NOT_ALLOWED: entry(405, 'This method is not allowed here; see the Allow header.'),
   PAYLOAD_TOO_LARGE: entry(413, 'The request body is too large.'),
   UNSUPPORTED_MEDIA_TYPE: entry(415, 'Send application/json.'),
   INTERNAL_SERVER_ERROR: entry(500, 'Something failed on our side; data.id finds it in the log.'),

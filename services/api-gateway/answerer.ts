@@ -90,7 +90,6 @@ export class Answerer {
     const body = JSON.stringify(answer);
     if (exchange.idempotency) await this.#settle(exchange, answer.status, body);
     const headers: string[] = [];
-    if (answer.status === 405) headers.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE');
     const wait = answer.data.retryAfterSeconds;
     if (typeof wait === 'number') headers.push('retry-after', String(wait));
     this.send(exchange, answer.status, body, ...headers);

@@ -133,7 +133,6 @@ export class Gateway {
     };
     try {
       if (target === null) this.#answers.notFound(exchange);
-      else if (request.method === 'OPTIONS') fail('METHOD_NOT_ALLOWED');
       else if (path.startsWith(API)) await this.#api(exchange, target);
       else if (surface === 'rpc') await this.#rpcCall(exchange, target);
       else if (surface === 'auth') await this.#authCall(exchange, target);

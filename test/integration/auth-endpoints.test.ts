@@ -82,7 +82,7 @@ const isNotFound = (t: { is(a: unknown, b: unknown, m?: string): void }, answer:
 
 test.serial('every other method of their paths answers 404', async (t) => {
   for (const [method, path] of ENDPOINTS) {
-    for (const other of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+    for (const other of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       if (other === method) continue;
       const body = other === 'GET' ? undefined : {};
       isNotFound(t, await running.client.request<Body>(other, path, body, { origin: ORIGIN }), `${other} ${path}`);
