@@ -8,8 +8,6 @@ export const ERROR_STATUS = {
   UNAUTHORIZED: 401,
   /** There is nothing here. */
   NOT_FOUND: 404,
-  /** This method is not allowed here; see the Allow header. */
-  METHOD_NOT_ALLOWED: 405,
   /** The request body is too large. */
   PAYLOAD_TOO_LARGE: 413,
   /** Send application/json. */
@@ -46,6 +44,8 @@ export const ERROR_STATUS = {
   SERVICE_ACCOUNT_FORBIDDEN: 403,
   /** Too many requests in a row with this access key. */
   API_KEY_RATE_LIMITED: 429,
+  /** Too many streams of live updates are open; data.limit may be at a time. */
+  LIVE_STREAM_LIMIT: 429,
   /** The idempotency key was used with another request. */
   IDEMPOTENCY_KEY_MISMATCH: 422,
   /** The first request with this idempotency key is still running. */
