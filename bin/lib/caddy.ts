@@ -10,36 +10,48 @@ import { Refusal, say, step } from './progress.ts';
 import { cacheDir, root } from './root.ts';
 
 const BINARY = 'svc-caddy';
-const sources = join(root, 'agents', 'caddy');
+/** Folder of the Go module. */
+export const caddySources = join(root, 'agents', 'caddy');
 /** Tests, documents, tools and hidden files; everything else may be compiled or embedded. */
 const NOT_IN_BINARY = /_test[.]go$|[.](md|sh|yaml)$|(^|\/)(bin|testdata|edgetest)(\/|$)|(^|\/)[.]/;
-const KEPT_BUILDS = 3;
+const KEPT_BUILDS = 4;
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 
 /** The Go modules with code of ours that is tested and checked. */
-export const GO_MODULES: readonly string[] = [sources, join(root, 'bench', 'attack')];
+export const GO_MODULES: readonly string[] = [caddySources, join(root, 'bench', 'attack')];
 
 /** Oldest Go that builds the edge: [major, minor]. */
 export const GO_VERSION = [1, 26] as const;
 
+/** What a binary runs on, in Node's words. */
+export interface Target {
+  platform: string;
+  arch: string;
+}
+
 /** Hash of everything that goes into the binary: sources, embedded files, module versions, platform. */
-function sourceHash(): string {
-  const hash = createHash('sha256').update(`${process.platform}-${process.arch}\n`);
-  const files = (readdirSync(sources, { recursive: true }) as string[])
+function sourceHash({ platform, arch }: Target): string {
+  const hash = createHash('sha256').update(`${platform}-${arch}\n`);
+  const files = (readdirSync(caddySources, { recursive: true }) as string[])
     .filter((name) => !NOT_IN_BINARY.test(name))
-    .filter((name) => statSync(join(sources, name)).isFile())
+    .filter((name) => statSync(join(caddySources, name)).isFile())
     .sort();
   for (const name of files)
     hash
       .update(`${name}\0`)
-      .update(readFileSync(join(sources, name)))
+      .update(readFileSync(join(caddySources, name)))
       .update('\0');
   return hash.digest('hex').slice(0, 16);
 }
 
 /** Path the binary of the present sources has, whether it is there or not. */
-export function caddyPath(): string {
-  return join(cacheDir, BINARY, sourceHash(), BINARY);
+export function caddyPath(target: Target = process): string {
+  return join(cacheDir, BINARY, sourceHash(target), BINARY);
+}
+
+/** Environment of a Go command whose result runs on the target. */
+export function goEnvironment({ platform, arch }: Target): NodeJS.ProcessEnv {
+  return { ...process.env, CGO_ENABLED: '0', GOOS: platform, GOARCH: arch === 'x64' ? 'amd64' : arch };
 }
 
 /** The go command when it is new enough, else why not. */
@@ -55,8 +67,8 @@ export async function findGo(): Promise<{ go: string } | { problem: string }> {
 }
 
 /** Makes sure that the binary of the present sources exists and returns its path. */
-export async function buildCaddy(): Promise<string> {
-  const binary = caddyPath();
+export async function buildCaddy(target: Target = process): Promise<string> {
+  const binary = caddyPath(target);
   if (existsSync(binary)) return binary;
   const found = await findGo();
   if ('problem' in found) throw new Refusal(`${found.problem}: https://go.dev/dl/`);
@@ -67,7 +79,7 @@ export async function buildCaddy(): Promise<string> {
     waiting: (pid) => say(`  waiting for process ${pid}, which builds the edge …`),
   });
   try {
-    if (!existsSync(binary)) await build(found.go, binary);
+    if (!existsSync(binary)) await build(found.go, binary, target);
   } finally {
     lock.release();
   }
@@ -75,7 +87,7 @@ export async function buildCaddy(): Promise<string> {
   return binary;
 }
 
-async function build(go: string, binary: string): Promise<void> {
+async function build(go: string, binary: string, target: Target): Promise<void> {
   const folder = join(binary, '..');
   mkdirSync(folder, { recursive: true });
   const temporary = `${binary}.${process.pid}`;
@@ -83,9 +95,11 @@ async function build(go: string, binary: string): Promise<void> {
   let packages = 0;
   let downloads = 0;
   let lines: string[] = [];
-  const child = spawn(go, ['build', '-v', '-trimpath', '-ldflags', '-s -w', '-o', temporary, '.'], {
-    cwd: sources,
-    env: { ...process.env, CGO_ENABLED: '0' },
+  // The same sources give the same bytes, in whichever folder and commit.
+  const reproducible = ['-trimpath', '-buildvcs=false', '-ldflags', '-s -w'];
+  const child = spawn(go, ['build', '-v', ...reproducible, '-o', temporary, '.'], {
+    cwd: caddySources,
+    env: goEnvironment(target),
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: BUILD_TIMEOUT_MS,
   });

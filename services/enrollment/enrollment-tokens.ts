@@ -57,7 +57,7 @@ export async function createEnrollmentToken(
       expiresAt: expiresAt.toISOString(),
       serverUrl: effectiveUrl,
       caSha256,
-      installCommand: installCommand({ serverUrl: effectiveUrl, caSha256, token }),
+      installCommand: installCommand({ consoleUrl: runtime.env.publicUrl, serverUrl: effectiveUrl, caSha256, token }),
       warnings: addressWarnings(runtime.env.publicUrl, effectiveUrl),
     };
   });

@@ -2,7 +2,6 @@
 // itself when it stops, after a killed predecessor when it starts.
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ensurePrivateFolder, removeFile, writeFileAtomic } from '../../kit/files.ts';
 import { loadIdentity } from '../../kit/identity.ts';
 import { folderLockName, type Lock, tryLock } from '../../kit/locks.ts';
@@ -17,7 +16,8 @@ import { childEnvironment } from '../supervise/child-environment.ts';
 import { ManagedChild } from '../supervise/managed-child.ts';
 import { stopLeftovers, writeSupervisorRecord } from '../supervise/supervisor-file.ts';
 
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** The program itself, from source or bundled into one file. */
+const MAIN = process.argv[1]!;
 /** A second more than Caddy gives its own requests. */
 const CADDY_GRACE_MS = 11_000;
 const AGENT_GRACE_MS = 20_000;

@@ -1,6 +1,5 @@
 import test from 'ava';
 import { addressWarnings } from '../../../../services/enrollment/address-warnings.ts';
-import { installCommand } from '../../../../services/enrollment/install-command.ts';
 
 const CASES: readonly (readonly [string, string, readonly string[]])[] = [
   ['https://console.example', 'https://edge.example:8443', []],
@@ -17,10 +16,4 @@ const CASES: readonly (readonly [string, string, readonly string[]])[] = [
 test('addresses that only some machines reach are warned of', (t) => {
   for (const [consoleUrl, nodeApiUrl, warnings] of CASES)
     t.deepEqual(addressWarnings(consoleUrl, nodeApiUrl), warnings);
-});
-
-test('the command carries everything a node needs', (t) => {
-  const command = installCommand({ serverUrl: 'https://edge.example', caSha256: 'ab', token: 'ewt_x' });
-  t.is(command, 'SVC_TOKEN=ewt_x npm run edge -- enroll --server https://edge.example --ca-sha256 ab');
-  t.true(installCommand({ serverUrl: 'https://[::1]:8443', caSha256: '', token: '' }).includes('https://[::1]:8443 '));
 });
