@@ -48,9 +48,12 @@ test.serial('the first protected site by hand, from npm start to a 403', async (
     await removeDemo(folder);
     rmSync(state, { recursive: true, force: true });
   });
-  const address = await eventually(() => /The console runs at (\S+)[^]*setup with the setup token/.exec(output)?.[1], {
-    timeoutMs: 300_000,
-  }).catch((error: unknown) => {
+  const address = await eventually(
+    () => /The console runs at (\S+)[\s\S]*setup with the setup token/.exec(output)?.[1],
+    {
+      timeoutMs: 300_000,
+    },
+  ).catch((error: unknown) => {
     throw new Error(`${String(error)}\n${output}`);
   });
   const token = /"setupToken":"([^"]+)"/.exec(output)?.[1];
