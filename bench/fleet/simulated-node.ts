@@ -51,7 +51,7 @@ export class SimulatedNode {
   /** Version of the challenge keys it holds; 0 = none. */
   keysVersion = 0n;
   /** Counters for tests. */
-  readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0 };
+  readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0, reports: 0 };
   /** Why the console last ended or refused the stream. */
   lastRefusal: CallRefused | null = null;
   readonly #options: NodeOptions;
@@ -65,6 +65,7 @@ export class SimulatedNode {
   #heartbeatTimer: NodeJS.Timeout | null = null;
   #connectTimer: NodeJS.Timeout | null = null;
   #appliedSpreadMs = 0;
+  #heartbeatMs: number;
   #holdsAcks = false;
   #stalled = false;
   #attempt = 0;
@@ -73,6 +74,7 @@ export class SimulatedNode {
   constructor(options: NodeOptions) {
     this.#options = options;
     this.index = options.index;
+    this.#heartbeatMs = options.heartbeatMs;
     this.nodeId = options.identity.nodeId;
     this.store = options.store;
   }
@@ -105,6 +107,13 @@ export class SimulatedNode {
     else this.#stream?.resume();
   }
 
+  /** Sends heartbeats this often from now on. */
+  pace(heartbeatMs: number): void {
+    this.#heartbeatMs = heartbeatMs;
+    if (this.#heartbeatTimer) clearTimeout(this.#heartbeatTimer);
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), Math.random() * heartbeatMs);
+  }
+
   /** Breaks the connection as a cut cable would; it connects again. */
   drop(): void {
     this.#connection?.destroy();
@@ -135,6 +144,7 @@ export class SimulatedNode {
       dataPlaneInstance: 'simulated',
       challengeKeysVersion: this.keysVersion,
     });
+    this.counts.reports += 1;
     this.#appliedSpreadMs = answer.appliedSpreadMs;
     if (answer.target) this.#aim(answer.target);
     if (answer.challengeKeysVersion !== this.keysVersion) await this.#fetchKeys();
@@ -342,12 +352,17 @@ export class SimulatedNode {
   #acknowledge(): void {
     if (this.#holdsAcks || this.#stopped || !this.#connection || this.#connection.closed) return;
     const steps = { configSteps: this.#configSteps.take(), bansSteps: this.#bansSteps.take() };
-    this.#connection.call('applied', { config: this.config, bans: this.bans, ...steps }).catch(() => undefined);
+    this.#connection.call('applied', { config: this.config, bans: this.bans, ...steps }).then(
+      () => {
+        this.counts.reports += 1;
+      },
+      () => undefined,
+    );
   }
 
   #beat(): void {
     if (this.#stopped) return;
-    this.#heartbeatTimer = setTimeout(() => this.#beat(), this.#options.heartbeatMs * (0.9 + Math.random() * 0.2));
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), this.#heartbeatMs * (0.9 + Math.random() * 0.2));
     if (this.#stalled || this.#holdsAcks || !this.#connection || this.#connection.closed) return;
     this.heartbeat().catch((error) => {
       if (!(error instanceof CallRefused)) throw error;

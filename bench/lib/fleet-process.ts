@@ -7,12 +7,15 @@ import type { Stack } from './stack.ts';
 type Question =
   | { type: 'start'; serverUrl: string; nodes: number; joinsAtHead: boolean }
   | { type: 'token'; id: number; token: { token: string; serverUrl: string; caSha256: string } }
-  | { type: 'bans' | 'revision'; id: number; number: string };
+  | { type: 'bans' | 'revision'; id: number; number: string }
+  | { type: 'pace'; heartbeatMs: number }
+  | { type: 'reports'; id: number };
 
 type Answer =
   | { type: 'token'; id: number; index: number }
   | { type: 'ready' }
   | { type: 'received'; id: number; at: (number | null)[] }
+  | { type: 'reports'; id: number; count: number }
   | { type: 'failed'; message: string };
 
 const WAIT_MS = 30_000;
@@ -23,6 +26,10 @@ export interface FleetProcess {
   /** Unix ms (with fractions) at which each node had the ban; waits until all have. */
   receivedBan(sequence: string): Promise<number[]>;
   receivedRevision(revision: string): Promise<number[]>;
+  /** Every node sends a heartbeat this often from now on. */
+  pace(heartbeatMs: number): void;
+  /** Heartbeats and acknowledgements that the console has taken so far. */
+  reports(): Promise<number>;
   stop(): void;
 }
 
@@ -34,6 +41,7 @@ export async function startFleetProcess(
 ): Promise<FleetProcess> {
   const child = fork(import.meta.filename, ['fleet'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const waiting = new Map<number, (at: number[]) => void>();
+  const counting = new Map<number, (count: number) => void>();
   let nextId = 0;
   const ask = (type: 'bans' | 'revision', number: string): Promise<number[]> => {
     const id = nextId++;
@@ -53,6 +61,7 @@ export async function startFleetProcess(
       const answer = message as Answer;
       if (answer.type === 'token') void giveToken(stack, child, answer).catch(reject);
       if (answer.type === 'received') waiting.get(answer.id)?.(answer.at.map((time) => time ?? Number.NaN));
+      if (answer.type === 'reports') counting.get(answer.id)?.(answer.count);
       if (answer.type === 'failed') reject(new Error(answer.message));
       if (answer.type === 'ready') {
         clearTimeout(timer);
@@ -65,6 +74,16 @@ export async function startFleetProcess(
     pid: child.pid!,
     receivedBan: (sequence) => ask('bans', sequence),
     receivedRevision: (revision) => ask('revision', revision),
+    pace: (heartbeatMs) => void child.send({ type: 'pace', heartbeatMs } satisfies Question),
+    reports: () =>
+      new Promise((resolve) => {
+        const id = nextId++;
+        counting.set(id, (count) => {
+          counting.delete(id);
+          resolve(count);
+        });
+        child.send({ type: 'reports', id } satisfies Question);
+      }),
     stop: () => void child.kill('SIGKILL'),
   };
 }
@@ -98,6 +117,11 @@ async function serveFleet(): Promise<void> {
         },
       });
       say({ type: 'ready' });
+    }
+    if (question.type === 'pace') for (const node of fleet?.nodes ?? []) node.pace(question.heartbeatMs);
+    if (question.type === 'reports') {
+      const count = fleet?.nodes.reduce((sum, { counts }) => sum + counts.reports, 0) ?? 0;
+      say({ type: 'reports', id: question.id, count });
     }
     if (question.type === 'bans' && fleet) {
       await fleet.waitForBans(question.number, WAIT_MS);
