@@ -25,13 +25,14 @@ type Site struct {
 	// BodyLimit is the largest request body in bytes; 0 = unlimited.
 	BodyLimit int64
 	Counter   *Counter
+	// Beside what else each request reads.
+	pool atomic.Pointer[svcorigin.Pool]
 
 	createdAtMs int64
 	names       []siteName
 	patterns    []*pattern
 	hash        [sha256.Size]byte
 	body        []byte
-	pool        atomic.Pointer[svcorigin.Pool]
 }
 
 // siteName is a domain of the exact, wildcard or suffix form.

@@ -17,13 +17,13 @@ func (t *Transports) dial(request context.Context, o *origin, limit time.Duratio
 	deadline := time.Now().Add(limit)
 	ctx, cancel := context.WithDeadline(request, deadline)
 	defer cancel()
-	addrs, err := t.resolver.resolve(ctx, o.dial.host, policy)
+	addrs, err := t.resolver.resolve(ctx, o.dial.host.Value(), policy)
 	if err != nil {
 		return nil, fail(classOf(err), err)
 	}
 	tcp, addr, err := t.connect(ctx, addrs, o.dial.port, deadline)
 	if err != nil {
-		t.resolver.forget(o.dial.host)
+		t.resolver.forget(o.dial.host.Value())
 		return nil, fail(classOf(err), err)
 	}
 	if o.dial.tls == plain {
@@ -67,7 +67,7 @@ func (t *Transports) connect(ctx context.Context, addrs []netip.Addr, port uint1
 
 func (t *Transports) handshake(ctx context.Context, tcp *net.TCPConn, o *origin, limit time.Duration) (*tls.Conn, error) {
 	config := t.tls[o.dial.tls].Clone()
-	config.ServerName = o.dial.name
+	config.ServerName = o.dial.name.Value()
 	secure := tls.Client(tcp, config)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

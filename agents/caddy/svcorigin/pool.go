@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -38,8 +39,10 @@ type Pool struct {
 }
 
 type origin struct {
+	dial dialKey
+	// Of the idle connections.
+	shard  uint8
 	health originKey
-	dial   dialKey
 	hash   uint64
 	// "" sends the request's host.
 	hostHeader string
@@ -47,13 +50,23 @@ type origin struct {
 	backup     bool
 }
 
-// dialKey names what a connection was made to; connections with equal keys can stand in for one another.
+// dialKey names what a connection was made to; connections with equal keys can stand in for one another. Equal names are
+// kept once, so that comparing two keys reads nothing but the keys.
 type dialKey struct {
-	host string
+	host unique.Handle[string]
+	// Server name sent and verified; an IP literal is only verified.
+	name unique.Handle[string]
 	port uint16
 	tls  tlsMode
-	// Server name sent and verified; an IP literal is only verified.
-	name string
+}
+
+func newDialKey(host string, port uint16, tls tlsMode, name string) dialKey {
+	return dialKey{unique.Make(host), unique.Make(name), port, tls}
+}
+
+// shard is the place of the key among the idle connections.
+func (k dialKey) shard() uint8 {
+	return uint8((hashString(k.host.Value()) ^ uint64(k.port)) % idleShards)
 }
 
 type tlsMode uint8
@@ -69,8 +82,14 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 	if len(origins) > maxOrigins {
 		return nil, fmt.Errorf("%d origins are more than %d", len(origins), maxOrigins)
 	}
-	p := &Pool{
-		origins:   make([]origin, 0, len(origins)),
+	// Most sites have one origin; it lies beside its pool, where a request reads both.
+	room := new(struct {
+		Pool
+		first [1]origin
+	})
+	p := &room.Pool
+	*p = Pool{
+		origins:   room.first[:0],
 		state:     state,
 		policy:    pool.GetPolicy(),
 		websocket: pool.GetWebsocket(),
@@ -84,6 +103,9 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 		read:      milliseconds(pool.GetReadTimeoutMs(), time.Minute),
 		idle:      time.Duration(pool.GetKeepaliveIdleSeconds()) * time.Second,
 		maxUses:   pool.GetKeepaliveMaxRequests(),
+	}
+	if len(origins) > 1 {
+		p.origins = make([]origin, 0, len(origins))
 	}
 	if p.idle == 0 {
 		p.idle = time.Minute
@@ -125,22 +147,23 @@ func compileOrigin(siteID string, o *configv1.Origin, verify bool) (origin, erro
 	if strings.ContainsFunc(o.GetSni(), isNotHostByte) {
 		return origin{}, errors.New("server name is not a host name")
 	}
-	c := origin{
+	mode, name := plain, ""
+	if o.GetHttps() {
+		mode, name = tlsUnverified, serverName(o)
+		if verify {
+			mode = tlsVerified
+		}
+	}
+	key := newDialKey(host, uint16(o.GetPort()), mode, name)
+	return origin{
+		dial:       key,
+		shard:      key.shard(),
 		health:     originKey{siteID, o.GetId()},
-		dial:       dialKey{host: host, port: uint16(o.GetPort())},
+		hash:       hashString(o.GetId()),
 		hostHeader: o.GetHostHeader(),
 		weight:     int32(min(max(o.GetWeight(), 1), 100)),
 		backup:     o.GetBackup(),
-	}
-	if o.GetHttps() {
-		c.dial.tls = tlsUnverified
-		if verify {
-			c.dial.tls = tlsVerified
-		}
-		c.dial.name = serverName(o)
-	}
-	c.hash = hashString(o.GetId())
-	return c, nil
+	}, nil
 }
 
 // serverName is the origin's own setting, else the host sent to it, else its address.

@@ -62,14 +62,10 @@ func NewTransportSet(policy func() *AddressPolicy) *Transports {
 // TrustRoots replaces the certificate authorities of the system for verified origins. Call it before the first request.
 func (t *Transports) TrustRoots(roots *x509.CertPool) { t.tls[tlsVerified].RootCAs = roots }
 
-func (t *Transports) shard(o *origin) *idleShard {
-	return &t.shards[(hashString(o.dial.host)^uint64(o.dial.port))%idleShards]
-}
-
 // take returns an idle connection to the origin that is still good, nil when there is none.
 func (t *Transports) take(o *origin) *conn {
 	policy := t.policy()
-	s := t.shard(o)
+	s := &t.shards[o.shard]
 	for {
 		s.mu.Lock()
 		list := s.byKey[o.dial]
@@ -102,7 +98,7 @@ func (t *Transports) put(c *conn, o *origin, keep time.Duration) {
 	c.releaseBuffer()
 	c.idleUntil = time.Now().Add(keep)
 	c.uses++
-	s := t.shard(o)
+	s := &t.shards[o.shard]
 	s.mu.Lock()
 	list := append(s.byKey[o.dial], c)
 	s.link(c)

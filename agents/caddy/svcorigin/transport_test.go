@@ -27,6 +27,11 @@ func (c counted) Close() error {
 
 func (c counted) SetReadDeadline(time.Time) error { return nil }
 
+func idleAt(host string) *origin {
+	key := newDialKey(host, 80, plain, "")
+	return &origin{dial: key, shard: key.shard()}
+}
+
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	transports := NewTransportSet(func() *AddressPolicy { return nil })
 	// No sweep but the test's own.
@@ -36,7 +41,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		open.Add(1)
 		transports.put(&conn{Conn: counted{open: &open}, key: o.dial}, o, keep)
 	}
-	same := &origin{dial: dialKey{host: "one.test", port: 80}}
+	same := idleAt("one.test")
 	for range maxIdlePerOrigin + 100 {
 		put(same, time.Hour)
 	}
@@ -44,14 +49,14 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		t.Fatalf("%d connections to one origin are open, %d counted", open.Load(), transports.idle.Load())
 	}
 	for i := range 3 * maxIdle {
-		put(&origin{dial: dialKey{host: fmt.Sprintf("h%d.test", i), port: 80}}, time.Hour)
+		put(idleAt(fmt.Sprintf("h%d.test", i)), time.Hour)
 	}
 	if open.Load() > maxIdle || open.Load() < maxIdle/2 || transports.idle.Load() != open.Load() {
 		t.Fatalf("%d connections are open, %d counted", open.Load(), transports.idle.Load())
 	}
 	before := open.Load()
 	for i := range 100 {
-		put(&origin{dial: dialKey{host: fmt.Sprintf("short%d.test", i), port: 80}}, -time.Second)
+		put(idleAt(fmt.Sprintf("short%d.test", i)), -time.Second)
 	}
 	transports.sweep()
 	if open.Load() > before || open.Load() < before-100 {
