@@ -66,6 +66,14 @@ export const live = {
     summary: 'Tells what changes as it happens, as lines of JSON.',
     input: Input({
       cursor: Type.Optional(Nullable(Cursor)),
+      recentSeconds: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 30,
+          default: 0,
+          description: 'Without a cursor: begin with what happened this long before, for whoever has just read.',
+        }),
+      ),
     }),
     line: LiveLine,
     access: 'session',

@@ -236,10 +236,10 @@ export class Gateway {
     const body = parseJsonObject(await requestBody(exchange));
     if (late) await isLive();
     if (target.query !== null) refuseQuery(target.query);
-    const { cursor } = validateInput(stream, body) as StreamInput<typeof live.watch>;
+    const { cursor, recentSeconds } = validateInput(stream, body) as StreamInput<typeof live.watch>;
     this.#live.admit(token!);
     const sink = this.#answers.stream(exchange);
-    if (sink) this.#live.open(token!, cursor ?? null, sink);
+    if (sink) this.#live.open(token!, cursor ?? null, sink, recentSeconds);
   }
 
   async #authCall(exchange: Exchange, target: Target): Promise<void> {

@@ -30,7 +30,7 @@ export function refuseRepeatedHeaders(request: IncomingMessage): void {
 
 const JSON_POLICY = "default-src 'none'; frame-ancestors 'none'";
 const PAGE_POLICY =
-  "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+  "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self'; " +
   "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
   // Texts never become markup: Vue's own policy is for its compiled templates, the console's for the address of its worker.
   "require-trusted-types-for 'script'; trusted-types vue svc-console";

@@ -79,9 +79,10 @@ export class LiveHub {
     if (own >= perSession) fail('LIVE_STREAM_LIMIT', { limit: perSession, retryAfterSeconds });
   }
 
-  /** Sends lines to the sink until one side ends it. */
-  open(token: string, cursor: string | null, sink: Sink): void {
-    const watcher = new Watcher(token, cursor, sink, () => this.#catchUp(watcher));
+  /** Sends lines to the sink until one side ends it. `recentSeconds`: without a cursor, begins that long before. */
+  open(token: string, cursor: string | null, sink: Sink, recentSeconds = 0): void {
+    const recent = recentSeconds > 0 ? (this.#ring?.before(Date.now() - recentSeconds * 1000) ?? null) : null;
+    const watcher = new Watcher(token, cursor ?? recent, sink, () => this.#catchUp(watcher));
     this.#watchers.add(watcher);
     sink.on('close', () => this.#watchers.delete(watcher));
     if (sink.destroyed) this.#watchers.delete(watcher);

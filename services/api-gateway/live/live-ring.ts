@@ -5,8 +5,13 @@ import { compareIds, type LiveEntry } from '../../../mixins/live-stream.ts';
 /** Like the stream itself. */
 const MOST_ENTRIES = 3_000;
 
+interface Kept extends LiveEntry {
+  /** Date.now() of its arrival. */
+  at: number;
+}
+
 export class LiveRing {
-  readonly #entries: LiveEntry[] = [];
+  readonly #entries: Kept[] = [];
   #floor: string;
   #head: string;
 
@@ -14,7 +19,8 @@ export class LiveRing {
   constructor(head: string, kept: readonly LiveEntry[] = []) {
     this.#head = head;
     this.#floor = kept[0]?.id ?? head;
-    this.#entries.push(...kept);
+    // Redis numbers by its clock.
+    this.#entries.push(...kept.map((entry) => ({ ...entry, at: Number.parseInt(entry.id, 10) })));
   }
 
   /** Id of the newest entry. */
@@ -22,8 +28,15 @@ export class LiveRing {
     return this.#head;
   }
 
+  /** A cursor with everything behind it that arrived since the time. */
+  before(time: number): string {
+    const index = this.#entries.findLastIndex(({ at }) => at < time);
+    return this.#entries[index]?.id ?? this.#floor;
+  }
+
   append(entries: readonly LiveEntry[]): void {
-    const fresh = entries.filter(({ id }) => compareIds(id, this.#head) > 0);
+    const at = Date.now();
+    const fresh = entries.flatMap((entry) => (compareIds(entry.id, this.#head) > 0 ? [{ ...entry, at }] : []));
     if (fresh.length === 0) return;
     this.#entries.push(...fresh);
     this.#head = fresh.at(-1)!.id;

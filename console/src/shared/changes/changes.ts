@@ -6,6 +6,9 @@ import { defineStore } from 'pinia';
 import { ref } from 'vue';
 import { call } from '@/shared/api/call.ts';
 import { asCallError, type CallError } from '@/shared/api/call-error.ts';
+import { liveState } from '@/shared/live/live.ts';
+import type { LiveFilter } from '@/shared/live/topics.ts';
+import { followLive } from '@/shared/live/use-live.ts';
 
 export type Change = Output<typeof procedures.get>;
 
@@ -19,9 +22,12 @@ export interface Followed {
 }
 
 const KEPT = 5;
-/** Pauses between questions: quick at first, because most changes are everywhere within a fraction of a second. */
-const PAUSES_MS = [120, 200, 300, 500, 800, 1200];
-const LONGEST_PAUSE_MS = 2000;
+/** Before the first question: most changes are everywhere within a fraction of a second. */
+const FIRST_MS = 120;
+const GAP_MS = 200;
+/** Live updates tell when to ask again; this is for what they cannot tell, and for when there are none. */
+const PAUSE_MS = 15_000;
+const PAUSE_WITHOUT_LIVE_MS = 2_000;
 
 export const useChanges = defineStore('changes', () => {
   const followed = ref<Followed[]>([]);
@@ -32,24 +38,41 @@ export const useChanges = defineStore('changes', () => {
       // A later change of the same feed says all that an earlier one would.
       const feed = id.slice(0, id.lastIndexOf('='));
       followed.value = [entry, ...followed.value.filter((other) => !other.id.startsWith(`${feed}=`))].slice(0, KEPT);
-      void watchHome(id);
+      watchHome(id);
     }
   }
 
-  async function watchHome(id: string): Promise<void> {
-    for (let turn = 0; ; turn++) {
-      await new Promise((done) => setTimeout(done, PAUSES_MS[turn] ?? LONGEST_PAUSE_MS));
+  function watchHome(id: string): void {
+    let asking = false;
+    let again = false;
+    let timer = window.setTimeout(ask, FIRST_MS);
+    const stop = followLive(topicsOf(id), ask, { gapMs: GAP_MS });
+    const end = () => {
+      window.clearTimeout(timer);
+      stop();
+    };
+
+    async function ask(): Promise<void> {
+      if (asking) {
+        again = true;
+        return;
+      }
       const entry = followed.value.find((candidate) => candidate.id === id);
-      if (!entry) return;
-      if (document.hidden && turn > PAUSES_MS.length) continue;
+      if (!entry) return end();
+      window.clearTimeout(timer);
+      asking = true;
+      again = false;
       try {
         entry.change = await call(procedures.get, { id }, { renewSession: false });
         entry.error = null;
       } catch (error) {
         entry.error = asCallError(error);
-        if (!entry.error.retryable) return;
+        if (!entry.error.retryable) return end();
+      } finally {
+        asking = false;
       }
-      if (entry.change && isHome(entry.change)) return;
+      if (entry.change && isHome(entry.change)) return end();
+      timer = window.setTimeout(ask, again ? 0 : liveState.value === 'live' ? PAUSE_MS : PAUSE_WITHOUT_LIVE_MS);
     }
   }
 
@@ -59,6 +82,12 @@ export const useChanges = defineStore('changes', () => {
 
   return { followed, follow, dismiss };
 });
+
+/** What tells that a change came further: nodes that apply its feed, or that come and go. */
+function topicsOf(id: string): LiveFilter[] {
+  if (id.startsWith('ban=')) return ['bans', 'nodes'];
+  return [`revisions:${id.slice(0, id.lastIndexOf('='))}`, 'nodes'];
+}
 
 /** Whether nothing is left to wait for: nodes that are away get it when they come back. */
 export function isHome(change: Change): boolean {

@@ -7,6 +7,7 @@ import { computed, ref, shallowRef } from 'vue';
 import { call } from '@/shared/api/call.ts';
 import { asCallError } from '@/shared/api/call-error.ts';
 import { request } from '@/shared/api/request.ts';
+import { wakeLive } from '@/shared/live/live.ts';
 
 export type Me = Output<typeof account.me>;
 
@@ -20,6 +21,7 @@ export const useSession = defineStore('session', () => {
   async function refresh(): Promise<Me | null> {
     try {
       me.value = await call(account.me, {}, { renewSession: false });
+      wakeLive();
     } catch (error) {
       if (asCallError(error).code !== 'UNAUTHORIZED') throw error;
       me.value = null;
@@ -36,6 +38,7 @@ export const useSession = defineStore('session', () => {
 
   function renewed(): void {
     renewing.value = false;
+    wakeLive();
     waiting?.resolve();
     waiting = null;
   }

@@ -39,3 +39,11 @@ test('it is bounded: the oldest go, and with them the cursors before', (t) => {
   t.is(ring.between('499-0', '3500-0'), 'lost');
   t.is((ring.between('500-0', '3500-0') as string[]).length, 3_000);
 });
+
+test('a cursor for what arrived since a time', (t) => {
+  const ring = new LiveRing('3000-0', [entry('1000-0'), entry('2000-0'), entry('3000-0')]);
+  t.is(ring.before(2500), '2000-0');
+  t.is(ring.before(3001), '3000-0');
+  // Nothing earlier is known than the first.
+  t.is(ring.before(5), '1000-0');
+});
