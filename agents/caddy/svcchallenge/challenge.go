@@ -156,8 +156,8 @@ func (c *Challenges) Admit(w http.ResponseWriter, r *http.Request, v *Visit, dem
 		}
 		return true
 	}
+	svcerrors.BoundBody(w, r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		boundBody(w, r)
 		refuse(w, r, "required")
 		return false
 	}

@@ -5,13 +5,9 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"edge.svc/caddy/svcerrors"
 )
-
-// answerTimeout bounds the time a client takes to send a few hundred bytes.
-const answerTimeout = 10 * time.Second
 
 var forms = sync.Pool{New: func() any { return new([maxFormBytes + 1]byte) }}
 
@@ -20,7 +16,7 @@ var errTooLarge = errors.New("the form is too large")
 // Verify answers a POST to the verify endpoint: a pass and the way back for a right answer, a new challenge for a wrong
 // one, the way back alone for one that is worth nothing, where the visitor is challenged anew.
 func (c *Challenges) Verify(w http.ResponseWriter, r *http.Request, v *Visit) {
-	boundBody(w, r)
+	svcerrors.BoundBody(w, r)
 	if r.ContentLength > maxFormBytes {
 		svcerrors.Write(w, r, http.StatusRequestEntityTooLarge, svcerrors.TooLarge)
 		return
@@ -89,15 +85,6 @@ func (c *Challenges) Verify(w http.ResponseWriter, r *http.Request, v *Visit) {
 	held, _ := bestPass(keys, &b, r.Header["Cookie"], now)
 	w.Header()["Set-Cookie"] = []string{passHeader(keys.current, &b, max(t.level, held), now, v.PassTTL, v.Secure)}
 	goBack(w, form.back)
-}
-
-// boundBody bounds the time that the rest of a request may take: what nobody reads is still read by the server, before
-// it answers. The next request of the connection gets its own time.
-func boundBody(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		// Recorders have no deadlines; every connection has.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerTimeout))
-	}
 }
 
 // receive reads the form.

@@ -54,6 +54,7 @@ func (h *Handler) serveReserved(x *exchange, r *http.Request, tables *svccore.Ta
 		visit := newVisit(x, r, site, tables.Protection(site.ID), requestID)
 		h.core.Challenges.Verify(x, r, &visit)
 	case r.URL.Path == svcchallenge.WorkerPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		svcerrors.BoundBody(x, r)
 		h.core.Challenges.ServeWorker(x, r)
 	default:
 		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.NotFound)

@@ -273,6 +273,7 @@ func isHealthCheck(r *http.Request) bool {
 }
 
 func answerHealth(w http.ResponseWriter, r *http.Request) {
+	svcerrors.BoundBody(w, r)
 	h := w.Header()
 	h["Content-Type"] = []string{"text/plain; charset=utf-8"}
 	h["Content-Length"] = []string{"2"}

@@ -15,6 +15,7 @@ import (
 // Write answers with the page of a code. The request id is taken from the response header, where the caller put it.
 // Headers that describe another body are removed. HEAD gets the headers only.
 func Write(w http.ResponseWriter, r *http.Request, status int, code string) {
+	BoundBody(w, r)
 	h := w.Header()
 	for _, name := range []string{"Content-Encoding", "Etag", "Last-Modified", "Expires", "Accept-Ranges", "Content-Range", "Trailer"} {
 		delete(h, name)
