@@ -1,28 +1,14 @@
 // At most 600 requests in a row with one access key; the count restarts when more than 60 s pass without a request that
 // counted. Counted in Redis, so that it holds over several gateways; refused requests neither count nor move the clock.
-import type { Redis } from 'ioredis';
 import { Counter } from 'prom-client';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { LocalCounts } from './local-counts.ts';
+import { SharedCounts } from './shared-counts.ts';
 
 export const REQUESTS_IN_A_ROW = 600;
 export const RESTART_MS = 60_000;
 /** While Redis is away one request in this time asks it: a Redis that hangs costs each question its full time. */
 const ASK_AGAIN_MS = 1_000;
-
-// The key lives as long as the count: its expiry is the restart. Answers 0, or the milliseconds left.
-const SCRIPT = `
-local n = tonumber(redis.call('GET', KEYS[1]) or '0')
-if n >= tonumber(ARGV[1]) then
-  return math.max(1, redis.call('PTTL', KEYS[1]))
-end
-redis.call('SET', KEYS[1], n + 1, 'PX', ARGV[2])
-return 0
-`;
-
-interface ScriptedRedis extends Redis {
-  svcRateLimit(key: string, limit: number, restartMs: number): Promise<number>;
-}
 
 export interface RateLimit {
   /** Seconds to wait before the next request; 0 when this one may go on. */
@@ -31,9 +17,8 @@ export interface RateLimit {
 
 /** A limiter that counts in this process alone while Redis is away, and says so in the log and in a metric. */
 export function createRateLimit(runtime: Runtime): RateLimit {
-  const redis = runtime.redis as ScriptedRedis;
-  if (!redis.svcRateLimit) redis.defineCommand('svcRateLimit', { numberOfKeys: 1, lua: SCRIPT });
   const prefix = `${runtime.env.redisPrefix}svc:rate:`;
+  const shared = new SharedCounts(runtime.redis, prefix, REQUESTS_IN_A_ROW, RESTART_MS);
   const countedAlone = new Counter({
     name: 'svc_gateway_requests_counted_alone_total',
     help: 'Requests with an access key that this process counted by itself because Redis did not answer',
@@ -53,7 +38,7 @@ export function createRateLimit(runtime: Runtime): RateLimit {
       askAgainAt = performance.now() + ASK_AGAIN_MS;
     }
     try {
-      const wait = await redis.svcRateLimit(prefix + keyId, REQUESTS_IN_A_ROW, RESTART_MS);
+      const wait = await shared.take(keyId);
       if (alone !== null) runtime.log.info('requests are counted over all gateways again');
       alone = null;
       return seconds(wait);
