@@ -1,16 +1,5 @@
 // What the gateway and the actions behind /api/auth tell each other: cookies as names and secrets.
 import type { LIFETIME_SECONDS } from '../contract/auth-endpoints.ts';
-import type { Runtime } from './runtime.ts';
-
-/** Redis channel on which gateways hear that sessions ended, and look at those with open streams; prefixed like every name. */
-export const SESSIONS_ENDED_CHANNEL = 'svc:sessions-ended';
-
-/** Makes every gateway look at once, or within 5 s while Redis is away. Call it after the commit. */
-export function tellSessionsEnded({ redis, env, log }: Runtime): void {
-  redis
-    .publish(env.redisPrefix + SESSIONS_ENDED_CHANNEL, '1')
-    .catch((err) => log.debug({ err }, 'telling gateways of ended sessions failed'));
-}
 
 export type CookieName = keyof typeof LIFETIME_SECONDS;
 
@@ -37,4 +26,6 @@ export interface KnownSession {
   /** It was prolonged: its cookie is due to be sent again. */
   refreshed: boolean;
   lasting: boolean;
+  /** Of its life. */
+  remainingMs: number;
 }

@@ -23,6 +23,8 @@ export interface Call {
   idempotency: IdempotencyClaim | null;
   /** What was published, for X-Svc-Change: `<cluster>=<revision>` or `ban=<epoch>:<seq>`. */
   changes: string[];
+  /** A key or session ended: the answer waits until no gateway takes it any more. */
+  credentialsEnded?: boolean;
 }
 
 /** The call of the console's own work: jobs, start-up. */

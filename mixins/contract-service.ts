@@ -21,8 +21,9 @@ export function implement<P extends AnyProcedure>(
 
 /** `meta` of contract calls. The broker merges it back into the caller's, which is how changes travel. */
 export interface CallMeta {
-  call: Omit<Call, 'changes'>;
+  call: Omit<Call, 'changes' | 'credentialsEnded'>;
   changes?: string[];
+  credentialsEnded?: boolean;
 }
 
 /** A service named `name` whose actions are procedures; `rest` adds lifecycle hooks and internal actions. */
@@ -42,6 +43,7 @@ export function contractService(
             throw asUnavailable(error);
           });
           if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];
+          if (call.credentialsEnded) ctx.meta.credentialsEnded = true;
           return output;
         },
       },

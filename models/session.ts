@@ -27,11 +27,14 @@ export interface LiveSession {
   name: string;
   email: string;
   two_factor_enabled: boolean;
+  /** Of its life, in milliseconds. */
+  remaining: number;
 }
 
 export async function liveSession(sql: Knex, tokenHash: Buffer): Promise<LiveSession | undefined> {
   const { rows } = await sql.raw(
     `select s.id, s.created_at, s.refreshed_at, s.expires_at, s.lasting,
+            extract(epoch from s.expires_at - now())::float8 * 1000 as remaining,
             u.id as user_id, u.name, u.email, u.two_factor_enabled
        from session s join "user" u on u.id = s.user_id
       where s.token_hash = ? and s.expires_at > now()`,
@@ -67,7 +70,16 @@ export async function deleteExpiredSessions(sql: Knex): Promise<void> {
   await sql.raw('delete from session where expires_at < now()');
 }
 
-/** Ends the user's sessions; answers how many. */
-export async function deleteSessions(sql: Knex, userId: string): Promise<number> {
-  return Session.query(sql).delete().where({ user_id: userId });
+/** Ends the user's sessions; answers the hashes of their secrets. */
+export async function deleteSessions(sql: Knex, userId: string): Promise<Buffer[]> {
+  return (await Session.query(sql).delete().where({ user_id: userId }).returning('*')).map(hashOf);
+}
+
+/** Ends the session of a secret, if there is one; answers the hash of its secret. */
+export async function deleteSession(sql: Knex, tokenHash: Buffer): Promise<Buffer[]> {
+  return (await Session.query(sql).delete().where({ token_hash: tokenHash }).returning('*')).map(hashOf);
+}
+
+function hashOf({ tokenHash }: Session): Buffer {
+  return tokenHash;
 }

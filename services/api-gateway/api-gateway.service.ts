@@ -9,22 +9,22 @@ import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { Answerer } from './answerer.ts';
+import type { KeyKind } from './credentials.ts';
 import { downloads } from './downloads.ts';
 import type { Exchange } from './exchange.ts';
 import { Gateway, rpcPath } from './gateway.ts';
 import { installScript } from './install-script.ts';
-import { KeyCache, type KeyKind, type KnownKey } from './key-cache.ts';
+import { type KnownCredentials, knownCredentials } from './known-credentials.ts';
 import { LastUsed } from './last-used.ts';
 import { LiveHub } from './live/live-hub.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { watchRevocations } from './revocations.ts';
 import { staticFiles } from './static-files.ts';
 import { webListener } from './web-listener.ts';
 
 export const roles: Role[] = ['app'];
 
 const UI_FOLDER = join(import.meta.dirname, '../../console/dist');
-/** Who knows the keys of a kind. */
+/** Who notes the use of keys of a kind. */
 const OWNERS: Readonly<Record<KeyKind, string>> = { access_key: 'accessKeys', service_account: 'serviceAccounts' };
 
 /** An alias as moleculer-web makes it. */
@@ -54,8 +54,13 @@ interface ContextFactory {
 export default (runtime: Runtime): ServiceSchema => {
   const answers = new Answerer(runtime);
   let gateway: Gateway;
+  let credentials: KnownCredentials;
   let aliases: ReadonlyMap<string, Alias>;
   let stop: () => Promise<void> = async () => undefined;
+  const answered = async ({ $exchange, $ctx: { meta } }: Answered, output: unknown) => {
+    if (meta.credentialsEnded) await credentials.notices.heardEverywhere();
+    await answers.output($exchange, output, meta.changes);
+  };
   return {
     name: 'api-gateway',
     mixins: [ApiGateway as unknown as ServiceSchema],
@@ -72,7 +77,7 @@ export default (runtime: Runtime): ServiceSchema => {
     actions: { rest: false, listAliases: false, addRoute: false, removeRoute: false },
     methods: {
       sendResponse(request: Answered, _response: unknown, output: unknown) {
-        request.$answered = answers.output(request.$exchange, output, request.$ctx.meta.changes);
+        request.$answered = answered(request, output);
       },
     },
     async created(this: WebService) {
@@ -81,18 +86,19 @@ export default (runtime: Runtime): ServiceSchema => {
     async started(this: WebService) {
       aliases = new Map(this.aliases.map((alias) => [alias.action, alias]));
       const { broker } = this;
-      const keys = new KeyCache((hash, kind) => broker.call<KnownKey | null, object>(`${OWNERS[kind]}.find`, { hash }));
       const warn = (err: unknown) => runtime.log.warn({ err }, 'noting the use of keys failed');
       const usesOf = (kind: KeyKind) =>
         new LastUsed((used) => broker.call(`${OWNERS[kind]}.touch`, { keys: used }), warn);
       const lastUsed = { access_key: usesOf('access_key'), service_account: usesOf('service_account') };
       const live = new LiveHub(runtime, (tokens) => broker.call('auth.liveSessions', { tokens }));
-      const forgetting = watchRevocations(runtime, {
-        onKey: (hash) => keys.forget(hash),
-        onSessions: () => void live.checkSessions(),
-      });
+      credentials = knownCredentials(
+        runtime,
+        (action, input) => broker.call(action, input),
+        () => void live.checkSessions(),
+      );
+      await credentials.notices.start();
       stop = async () => {
-        forgetting.disconnect();
+        await credentials.notices.stop();
         await live.stop();
         await Promise.all(Object.values(lastUsed).map((uses) => uses.stop().catch(warn)));
       };
@@ -118,7 +124,7 @@ export default (runtime: Runtime): ServiceSchema => {
         runtime,
         answers,
         dispatch,
-        keys,
+        credentials,
         lastUsed,
         rateLimit: createRateLimit(runtime),
         files: await staticFiles(UI_FOLDER),

@@ -2,9 +2,31 @@
 // body is read.
 import { hash } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
-import type { AnyProcedure } from '../../contract/procedure.ts';
+import type { AnyProcedure, Scope } from '../../contract/procedure.ts';
 import type { Actor } from '../../mixins/call.ts';
-import type { KeyCache, KnownKey } from './key-cache.ts';
+import type { CredentialCache } from './credential-cache.ts';
+
+export interface KnownAccessKey {
+  kind: 'access_key';
+  keyId: string;
+  /** The key is who acts. */
+  id: string;
+  name: string;
+  scope: 'read' | 'readwrite';
+}
+
+export interface KnownServiceAccountKey {
+  kind: 'service_account';
+  keyId: string;
+  /** The account is who acts. */
+  id: string;
+  name: string;
+  scopes: readonly Scope[];
+}
+
+export type KnownKey = KnownAccessKey | KnownServiceAccountKey;
+export type KeyKind = KnownKey['kind'];
+export type KeyCaches = Readonly<Record<KeyKind, CredentialCache<KnownKey>>>;
 
 /** Someone who may call, and what with. */
 export interface Caller {
@@ -17,17 +39,17 @@ export const NOBODY: Caller = { actor: { type: 'system', id: null, name: 'anonym
 
 const KEY = /^ew([ks])_[A-Za-z0-9_-]{43}$/;
 
-/** SHA-256 of a key, hexadecimal: keys are stored, looked up and remembered by it alone. */
-export function keyHash(key: string): string {
-  return hash('sha256', key, 'hex');
+/** SHA-256 of a key or session, hexadecimal: they are stored, looked up and remembered by it alone. */
+export function secretHash(secret: string): string {
+  return hash('sha256', secret, 'hex');
 }
 
 /** The caller with a key; UNAUTHORIZED for anything that is none, and for the keys of a disabled service account. */
-export async function keyCaller(header: string | string[] | undefined, keys: KeyCache): Promise<Caller> {
+export async function keyCaller(header: string | string[] | undefined, keys: KeyCaches): Promise<Caller> {
   const mark = typeof header === 'string' ? KEY.exec(header)?.[1] : undefined;
   if (mark === undefined) fail('UNAUTHORIZED');
   // Looked up by hash: how long that takes tells nothing about the key.
-  const key = await keys.get(keyHash(header as string), mark === 'k' ? 'access_key' : 'service_account');
+  const key = await keys[mark === 'k' ? 'access_key' : 'service_account'].get(secretHash(header as string));
   if (!key) fail('UNAUTHORIZED');
   const type = key.kind === 'access_key' ? 'api_key' : 'service_account';
   return { actor: { type, id: key.id, name: key.name }, key };

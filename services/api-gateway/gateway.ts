@@ -9,7 +9,7 @@ import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
 import type { live } from '../../contract/resources/live.ts';
 import type { AnyStream, StreamInput } from '../../contract/stream.ts';
-import type { AuthAnswer, KnownSession } from '../../mixins/auth-action.ts';
+import type { AuthAnswer } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { validateInput } from '../../mixins/validate.ts';
@@ -17,13 +17,13 @@ import { sendText } from './answer.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
 import { type Cookies, createCookies } from './cookies.ts';
-import { checkKeyAccess, idempotencyNamespace, keyCaller, NOBODY } from './credentials.ts';
+import { checkKeyAccess, idempotencyNamespace, type KeyKind, keyCaller, NOBODY, secretHash } from './credentials.ts';
 import { DOWNLOADS, type Downloads } from './downloads.ts';
 import type { Dispatch, Exchange } from './exchange.ts';
 import { type AnswerHeaders, answerHeaders, refuseRepeatedHeaders } from './headers.ts';
 import { claimIdempotency } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
-import type { KeyCache, KeyKind } from './key-cache.ts';
+import type { KnownCredentials } from './known-credentials.ts';
 import type { LastUsed } from './last-used.ts';
 import type { LiveHub } from './live/live-hub.ts';
 import { openApiDocument } from './openapi-document.ts';
@@ -38,7 +38,6 @@ import {
 } from './request-inputs.ts';
 import { aliasesPrefix, splitTarget, type Target } from './request-target.ts';
 import { RouteTable } from './route-table.ts';
-import { SharedQuestions } from './shared-questions.ts';
 import type { StaticFiles } from './static-files.ts';
 
 const CSRF_TOKEN = 'orpc';
@@ -54,7 +53,7 @@ export interface GatewayParts {
   runtime: Runtime;
   answers: Answerer;
   dispatch: Dispatch;
-  keys: KeyCache;
+  credentials: KnownCredentials;
   lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   rateLimit: RateLimit;
   files: StaticFiles;
@@ -68,9 +67,7 @@ export class Gateway {
   readonly #runtime: Runtime;
   readonly #answers: Answerer;
   readonly #dispatch: Dispatch;
-  /** By the cookie's secret. */
-  readonly #sessions: SharedQuestions<KnownSession | null>;
-  readonly #keys: KeyCache;
+  readonly #credentials: KnownCredentials;
   readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   readonly #rateLimit: RateLimit;
   readonly #files: StaticFiles;
@@ -91,8 +88,7 @@ export class Gateway {
     this.#runtime = parts.runtime;
     this.#answers = parts.answers;
     this.#dispatch = parts.dispatch;
-    this.#sessions = new SharedQuestions((token) => parts.dispatch.call('auth.session', { token }));
-    this.#keys = parts.keys;
+    this.#credentials = parts.credentials;
     this.#lastUsed = parts.lastUsed;
     this.#rateLimit = parts.rateLimit;
     this.#files = parts.files;
@@ -165,7 +161,7 @@ export class Gateway {
   }
 
   async #admitKey(exchange: Exchange, procedure: AnyProcedure): Promise<void> {
-    const caller = await keyCaller(exchange.request.headers['x-api-key'], this.#keys);
+    const caller = await keyCaller(exchange.request.headers['x-api-key'], this.#credentials.keys);
     const key = caller.key!;
     // Service accounts are not counted.
     const wait = key.kind === 'access_key' ? await this.#rateLimit.secondsToWait(key.id) : 0;
@@ -177,7 +173,7 @@ export class Gateway {
 
   /** A key that was revoked, or may do less, while its body came in starts nothing. */
   async #checkKey(exchange: Exchange): Promise<void> {
-    exchange.caller = await keyCaller(exchange.request.headers['x-api-key'], this.#keys);
+    exchange.caller = await keyCaller(exchange.request.headers['x-api-key'], this.#credentials.keys);
     checkKeyAccess(exchange.procedure!, exchange.caller.key!);
   }
 
@@ -216,7 +212,7 @@ export class Gateway {
   async #admitSession(exchange: Exchange): Promise<void> {
     const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
     if (token === null) fail('UNAUTHORIZED');
-    const session = await this.#sessions.ask(token);
+    const session = await this.#credentials.sessions.get(secretHash(token));
     if (session === null) fail('UNAUTHORIZED');
     exchange.caller = { actor: { type: 'user', id: session.userId, name: session.name }, key: null };
     const { refreshed, lasting } = session;
@@ -254,6 +250,8 @@ export class Gateway {
     const cookies = this.#cookies.readAll(cookie);
     const answer = await this.#dispatch.call<AuthAnswer>(endpoint.name, { input, cookies }, this.#meta(exchange));
     exchange.cookies.push(...this.#cookies.changes(cookie, answer.cookies));
+    // Nothing but what a browser with a session sends can end one.
+    if (endpoint.method === 'POST' && cookies.session !== null) await this.#credentials.notices.heardEverywhere();
     this.#answers.send(exchange, 200, JSON.stringify(answer.body));
   }
 

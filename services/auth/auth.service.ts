@@ -4,13 +4,13 @@ import type { Context, ServiceSchema } from 'moleculer';
 import { Counter } from 'prom-client';
 import { AUTH_ENDPOINTS, type AuthEndpoint, type AuthInput } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import { type AuthAnswer, type AuthParams, type KnownSession, tellSessionsEnded } from '../../mixins/auth-action.ts';
+import type { AuthAnswer, AuthParams, KnownSession } from '../../mixins/auth-action.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
 import { Passwords } from '../../mixins/passwords.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { validateInput } from '../../mixins/validate.ts';
-import { asUnavailable } from '../../mixins/write.ts';
+import { asUnavailable, write } from '../../mixins/write.ts';
 import { admitAttempt } from '../../models/attempt.ts';
 import { liveTokenHashes } from '../../models/session.ts';
 import { type AuthRequest, as, type Handler, type SessionRequest } from './auth-request.ts';
@@ -18,7 +18,7 @@ import { changePassword } from './change-password.ts';
 import { authenticateOptions, verifyAuthentication } from './passkey-sign-in.ts';
 import { deletePasskey, listPasskeys, registerOptions, verifyRegistration } from './passkeys.ts';
 import { presentSession } from './present-session.ts';
-import { endSession, findSession } from './sessions.ts';
+import { endSession, type FoundSession, findSession, findSessionByHash } from './sessions.ts';
 import { signInEmail } from './sign-in.ts';
 import { tokenHash } from './tokens.ts';
 import { disableTwoFactor, enableTwoFactor } from './two-factor.ts';
@@ -32,18 +32,14 @@ const getSession: Handler<typeof AUTH_ENDPOINTS.getSession> = async ({ runtime, 
   return { body: presentSession(found.session), ...refreshedCookie(cookies.session!, found) };
 };
 
-const signOut: Handler<typeof AUTH_ENDPOINTS.signOut> = async ({ runtime, cookies }) => {
-  if (cookies.session !== null) {
-    await endSession(runtime, cookies.session);
-    tellSessionsEnded(runtime);
-  }
+const signOut: Handler<typeof AUTH_ENDPOINTS.signOut> = async ({ runtime, cookies, call }) => {
+  const { session } = cookies;
+  if (session !== null) await write(runtime, call, {}, (tx) => endSession(tx, session));
   return { body: { success: true }, cookies: { session: 'end', secondStep: 'end' } };
 };
 
-type Found = NonNullable<Awaited<ReturnType<typeof findSession>>>;
-
 /** The cookie of a session that was prolonged, to be sent again. */
-function refreshedCookie(token: string, { session, refreshed }: Found): Pick<AuthAnswer, 'cookies'> {
+function refreshedCookie(token: string, { session, refreshed }: FoundSession): Pick<AuthAnswer, 'cookies'> {
   return refreshed ? { cookies: { session: { token, lasting: session.lasting } } } : {};
 }
 
@@ -94,11 +90,12 @@ export default (runtime: Runtime): ServiceSchema => {
     name: 'auth',
     settings: { $noServiceNamePrefix: true },
     actions: {
-      'auth.session': async ({ params }: Context<{ token: string }>): Promise<KnownSession | null> => {
-        const found = await findSession(runtime, params.token, new Date());
+      // For gateways: the live session whose secret has this SHA-256 (hexadecimal).
+      'auth.session': async ({ params }: Context<{ hash: string }>): Promise<KnownSession | null> => {
+        const found = await findSessionByHash(runtime, Buffer.from(params.hash, 'hex'), new Date());
         if (!found) return null;
-        const { user_id: userId, name, lasting } = found.session;
-        return { userId, name, lasting, refreshed: found.refreshed };
+        const { user_id: userId, name, lasting, remaining } = found.session;
+        return { userId, name, lasting, refreshed: found.refreshed, remainingMs: remaining };
       },
       /** Whether the sessions with these secrets are live; prolongs none. */
       'auth.liveSessions': async ({ params }: Context<{ tokens: string[] }>): Promise<boolean[]> => {

@@ -1,15 +1,13 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
-import { tellSessionsEnded } from '../../mixins/auth-action.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
-import { deleteSessions } from '../../models/session.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';
 import { User } from '../../models/user.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 import { confirmPassword } from './confirm-password.ts';
 import { presentUser } from './present-session.ts';
-import { createSession } from './sessions.ts';
+import { createSession, endSessions } from './sessions.ts';
 import { signedInCookies } from './sign-in.ts';
 
 /** Sets a new password. Whatever the old one opened ends: sessions, trusted devices, half-way sign-ins. */
@@ -17,10 +15,10 @@ export const changePassword: Handler<typeof AUTH_ENDPOINTS.changePassword, Sessi
   const { runtime, passwords, call, session } = request;
   const lockUser = await confirmPassword(request, input.currentPassword);
   const passwordHash = await passwords.hash(input.newPassword);
-  const answer = await write(runtime, call, {}, async (tx) => {
+  return write(runtime, call, {}, async (tx) => {
     const user = await lockUser(tx);
     await User.query(tx.sql).findById(user.id).patch({ passwordHash, updatedAt: tx.now });
-    const ended = await deleteSessions(tx.sql, user.id);
+    const ended = await endSessions(tx, user.id);
     await deleteTrustedDevices(tx.sql, user.id);
     await deleteSecondSteps(tx.sql, user.id);
     const { token } = await createSession(tx, user.id, session.lasting, null);
@@ -30,6 +28,4 @@ export const changePassword: Handler<typeof AUTH_ENDPOINTS.changePassword, Sessi
       cookies: { ...signedInCookies(token, session.lasting), trustedDevice: 'end' as const },
     };
   });
-  tellSessionsEnded(runtime);
-  return answer;
 };

@@ -3,11 +3,11 @@ import type { Tx } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
-import { deleteSessions } from '../../models/session.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';
 import { TwoFactor } from '../../models/two-factor.ts';
 import { User } from '../../models/user.ts';
 import { targetOf } from './auth-request.ts';
+import { endSessions } from './sessions.ts';
 
 export interface Recovery {
   /** Hash of the new password; null leaves it. */
@@ -36,7 +36,7 @@ export async function recoverOperator(tx: Tx, recovery: Recovery): Promise<Recov
       updatedAt: now,
     });
   if (disableTwoFactor) await TwoFactor.remove(sql, user.id);
-  const sessionsRevoked = await deleteSessions(sql, user.id);
+  const sessionsRevoked = await endSessions(tx, user.id);
   await deleteTrustedDevices(sql, user.id);
   await deleteSecondSteps(sql, user.id);
   const metadata = { passwordReset: passwordHash !== null, twoFactorDisabled: disableTwoFactor, sessionsRevoked };

@@ -1,8 +1,17 @@
 // Sessions of the console: a random secret in a cookie, its SHA-256 in the database, 7 days, prolonged at most once a day.
 import { LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
+import { endCredentials } from '../../mixins/ended-credentials.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import type { Tx } from '../../mixins/write.ts';
-import { deleteExpiredSessions, type LiveSession, liveSession, prolongSession, Session } from '../../models/session.ts';
+import {
+  deleteExpiredSessions,
+  deleteSession,
+  deleteSessions,
+  type LiveSession,
+  liveSession,
+  prolongSession,
+  Session,
+} from '../../models/session.ts';
 import { newToken, tokenHash } from './tokens.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -21,10 +30,7 @@ export async function createSession(
   lasting: boolean,
   brought: string | null,
 ): Promise<NewSession> {
-  if (brought !== null)
-    await Session.query(tx.sql)
-      .delete()
-      .where({ token_hash: tokenHash(brought) });
+  if (brought !== null) await endSession(tx, brought);
   await deleteExpiredSessions(tx.sql);
   const token = newToken();
   const session = await Session.query(tx.sql)
@@ -40,15 +46,19 @@ export async function createSession(
   return { token, session };
 }
 
-/** The live session of a secret; `refreshed` when it was prolonged and its cookie is due again. */
-export async function findSession(
-  runtime: Runtime,
-  token: string | null,
-  now: Date,
-): Promise<{ session: LiveSession; refreshed: boolean } | null> {
-  if (token === null) return null;
-  const sql = runtime.pools.api;
-  const session = await liveSession(sql, tokenHash(token));
+/** A live session; `refreshed` when it was prolonged and its cookie is due again. */
+export interface FoundSession {
+  session: LiveSession;
+  refreshed: boolean;
+}
+
+export async function findSession(runtime: Runtime, token: string | null, now: Date): Promise<FoundSession | null> {
+  return token === null ? null : findSessionByHash(runtime, tokenHash(token), now);
+}
+
+export async function findSessionByHash({ pools }: Runtime, hash: Buffer, now: Date): Promise<FoundSession | null> {
+  const sql = pools.api;
+  const session = await liveSession(sql, hash);
   if (!session) return null;
   const due = new Date(now.getTime() - DAY_MS);
   if (session.refreshed_at > due) return { session, refreshed: false };
@@ -56,8 +66,14 @@ export async function findSession(
   return { session: { ...session, expires_at: until ?? session.expires_at }, refreshed: until !== null };
 }
 
-export async function endSession(runtime: Runtime, token: string): Promise<void> {
-  await Session.query(runtime.pools.api)
-    .delete()
-    .where({ token_hash: tokenHash(token) });
+/** Ends the session of a secret, if there is one. */
+export async function endSession(tx: Tx, token: string): Promise<void> {
+  await endCredentials(tx, await deleteSession(tx.sql, tokenHash(token)));
+}
+
+/** Ends every session of the user; answers how many. */
+export async function endSessions(tx: Tx, userId: string): Promise<number> {
+  const ended = await deleteSessions(tx.sql, userId);
+  await endCredentials(tx, ended);
+  return ended.length;
 }

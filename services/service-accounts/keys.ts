@@ -1,8 +1,9 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { MAX_LIVE_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import { forgetKeys, newSecret } from '../../mixins/api-keys.ts';
+import { newSecret } from '../../mixins/api-keys.ts';
 import type { Call } from '../../mixins/call.ts';
+import { endCredentials } from '../../mixins/ended-credentials.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
@@ -41,20 +42,17 @@ export async function revokeServiceAccountKey(
   { id, keyId }: Input<typeof serviceAccounts.revokeKey>,
   call: Call,
 ): Promise<KeyOutput> {
-  let hash: Buffer | null = null;
-  const output = await write(runtime, call, {}, async (tx) => {
+  return write(runtime, call, {}, async (tx) => {
     const account = (await ServiceAccount.locked(tx.sql, id)) ?? fail('SERVICE_ACCOUNT_NOT_FOUND');
     const key = await ServiceAccountKey.query(tx.sql).findOne({ id: keyId, service_account_id: id });
     if (!key) fail('SERVICE_ACCOUNT_KEY_NOT_FOUND');
     if (key.revokedAt === null) {
       await ServiceAccountKey.query(tx.sql).patch({ revokedAt: tx.now }).where({ id: keyId });
       key.revokedAt = tx.now;
-      hash = key.secretHash;
+      await endCredentials(tx, [key.secretHash]);
       const { prefix, name } = key;
       await recordAudit(tx, 'service_account.key_revoke', targetOf(account), { keyId, prefix, name });
     }
     return presentKey(key);
   });
-  if (hash !== null) await forgetKeys(runtime, [hash]);
-  return output;
 }

@@ -4,10 +4,10 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import { forgetKeys } from '../../mixins/api-keys.ts';
 import type { Call } from '../../mixins/call.ts';
+import { endCredentials } from '../../mixins/ended-credentials.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
+import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { ServiceAccount, ServiceAccountKey } from '../../models/service-account.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -49,8 +49,7 @@ export async function updateServiceAccount(
   input: Input<typeof serviceAccounts.update>,
   call: Call,
 ): Promise<AccountOutput> {
-  let hashes: Buffer[] = [];
-  const output = await write(runtime, call, {}, async (tx) => {
+  return write(runtime, call, {}, async (tx) => {
     const account = (await ServiceAccount.locked(tx.sql, input.id)) ?? fail('SERVICE_ACCOUNT_NOT_FOUND');
     assertUpdatedAt(input.expectedUpdatedAt, account.updatedAt);
     const before = { name: account.name, scopes: account.scopes, enabled: account.enabled };
@@ -64,12 +63,10 @@ export async function updateServiceAccount(
         .catch(asNameTaken(name));
       Object.assign(account, after, { updatedAt });
       await recordAudit(tx, 'service_account.update', targetOf(account), { before, after });
-      hashes = (await ServiceAccountKey.live(tx.sql, account.id)).map((key) => key.secretHash);
+      await endCredentials(tx, await liveHashes(tx, account));
     }
     return presentAccount(tx.sql, account);
   });
-  await forgetKeys(runtime, hashes);
-  return output;
 }
 
 /** Throws SERVICE_ACCOUNT_NOT_FOUND. */
@@ -78,16 +75,18 @@ export async function deleteServiceAccount(
   { id }: Input<typeof serviceAccounts.delete>,
   call: Call,
 ): Promise<Output<typeof serviceAccounts.delete>> {
-  let hashes: Buffer[] = [];
-  const output = await write(runtime, call, {}, async (tx) => {
+  return write(runtime, call, {}, async (tx) => {
     const account = (await ServiceAccount.locked(tx.sql, id)) ?? fail('SERVICE_ACCOUNT_NOT_FOUND');
-    hashes = (await ServiceAccountKey.live(tx.sql, id)).map((key) => key.secretHash);
+    const hashes = await liveHashes(tx, account);
+    await endCredentials(tx, hashes);
     await ServiceAccount.query(tx.sql).deleteById(id);
     await recordAudit(tx, 'service_account.delete', targetOf(account), { liveKeys: hashes.length });
     return {};
   });
-  await forgetKeys(runtime, hashes);
-  return output;
+}
+
+async function liveHashes({ sql }: Tx, { id }: ServiceAccount): Promise<Buffer[]> {
+  return (await ServiceAccountKey.live(sql, id)).map((key) => key.secretHash);
 }
 
 export function targetOf({ id, name }: ServiceAccount) {

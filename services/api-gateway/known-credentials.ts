@@ -1,0 +1,57 @@
+// Everything the gateway remembers of credentials, and how it keeps up with them.
+import { Counter } from 'prom-client';
+import type { KnownSession } from '../../mixins/auth-action.ts';
+import type { Runtime } from '../../mixins/runtime.ts';
+import { CredentialCache, type CredentialCacheOptions } from './credential-cache.ts';
+import { CredentialNotices } from './credential-notices.ts';
+import type { KeyCaches, KnownKey } from './credentials.ts';
+
+/** Asks an action that knows credentials of a kind. */
+export type Ask = <T>(action: string, input: { hash: string }) => Promise<T | null>;
+
+export interface KnownCredentials {
+  keys: KeyCaches;
+  sessions: CredentialCache<KnownSession>;
+  notices: CredentialNotices;
+}
+
+/** `onEnded`: something has ended, or may have. */
+export function knownCredentials(runtime: Runtime, ask: Ask, onEnded: () => void = () => undefined): KnownCredentials {
+  const questions = new Counter({
+    name: 'svc_gateway_credential_questions_total',
+    help: 'Questions whose key or session a request brought, because the gateway did not remember it',
+    labelNames: ['kind'],
+    registers: [runtime.metrics],
+  });
+  const caches: Pick<CredentialCache<unknown>, 'forget' | 'clear'>[] = [];
+  const notices = new CredentialNotices(runtime, {
+    onEnded: (hash) => {
+      for (const cache of caches) cache.forget(hash);
+      onEnded();
+    },
+    onGap: () => {
+      for (const cache of caches) cache.clear();
+      onEnded();
+    },
+  });
+  const cacheOf = <T>(kind: string, action: string, options: Pick<CredentialCacheOptions<T>, 'lifeMs'> = {}) => {
+    const find = (hash: string) => {
+      questions.inc({ kind });
+      return ask<T>(action, { hash });
+    };
+    const cache = new CredentialCache<T>({ ...options, find, hears: () => notices.hears() });
+    caches.push(cache);
+    return cache;
+  };
+  return {
+    keys: {
+      access_key: cacheOf<KnownKey>('access_key', 'accessKeys.find'),
+      service_account: cacheOf<KnownKey>('service_account', 'serviceAccounts.find'),
+    },
+    sessions: cacheOf<KnownSession>('session', 'auth.session', {
+      // One that was prolonged is asked about again, or every answer would send its cookie.
+      lifeMs: ({ refreshed, remainingMs }) => (refreshed ? 0 : remainingMs),
+    }),
+    notices,
+  };
+}
