@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"edge.svc/caddy/internal/heaproom"
 	"edge.svc/caddy/svccore"
 )
 
@@ -23,5 +24,6 @@ func main() {
 			return
 		}
 	}
+	heaproom.Keep()
 	caddycmd.Main()
 }

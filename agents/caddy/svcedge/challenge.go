@@ -21,7 +21,7 @@ type asked struct {
 // answered. Of equal demands the first one says which challenge it is.
 func (h *Handler) admit(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site, requestID string) bool {
 	var demand svcchallenge.Demand
-	protection := tables.Protection(site.ID)
+	protection := x.protectionOf(tables, site)
 	if tables.Platform.UnderAttack {
 		demand.Level = tables.Platform.Challenge
 	}
@@ -51,7 +51,7 @@ func newVisit(x *exchange, r *http.Request, site *svccore.Site, p *svccore.Prote
 func (h *Handler) serveReserved(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site, requestID string) {
 	switch {
 	case r.URL.Path == svcchallenge.VerifyPath && r.Method == http.MethodPost:
-		visit := newVisit(x, r, site, tables.Protection(site.ID), requestID)
+		visit := newVisit(x, r, site, x.protectionOf(tables, site), requestID)
 		h.core.Challenges.Verify(x, r, &visit)
 	case r.URL.Path == svcchallenge.WorkerPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		svcerrors.BoundBody(x, r)

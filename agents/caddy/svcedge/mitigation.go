@@ -12,7 +12,7 @@ import (
 // mitigate has CC mitigation count a request, and reports whether it may go on. The one that is too many for its client
 // is answered.
 func (h *Handler) mitigate(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site) bool {
-	policy := tables.Protection(site.ID).CC
+	policy := x.protectionOf(tables, site).CC
 	if policy == nil {
 		return true
 	}

@@ -32,6 +32,8 @@ type exchange struct {
 	listed bool
 	peer   netip.Addr
 	asked  asked
+	// Of the site, once a stage asked for it.
+	protection *svccore.Protection
 	// Where CC mitigation counts the outcome at the origin.
 	counted *svccc.Site
 	// A failure in this stage is one of the challenges, and nobody passes.
@@ -165,6 +167,13 @@ func (h *Handler) findSite(x *exchange, tables *svccore.Tables, rawHost string) 
 		return tables.DefaultSite()
 	}
 	return nil
+}
+
+func (x *exchange) protectionOf(tables *svccore.Tables, site *svccore.Site) *svccore.Protection {
+	if x.protection == nil {
+		x.protection = tables.Protection(site.ID)
+	}
+	return x.protection
 }
 
 // resolve finds the client.
