@@ -11,6 +11,7 @@ const SLOW_AFTER_MS = 300;
 /** What live updates miss, if anything, is seen after this time; while there are none, pages ask more often. */
 const SAFETY_MS = 60_000;
 const WITHOUT_LIVE_MS = 15_000;
+const GAUGES_MS = 10_000;
 
 export interface LoadOptions {
   /** Loads again when one of these changes. */
@@ -21,6 +22,8 @@ export interface LoadOptions {
   live?: LiveFilters;
   /** Least time between two loads for that reason; default a second. */
   liveGapMs?: number;
+  /** With `live`: figures of nodes are shown, which move with every heartbeat. */
+  gauges?: boolean;
   /** Default true. */
   immediate?: boolean;
 }
@@ -95,6 +98,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, options: L
 
   if (options.live) {
     useLive(options.live, refresh, { gapMs: options.liveGapMs });
+    if (options.gauges) useLive(['gauges'], refresh, { gapMs: GAUGES_MS });
     watch(liveState, schedule);
   }
   if (options.watch) watch(options.watch, () => void reload());

@@ -1,0 +1,180 @@
+// Live updates in a real browser: twelve tabs and one stream, pages that follow what happens without asking, and what they
+// show after the console was away.
+import test from 'ava';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { startBrowser } from '../helpers/browser.ts';
+import type { TestConsole } from '../helpers/console.ts';
+import { signIn, startBrowsedConsole, type VisitOptions, visit } from '../helpers/console-pages.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { startTestFleet } from '../helpers/fleet.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
+const MINUTE = 60_000;
+const TABS = 12;
+
+let browser: Browser;
+let running: TestConsole & { origin: string };
+let api: Api;
+let clusterId: string;
+
+test.before(async () => {
+  browser = await startBrowser();
+  running = await startBrowsedConsole();
+  api = new Api(running);
+  [{ id: clusterId }] = (await api.ok('GET', '/clusters')).items;
+});
+
+test.after.always(async () => {
+  await browser?.close();
+  await running?.stop();
+});
+
+async function signedIn(options: VisitOptions = {}) {
+  const visitor = await visit(browser, running.origin, options);
+  await signIn(visitor.context, running.origin, OPERATOR);
+  return visitor;
+}
+
+async function openPage(context: BrowserContext, path: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(path);
+  await page.locator('h1').waitFor();
+  return page;
+}
+
+/** Streams that the console serves now. */
+async function streams(): Promise<number> {
+  const text = await (await fetch(`${running.metricsUrl}/metrics`)).text();
+  return Number(/^svc_live_streams (\d+)$/m.exec(text)?.[1]);
+}
+
+const streamsAre = (count: number) => eventually(async () => (await streams()) === count, { what: `${count} streams` });
+
+const newSite = (name: string): Promise<Body> =>
+  api.site(clusterId, `${name}.example.com`, { name, origins: [{ address: '93.184.216.34' }] });
+
+/** Requests to a procedure, counted from now on. */
+function count(context: BrowserContext, procedure: string): () => number {
+  let asked = 0;
+  context.on('request', (request) => {
+    if (request.url().endsWith(`/rpc/${procedure}`)) asked++;
+  });
+  return () => asked;
+}
+
+function p95(times: number[]): number {
+  return times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.95)]!;
+}
+
+/** How long the page waits for answers while it asks one after the other. */
+const answerTimes = (page: Page): Promise<number[]> =>
+  page.evaluate(`(async () => {
+    const times = [];
+    for (let index = 0; index < 60; index++) {
+      const began = performance.now();
+      const answer = await fetch('/rpc/account/me', {
+        method: 'POST', headers: { 'content-type': 'application/json', 'x-csrf-token': 'orpc' }, body: '{}',
+      });
+      await answer.json();
+      times.push(performance.now() - began);
+    }
+    return times;
+  })()`);
+
+test.serial('twelve tabs share one stream, all follow it, and the API answers as before', async (t) => {
+  t.timeout(5 * MINUTE);
+  const visitor = await signedIn();
+  const { context } = visitor;
+  const first = await openPage(context, '/sites');
+  await streamsAre(1);
+  const before = p95(await answerTimes(first));
+  const tabs = [first];
+  for (let index = 1; index < TABS; index++) tabs.push(await openPage(context, '/sites'));
+  t.is(await streams(), 1);
+  const during = p95(await answerTimes(first));
+  t.log(`p95 of an answer: ${before.toFixed(1)} ms with one tab, ${during.toFixed(1)} ms with ${TABS}`);
+  // A tab that cannot be seen may wait until it is looked at.
+  await newSite('everywhere');
+  for (const tab of tabs.toReversed()) {
+    await tab.bringToFront();
+    await tab.getByText('everywhere.example.com').first().waitFor({ timeout: 10_000 });
+  }
+  t.is(await streams(), 1);
+  for (const tab of tabs.slice(1)) await tab.close();
+  t.is(await streams(), 1);
+  await first.close();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  await streamsAre(0);
+});
+
+test.serial('a page that nothing happens to asks nothing', async (t) => {
+  t.timeout(2 * MINUTE);
+  const visitor = await signedIn();
+  const page = await openPage(visitor.context, '/protection/incidents');
+  await streamsAre(1);
+  const asked = count(visitor.context, 'security/incidents');
+  const sites = count(visitor.context, 'sites/list');
+  // A node's heartbeats are the only thing that happens meanwhile.
+  const fleet = await startTestFleet(running, clusterId, 1);
+  await page.goto('/sites');
+  await page.locator('h1').waitFor();
+  await eventually(() => sites() > 0);
+  await newSite('one-more');
+  await page.getByText('one-more.example.com').first().waitFor({ timeout: 10_000 });
+  const before = [asked(), sites()];
+  await page.waitForTimeout(12_000);
+  const after = [asked(), sites()];
+  // Where polling asked three times.
+  t.true(after[0]! - before[0]! <= 1, `incidents: ${before} to ${after}`);
+  t.true(after[1]! - before[1]! <= 1, `sites: ${before} to ${after}`);
+  await fleet.stop();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('after a sign-out the stream ends, and begins again after the next sign-in', async (t) => {
+  t.timeout(2 * MINUTE);
+  const visitor = await signedIn();
+  const page = await openPage(visitor.context, '/sites');
+  await streamsAre(1);
+  await visitor.context.request.post('/api/auth/sign-out', { data: {}, headers: { origin: running.origin } });
+  await streamsAre(0);
+  await signIn(visitor.context, running.origin, OPERATOR);
+  await page.reload();
+  await streamsAre(1);
+  await newSite('signed-in-again');
+  await page.getByText('signed-in-again.example.com').first().waitFor({ timeout: 10_000 });
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+// What browsers without shared workers do.
+for (const [what, without] of [
+  ['one tab reads for all where there are no shared workers', 'delete window.SharedWorker'],
+  [
+    'where the policy of the browser refuses them',
+    'window.SharedWorker = class { constructor() { this.port = { postMessage() {} }; setTimeout(() => this.onerror(new Event("error"))); } }',
+  ],
+] as const) {
+  test.serial(what, async (t) => {
+    t.timeout(2 * MINUTE);
+    const visitor = await signedIn();
+    await visitor.context.addInitScript(without);
+    const leader = await openPage(visitor.context, '/sites');
+    await streamsAre(1);
+    const follower = await openPage(visitor.context, '/sites');
+    const name = `led-${without.length}`;
+    await newSite(name);
+    await follower.getByText(`${name}.example.com`).first().waitFor({ timeout: 10_000 });
+    t.is(await streams(), 1);
+    await leader.close();
+    await streamsAre(1);
+    await newSite(`${name}-on`);
+    await follower.getByText(`${name}-on.example.com`).first().waitFor({ timeout: 10_000 });
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+    await streamsAre(0);
+  });
+}
