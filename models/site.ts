@@ -5,6 +5,7 @@ import type { Knex } from 'knex';
 import type { ContentSettings, Origin, OriginSettings } from '../contract/resources/site-origins.ts';
 import type { SITE_SORT } from '../contract/resources/sites.ts';
 import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
+import { originLiteral } from '../contract/scalars/origin-address.ts';
 import { orderBy, type Sort } from './list-order.ts';
 
 export interface SitePorts {
@@ -130,21 +131,40 @@ export async function lockSite(sql: Knex, id: string): Promise<SiteRow | undefin
   return rows.length === 0 ? undefined : siteById(sql, id);
 }
 
-/** Inserts an enabled site without domains; answers its id. */
+/** Inserts an enabled site without domains, and where its origins are; answers its id. */
 export async function insertSite(sql: Knex, clusterId: string, content: SiteContent, now: Date): Promise<string> {
   const { rows } = await sql.raw(
-    `insert into site (cluster_id, name, origins, origin_settings, content_settings, ports, search_text,
-       created_at, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
-    [clusterId, ...contentBindings(content), JSON.stringify(DEFAULT_PORTS), searchText(content), now, now],
+    `with made as (
+       insert into site (cluster_id, name, origins, origin_settings, content_settings, ports, search_text,
+         created_at, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id
+     ), located as (
+       insert into site_origin_address (site_id, address) select id, unnest(?::inet[]) from made
+     )
+     select id from made`,
+    [
+      clusterId,
+      ...contentBindings(content),
+      JSON.stringify(DEFAULT_PORTS),
+      searchText(content),
+      now,
+      now,
+      originAddresses(content) as never,
+    ],
   );
   return rows[0].id;
 }
 
 export async function updateSite(sql: Knex, id: string, content: SiteContent, updatedAt: Date): Promise<void> {
   await sql.raw(
-    `update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, search_text = ?, updated_at = ?
+    `with has as (select unnest(?::inet[]) as address),
+     gone as (
+       delete from site_origin_address where site_id = ? and address not in (select address from has)
+     ), located as (
+       insert into site_origin_address (site_id, address) select ?, address from has on conflict do nothing
+     )
+     update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, search_text = ?, updated_at = ?
       where id = ?`,
-    [...contentBindings(content), searchText(content), updatedAt, id],
+    [originAddresses(content) as never, id, id, ...contentBindings(content), searchText(content), updatedAt, id],
   );
 }
 
@@ -194,6 +214,11 @@ export async function keepEnabledSite(sql: Knex, clusterId: string, id: string):
 
 function contentBindings({ name, origins, originSettings, contentSettings }: SiteContent): string[] {
   return [name, ...[origins, originSettings, contentSettings].map((part) => JSON.stringify(part))];
+}
+
+/** Addresses that origins are given by, each once; host names have none here. */
+function originAddresses({ origins }: SiteContent): string[] {
+  return [...new Set(origins.flatMap(({ address }) => originLiteral(address) ?? []))];
 }
 
 /** What search looks through: lower case, one line per name. */

@@ -372,6 +372,28 @@ test('a preview warns of origins in the range and of people who are signed in fr
   t.deepEqual(await warnings(platform(address())), []);
 });
 
+test('a preview knows where origins are after every save of a site', async (t) => {
+  const warnings = async (cidr: string) =>
+    (await api.ok('POST', '/bans/preview', platform(cidr))).warnings.map(({ count }: Body) => count);
+  const site = await api.site(clusterId, 'moving.example', {
+    origins: [{ address: '93.184.217.1' }, { address: '93.184.217.1', port: 8080 }, { address: '2606:2800:21f::1' }],
+  });
+  t.deepEqual(await warnings('93.184.217.0/24'), [1]);
+  t.deepEqual(await warnings('2606:2800:21f::/48'), [1]);
+  await api.ok('PATCH', `/sites/${site.id}`, { origins: [{ address: '93.184.218.1' }, { address: 'moved.example' }] });
+  t.deepEqual(await warnings('93.184.217.0/24'), []);
+  t.deepEqual(await warnings('2606:2800:21f::/48'), []);
+  t.deepEqual(await warnings('93.184.218.1'), [1]);
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Moved' });
+  t.deepEqual(await warnings('93.184.218.0/24'), [1]);
+  // What is refused moves nothing.
+  const refused = { origins: [{ address: '93.184.219.1' }], expectedUpdatedAt: '2020-01-01T00:00:00Z' };
+  await api.refused(t, [409, 'UPDATED_AT_MISMATCH'], 'PATCH', `/sites/${site.id}`, refused);
+  t.deepEqual(await warnings('93.184.219.1'), []);
+  await api.ok('DELETE', `/sites/${site.id}`);
+  t.deepEqual(await warnings('93.184.218.1'), []);
+});
+
 test('a preview tells what creating would do and writes nothing', async (t) => {
   const cidr = address();
   const ban = await create(platform(cidr));
