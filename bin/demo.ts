@@ -15,7 +15,7 @@ import { hasIpv6 } from './lib/ports.ts';
 import { preflight } from './lib/preflight.ts';
 import type { Child } from './lib/processes.ts';
 import { during, Refusal, report, say } from './lib/progress.ts';
-import { root } from './lib/root.ts';
+import { downloadsDir, root } from './lib/root.ts';
 import { installShutdown } from './lib/shutdown.ts';
 import { startStores } from './lib/stores.ts';
 import { buildWebConsole } from './lib/web-console.ts';
@@ -86,6 +86,7 @@ function consoleEnv(
     REDIS_URL: stores.redisUrl,
     SVC_MASTER_KEY: folder.secrets.masterKey,
     SVC_PUBLIC_URL: `http://localhost:${ports.console}`,
+    SVC_DOWNLOADS_DIR: downloadsDir,
     SVC_NODE_API_URL: `https://localhost:${ports.nodeChannel}`,
     HOST: '127.0.0.1',
     PORT: String(ports.console),

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ARCHITECTURES, type Architecture, makeNodePackage } from './lib/node-package/node-package.ts';
 import { Refusal, report, say } from './lib/progress.ts';
-import { root } from './lib/root.ts';
+import { downloadsDir, root } from './lib/root.ts';
 
 const HELP = `Usage: npm run package:node [-- OPTIONS]
 
@@ -46,7 +46,7 @@ try {
   });
   if (values.help) say(HELP);
   else {
-    const out = resolve(root, values.out ?? (process.env.SVC_DOWNLOADS_DIR || 'data/downloads'));
+    const out = resolve(root, values.out ?? (process.env.SVC_DOWNLOADS_DIR || downloadsDir));
     const version = versionFrom(values.version);
     const architectures = architecturesFrom(values.arch);
     const made = await makeNodePackage({ out, version, architectures, replace: values.replace });

@@ -8,7 +8,7 @@ import { migrateWithProgress, startConsoleProcess } from './lib/console-process.
 import { openDataFolder } from './lib/data-folder.ts';
 import { preflight } from './lib/preflight.ts';
 import { Refusal, report, say } from './lib/progress.ts';
-import { root } from './lib/root.ts';
+import { downloadsDir, root } from './lib/root.ts';
 import { installShutdown } from './lib/shutdown.ts';
 import { startStores } from './lib/stores.ts';
 import { buildWebConsole } from './lib/web-console.ts';
@@ -83,6 +83,7 @@ async function consoleEnv(
     env.NODE_API_HOST ||= '127.0.0.1';
     env.SVC_NODE_API_URL ||= `https://localhost:${env.NODE_API_PORT}`;
   }
+  env.SVC_DOWNLOADS_DIR ||= downloadsDir;
   env.HOST ||= '0.0.0.0';
   return env;
 }

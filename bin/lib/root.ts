@@ -5,3 +5,6 @@ export const root = resolve(import.meta.dirname, '..', '..');
 
 /** Folder for what can be built again: binaries, compile cache, test servers, logs. */
 export const cacheDir = join(root, '.cache');
+
+/** Where `npm run package:node` puts packages, and a console started here offers them from. */
+export const downloadsDir = join(root, 'data', 'downloads');

@@ -8,6 +8,7 @@ export const EnrollmentWarning = Type.Union([
   Type.Literal('console_url_insecure'),
   Type.Literal('node_api_url_local'),
   Type.Literal('node_api_url_private'),
+  Type.Literal('node_package_missing'),
 ]);
 
 export const NewEnrollmentToken = Type.Object({
@@ -18,7 +19,9 @@ export const NewEnrollmentToken = Type.Object({
   caSha256: Type.String({
     description: 'SHA-256 of the internal CA certificate (DER), hexadecimal; the node pins it.',
   }),
-  installCommand: Type.String(),
+  installCommand: Type.String({
+    description: 'Line of shell that turns a machine into a node, with the installer of this console. Run as root.',
+  }),
   warnings: Type.Array(EnrollmentWarning),
 });
 

@@ -13,6 +13,7 @@ import { nodeChannelAddress } from '../../models/node-channel-setting.ts';
 import { NodeGroup } from '../../models/node-group.ts';
 import { addressWarnings } from './address-warnings.ts';
 import { installCommand } from './install-command.ts';
+import { offersNodePackage } from './node-package.ts';
 
 const PREFIX = 'ewt_';
 const SHOWN_CHARS = 10;
@@ -24,6 +25,7 @@ export async function createEnrollmentToken(
   call: Call,
 ): Promise<Output<typeof enrollmentTokens.create>> {
   const token = `${PREFIX}${randomBytes(32).toString('base64url')}`;
+  const packaged = await offersNodePackage(runtime.env.downloadsDir);
   return write(runtime, call, { status: 201 }, async (tx) => {
     const cluster = (await Cluster.query(tx.sql).findById(input.clusterId).forKeyShare()) ?? fail('CLUSTER_NOT_FOUND');
     const nodeGroupId = input.nodeGroupId ?? null;
@@ -58,7 +60,10 @@ export async function createEnrollmentToken(
       serverUrl: effectiveUrl,
       caSha256,
       installCommand: installCommand({ consoleUrl: runtime.env.publicUrl, serverUrl: effectiveUrl, caSha256, token }),
-      warnings: addressWarnings(runtime.env.publicUrl, effectiveUrl),
+      warnings: [
+        ...addressWarnings(runtime.env.publicUrl, effectiveUrl),
+        ...(packaged ? [] : (['node_package_missing'] as const)),
+      ],
     };
   });
 }

@@ -17,6 +17,7 @@ interface Token {
   installCommand: string;
   serverUrl: string;
   caSha256: string;
+  warnings: string[];
 }
 
 const undo: (() => Promise<unknown> | unknown)[] = [];
@@ -140,7 +141,8 @@ test.serial('a server without the pinned authority gets no token, and nothing st
 
 test.serial('the line that the console prints makes a node that serves', async (t) => {
   t.timeout(240_000);
-  const { installCommand, token } = await newToken();
+  const { installCommand, token, warnings } = await newToken();
+  t.false(warnings.includes('node_package_missing'));
   t.true(installCommand.startsWith(`curl -fsSL ${console_.url}/install.sh | SVC_TOKEN=${token} sh -s -- `));
   const { code, output } = await machine.run(installCommand);
   t.is(code, 0, output);
@@ -177,6 +179,21 @@ test.serial('a node of one console does not join another by mistake', async (t) 
   const { code, output } = await machine.run(installCommand.replace(caSha256, 'ab'.repeat(32)));
   t.is(code, 1, output);
   t.regex(output, /is a node of another console.*\n.*--force/);
+});
+
+test.serial('it joins anew when asked, and stays what it was when that fails', async (t) => {
+  const before = machine.identity();
+  const { installCommand } = await newToken();
+  const joined = await machine.run(installCommand, '--force');
+  t.is(joined.code, 0, joined.output);
+  const { node_id: id } = machine.identity();
+  t.not(id, before.node_id);
+  await nodeWhen(id!, ({ online }) => online);
+  const used = await machine.run(installCommand, '--force');
+  t.is(used.code, 1, used.output);
+  t.regex(used.output, /the token was used already/);
+  t.is(machine.identity().node_id, id);
+  await eventually(async () => (await machine.node('status')).code === 0, { what: 'the node to run as before' });
 });
 
 test.serial('it is upgraded in place, and goes back when the new version does not become healthy', async (t) => {

@@ -45,7 +45,12 @@ test('a token is answered once with everything a node needs; only its hash is ke
   t.regex(created.caSha256, /^[0-9a-f]{64}$/);
   t.is(created.serverUrl, 'https://localhost:8443');
   t.true(created.installCommand.includes(created.token) && created.installCommand.includes(created.caSha256));
-  t.deepEqual(created.warnings, ['console_url_local', 'console_url_insecure', 'node_api_url_local']);
+  t.deepEqual(created.warnings, [
+    'console_url_local',
+    'console_url_insecure',
+    'node_api_url_local',
+    'node_package_missing',
+  ]);
   const left = Date.parse(created.expiresAt) - before;
   t.true(left > 4 * 60_000 && left < 6 * 60_000);
   const [row] = await api.sql('enrollment_token').where({ id: created.tokenId });

@@ -382,8 +382,9 @@ export interface NewEnrollmentToken {
   serverUrl: string;
   /** SHA-256 of the internal CA certificate (DER), hexadecimal; the node pins it. */
   caSha256: string;
+  /** Line of shell that turns a machine into a node, with the installer of this console. Run as root. */
   installCommand: string;
-  warnings: Array<'console_url_local' | 'console_url_private' | 'console_url_insecure' | 'node_api_url_local' | 'node_api_url_private'>;
+  warnings: Array<'console_url_local' | 'console_url_private' | 'console_url_insecure' | 'node_api_url_local' | 'node_api_url_private' | 'node_package_missing'>;
 }
 
 export interface Node {
