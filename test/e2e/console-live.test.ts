@@ -1,13 +1,15 @@
 // Live updates in a real browser: twelve tabs and one stream, pages that follow what happens without asking, and what they
 // show after the console was away.
+import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
-import type { TestConsole } from '../helpers/console.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { signIn, startBrowsedConsole, type VisitOptions, visit } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
+import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts';
 
 const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const MINUTE = 60_000;
@@ -44,8 +46,8 @@ async function openPage(context: BrowserContext, path: string): Promise<Page> {
 }
 
 /** Streams that the console serves now. */
-async function streams(): Promise<number> {
-  const text = await (await fetch(`${running.metricsUrl}/metrics`)).text();
+async function streams(of: TestConsole = running): Promise<number> {
+  const text = await (await fetch(`${of.metricsUrl}/metrics`)).text();
   return Number(/^svc_live_streams (\d+)$/m.exec(text)?.[1]);
 }
 
@@ -178,3 +180,47 @@ for (const [what, without] of [
     await streamsAre(0);
   });
 }
+
+test.serial('a page follows again after the console was away, and shows what happened meanwhile', async (t) => {
+  t.timeout(4 * MINUTE);
+  const database = await createTestDatabase(await servers());
+  // Without its end: each console would drop it when it stops.
+  const shared = {
+    database: { url: database.url },
+    masterKey: randomBytes(32).toString('base64'),
+    redisPrefix: redisPrefix(),
+  };
+  const one = await startBrowsedConsole(shared);
+  const other = await startTestConsole({ ...shared, setUp: false });
+  try {
+    const visitor = await visit(browser, one.origin);
+    await signIn(visitor.context, one.origin, OPERATOR);
+    const page = await openPage(visitor.context, '/sites');
+    await eventually(async () => (await streams(one)) === 1);
+    await one.stop();
+    // By another process, while the one that the page knows is away.
+    other.client.accessKey = one.client.accessKey;
+    const elsewhere = new Api(other);
+    const [cluster] = (await elsewhere.ok('GET', '/clusters')).items;
+    await elsewhere.site(cluster.id, 'meanwhile.example.com', { origins: [{ address: '93.184.216.34' }] });
+    const again = await startBrowsedConsole({
+      ...shared,
+      setUp: false,
+      env: { PORT: one.env.PORT!, SVC_PUBLIC_URL: one.origin },
+    });
+    try {
+      await page.getByText('meanwhile.example.com').first().waitFor({ timeout: 60_000 });
+      await eventually(async () => (await streams(again)) === 1);
+      await elsewhere.site(cluster.id, 'afterwards.example.com', { origins: [{ address: '93.184.216.34' }] });
+      await page.getByText('afterwards.example.com').first().waitFor({ timeout: 10_000 });
+      t.deepEqual(visitor.faults(), []);
+      await visitor.close();
+    } finally {
+      await again.stop();
+    }
+  } finally {
+    await other.stop();
+    await one.stop();
+    await database.drop();
+  }
+});

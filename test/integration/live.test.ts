@@ -5,9 +5,11 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { live, MAX_LIVE_IDS } from '../../contract/resources/live.ts';
+import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 import { type LiveClient, requestLive, watchLive } from '../helpers/live-client.ts';
 import { privateServers } from '../helpers/servers.ts';
 
@@ -103,6 +105,80 @@ test.serial('bans, settings and nodes are told by topic and id, never with data'
   await stream.told('settings', 'region');
   const text = JSON.stringify(stream.lines);
   t.false(text.includes('198.51.100.7'));
+  await stream.close();
+});
+
+test.serial('a node that comes, applies what it is told and goes is told by its id', async (t) => {
+  const stream = await started(watch());
+  const fleet = await startTestFleet(first, clusterId, 1);
+  const [{ id: nodeId }] = (await first.client.rpc<{ items: [{ id: string }] }>('nodes.list', { clusterId })).items;
+  await eventually(() => stream.events.find(({ topic }) => topic === 'gauges'));
+  await stream.told('nodes', nodeId);
+  // Everything is where it should be: what comes now is of the next change.
+  await eventually(async () => {
+    const node = await first.client.rpc<{ targetRevision: string; appliedRevision: string }>('nodes.get', {
+      id: nodeId,
+    });
+    return node.targetRevision === node.appliedRevision;
+  });
+  const seen = stream.ids('nodes').length;
+  await newSite(`site-${count++}`);
+  await eventually(() => stream.ids('nodes').length > seen);
+  const revisions = stream.ids('revisions').filter((id) => id === clusterId).length;
+  t.true(revisions >= 2, 'published, and applied');
+  const bans = stream.events.filter(({ topic }) => topic === 'bans').length;
+  await first.client.rpc('bans.create', {
+    scope: 'platform',
+    cidr: '198.51.100.8',
+    durationSeconds: 600,
+    reason: 'other',
+  });
+  await eventually(() => stream.events.filter(({ topic }) => topic === 'bans').length >= bans + 2);
+  await fleet.stop();
+  const before = stream.ids('nodes').length;
+  await database.query("update node_state set last_seen_at = now() - interval '44 seconds' where node_id = $1", [
+    nodeId,
+  ]);
+  await eventually(() => stream.ids('nodes').length > before);
+  t.deepEqual([...new Set(stream.ids('nodes'))], [nodeId]);
+  await stream.close();
+});
+
+test.serial('levels of sites are told when they change, events whenever they come', async (t) => {
+  const { id: siteId } = await newSite(`site-${count++}`);
+  const identity = await enrollOne(first, clusterId, ['bans-v1', 'challenge-v1']);
+  const node = connectAs(first, identity);
+  t.teardown(() => node.destroy());
+  await quiet();
+  const stream = await started(watch());
+  const report = (level: number, events: object[] = []) =>
+    node.call('reportSecurity', { events, sites: level > 0 ? [{ siteId, level, paths: [] }] : [], hasState: true });
+  const event = {
+    id: 'live-1',
+    siteId,
+    occurredAtMs: BigInt(Date.now()),
+    kind: SecurityEventKind.IP_BANNED,
+    address: '203.0.113.7',
+    level: 2,
+    previousLevel: 2,
+  };
+  const told = async () => {
+    await hint('settings checked');
+    checks++;
+    await eventually(() => stream.ids('settings').filter((id) => id === 'checked').length === checks);
+    return [stream.ids('incidents').length, stream.ids('security').length];
+  };
+  let checks = 0;
+  await report(2);
+  await stream.told('incidents', siteId);
+  t.deepEqual(await told(), [1, 1]);
+  await report(2);
+  t.deepEqual(await told(), [1, 1], 'the same again');
+  await report(2, [event]);
+  t.deepEqual(await told(), [1, 2], 'an event');
+  await report(0);
+  t.deepEqual(await told(), [2, 3], 'back to normal');
+  t.deepEqual([...new Set(stream.ids('incidents'))], [siteId]);
   await stream.close();
 });
 
