@@ -114,6 +114,22 @@ test.serial('first run: from the setup token to a site that every node serves', 
   }
 });
 
+test.serial('sign-in: under another address than the public one the page says where the console is', async (t) => {
+  const elsewhere = new URL(console.origin);
+  elsewhere.hostname = '127.0.0.1';
+  const visitor = await visit(browser, elsewhere.origin);
+  const { page } = visitor;
+  await page.goto('/login');
+  const link = page.getByRole('status').getByRole('link', { name: console.origin });
+  await link.waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await link.click();
+  await page.waitForURL((url) => url.origin === console.origin && url.pathname === '/login');
+  await page.getByLabel('E-mail address').waitFor();
+  t.is(await page.getByText('another address than its own').count(), 0);
+  await visitor.close();
+});
+
 test.serial('sign-in: a wrong password, then the right one, and on to the page that was asked for', async (t) => {
   const visitor = await visit(browser, console.origin);
   const { page } = visitor;

@@ -1,6 +1,8 @@
+import dns from 'node:dns';
+import { syncBuiltinESMExports } from 'node:module';
 import { createServer as createTcpServer } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
 import { checkAddress } from '../../services/node-channel-settings/check.ts';
 import { foreignIssuer, issueLeaf } from '../helpers/certificates.ts';
@@ -77,6 +79,72 @@ test.serial(
     await api.ok('PUT', PATH, { url: '' });
   },
 );
+
+const saved = (effectiveUrl: string) => checkAddress({ effectiveUrl, source: 'setting' }, authorityPem);
+
+/** A server on this machine that counts who connects. */
+async function counting(t: ExecutionContext): Promise<{ port: number; connections: () => number }> {
+  let connections = 0;
+  const server = createTcpServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '::', resolve));
+  t.teardown(() => server.close());
+  return { port: (server.address() as { port: number }).port, connections: () => connections };
+}
+
+test.serial('no spelling of an address with a special purpose leads to a connection', async (t) => {
+  const { port, connections } = await counting(t);
+  for (const host of [
+    'localhost',
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0177.0.0.1',
+    '0x7f.0.0.1',
+    '0x7f000001',
+    '0.0.0.0',
+    '169.254.169.254',
+    '[::]',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[::127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[64:ff9b:1::7f00:1]',
+    '[2002:7f00:1::1]',
+    '[fd00::1]',
+    '[fe80::1]',
+  ]) {
+    t.is(await saved(`https://${host}:${port}`), 'refused', host);
+  }
+  t.is(connections(), 0);
+});
+
+test.serial('a name that is judged by one answer of its resolver is not asked again for the connection', async (t) => {
+  const { port, connections } = await counting(t);
+  let asked = 0;
+  // Nobody has this address, and it is no special-purpose one. Whoever asks a second time is sent to this machine.
+  const answer = () => [asked++ === 0 ? { address: '3ffe::1', family: 6 } : { address: '127.0.0.1', family: 4 }];
+  const before = { lookup: dns.lookup, promises: dns.promises.lookup };
+  t.teardown(() => {
+    Object.assign(dns, { lookup: before.lookup });
+    Object.assign(dns.promises, { lookup: before.promises });
+    syncBuiltinESMExports();
+  });
+  Object.assign(dns.promises, { lookup: async () => answer() });
+  Object.assign(dns, {
+    lookup: (_name: string, _options: object, done: (error: null, ...given: unknown[]) => void) => {
+      const [{ address, family }] = answer() as [{ address: string; family: number }];
+      done(null, address, family);
+    },
+  });
+  syncBuiltinESMExports();
+  t.is(await saved(`https://rebound.example:${port}`), 'unreachable');
+  t.is(asked, 1);
+  t.is(connections(), 0);
+});
 
 const environment = (effectiveUrl: string) => checkAddress({ effectiveUrl, source: 'environment' }, authorityPem);
 

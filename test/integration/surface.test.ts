@@ -2,7 +2,7 @@
 // with every wrong value its schema knows.
 import test from 'ava';
 import pg from 'pg';
-import { PROCEDURES } from '../../contract/index.ts';
+import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import { type AnyProcedure, pathInputs } from '../../contract/procedure.ts';
 import { badValues, type Schema } from '../helpers/bad-values.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -170,6 +170,17 @@ test('without a key nothing but status and setup answers, on neither surface', a
       403,
       procedure.name,
     );
+  }
+});
+
+test('without the CSRF header nothing answers on /rpc, also what is public, and with another value neither', async (t) => {
+  const { cookie } = running.client;
+  for (const { name } of [...PROCEDURES.values(), ...STREAMS.values()]) {
+    const path = `/rpc/${name.replaceAll('.', '/')}`;
+    for (const headers of [{ cookie }, { cookie, 'x-csrf-token': '' }, { cookie, 'x-csrf-token': 'ORPC' }]) {
+      const { status, body } = await running.client.request<ErrorBody>('POST', path, {}, headers);
+      t.is(`${status} ${body.code}`, '403 CSRF_HEADER_REQUIRED', name);
+    }
   }
 });
 
