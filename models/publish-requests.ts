@@ -19,9 +19,11 @@ export async function requestPublication(
   const names = distinct(publication.entries);
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
   await tx.sql.raw(LOCK_PLATFORM_SHARED);
+  // Locked while they are read: a cluster that is being deleted is waited for, and left out once it is gone.
   const { rows } = await tx.sql.raw<{ rows: { cluster_id: string }[] }>(
     `insert into publish_request (cluster_id, entries, reason, params, actor)
      select id, ?::jsonb, ?, ?::jsonb, ?::jsonb from cluster where ?::text[] is null or id = any(?::text[]) order by id
+        for key share
      returning cluster_id`,
     [
       JSON.stringify(names),

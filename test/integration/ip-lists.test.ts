@@ -4,6 +4,7 @@ import { chunkOf } from '../../models/ip-list.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { type IpListUser, type ReferenceSource, usersOfIpList } from '../../services/ip-lists/references.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -129,6 +130,24 @@ test.serial('a new cluster has all lists from its first revision', async (t) => 
   const cluster = await api.cluster('late');
   t.is((await published(cluster, list.id)).cidrs.length, 200);
   t.deepEqual(await api.reasons(cluster), ['cluster_created']);
+});
+
+test.serial('a cluster that is deleted at the same moment is left out', async (t) => {
+  const cluster = await api.cluster('leaving');
+  let creating: Promise<Body>;
+  await api.sql.transaction(async (trx) => {
+    await trx('cluster').where({ id: cluster }).delete();
+    creating = api.call('POST', '/ip-lists', { name: 'raced', kind: 'block', entries: ['192.0.2.1'] });
+    await eventually(async () => {
+      const { rows } = await api.sql.raw(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%publish_request%'`,
+      );
+      return rows.length > 0;
+    });
+  });
+  const { status, headers } = await creating!;
+  t.is(status, 201);
+  t.false(headers.get('x-svc-change').includes(cluster));
 });
 
 test.serial('names are checked and unique', async (t) => {
