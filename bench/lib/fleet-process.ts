@@ -1,7 +1,7 @@
 // A simulated fleet in a process of its own, so that its work does not delay the clock of the benchmark that watches it.
 import { type ChildProcess, fork } from 'node:child_process';
 import { startFleet } from '../fleet/fleet.ts';
-import type { Stack } from './stack.ts';
+import type { Installation } from './stack.ts';
 
 /** What the benchmark asks of the fleet's process. */
 type Question =
@@ -35,7 +35,7 @@ export interface FleetProcess {
 
 /** Enrolls and connects `nodes` simulated nodes. */
 export async function startFleetProcess(
-  stack: Stack,
+  stack: Installation,
   nodes: number,
   { joinsAtHead = false } = {},
 ): Promise<FleetProcess> {
@@ -88,7 +88,7 @@ export async function startFleetProcess(
   };
 }
 
-async function giveToken(stack: Stack, child: ChildProcess, { id, index }: { id: number; index: number }) {
+async function giveToken(stack: Installation, child: ChildProcess, { id, index }: { id: number; index: number }) {
   const token = await stack.client.rpc<{ token: string; serverUrl: string; caSha256: string }>(
     'enrollmentTokens.create',
     { clusterId: stack.facts.clusterId, nodeName: `simulated-${index}` },

@@ -24,18 +24,23 @@ export interface DemoFacts {
   pids: { console: number; agent: number; caddy: number };
 }
 
-export interface Stack {
-  facts: DemoFacts;
-  folder: string;
-  /** Signed in as the operator, with the demo's access key. Session calls (`rpc`) are not counted by the rate limit. */
+/** What a simulated fleet and work on the stores need of an installation. */
+export interface Installation {
+  facts: Pick<DemoFacts, 'consoleUrl' | 'nodeApiUrl' | 'operator' | 'clusterId'> & { pids: { console: number } };
+  /** Signed in as the operator, with an access key. Session calls (`rpc`) are not counted by the rate limit. */
   client: ConsoleClient;
-  /** `count` fresh access keys: a key takes 600 requests in a row. */
-  accessKeys(count: number): Promise<string[]>;
   stop(): Promise<void>;
 }
 
+export interface Stack extends Installation {
+  facts: DemoFacts;
+  folder: string;
+  /** `count` fresh access keys: a key takes 600 requests in a row. */
+  accessKeys(count: number): Promise<string[]>;
+}
+
 /** Works on the installation's stores as a process of its console would. */
-export async function withRuntime<T>({ facts }: Stack, work: (runtime: Runtime) => Promise<T>): Promise<T> {
+export async function withRuntime<T>({ facts }: Installation, work: (runtime: Runtime) => Promise<T>): Promise<T> {
   const lines = readFileSync(`/proc/${facts.pids.console}/environ`, 'utf8').split('\0');
   const env = parseEnv(Object.fromEntries(lines.map((line) => [line.split('=', 1)[0], line.replace(/^[^=]*=/, '')])));
   const stopping = new AbortController();
