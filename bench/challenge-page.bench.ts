@@ -1,5 +1,6 @@
 // Challenge pages under a flood of clients that never answer: each level on kept connections, the script page on new ones
-// and beside a flood of captchas. The edge has core 0, wrk core 1.
+// and beside a flood of captchas; and, to tell what of it is Caddy's own, Caddy with a fixed answer of the header and size
+// of the script page. The servers have core 0, wrk core 1.
 import { mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
@@ -8,6 +9,8 @@ import { ChallengeType } from '../proto/gen/svc/config/v1/protection_pb.js';
 import { type ChallengedEdge, startChallengedEdge } from './lib/challenged-edge.ts';
 import { siteHost } from './lib/edge-state.ts';
 import { cpuSeconds } from './lib/machine.ts';
+import { startPlainCaddy } from './lib/plain-caddy.ts';
+import { answers, type Server } from './lib/servers.ts';
 import { median, medianInterval, round2 } from './lib/stats.ts';
 import { type WrkRun, wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
@@ -34,17 +37,27 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   );
   const { server } = edge;
   const url = `http://127.0.0.1:${server.port}/`;
-  const flood = (level: (typeof LEVELS)[number], headers: Record<string, string> = {}, connections = CONNECTIONS) =>
+  const flood = (
+    level: (typeof LEVELS)[number],
+    headers: Record<string, string> = {},
+    connections = CONNECTIONS,
+    to = url,
+  ) =>
     wrk(folder, {
-      url,
+      url: to,
       seconds,
       connections,
       cpus: LOAD_CPU,
       headers: { ...BROWSER, ...headers, Host: siteHost(LEVELS.indexOf(level)) },
     });
+  let caddy: Server | undefined;
   try {
     const bytes: Record<string, number> = {};
-    for (const level of LEVELS) bytes[level] = await pageBytes(url, level);
+    for (const level of LEVELS) bytes[level] = (await page(url, level)).size;
+    caddy = await startPlainCaddy(folder, EDGE_CPU, fixedAnswer(await page(url, 'js')), (port) =>
+      answers(port, siteHost(0), 403),
+    );
+    const caddyUrl = `http://127.0.0.1:${caddy.port}/`;
     const subjects: Record<string, () => Promise<WrkRun>> = {
       ...Object.fromEntries(LEVELS.map((level) => [level, () => flood(level)])),
       jsNewConnections: () => flood('js', { Connection: 'close' }),
@@ -52,6 +65,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         const [js] = await Promise.all([flood('js', {}, CONNECTIONS / 2), flood('captcha', {}, CONNECTIONS / 2)]);
         return js;
       },
+      caddy: () => flood('js', {}, CONNECTIONS, caddyUrl),
     };
     const runs = new Map<string, WrkRun[]>();
     const micros = new Map<string, number[]>();
@@ -59,7 +73,8 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     let captchaSeconds = 0;
     for (let round = 0; round < rounds; round++) {
       for (const [name, subject] of Object.entries(subjects)) {
-        const before = { cpu: cpuSeconds(server.pid), images: await imagesShown(edge) };
+        const { pid } = name === 'caddy' ? caddy : server;
+        const before = { cpu: cpuSeconds(pid), images: await imagesShown(edge) };
         const result = await subject();
         // Every answer but the redirects is a 403, which wrk counts as an error.
         if (name !== 'cookie302' && result.unexpected < result.requests * 0.999) {
@@ -70,7 +85,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
           captchaSeconds += result.seconds;
         }
         runs.set(name, [...(runs.get(name) ?? []), result]);
-        const cost = ((cpuSeconds(server.pid) - before.cpu) / result.requests) * 1e6;
+        const cost = ((cpuSeconds(pid) - before.cpu) / result.requests) * 1e6;
         micros.set(name, [...(micros.get(name) ?? []), cost]);
         log(`round ${round + 1} ${name}: ${Math.round(result.rps)}/s, p99 ${round2(result.p99Ms)} ms`);
       }
@@ -87,6 +102,9 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         ...(name === 'jsBesideCaptcha' ? {} : { cpuMicros: round2(median(micros.get(name)!)) }),
       };
     }
+    // Round by round: what disturbs a round disturbs both sides of it.
+    const toCaddy = medianInterval(micros.get('caddy')!.map((cost, round) => cost / micros.get('js')![round]!));
+    figures.caddyToJsMicros = [round2(toCaddy.low), round2(toCaddy.median), round2(toCaddy.high)];
     const slowest = Math.min(...LEVELS.map((level) => rps.get(level)!));
     return {
       figures,
@@ -99,29 +117,42 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     };
   } finally {
     edge.client.close();
+    await caddy?.stop();
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Size of a page as it travels; of cookie302 the one for those who lose cookies. */
-async function pageBytes(url: string, level: (typeof LEVELS)[number]): Promise<number> {
+interface Page {
+  header: http.IncomingHttpHeaders;
+  size: number;
+}
+
+/** A page as it travels; of cookie302 the one for those who lose cookies. */
+async function page(url: string, level: (typeof LEVELS)[number]): Promise<Page> {
   for (let visit = 0; visit < 5; visit++) {
-    const { status, size } = await new Promise<{ status: number; size: number }>((resolve, reject) => {
+    const { status, ...shown } = await new Promise<Page & { status: number }>((resolve, reject) => {
       const headers = { ...BROWSER, host: siteHost(LEVELS.indexOf(level)) };
       const asked = http.request(`${url}size`, { headers, agent: false }, (response) => {
         let size = 0;
         response.on('data', (chunk: Buffer) => {
           size += chunk.length;
         });
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, size }));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, header: response.headers, size }));
       });
       asked.on('error', reject);
       asked.end();
     });
-    if (status === 403) return size;
+    if (status === 403) return shown;
   }
   throw new Error(`${level} showed no page`);
+}
+
+/** Caddy's handler that answers like a page, but always with the same. */
+function fixedAnswer({ header, size }: Page): Record<string, unknown> {
+  const { date, connection, 'content-length': _, ...kept } = header;
+  const headers = Object.fromEntries(Object.entries(kept).map(([name, value]) => [name, [value].flat()]));
+  return { handler: 'static_response', status_code: 403, headers, body: 'x'.repeat(size) };
 }
 
 /** Captchas shown with an image so far. */

@@ -1,12 +1,13 @@
 // Plain proxying: our edge with 1 and with 10,000 sites beside the same Caddy's reverse_proxy and beside nginx. Each
 // proxy has core 0 for itself while it is measured; origin (nginx) and wrk have core 1.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { edgeCommand } from './lib/edge.ts';
 import { siteHost, writeEdgeState } from './lib/edge-state.ts';
 import { cpuSeconds } from './lib/machine.ts';
-import { answers, buildGo, freePort, nginxCommand, type Server, startServer } from './lib/servers.ts';
+import { startPlainCaddy } from './lib/plain-caddy.ts';
+import { answers, freePort, nginxCommand, type Server, startServer } from './lib/servers.ts';
 import { median, medianInterval, round2 } from './lib/stats.ts';
 import { wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
@@ -18,7 +19,6 @@ const CONNECTIONS = 64;
 const PROXY_CPU = '0';
 const LOAD_CPU = '1';
 const UNEXPECTED_SHARE = 0.001;
-const root = path.resolve(import.meta.dirname, '..');
 
 interface Subject {
   server: Server;
@@ -105,17 +105,10 @@ async function startSubjects(
     subjects.set(name, { server, hosts });
   }
   log('building the plain Caddy to compare with');
-  mkdirSync(path.join(root, '.cache'), { recursive: true });
-  const caddy = buildGo(path.join(root, 'bench/plain-caddy'), path.join(root, '.cache/plain-caddy'));
-  const caddyPort = await freePort();
-  const config = path.join(folder, 'caddy.json');
-  writeFileSync(config, JSON.stringify(caddyConfig(caddyPort, originPort)));
-  subjects.set('caddy', {
-    server: await start('caddy', PROXY_CPU, [caddy, 'run', '--config', config], caddyPort, () =>
-      answers(caddyPort, siteHost(0)),
-    ),
-    hosts: [siteHost(0)],
-  });
+  const proxy = { handler: 'reverse_proxy', upstreams: [{ dial: `127.0.0.1:${originPort}` }] };
+  const caddy = await startPlainCaddy(folder, PROXY_CPU, proxy, (port) => answers(port, siteHost(0)));
+  started.push(caddy);
+  subjects.set('caddy', { server: caddy, hosts: [siteHost(0)] });
   const nginxPort = await freePort();
   const nginx = `  upstream origin { server 127.0.0.1:${originPort}; keepalive 128; keepalive_requests 10000000; }
   server { listen 127.0.0.1:${nginxPort} backlog=4096; location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Real-IP $remote_addr; } }`;
@@ -126,24 +119,6 @@ async function startSubjects(
     hosts: [siteHost(0)],
   });
   return subjects;
-}
-
-function caddyConfig(port: number, origin: number): unknown {
-  return {
-    admin: { disabled: true },
-    logging: { logs: { default: { level: 'ERROR' } } },
-    apps: {
-      http: {
-        servers: {
-          plain: {
-            listen: [`127.0.0.1:${port}`],
-            automatic_https: { disable: true },
-            routes: [{ handle: [{ handler: 'reverse_proxy', upstreams: [{ dial: `127.0.0.1:${origin}` }] }] }],
-          },
-        },
-      },
-    },
-  };
 }
 
 function push(map: Map<string, number[]>, name: string, value: number): void {

@@ -167,7 +167,7 @@ func (m *maker) request(dst []byte, number uint64) []byte {
 	mac.Write([]byte("c1." + signed))
 	token := signed + "." + b64.EncodeToString(mac.Sum(nil))
 	body := "t=" + token + "&a=" + m.answer(token) + "&r=%2F"
-	return fmt.Appendf(dst, "POST /.svc/challenge/verify HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", m.host, len(body), body)
+	return fmt.Appendf(dst, "POST /.svc/challenge/verify HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: gzip\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", m.host, len(body), body)
 }
 
 func (m *maker) answer(token string) string {

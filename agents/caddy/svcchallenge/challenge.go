@@ -116,6 +116,7 @@ func (c *Challenges) SetKeys(keys Keys) error {
 	set, err := newKeySet(keys, c.keys.Load())
 	if err == nil {
 		c.keys.Store(set)
+		go preparePages()
 	}
 	return err
 }

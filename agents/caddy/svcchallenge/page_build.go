@@ -26,6 +26,15 @@ var pages = func() (all [languages]map[string]func() *pageForm) {
 	return all
 }()
 
+// preparePages makes the pages ahead of need: a flood would wait for the first of each.
+var preparePages = sync.OnceFunc(func() {
+	for _, ofLanguage := range pages {
+		for _, page := range ofLanguage {
+			page()
+		}
+	}
+})
+
 // pageWriter collects the fixed parts of a page and the slots between them.
 type pageWriter struct {
 	parts []string

@@ -24,8 +24,9 @@ const (
 	// What net/http's own buffer does not hold together with a header, it sends in two parts; each costs as much as all
 	// the rest of a page.
 	minGathered = 2 << 10
-	// More than this is sent in parts anyway.
-	maxGathered = 16 << 10
+	// Room for the largest page that is not compressed, and a header.
+	maxGathered     = 24 << 10
+	maxGatheredBody = 16 << 10
 )
 
 var gathers = sync.Pool{New: func() any { return new(make([]byte, 0, maxGathered)) }}
@@ -33,7 +34,7 @@ var gathers = sync.Pool{New: func() any { return new(make([]byte, 0, maxGathered
 // Gather sends the answer that is written next with one system call. Its body has so many bytes, and all of them will be
 // written.
 func (c *Conn) Gather(body int) {
-	if minGathered <= body && body <= maxGathered/2 {
+	if minGathered <= body && body <= maxGatheredBody {
 		c.gathering = body
 	}
 }
