@@ -23,7 +23,7 @@ export function sourceFiles(): SourceFile[] {
     .map((name) => ({ path: `src/${name}`, text: readFileSync(join(source, name), 'utf8') }));
 }
 
-/** Folders with messages: `shared`, `app`, `contract` and those of features. */
+/** Folders with messages: `shared`, `app`, `contract`, `attention` and those of features. */
 export function messageFolders(): Map<string, string> {
   const features = readdirSync(join(source, 'features'));
   const folders = features.map((name) => [name, join(source, 'features', name, 'messages')] as const);
@@ -31,6 +31,7 @@ export function messageFolders(): Map<string, string> {
     ['app', join(source, 'app', 'messages')],
     ['shared', join(source, 'shared', 'messages')],
     ['contract', join(source, 'shared', 'contract', 'messages')],
+    ['attention', join(source, 'shared', 'attention', 'messages')],
   ] as const;
   const isThere = (folder: string) => readdirSync(join(folder, '..')).includes('messages');
   return new Map([...places, ...folders].filter(([, folder]) => isThere(folder)));

@@ -58,14 +58,6 @@ export interface PaletteAction {
   run?: () => void | Promise<void>;
 }
 
-/** Something somebody should look at. */
-export interface AttentionItem {
-  key: string;
-  level: 'watch' | 'act';
-  text: string;
-  to: RouteLocationRaw;
-}
-
 export interface Feature {
   routes?: FeatureRoute[];
   navigation?: NavigationEntry[];
@@ -76,7 +68,6 @@ export interface Feature {
   searchTitle?: Text;
   search?: () => Promise<SearchProvider>;
   actions?: PaletteAction[];
-  attention?: () => Promise<() => Promise<AttentionItem[]>>;
 }
 
 export interface NamedFeature extends Feature {

@@ -69,6 +69,5 @@ export default {
     { title: { en: 'New cluster', 'zh-CN': '新建集群' }, to: '/clusters?new=1' },
     { title: { en: 'Regions', 'zh-CN': '区域' }, to: '/regions' },
   ],
-  attention: () => import('./attention.ts').then(({ attention }) => attention),
   uses: ['contract'],
 } satisfies Feature;

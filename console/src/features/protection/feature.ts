@@ -42,6 +42,5 @@ export default {
       to: '/protection/incidents',
     },
   ],
-  attention: () => import('./attention.ts').then(({ attention }) => attention),
   uses: ['bans'],
 } satisfies Feature;

@@ -10,9 +10,18 @@ const FILES = import.meta.glob<MessageModule>([
   '/src/app/messages/*.json',
   '/src/shared/messages/*.json',
   '/src/shared/contract/messages/*.json',
+  '/src/shared/attention/messages/*.json',
 ]);
-/** Folders that are no feature. `contract`: audit actions, revision reasons and other words of the contract. */
-const PLACES: Readonly<Record<string, string>> = { app: 'app', shared: 'shared', contract: 'shared/contract' };
+/**
+ * Folders that are no feature. `contract`: audit actions, revision reasons and other words of the contract; `attention`:
+ * what needs somebody.
+ */
+const PLACES: Readonly<Record<string, string>> = {
+  app: 'app',
+  shared: 'shared',
+  contract: 'shared/contract',
+  attention: 'shared/attention',
+};
 
 const initial = document.documentElement.lang;
 export const i18n = createI18n({

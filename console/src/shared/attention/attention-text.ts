@@ -1,0 +1,50 @@
+// What needs somebody, in words and with the place to look at it.
+import { formatNumber } from '@/shared/i18n/format.ts';
+import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
+import type { Tone } from '@/shared/state/tone.ts';
+import type { AttentionItem } from './use-overview.ts';
+
+export const loadAttentionWords = (): Promise<void> => loadMessages(['attention']);
+
+export function attentionTone({ level }: Pick<AttentionItem, 'level'>): Tone {
+  return level === 'act' ? 'red' : 'amber';
+}
+
+export function attentionKey({ kind, clusterId }: AttentionItem): string {
+  return `${kind} ${clusterId ?? ''}`;
+}
+
+export function attentionTitle({ kind, count, clusterName, problem }: AttentionItem): string {
+  const { t } = i18n.global;
+  const facts = {
+    count: formatNumber(count),
+    cluster: clusterName,
+    problem: problem === null ? '' : t(`attention.problem.${problem}`),
+  };
+  return t(`attention.kind.${kind}`, facts, count);
+}
+
+/** One line: the thing itself where there is one, else how many. */
+export function attentionLine(item: AttentionItem): string {
+  const [only] = item.named;
+  if (item.count !== 1 || !only || only.reason === null || only.reason === 'ok') return attentionTitle(item);
+  return i18n.global.t('attention.one', { name: only.name, word: wordOf(only.reason) });
+}
+
+export function wordOf(reason: NonNullable<AttentionItem['named'][number]['reason']>): string {
+  return i18n.global.t(`attention.word.${reason}`);
+}
+
+export function namedPlace({ type, id }: AttentionItem['named'][number]): string {
+  return type === 'node' ? `/nodes/${id}` : `/sites/${id}/security`;
+}
+
+/** Where all of it is seen: the thing itself where there is one. */
+export function attentionPlace(item: AttentionItem): string {
+  const [only] = item.named;
+  if (item.count === 1 && only) return namedPlace(only);
+  if (only?.type === 'node') return `/nodes?clusterId=${item.clusterId}`;
+  if (item.kind === 'node_channel') return '/settings';
+  if (item.kind === 'publications_waiting') return '/clusters';
+  return '/protection/incidents';
+}
