@@ -8,10 +8,10 @@ import { isAllowed, specialRange } from '../../mixins/address-policy.ts';
  * list. Host names are judged by the nodes, at every answer of their resolvers.
  */
 export function assertOriginsAllowed(origins: readonly Origin[], allow: readonly string[]): void {
-  for (const origin of origins) {
+  for (const [index, origin] of origins.entries()) {
     const address = originLiteral(origin.address);
     const range = address === null ? null : specialRange(address);
     if (address === null || range === null || isAllowed(address, allow)) continue;
-    fail('ORIGIN_ADDRESS_FORBIDDEN', { address, range });
+    fail('ORIGIN_ADDRESS_FORBIDDEN', { address, range, path: `/origins/${index}/address` });
   }
 }

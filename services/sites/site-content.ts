@@ -55,8 +55,8 @@ function defaultName(domains: readonly Domain[]): string {
 
 function parseDomains(texts: readonly string[]): Domain[] {
   const byText = new Map<string, Domain>();
-  for (const text of texts) {
-    const domain = parseDomain(text) ?? fail('DOMAIN_INVALID', { domain: text });
+  for (const [index, text] of texts.entries()) {
+    const domain = parseDomain(text) ?? fail('DOMAIN_INVALID', { domain: text, path: `/domains/${index}` });
     byText.set(formatDomain(domain), domain);
   }
   const domains = [...byText.values()];
@@ -78,7 +78,8 @@ function parseOrigin(input: OriginInput, index: number): Origin {
   const address = normaliseOriginAddress(input.address) ?? badField(`${at}/address`, 'address');
   const sni = input.sni ? (normaliseHostName(input.sni) ?? badField(`${at}/sni`, 'hostName')) : '';
   const given = input.hostHeader ?? '';
-  const hostHeader = normaliseHostHeader(given) ?? fail('ORIGIN_HOST_HEADER_INVALID', { hostHeader: given });
+  const hostHeader =
+    normaliseHostHeader(given) ?? fail('ORIGIN_HOST_HEADER_INVALID', { hostHeader: given, path: `${at}/hostHeader` });
   const port = input.port ?? (scheme === 'https' ? 443 : 80);
   return { address, scheme, port, weight, backup, hostHeader, sni, group };
 }

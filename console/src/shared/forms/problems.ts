@@ -1,4 +1,5 @@
-// Which field an error is about: the server names it in an issue, or its code judges one field only. Pure.
+// Which field an error is about: the server names it in an issue or beside its code, or the code judges one field only.
+// Pure.
 import type { ErrorCode, Issue } from '@contract/errors.ts';
 import { CallError } from '../api/call-error.ts';
 
@@ -12,10 +13,7 @@ export interface Problem {
 
 /** Codes that judge one field. Where several are named, a form has one of them. */
 const FIELDS: Partial<Record<ErrorCode, readonly string[]>> = {
-  DOMAIN_INVALID: ['domains'],
   DOMAIN_IN_USE: ['domains'],
-  ORIGIN_ADDRESS_FORBIDDEN: ['origins'],
-  ORIGIN_HOST_HEADER_INVALID: ['origins'],
   CLUSTER_NOT_FOUND: ['clusterId'],
   CLUSTER_NAME_TAKEN: ['name'],
   NODE_GROUP_NOT_FOUND: ['nodeGroupId'],
@@ -52,6 +50,9 @@ export function isAt(path: string, value: string): boolean {
 /** What of an error is told at which of these fields, and what is left to tell beside them. */
 export function tellAt(error: CallError | null, paths: readonly string[]): { told: Problem[]; rest: CallError | null } {
   if (error === null) return { told: [], rest: null };
+  const named = typeof error.data.path === 'string' ? dotted(error.data.path) : null;
+  if (named !== null && paths.some((field) => isAt(field, named)))
+    return { told: [{ path: named, why: error }], rest: null };
   const judged = (FIELDS as Record<string, readonly string[]>)[error.code]?.find((path) => paths.includes(path));
   if (judged !== undefined) return { told: [{ path: judged, why: error }], rest: null };
   const problems = error.issues.map((why) => ({ path: dotted(why.path), why }));

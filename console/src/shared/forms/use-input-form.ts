@@ -54,7 +54,7 @@ export function useInputForm(options: InputFormOptions): InputForm {
   });
   const own = computed(() => (tried.value ? (options.own?.() ?? {}) : {}));
   const problem = (path: string) =>
-    own.value[path] || problemText(path, found.value) || problemText(path, answered.value.told);
+    own.value[path] || problemText(path, [...found.value, ...answered.value.told], valueAt(input.value, path));
 
   // An answer is about what was sent.
   watch(

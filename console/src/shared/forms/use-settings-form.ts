@@ -130,7 +130,7 @@ export function useSettingsForm(options: SettingsFormOptions): SettingsFormState
     schema,
     dirty,
     changed,
-    problem: (path) => problemText(path, found.value) || problemText(path, answer.value.told),
+    problem: (path) => problemText(path, [...found.value, ...answer.value.told], valueAt(draft, path)),
     valid: computed(() => found.value.length === 0),
     error: computed(() => (answered.value ? answer.value.rest : save.error.value)),
     input,

@@ -42,6 +42,13 @@ test('a code that judges one field is told there, where the form has that field'
   t.deepEqual(toldPaths(password, ['currentPassword', 'newPassword']), ['currentPassword']);
 });
 
+test('a code tells at which value it stands, where the server says so', (t) => {
+  const path = '/origins/2/address';
+  const forbidden = new CallError('ORIGIN_ADDRESS_FORBIDDEN', '', 400, { address: '127.0.0.1', path });
+  t.deepEqual(toldPaths(forbidden, ['domains', 'origins']), ['origins.2.address']);
+  t.is(tellAt(forbidden, ['domains']).rest, forbidden);
+});
+
 test('a failure of the console is no field’s fault', (t) => {
   const failed = new CallError('INTERNAL_SERVER_ERROR', '', 500, { id: 'request-1' }, 'request-1');
   t.deepEqual(tellAt(failed, ['name']), { told: [], rest: failed });
