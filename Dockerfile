@@ -32,11 +32,25 @@ COPY agents/caddy/ ./
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /svc-caddy .
 
+# --- packages from which machines become edge nodes, one per processor
+FROM pages AS downloads
+ARG NODE_PACKAGES=amd64,arm64
+COPY --from=caddy /usr/local/go /usr/local/go
+ENV GOPATH=/go \
+    PATH=/usr/local/go/bin:$PATH
+COPY LICENSE NOTICE ./
+COPY bin ./bin
+COPY proto ./proto
+COPY agents ./agents
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    node bin/package-node.ts --out /downloads --arch "$NODE_PACKAGES"
+
 # --- console: every role from the same image, chosen by ROLE
 FROM node:24-bookworm-slim AS console
 WORKDIR /app
 ENV NODE_ENV=production \
-    NODE_COMPILE_CACHE=/tmp/node-compile-cache
+    NODE_COMPILE_CACHE=/tmp/node-compile-cache \
+    SVC_DOWNLOADS_DIR=/app/downloads
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json moleculer.config.ts LICENSE NOTICE ./
 COPY bin/console.ts bin/migrate.ts ./bin/
@@ -48,6 +62,7 @@ COPY models ./models
 COPY proto ./proto
 COPY services ./services
 COPY --from=pages /app/console/dist ./console/dist
+COPY --from=downloads /downloads ./downloads
 USER 1000:1000
 EXPOSE 3000 8443 9464
 CMD ["node", "bin/console.ts"]

@@ -17,6 +17,8 @@ export async function bundleAgent(): Promise<AgentBundle> {
     input: join(root, 'agents', 'edge', 'main.ts'),
     platform: 'node',
     cwd: root,
+    // Paths as they are below this folder: they become comments of the bundle.
+    resolve: { symlinks: false },
     onLog(_level, log) {
       throw new Refusal(`the agent cannot be bundled: ${log.message}`);
     },
