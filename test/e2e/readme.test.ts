@@ -9,20 +9,37 @@ import { eventually } from '../helpers/eventually.ts';
 
 const README = 'README.md';
 
-test.serial('the lines for the demo show a ban and its end', async (t) => {
-  const folder = demoFolder('readme');
-  await removeDemo(folder);
-  const demo: Demo = await startDemo(folder);
-  t.teardown(async () => {
-    await demo.end('SIGINT');
-    await eventually(() => processesOf(folder).length === 0);
+test.serial(
+  'the lines for the demo show a ban and its end, and a flood that raises the level and is over',
+  async (t) => {
+    const folder = demoFolder('readme');
     await removeDemo(folder);
-  });
-  const lines = documentLines(README, 'demo').replace('npm run -s demo:env', `npm run -s demo:env -- --data ${folder}`);
-  t.not(lines, documentLines(README, 'demo'));
-  const answers = (await runShell(lines, {})).lines.filter((line) => /^\d{3}$/.test(line));
-  t.deepEqual(answers, ['200', '403', '200', '200']);
-});
+    const demo: Demo = await startDemo(folder);
+    t.teardown(async () => {
+      await demo.end('SIGINT');
+      await eventually(() => processesOf(folder).length === 0);
+      await removeDemo(folder);
+    });
+    const written = documentLines(README, 'demo', 'flood');
+    const lines = written.replace('npm run -s demo:env', `npm run -s demo:env -- --data ${folder}`);
+    t.not(lines, written);
+    const shown = await runShell(lines, {});
+    t.deepEqual(
+      shown.lines.filter((line) => /^\d{3}$/.test(line)),
+      ['200', '403', '200', '200'],
+    );
+    const levels = shown.lines.filter((line) => /^(normal|cookie302|js|pow|captcha)$/.test(line));
+    t.is(levels.length, 3, shown.output);
+    t.is(levels[0], 'normal');
+    t.not(levels[1], 'normal');
+    t.is(levels[2], 'normal');
+    const steps = shown.lines.flatMap((line) => /^(\w+ → \w+) \(/.exec(line)?.[1] ?? []);
+    t.is(steps[0], 'normal → cookie302', shown.output);
+    t.is(steps.at(-1), 'cookie302 → normal');
+    t.true(steps.includes('cookie302 → js'));
+    t.regex(shown.lines.at(-1)!, /"reason":"cc_ip_rate"/);
+  },
+);
 
 test.serial('the first protected site by hand, from npm start to a 403', async (t) => {
   const folder = demoFolder('by-hand');
