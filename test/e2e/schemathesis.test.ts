@@ -26,7 +26,21 @@ const RARE_SHARE = 0.001;
 
 const folder = join(import.meta.dirname, '..', 'schemathesis');
 
-test('no operation answers 5xx or breaks its schema, and each succeeds at least once', async (t) => {
+test.serial('the document is OpenAPI 3.1 by the schema of its specification', async (t) => {
+  // The first of the two installs both programs.
+  t.timeout(360_000);
+  const command = await ensureSchemathesis();
+  const document = join(import.meta.dirname, '..', '..', 'docs', 'api', 'openapi.json');
+  const { code, output } = await run(
+    join(dirname(command), 'openapi-spec-validator'),
+    ['--schema', '3.1', document],
+    {},
+    dirname(command),
+  );
+  t.is(code, 0, output);
+});
+
+test.serial('no operation answers 5xx or breaks its schema, and each succeeds at least once', async (t) => {
   t.timeout((BUDGET_SECONDS + 240) * 1000);
   const command = await ensureSchemathesis();
   const console = await startTestConsole();
