@@ -157,6 +157,8 @@ export class Processes {
         stopping ??= (async () => {
           if (current.entry) await stopGroup(current.entry);
           this.#forget(current.entry);
+          // Gone from the table of processes is a moment before this process hears of it.
+          await ended;
         })();
         return stopping;
       },
