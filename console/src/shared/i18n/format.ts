@@ -33,6 +33,11 @@ export function formatTime(iso: string): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
 }
 
+/** The time of day in the browser's zone, to the minute. */
+export function formatClock(iso: string): string {
+  return new Intl.DateTimeFormat(locale(), { timeStyle: 'short' }).format(new Date(iso));
+}
+
 /** "3 minutes ago", by the console's clock. */
 export function formatAgo(iso: string, now = serverNow()): string {
   const seconds = (new Date(iso).getTime() - now) / 1000;

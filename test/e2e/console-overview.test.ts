@@ -1,0 +1,270 @@
+// The overview in a real browser: an empty console shows the way, a node that goes away is named with the way to it, and a
+// publication shows how fast it arrived.
+import test from 'ava';
+import type { Browser, Page } from 'playwright-core';
+import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { freePort } from '../../bench/lib/servers.ts';
+import { startBrowser } from '../helpers/browser.ts';
+import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
+import {
+  accessibilityFaults,
+  layoutFaults,
+  screenshot,
+  signIn,
+  startBrowsedConsole,
+  type Visit,
+  type VisitOptions,
+  visit,
+} from '../helpers/console-pages.ts';
+import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { startTestFleet } from '../helpers/fleet.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+const LOOKS = [
+  { theme: 'light', language: 'en' },
+  { theme: 'dark', language: 'zh-CN' },
+] as const;
+
+/** How much of what was shown has moved, as browsers count it. */
+const SHIFTS = `new Promise((resolve) => {
+  let sum = 0;
+  new PerformanceObserver((list) => {
+    for (const { value } of list.getEntries()) sum += value;
+  }).observe({ type: 'layout-shift', buffered: true });
+  requestAnimationFrame(() => requestAnimationFrame(() => resolve(sum)));
+})`;
+
+let browser: Browser;
+let running: TestConsole & { origin: string };
+let api: Api;
+let clusterId: string;
+let edge: EdgeNode | undefined;
+let fleet: Fleet | undefined;
+
+test.before(async () => {
+  browser = await startBrowser();
+  running = await startBrowsedConsole();
+  api = new Api(running);
+  clusterId = (await api.ok('GET', '/clusters')).items[0].id;
+  await api.ok('PUT', '/settings/node-channel', { url: running.nodeApiUrl });
+});
+test.after.always(async () => {
+  await browser?.close();
+  await edge?.stop();
+  await fleet?.stop();
+  await running?.stop();
+});
+
+async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
+  const visitor = await visit(browser, running.origin, options);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
+  await visitor.page.goto(path);
+  return visitor;
+}
+
+const region = (page: Page, name: string) => page.getByRole('region', { name });
+const attention = (page: Page) => region(page, 'Needs attention');
+
+/** Every part has its data. */
+async function shown(page: Page): Promise<void> {
+  await page.locator('.glance').waitFor();
+  await page.waitForFunction(`document.querySelectorAll('[aria-busy="true"]').length === 0`);
+  await page.locator('.series canvas, .overview-traffic__room > p, .first-steps__next').first().waitFor();
+}
+
+/** The page as it is now, in both themes and languages, wide and narrow: nothing overflows, axe finds nothing. */
+async function look(name: string): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { theme, language } of LOOKS) {
+    const visitor = await operatorVisit('/overview', { theme, language });
+    const { page } = visitor;
+    await shown(page);
+    for (const width of [1440, 375]) {
+      await page.setViewportSize({ width, height: 900 });
+      await shown(page);
+      const wrong = [...(await layoutFaults(page)), ...(await accessibilityFaults(page))];
+      faults.push(...wrong.map((fault) => `${name} ${theme} ${width}: ${fault}`));
+      await page.setViewportSize({ width, height: 1500 });
+      await screenshot(page, `overview-${name}-${theme}-${width}`);
+    }
+    faults.push(...visitor.faults());
+    await visitor.close();
+  }
+  return faults;
+}
+
+test.serial('the start page of an empty console shows the next step, and leads there by keyboard', async (t) => {
+  const visitor = await operatorVisit('/');
+  const { page } = visitor;
+  await page.waitForURL('**/overview');
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await attention(page).getByText('Nothing needs you').waitFor();
+  await page.getByRole('banner').getByRole('button', { name: 'Nothing needs you' }).waitFor();
+  const steps = page.getByRole('list', { name: 'First steps' });
+  await steps.locator('[aria-current=step]', { hasText: 'A node is enrolled' }).waitFor();
+  const next = page.getByRole('link', { name: 'Add a node' });
+  await next.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  t.deepEqual(await look('empty'), []);
+});
+
+test.serial('with a real node and a site, a publication and a ban show how fast they arrived', async (t) => {
+  edge = await startEdgeNode({
+    client: running.client,
+    clusterId,
+    listen: `127.0.0.1:${await freePort()}`,
+    kernelBans: 'off',
+  });
+  const visitor = await operatorVisit('/overview');
+  const { page } = visitor;
+  const facts = region(page, 'How fast changes arrive');
+  await facts.getByText('Appears with the first ban that a connected node takes.').waitFor();
+  const requests: string[] = [];
+  page.on('request', (request) => requests.push(new URL(request.url()).pathname));
+  const site = await api.site(clusterId, 'shop.example.com', { name: 'Shop', origins: [{ address: '93.184.216.34' }] });
+  await api.ok('POST', '/bans', { scope: 'platform', cidr: '198.18.0.7', reason: 'abuse', durationSeconds: 600 });
+  // The page follows by itself.
+  await facts.getByText('The last ban reached every connected node within').waitFor();
+  await facts.getByText('Site created').waitFor();
+  const answer = await api.ok('GET', '/overview');
+  const { name } = (await api.ok('GET', '/nodes')).items[0];
+  t.like(answer.propagation.bans.recent, { changes: 1, complete: 1 });
+  t.is(answer.propagation.bans.recent.slowest.name, name);
+  t.is(answer.propagation.config.latest.nodes.applied, 1);
+  const slowest = facts.getByRole('link', { name });
+  t.is(await slowest.first().getAttribute('href'), `/nodes/${edge.nodeId}`);
+  const latest = region(page, 'Latest publications');
+  await latest.getByText('Site created').first().waitFor();
+  await region(page, 'At a glance').getByText('1 of 1').waitFor();
+  await region(page, 'At a glance').getByText('1 live').waitFor();
+  // One question for the page and the health dot.
+  t.deepEqual(
+    requests.filter((path) => path.startsWith('/rpc/') && !/overview|live|changes/.test(path)),
+    [],
+  );
+  t.truthy(site.id);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial(
+  'a node that goes away is named with its state, in the list and behind the health dot, and leads to it',
+  async (t) => {
+    await running.running.runtime.pools.api('node').where({ id: edge!.nodeId }).update({ name: 'edge-hk-1' });
+    const visitor = await operatorVisit('/overview');
+    const { page } = visitor;
+    await attention(page).getByText('Nothing needs you').waitFor();
+    await edge!.supervisor.stop();
+    // As 45 s of silence leave it.
+    await api
+      .sql('node_state')
+      .where({ node_id: edge!.nodeId })
+      .update({ last_seen_at: new Date(Date.now() - 60_000) });
+    const item = attention(page).getByRole('listitem').filter({ hasText: 'edge-hk-1' }).first();
+    await item.waitFor();
+    await attention(page)
+      .getByText(/A node of .* does not work/)
+      .waitFor();
+    await item.getByText('offline').waitFor();
+    // The same count in the frame, from the same answer.
+    const { attentionTotal } = await api.ok('GET', '/overview');
+    const dot = page.getByRole('banner').getByRole('button', {
+      name: attentionTotal === 1 ? 'One thing needs you' : `${attentionTotal} things need you`,
+    });
+    await dot.click();
+    await page.getByRole('menuitem', { name: 'Open the overview' }).waitFor();
+    t.deepEqual(await accessibilityFaults(page), []);
+    await page.getByRole('menuitem', { name: 'edge-hk-1: offline' }).click();
+    await page.waitForURL(`**/nodes/${edge!.nodeId}`);
+    await page.goBack();
+    await item.waitFor();
+    const link = attention(page).getByRole('link', { name: 'edge-hk-1' });
+    await link.focus();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/nodes/${edge!.nodeId}`);
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
+test.serial('with much to tell, every number, the chart and the list fit and can be read by everybody', async (t) => {
+  fleet = await startTestFleet(running, clusterId, 12);
+  const connectionSite = (await api.ok('GET', '/sites')).items[0];
+  const minute = Math.floor(Date.now() / 60_000) * 60_000;
+  await api.sql('cluster_request_minute').insert(
+    Array.from({ length: 150 }, (_, index) => ({
+      cluster_id: clusterId,
+      minute: new Date(minute - index * 60_000),
+      requests: Math.round(60 * (900 + 700 * Math.sin(index / 17))),
+    })),
+  );
+  for (let index = 0; index < 25; index++) {
+    await api.ok('PATCH', `/sites/${connectionSite.id}`, { domains: ['shop.example.com', `n${index}.example.com`] });
+    await api.ok('POST', '/bans', {
+      scope: 'platform',
+      cidr: `198.18.1.${index}`,
+      reason: 'abuse',
+      durationSeconds: 600,
+    });
+  }
+  const crowded = await api.cluster('a-cluster-with-a-name-that-somebody-made-rather-long');
+  for (let index = 0; index < 9; index++) await api.node(crowded, `edge-frankfurt-${index}`, { online: false });
+  const quiet = await api.cluster('tokyo');
+  await api.node(quiet, 'edge-tokyo-1', { online: false });
+  await api.ok('PUT', '/settings/protection', { underAttack: true });
+  await eventually(async () => {
+    const { propagation, attentionTotal } = await api.ok('GET', '/overview');
+    const done = (one: Body) => one.recent?.changes >= 20;
+    return done(propagation.config) && done(propagation.bans) && attentionTotal >= 4;
+  });
+  t.deepEqual(await look('busy'), []);
+  const visitor = await operatorVisit('/overview');
+  const { page } = visitor;
+  await page.locator('.series canvas').waitFor();
+  // What is there does not move when the rest comes.
+  t.true((await page.evaluate<number>(SHIFTS)) < 0.01);
+  await region(page, 'How fast changes arrive')
+    .getByText(/Of the last 2[0-9] publications, 95 in 100 reached every connected node within/)
+    .waitFor();
+  await attention(page)
+    .getByText('9 nodes of a-cluster-with-a-name-that-somebody-made-rather-long do not work')
+    .waitFor();
+  await attention(page).getByText('4 more').waitFor();
+  await attention(page).getByText('Under Attack is on for all sites').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('an overview that cannot be read says so and asks again', async (t) => {
+  const visitor = await visit(browser, running.origin);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
+  const { page } = visitor;
+  let failing = true;
+  await page.route('**/rpc/overview/get', (route) =>
+    failing
+      ? route.fulfill({
+          status: 500,
+          contentType: 'application/json',
+          body: JSON.stringify({
+            defined: true,
+            code: 'INTERNAL_ERROR',
+            status: 500,
+            message: 'x',
+            data: { requestId: 'r-1' },
+          }),
+        })
+      : route.continue(),
+  );
+  await page.goto('/overview');
+  const alert = page.getByRole('alert');
+  await alert.waitFor();
+  failing = false;
+  await alert.getByRole('button').click();
+  await region(page, 'At a glance').waitFor();
+  t.is(await page.getByRole('alert').count(), 0);
+  await visitor.close();
+});
