@@ -13,6 +13,8 @@ NAME=svc-edge
 UNPACKED_KIB=409600
 HEALTHY_SECONDS=90
 STOP_SECONDS=40
+NEWLINE='
+'
 # What the package's Node needs.
 KERNEL_MAJOR=4
 KERNEL_MINOR=18
@@ -60,7 +62,11 @@ usage_error() {
   printf '  --help lists the options\n' >&2
   exit 2
 }
-matches() { printf '%s\n' "$2" | grep -Eqx -- "$1"; }
+# matches PATTERN TEXT: the whole of a text that is one line.
+matches() {
+  case $2 in *"$NEWLINE"*) return 1 ;; esac
+  printf '%s\n' "$2" | grep -Eqx -- "$1"
+}
 has() { command -v "$1" >/dev/null 2>&1; }
 
 read_options() {
@@ -349,6 +355,7 @@ write_unit() {
   id "$NAME" >/dev/null 2>&1 ||
     useradd --system --user-group --no-create-home --home-dir "$state" --shell /usr/sbin/nologin "$NAME"
   chown -R "$NAME:$NAME" "$state"
+  ! has restorecon || restorecon -R "$prefix" || :
   [ "$(cat "$unit" 2>/dev/null || :)" != "$(cat "$current/lib/$NAME.service")" ] || return 0
   cp "$current/lib/$NAME.service" "$unit"
   systemctl daemon-reload

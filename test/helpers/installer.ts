@@ -25,8 +25,8 @@ export function shell(line: string, env: NodeJS.ProcessEnv = {}, timeoutMs = 150
         output += text;
       });
     child.on('error', reject);
-    // Not 'close': the node that it started keeps the pipes of a shell that forgot to close them.
-    child.on('exit', (code) => resolve({ code, output }));
+    // A node that kept the pipes of its installer would keep whoever waits for them, too.
+    child.on('close', (code) => resolve({ code, output }));
   });
 }
 
