@@ -4,6 +4,7 @@ import vue from '@vitejs/plugin-vue';
 import elementPlus from 'unplugin-element-plus/vite';
 import { defineConfig } from 'vite';
 import { bootPlugin } from './build/boot-plugin.ts';
+import { commonChunks } from './build/chunks.ts';
 import { compressPlugin } from './build/compress-plugin.ts';
 import { contractPlugin } from './build/contract-plugin.ts';
 
@@ -33,7 +34,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     manifest: true,
     reportCompressedSize: false,
-    chunkSizeWarningLimit: 400,
+    chunkSizeWarningLimit: 500,
+    rolldownOptions: { output: { codeSplitting: { groups: commonChunks(root) } } },
   },
   server: {
     proxy: Object.fromEntries(
