@@ -13,6 +13,7 @@ import { IpList, IpListSummary, IpListUser } from './resources/ip-lists.ts';
 import { NodeChannelCheck, NodeChannelSettings } from './resources/node-channel-settings.ts';
 import { NodeGroup } from './resources/node-groups.ts';
 import { Node, NodeBanStatus, NodeFailedEntry, NodeMetrics } from './resources/nodes.ts';
+import { Overview } from './resources/overview.ts';
 import { CcPolicy, SiteProtection } from './resources/protection.ts';
 import { ProtectionSettings } from './resources/protection-settings.ts';
 import { Region } from './resources/regions.ts';
@@ -24,9 +25,8 @@ import { Delivery, Launch } from './resources/site-delivery.ts';
 import { ContentSettings, Origin, OriginInput, OriginSettings } from './resources/site-origins.ts';
 import { Site, SiteChange } from './resources/sites.ts';
 import { SystemStatus } from './resources/system.ts';
-import { UnknownHostSettings } from './resources/unknown-hosts.ts';
 import { CcThresholds } from './scalars/cc-thresholds.ts';
-import { ChallengeType, Level } from './scalars/challenge.ts';
+import { Level } from './scalars/challenge.ts';
 
 export const MODELS: Readonly<Record<string, TSchema>> = {
   AccessKey,
@@ -34,7 +34,6 @@ export const MODELS: Readonly<Record<string, TSchema>> = {
   Ban,
   CcPolicy,
   CcThresholds,
-  ChallengeType,
   Change,
   ClientIpSettings,
   Cluster,
@@ -59,6 +58,7 @@ export const MODELS: Readonly<Record<string, TSchema>> = {
   Origin,
   OriginInput,
   OriginSettings,
+  Overview,
   ProtectionSettings,
   Region,
   Revision,
@@ -71,6 +71,5 @@ export const MODELS: Readonly<Record<string, TSchema>> = {
   SiteChange,
   SiteProtection,
   SystemStatus,
-  UnknownHostSettings,
   WaitingNode,
 };

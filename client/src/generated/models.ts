@@ -127,9 +127,6 @@ export interface CcThresholds {
   cooldownSeconds: number;
 }
 
-/** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. */
-export type ChallengeType = 'cookie302' | 'js' | 'pow' | 'captcha';
-
 export interface Change {
   /** As in the header X-Svc-Change. */
   id: string;
@@ -575,6 +572,202 @@ export interface OriginSettings {
   statusRetry: boolean;
 }
 
+export interface Overview {
+  /** Up to 2 s ago. */
+  readAt: string;
+  /** What needs somebody, by kind, at most 50. */
+  attention: Array<{
+    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'publications_waiting' | 'node_channel';
+    /** act: something does not work; watch: it may stop to, or is meant. */
+    level: 'act' | 'watch';
+    /** null: of no cluster alone. */
+    clusterId: string | null;
+    clusterName: string;
+    /** nodes_lagging: the revision they should run. */
+    revision: string | null;
+    /** Since when, of the oldest; node_certificates_ending: when the first ends. */
+    at: string | null;
+    /** Nodes, sites or publications. */
+    count: number;
+    version: string;
+    /** The first of them, at most 5. */
+    named: Array<{
+      type: 'node' | 'site';
+      /** Id. 1 to 64 characters. */
+      id: string;
+      name: string;
+      /** The word for the node, or the level of the site. */
+      reason: 'refused' | 'certificate_expired' | 'offline' | 'apply_failed' | 'data_plane_unhealthy' | 'upgrade_required' | 'config_behind' | 'bans_behind' | 'awaiting' | 'ok' | 'disabled' | Level | null;
+    }>;
+    /** node_channel: what the check found. */
+    problem: 'unreachable' | 'mismatch' | 'refused' | null;
+  }>;
+  /** Items there are. */
+  attentionTotal: number;
+  clusters: number;
+  /** Active nodes. */
+  nodes: number;
+  /** Of those, connected. */
+  onlineNodes: number;
+  /** Nodes by the worst word for them. */
+  nodeStates: {
+    refused: number;
+    certificate_expired: number;
+    offline: number;
+    apply_failed: number;
+    data_plane_unhealthy: number;
+    upgrade_required: number;
+    config_behind: number;
+    bans_behind: number;
+    awaiting: number;
+    ok: number;
+    disabled: number;
+  };
+  sites: number;
+  /** Sites by delivery. */
+  siteStates: {
+    live: number;
+    partial: number;
+    pending: number;
+    disabled: number;
+  };
+  /** The latest minute that every node has had the time to report; null: no data yet. */
+  traffic: {
+    /** ISO 8601, UTC. */
+    minute: string;
+    requestsPerSecond: number;
+  } | null;
+  /** In force. */
+  bans: {
+    manual: number;
+    automatic: number;
+  };
+  propagation: {
+    config: {
+      /** The newest change; null: there is none yet. */
+      latest: {
+        /** As in the header X-Svc-Change. */
+        id: string;
+        kind: 'config' | 'ban';
+        clusterId: string | null;
+        /** ISO 8601, UTC. */
+        publishedAt: string;
+        /** Reason code of the revision; ban_created or ban_lifted. */
+        reason: string;
+        nodes: {
+          /** Active nodes concerned. */
+          total: number;
+          /** They run the change, or something later. */
+          applied: number;
+          /** They received the change and could not put all of it to work. */
+          failed: number;
+          /** They have not applied it and are not connected. */
+          offline: number;
+        };
+        /** Every online node has applied it. */
+        done: boolean;
+        clusterName: string | null;
+        /** Until every connected node had it; null: not yet, or nobody was connected. */
+        spreadMs: number | null;
+        slowest: {
+          /** Id. 1 to 64 characters. */
+          id: string;
+          name: string;
+        } | null;
+      } | null;
+      /** null: no data yet. */
+      recent: {
+        /** The newest changes of the last day that nodes were connected for, at most 500. */
+        changes: number;
+        /** Of those, the changes that every connected node had within a minute. */
+        complete: number;
+        /** Half of the changes reached every connected node within this time; null: fewer did. */
+        p50Ms: number | null;
+        p95Ms: number | null;
+        p99Ms: number | null;
+        /** The node that was last most often. */
+        slowest: {
+          /** Id. 1 to 64 characters. */
+          id: string;
+          /** null: deleted since. */
+          name: string | null;
+          /** Changes in which it was the last. */
+          lastIn: number;
+          /** Milliseconds. */
+          worstMs: number;
+        } | null;
+      } | null;
+    };
+    bans: {
+      /** The newest change; null: there is none yet. */
+      latest: {
+        /** As in the header X-Svc-Change. */
+        id: string;
+        kind: 'config' | 'ban';
+        clusterId: string | null;
+        /** ISO 8601, UTC. */
+        publishedAt: string;
+        /** Reason code of the revision; ban_created or ban_lifted. */
+        reason: string;
+        nodes: {
+          /** Active nodes concerned. */
+          total: number;
+          /** They run the change, or something later. */
+          applied: number;
+          /** They received the change and could not put all of it to work. */
+          failed: number;
+          /** They have not applied it and are not connected. */
+          offline: number;
+        };
+        /** Every online node has applied it. */
+        done: boolean;
+        clusterName: string | null;
+        /** Until every connected node had it; null: not yet, or nobody was connected. */
+        spreadMs: number | null;
+        slowest: {
+          /** Id. 1 to 64 characters. */
+          id: string;
+          name: string;
+        } | null;
+      } | null;
+      /** null: no data yet. */
+      recent: {
+        /** The newest changes of the last day that nodes were connected for, at most 500. */
+        changes: number;
+        /** Of those, the changes that every connected node had within a minute. */
+        complete: number;
+        /** Half of the changes reached every connected node within this time; null: fewer did. */
+        p50Ms: number | null;
+        p95Ms: number | null;
+        p99Ms: number | null;
+        /** The node that was last most often. */
+        slowest: {
+          /** Id. 1 to 64 characters. */
+          id: string;
+          /** null: deleted since. */
+          name: string | null;
+          /** Changes in which it was the last. */
+          lastIn: number;
+          /** Milliseconds. */
+          worstMs: number;
+        } | null;
+      } | null;
+    };
+  };
+  /** The newest of all clusters, at most 5. */
+  revisions: Array<{
+    /** Id. 1 to 64 characters. */
+    clusterId: string;
+    clusterName: string;
+    /** Decimal number. */
+    revision: string;
+    reasonCode: string;
+    reasonParams: Record<string, unknown>;
+    /** ISO 8601, UTC. */
+    createdAt: string;
+  }>;
+}
+
 export interface ProtectionSettings {
   /** Whether every visitor of every site is challenged. */
   underAttack: boolean;
@@ -803,26 +996,6 @@ export interface SystemStatus {
   version: string;
   /** Where the console is meant to be opened; passkeys and cookies belong to it. */
   publicUrl: string;
-}
-
-export interface UnknownHostSettings {
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
-  unknownHost: 'page' | 'close' | 'site';
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
-  ipAccess: 'page' | 'close' | 'site';
-  /** Enabled site of the cluster, needed for site. Default null. */
-  defaultSiteId: string | null;
-  /** Whether TLS without a server name shows the certificate of the default site. Default false. */
-  defaultCertificate: boolean;
-  /** Scan protection. */
-  scan: {
-    /** Whether networks that ask for unknown hosts are banned. Default false. */
-    enabled: boolean;
-    /** Requests in 60 s of an IPv4 address or IPv6 /64; the next one bans it on all sites and nodes. 10 to 10000; default 100. */
-    threshold: number;
-    /** Length of such a ban. 60 to 86400; default 3600. */
-    banSeconds: number;
-  };
 }
 
 export interface WaitingNode {

@@ -14,7 +14,6 @@ import type {
   IpListSummary,
   IpListUser,
   Launch,
-  Level,
   Me,
   NewEnrollmentToken,
   Node,
@@ -22,6 +21,7 @@ import type {
   NodeChannelSettings,
   NodeGroup,
   OriginInput,
+  Overview,
   ProtectionSettings,
   Region,
   Revision,
@@ -575,201 +575,7 @@ export type NodesEnableOutput = Node;
 
 export type OverviewGetInput = Record<string, never>;
 
-export interface OverviewGetOutput {
-  /** Up to 2 s ago. */
-  readAt: string;
-  /** What needs somebody, by kind, at most 50. */
-  attention: Array<{
-    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'publications_waiting' | 'node_channel';
-    /** act: something does not work; watch: it may stop to, or is meant. */
-    level: 'act' | 'watch';
-    /** null: of no cluster alone. */
-    clusterId: string | null;
-    clusterName: string;
-    /** nodes_lagging: the revision they should run. */
-    revision: string | null;
-    /** Since when, of the oldest; node_certificates_ending: when the first ends. */
-    at: string | null;
-    /** Nodes, sites or publications. */
-    count: number;
-    version: string;
-    /** The first of them, at most 5. */
-    named: Array<{
-      type: 'node' | 'site';
-      /** Id. 1 to 64 characters. */
-      id: string;
-      name: string;
-      /** The word for the node, or the level of the site. */
-      reason: 'refused' | 'certificate_expired' | 'offline' | 'apply_failed' | 'data_plane_unhealthy' | 'upgrade_required' | 'config_behind' | 'bans_behind' | 'awaiting' | 'ok' | 'disabled' | Level | null;
-    }>;
-    /** node_channel: what the check found. */
-    problem: 'unreachable' | 'mismatch' | 'refused' | null;
-  }>;
-  /** Items there are. */
-  attentionTotal: number;
-  clusters: number;
-  /** Active nodes. */
-  nodes: number;
-  /** Of those, connected. */
-  onlineNodes: number;
-  /** Nodes by the worst word for them. */
-  nodeStates: {
-    refused: number;
-    certificate_expired: number;
-    offline: number;
-    apply_failed: number;
-    data_plane_unhealthy: number;
-    upgrade_required: number;
-    config_behind: number;
-    bans_behind: number;
-    awaiting: number;
-    ok: number;
-    disabled: number;
-  };
-  sites: number;
-  /** Sites by delivery. */
-  siteStates: {
-    live: number;
-    partial: number;
-    pending: number;
-    disabled: number;
-  };
-  /** The latest minute that every node has had the time to report; null: no data yet. */
-  traffic: {
-    /** ISO 8601, UTC. */
-    minute: string;
-    requestsPerSecond: number;
-  } | null;
-  /** In force. */
-  bans: {
-    manual: number;
-    automatic: number;
-  };
-  propagation: {
-    config: {
-      /** The newest change; null: there is none yet. */
-      latest: {
-        /** As in the header X-Svc-Change. */
-        id: string;
-        kind: 'config' | 'ban';
-        clusterId: string | null;
-        /** ISO 8601, UTC. */
-        publishedAt: string;
-        /** Reason code of the revision; ban_created or ban_lifted. */
-        reason: string;
-        nodes: {
-          /** Active nodes concerned. */
-          total: number;
-          /** They run the change, or something later. */
-          applied: number;
-          /** They received the change and could not put all of it to work. */
-          failed: number;
-          /** They have not applied it and are not connected. */
-          offline: number;
-        };
-        /** Every online node has applied it. */
-        done: boolean;
-        clusterName: string | null;
-        /** Until every connected node had it; null: not yet, or nobody was connected. */
-        spreadMs: number | null;
-        slowest: {
-          /** Id. 1 to 64 characters. */
-          id: string;
-          name: string;
-        } | null;
-      } | null;
-      /** null: no data yet. */
-      recent: {
-        /** The newest changes of the last day that nodes were connected for, at most 500. */
-        changes: number;
-        /** Of those, the changes that every connected node had within a minute. */
-        complete: number;
-        /** Half of the changes reached every connected node within this time; null: fewer did. */
-        p50Ms: number | null;
-        p95Ms: number | null;
-        p99Ms: number | null;
-        /** The node that was last most often. */
-        slowest: {
-          /** Id. 1 to 64 characters. */
-          id: string;
-          /** null: deleted since. */
-          name: string | null;
-          /** Changes in which it was the last. */
-          lastIn: number;
-          /** Milliseconds. */
-          worstMs: number;
-        } | null;
-      } | null;
-    };
-    bans: {
-      /** The newest change; null: there is none yet. */
-      latest: {
-        /** As in the header X-Svc-Change. */
-        id: string;
-        kind: 'config' | 'ban';
-        clusterId: string | null;
-        /** ISO 8601, UTC. */
-        publishedAt: string;
-        /** Reason code of the revision; ban_created or ban_lifted. */
-        reason: string;
-        nodes: {
-          /** Active nodes concerned. */
-          total: number;
-          /** They run the change, or something later. */
-          applied: number;
-          /** They received the change and could not put all of it to work. */
-          failed: number;
-          /** They have not applied it and are not connected. */
-          offline: number;
-        };
-        /** Every online node has applied it. */
-        done: boolean;
-        clusterName: string | null;
-        /** Until every connected node had it; null: not yet, or nobody was connected. */
-        spreadMs: number | null;
-        slowest: {
-          /** Id. 1 to 64 characters. */
-          id: string;
-          name: string;
-        } | null;
-      } | null;
-      /** null: no data yet. */
-      recent: {
-        /** The newest changes of the last day that nodes were connected for, at most 500. */
-        changes: number;
-        /** Of those, the changes that every connected node had within a minute. */
-        complete: number;
-        /** Half of the changes reached every connected node within this time; null: fewer did. */
-        p50Ms: number | null;
-        p95Ms: number | null;
-        p99Ms: number | null;
-        /** The node that was last most often. */
-        slowest: {
-          /** Id. 1 to 64 characters. */
-          id: string;
-          /** null: deleted since. */
-          name: string | null;
-          /** Changes in which it was the last. */
-          lastIn: number;
-          /** Milliseconds. */
-          worstMs: number;
-        } | null;
-      } | null;
-    };
-  };
-  /** The newest of all clusters, at most 5. */
-  revisions: Array<{
-    /** Id. 1 to 64 characters. */
-    clusterId: string;
-    clusterName: string;
-    /** Decimal number. */
-    revision: string;
-    reasonCode: string;
-    reasonParams: Record<string, unknown>;
-    /** ISO 8601, UTC. */
-    createdAt: string;
-  }>;
-}
+export type OverviewGetOutput = Overview;
 
 export interface OverviewTrafficInput {
   /** 1 to 24; default 3. */

@@ -4,6 +4,7 @@ import * as formats from 'ajv-formats';
 import test from 'ava';
 import { ERRORS } from '../../../contract/errors.ts';
 import { PROCEDURES } from '../../../contract/index.ts';
+import { MODELS } from '../../../contract/models.ts';
 import { openApi } from '../../../contract/openapi.ts';
 import { pathInputs, SCOPES } from '../../../contract/procedure.ts';
 import { validateInput } from '../../../mixins/validate.ts';
@@ -206,6 +207,18 @@ test('every text of an example says something', (t) => {
     const { example } = operation.requestBody?.content['application/json'] ?? { example: {} };
     t.notRegex(JSON.stringify(example), /null|"(text|string)"/, name);
   }
+});
+
+test('items of lists are objects with a name, and every name is used', (t) => {
+  const lists = operations.filter(({ name }) => 'items' in PROCEDURES.get(name)!.output.properties);
+  t.true(lists.length >= 10);
+  for (const { operation, name } of lists) {
+    const status = String(PROCEDURES.get(name)!.status);
+    const { items } = operation.responses[status]!.content['application/json'].schema.properties;
+    t.true('$ref' in (items as { items: object }).items, `${name}: its object has no line in contract/models.ts`);
+  }
+  const text = JSON.stringify(document);
+  for (const name of Object.keys(MODELS)) t.true(text.includes(`"#/components/schemas/${name}"`), name);
 });
 
 test('what a refused call is told to wait is told in a header too', (t) => {
