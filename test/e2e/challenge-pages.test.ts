@@ -245,6 +245,31 @@ test.serial('pow works where no worker can be started', async (t) => {
   await arrived(t, page);
 });
 
+test.serial('workers search with WebAssembly under their own policy, and without it where they may not', async (t) => {
+  const page = await visit(t);
+  // The page's own workers are gone when the answer is on its way, which never arrives.
+  const sent = page.waitForRequest(VERIFY);
+  await page.route(VERIFY, () => undefined);
+  await page.goto(edge.url('pow'));
+  await sent;
+  const started = page.waitForEvent('worker');
+  await page.evaluate("new Worker(document.getElementById('o').dataset.w) && 1");
+  const searching = "(() => { try { return typeof lanes('x', 1); } catch (e) { return e.message; } })()";
+  t.is(await (await started).evaluate(searching), 'function');
+  const body = await page.evaluate<string>("fetch(document.getElementById('o').dataset.w).then((r) => r.text())");
+  await page.route(WORKER, (route) =>
+    route.fulfill({
+      body,
+      contentType: 'application/javascript',
+      headers: { 'content-security-policy': "default-src 'none'", 'cache-control': 'no-store' },
+    }),
+  );
+  await page.unroute(VERIFY);
+  await page.goto(edge.url('pow', '/without'));
+  await arrived(t, page);
+  t.true(problems.splice(0).every((problem) => /wasm|WebAssembly/i.test(problem)));
+});
+
 test.serial('progress of a long proof of work is told to everybody', async (t) => {
   const page = await visit(t, { reducedMotion: 'reduce' });
   await page.goto(edge.url('hard'));

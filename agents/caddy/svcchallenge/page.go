@@ -32,6 +32,9 @@ var hashSource string
 //go:embed assets/search.js
 var searchSource string
 
+//go:embed assets/lanes.js
+var lanesSource string
+
 //go:embed assets/page.js
 var pageSource string
 
@@ -47,7 +50,7 @@ var (
 	captchaStyle = oneLine(styleSource + formStyleSource)
 	jsScript     = compact(hashSource + pageThat("function begin() { found(digest(o.t)); }\nfunction dismiss() {}\n"))
 	powScript    = compact(hashSource + searchSource + pageThat(workSource))
-	worker       = compact(hashSource + searchSource + workerSource)
+	worker       = compact(hashSource + searchSource + lanesSource + workerSource)
 	workerHash   = shortHash(worker)
 )
 

@@ -221,7 +221,7 @@ func TestWorkerScript(t *testing.T) {
 				t.Errorf("%s %q: %v, %d bytes", method, coding, w.Header(), len(body))
 			}
 			if w.Code != 200 || w.Header().Get("Content-Type") != "application/javascript" || w.Header().Get("X-Content-Type-Options") != "nosniff" ||
-				w.Header().Get("Content-Security-Policy") != "default-src 'none'" || w.Header().Get("Cache-Control") != "public, max-age=3600" {
+				w.Header().Get("Content-Security-Policy") != "default-src 'none'; script-src 'wasm-unsafe-eval'" || w.Header().Get("Cache-Control") != "public, max-age=3600" {
 				t.Errorf("%s: %d %v", method, w.Code, w.Header())
 			}
 		}

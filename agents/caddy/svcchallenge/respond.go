@@ -32,8 +32,9 @@ var (
 	varyPage    = []string{"Accept-Encoding, Accept-Language, Sec-Fetch-Dest"}
 	varyCoding  = []string{"Accept-Encoding"}
 	workerCache = []string{"public, max-age=3600"}
-	nothingElse = []string{"default-src 'none'"}
-	zero        = []string{"0"}
+	// A worker has a policy of its own. It compiles what it wrote itself; the policies of pages allow no WebAssembly.
+	workerPolicy = []string{"default-src 'none'; script-src 'wasm-unsafe-eval'"}
+	zero         = []string{"0"}
 )
 
 // line is the answer to programs.
@@ -113,7 +114,7 @@ func (c *Challenges) ServeWorker(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Content-Type"] = scriptType
 	h["Cache-Control"] = workerCache
-	h["Content-Security-Policy"] = nothingElse
+	h["Content-Security-Policy"] = workerPolicy
 	h["X-Content-Type-Options"] = noSniff
 	h["Vary"] = varyCoding
 	body := []byte(worker)
