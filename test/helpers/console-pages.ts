@@ -3,11 +3,14 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core';
 import { freePort } from '../../bench/lib/servers.ts';
 import { cacheDir } from '../../bin/lib/root.ts';
 import { buildWebConsole } from '../../bin/lib/web-console.ts';
 import { startTestConsole, type TestConsole, type TestConsoleOptions } from './console.ts';
+import { eventually } from './eventually.ts';
+
+export { buildWebConsole };
 
 export const SCREENSHOTS = join(cacheDir, 'console-screenshots');
 
@@ -65,6 +68,7 @@ export async function visit(browser: Browser, origin: string, options: VisitOpti
     reducedMotion: 'reduce',
     ...more,
   });
+  follow(context);
   const found: string[] = [];
   await context.exposeBinding('reportFault', (_source, text: string) => void found.push(text));
   await context.addInitScript(START_SCRIPT.replace('$THEME', theme).replace('$LANGUAGE', language));
@@ -117,9 +121,42 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 }
 
+/** Requests under way, and when the last one began or ended. */
+const traffic = new WeakMap<BrowserContext, { open: Set<Request>; changedAt: number }>();
+const QUIET_MS = 500;
+
+/** The script of the worker that all tabs share never counts as loaded: it is no page's. */
+const isWorker = (request: Request) => /\/assets\/worker-[^/]+$/.test(request.url());
+
+function follow(context: BrowserContext): void {
+  const state = { open: new Set<Request>(), changedAt: performance.now() };
+  traffic.set(context, state);
+  const note = (change: (request: Request) => void) => (request: Request) => {
+    if (isWorker(request)) return;
+    change(request);
+    state.changedAt = performance.now();
+  };
+  context.on(
+    'request',
+    note((request) => void state.open.add(request)),
+  );
+  context.on(
+    'requestfinished',
+    note((request) => void state.open.delete(request)),
+  );
+  context.on(
+    'requestfailed',
+    note((request) => void state.open.delete(request)),
+  );
+}
+
 /** Waits until nothing is fetched and every shown part has its data. */
 export async function settled(page: Page): Promise<void> {
-  await page.waitForLoadState('networkidle');
+  await page.waitForLoadState('load');
+  const state = traffic.get(page.context());
+  await eventually(() => !state || (state.open.size === 0 && performance.now() - state.changedAt > QUIET_MS), {
+    what: `a page that fetches nothing; ${[...(state?.open ?? [])].map((request) => request.url())}`,
+  });
   // A function that is asked again would be text to evaluate, which the policy forbids.
   await page.locator('[aria-busy="true"], .el-loading-mask').first().waitFor({ state: 'detached' });
 }

@@ -1,5 +1,6 @@
 // A link that can be cut: forwards connections to a server until told otherwise.
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 
 export interface TcpProxy {
   port: number;
@@ -8,6 +9,8 @@ export interface TcpProxy {
   /** Lets nothing through any more and tells neither side: a link that died. New connections work. */
   freeze(): void;
   restore(): void;
+  /** Holds back what is sent to the server for so long from now on, in order; 0 ends that. */
+  delay(milliseconds: number): void;
   close(): Promise<void>;
 }
 
@@ -16,6 +19,11 @@ export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpPr
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   let passes = open;
+  let held = 0;
+  const slow = () =>
+    new Transform({
+      transform: (chunk, _encoding, done) => void (held > 0 ? setTimeout(done, held, null, chunk) : done(null, chunk)),
+    });
   const server = createServer((socket) => {
     if (!passes) {
       socket.destroy();
@@ -27,7 +35,8 @@ export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpPr
       [upstream, socket],
     ] as const) {
       sockets.add(from);
-      from.pipe(to);
+      if (from === socket) from.pipe(slow()).pipe(to);
+      else from.pipe(to);
       from.on('error', () => to.destroy());
       from.on('close', () => {
         sockets.delete(from);
@@ -50,6 +59,9 @@ export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpPr
     },
     restore() {
       passes = true;
+    },
+    delay(milliseconds) {
+      held = milliseconds;
     },
     close() {
       for (const socket of sockets) socket.destroy();

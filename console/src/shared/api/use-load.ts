@@ -48,7 +48,20 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, options: L
   let beat = 0;
   let again = false;
 
+  let latest: Promise<void> | null = null;
+
+  /** Settles with the newest load: one that was overtaken has nothing to say. */
   async function reload(): Promise<void> {
+    let mine = loadOnce();
+    latest = mine;
+    await mine;
+    while (latest !== mine) {
+      mine = latest;
+      await mine;
+    }
+  }
+
+  async function loadOnce(): Promise<void> {
     current?.abort();
     const mine = new AbortController();
     current = mine;

@@ -1,0 +1,410 @@
+// Every form of the console with bad input, in a real browser over a real console: empty, the longest it takes and one
+// more, and text that is right-to-left, emoji and HTML at once. It is taken and shown as text, or refused at its field.
+import test from 'ava';
+import type { Browser, Locator, Page } from 'playwright-core';
+import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { startBrowser } from '../helpers/browser.ts';
+import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
+import { type Field, type FormCase, filesWithForms, KINDS, tryKind, tryTaken, word } from '../helpers/console-forms.ts';
+import { signIn, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
+import { startTestFleet } from '../helpers/fleet.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let browser: Browser;
+let running: TestConsole & { origin: string };
+let fleet: Fleet;
+let api: Api;
+let clusterId: string;
+let nodeId: string;
+let site: Body;
+
+test.before(async () => {
+  browser = await startBrowser();
+  running = await startBrowsedConsole();
+  api = new Api(running);
+  clusterId = (await api.ok('GET', '/clusters')).items[0].id;
+  fleet = await startTestFleet(running, clusterId, 1);
+  nodeId = fleet.nodes[0]!.nodeId;
+  site = await api.site(clusterId, 'forms.example.com', { origins: [{ address: '93.184.216.34' }] });
+});
+
+test.after.always(async () => {
+  await browser?.close();
+  await fleet?.stop();
+  await running?.stop();
+});
+
+async function operatorVisit(path: string): Promise<Visit> {
+  const visitor = await visit(browser, running.origin);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
+  await visitor.page.goto(path);
+  return visitor;
+}
+
+const EMOJI = '🎉';
+/** Any text up to a length in characters, however many bytes they are. */
+const name = (longest: number, more: Partial<Field> = {}): Field => ({
+  good: (serial) => `Form ${serial}`,
+  anyText: true,
+  longest: (serial) => `${serial}`.padEnd(longest, EMOJI),
+  tooLong: EMOJI.repeat(longest + 1),
+  ...more,
+});
+const number = (largest: number): Field => ({ longest: () => String(largest), tooLong: String(largest + 1) });
+const lines = (count: number, line: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) => line(index)).join('\n');
+const cidr = (index: number) => `203.${index >> 16}.${(index >> 8) & 255}.${index & 255}`;
+const label = (letters: number) => 'x'.repeat(letters);
+
+const dialogWith = (page: Page) => page.getByRole('dialog').filter({ has: page.locator('form') });
+/** A dialog that a button of a page opens. */
+const opened = (path: () => string, button: string) => async (page: Page) => {
+  await page.goto(path());
+  await page
+    .getByRole('button', { name: word(button), exact: true })
+    .first()
+    .click();
+  const dialog = dialogWith(page);
+  await dialog.waitFor();
+  for (const folded of await dialog.locator('details:not(.api-call) summary').all()) await folded.click();
+  return dialog;
+};
+/** The form of a page that holds a field. */
+const onPage = (path: () => string, field: string) => async (page: Page) => {
+  await page.goto(path());
+  const form = page.locator('form').filter({ has: page.getByLabel(word(field), { exact: true }) });
+  await form.waitFor();
+  for (const folded of await form.locator('details:not(.api-call) summary').all()) await folded.click();
+  return form;
+};
+
+const domains: Field = {
+  good: (serial) => `good-${serial}.forms.example.com`,
+  longest: (serial) =>
+    lines(50, (index) => `${`${index}-${serial}-`.padEnd(63, 'x')}.${label(63)}.${label(63)}.${label(61)}`),
+  tooLong: lines(51, (index) => `many-${index}.forms.example.com`),
+};
+const address = (serial: number) => `198.51.${100 + (serial >> 8)}.${serial & 255}`;
+
+const FORMS: readonly FormCase[] = [
+  {
+    file: 'features/sites/CreateSite.vue',
+    open: opened(() => '/sites', 'sites.create.title'),
+    submit: 'sites.create.create',
+    fields: {
+      'sites.create.domains': domains,
+      'sites.create.origin': {
+        good: () => '93.184.216.34',
+        longest: () => `${label(63)}.${label(63)}.${label(63)}.${label(61)}`,
+        tooLong: `${label(63)}.${label(63)}.${label(63)}.${label(62)}`,
+      },
+      'sites.create.name': name(100, { optional: true }),
+    },
+    unique: 'sites.create.domains',
+  },
+  {
+    file: 'features/sites/SettingsTab.vue',
+    open: onPage(() => `/sites/${site.id}/settings`, 'sites.settings.bodyLimit'),
+    submit: 'shared.form.save',
+    fields: {
+      'sites.create.name': name(100),
+      'sites.create.domains': { ...domains, good: (serial) => `kept-${serial}.forms.example.com` },
+      'sites.settings.bodyLimit': number(10_737_418_240),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/sites/OriginsTab.vue',
+    open: onPage(() => `/sites/${site.id}/origins`, 'sites.origins.port'),
+    submit: 'shared.form.save',
+    fields: {
+      'sites.origins.address': {
+        longest: () => `${label(63)}.${label(63)}.${label(63)}.${label(61)}`,
+        tooLong: label(254),
+      },
+      'sites.origins.port': number(65_535),
+      'sites.origins.weight': number(100),
+      'sites.origins.hostHeader': {
+        optional: true,
+        longest: () => `${label(63)}.${label(63)}.${label(63)}.${label(61)}`,
+        tooLong: label(1025),
+      },
+      'sites.origins.sni': {
+        optional: true,
+        longest: () => `${label(63)}.${label(63)}.${label(63)}.${label(61)}`,
+        tooLong: label(254),
+      },
+      'sites.origins.group': { optional: true, tooLong: label(33) },
+      'sites.originSettings.tries': number(5),
+      'sites.originSettings.maxFails': number(100),
+      'sites.originSettings.recovery': number(3600),
+      'sites.originSettings.keepaliveIdle': number(3600),
+      'sites.originSettings.keepaliveMax': number(100_000),
+      'sites.originSettings.connectTimeout': number(120_000),
+      'sites.originSettings.sendTimeout': number(3_600_000),
+      'sites.originSettings.readTimeout': number(3_600_000),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/protection/ProtectionTab.vue',
+    open: onPage(() => `/sites/${site.id}/protection`, 'protection.strength.pass'),
+    submit: 'shared.form.save',
+    fields: {
+      'protection.strength.pass': number(86_400),
+      'protection.strength.pow': number(24),
+      'protection.strength.powHigh': number(26),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/protection/GlobalSettings.vue',
+    open: onPage(() => '/protection/incidents/settings', 'protection.global.retention'),
+    submit: 'shared.form.save',
+    fields: { 'protection.global.retention': number(365) },
+    stays: true,
+  },
+  {
+    file: 'features/protection/GlobalSettings.vue',
+    open: onPage(() => '/protection/incidents/settings', 'protection.cc.siteQps'),
+    submit: 'shared.form.save',
+    fields: {
+      'protection.cc.escalate': number(3600),
+      'protection.cc.cooldown': number(86_400),
+      'protection.cc.window': number(60),
+      'protection.cc.siteQps': number(1_000_000),
+      'protection.cc.urlQps': number(1_000_000),
+      'protection.cc.ipQps': number(1_000_000),
+      'protection.cc.ipBan': number(86_400),
+      'protection.cc.originErrors': number(100),
+      'protection.cc.originMin': number(1_000_000),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/bans/CreateBan.vue',
+    open: async (page) => {
+      const dialog = await opened(() => '/bans', 'bans.create.open')(page);
+      await dialog.getByRole('combobox', { name: word('bans.terms.duration') }).press('Enter');
+      await page.getByRole('option', { name: word('bans.terms.custom') }).click();
+      return dialog;
+    },
+    submit: 'bans.create.create',
+    fields: {
+      'bans.create.address': {
+        good: address,
+        longest: (serial) => `2001:0db8:0000:0000:0000:0000:0000:${serial.toString(16).padStart(4, '0')}/128`,
+        tooLong: '0.0.0.0/0',
+      },
+      'bans.terms.minutes': { good: () => '60', ...number(10_080) },
+    },
+  },
+  {
+    file: 'features/bans/BulkBans.vue',
+    open: opened(() => '/bans', 'bans.bulk.open'),
+    submit: 'bans.bulk.start',
+    fields: { 'bans.bulk.addresses': { good: address, tooLong: lines(1001, cidr) } },
+  },
+  {
+    file: 'features/bans/BanSettingsPage.vue',
+    open: onPage(() => '/bans/settings', 'bans.settings.maxTotal'),
+    submit: 'shared.form.save',
+    fields: { 'bans.settings.maxTotal': number(100_000) },
+    stays: true,
+  },
+  {
+    file: 'features/ip-lists/IpListPage.vue',
+    open: onPage(() => '/ip-lists/new', 'ip-lists.list.name'),
+    submit: 'ip-lists.edit.review',
+    confirm: 'ip-lists.review.create',
+    fields: {
+      'ip-lists.list.name': {
+        good: (serial) => `list_${serial}`,
+        longest: (serial) => `list_${serial}`.padEnd(64, '_'),
+        tooLong: label(65),
+      },
+      'ip-lists.edit.entries': {
+        good: address,
+        optional: true,
+        longest: () => lines(10_000, cidr),
+        tooLong: lines(10_001, cidr),
+      },
+    },
+    unique: 'ip-lists.list.name',
+  },
+  {
+    file: 'features/network/CreateCluster.vue',
+    open: opened(() => '/clusters', 'network.clusters.new'),
+    submit: 'network.create',
+    fields: {
+      'network.clusters.name': {
+        good: (serial) => `cluster-${serial}`,
+        longest: (serial) => `${serial}`.padEnd(64, 'x'),
+        tooLong: label(65),
+      },
+      'network.clusters.description': name(500, { optional: true }),
+    },
+    unique: 'network.clusters.name',
+  },
+  {
+    file: 'features/network/ClusterOverview.vue',
+    open: onPage(() => `/clusters/${clusterId}/overview`, 'network.clusters.description'),
+    submit: 'shared.form.save',
+    fields: {
+      'network.clusters.name': {
+        good: (serial) => `edge-${serial}`,
+        longest: (serial) => `${serial}`.padEnd(64, 'y'),
+        tooLong: label(65),
+      },
+      'network.clusters.description': name(500, { optional: true }),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/network/ClientIpTab.vue',
+    open: async (page) => {
+      const path = () => `/clusters/${clusterId}/client-ip`;
+      await page.goto(path());
+      await page.getByRole('combobox', { name: word('network.clientIp.mode') }).press('Enter');
+      await page.getByRole('option', { name: word('network.clientIp.modes.header') }).click();
+      return page.locator('form');
+    },
+    submit: 'shared.form.save',
+    fields: {
+      'network.clientIp.header': { good: () => 'x-forwarded-for', longest: () => label(64), tooLong: label(65) },
+      'network.clientIp.trusted': {
+        good: () => '203.0.113.0/24',
+        longest: () => lines(64, cidr),
+        tooLong: lines(65, cidr),
+      },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/network/UnknownHostsTab.vue',
+    open: onPage(() => `/clusters/${clusterId}/unknown-hosts`, 'network.scan.threshold'),
+    submit: 'shared.form.save',
+    fields: { 'network.scan.threshold': number(10_000), 'network.scan.ban': number(86_400) },
+    stays: true,
+  },
+  {
+    file: 'features/network/EditGroup.vue',
+    open: opened(() => `/clusters/${clusterId}/groups`, 'network.groups.new'),
+    submit: 'shared.form.save',
+    fields: { 'network.groups.name': name(64) },
+    unique: 'network.groups.name',
+  },
+  {
+    file: 'features/network/EditRegion.vue',
+    open: opened(() => '/regions', 'network.regions.new'),
+    submit: 'shared.form.save',
+    fields: {
+      'network.regions.name': name(64),
+      'network.regions.code': {
+        good: (serial) => `r-${serial}`,
+        longest: (serial) => `${serial}`.padEnd(32, 'x'),
+        tooLong: label(33),
+      },
+    },
+    unique: 'network.regions.code',
+  },
+  {
+    file: 'features/network/NodePage.vue',
+    open: onPage(() => `/nodes/${nodeId}`, 'network.nodes.name'),
+    submit: 'shared.form.save',
+    fields: { 'network.nodes.name': name(64) },
+    stays: true,
+  },
+  {
+    file: 'features/access/CreateKey.vue',
+    open: opened(() => '/access/keys', 'access.keys.new'),
+    submit: 'access.keys.create',
+    fields: { 'access.keys.name': name(64) },
+  },
+  {
+    file: 'features/access/EditServiceAccount.vue',
+    open: opened(() => '/access/service-accounts', 'access.accounts.new'),
+    submit: 'shared.form.save',
+    fields: { 'access.accounts.name': name(64) },
+    unique: 'access.accounts.name',
+  },
+  {
+    file: 'features/setup/SiteStep.vue',
+    open: onPage(() => '/setup?step=site', 'setup.site.domain'),
+    submit: 'setup.site.create',
+    fields: {
+      'setup.site.domain': {
+        good: (serial) => `first-${serial}.forms.example.com`,
+        longest: (serial) => `${`${serial}-`.padEnd(63, 'x')}.${label(63)}.${label(63)}.${label(61)}`,
+        tooLong: label(1025),
+      },
+      'setup.site.origin': { good: () => '93.184.216.34' },
+    },
+    unique: 'setup.site.domain',
+  },
+  {
+    file: 'shared/nodes/EnrollNode.vue',
+    open: onPage(() => '/setup?step=node', 'shared.enroll.name'),
+    submit: 'shared.enroll.create',
+    fields: { 'shared.enroll.name': name(64, { optional: true, unseen: true }) },
+  },
+  {
+    file: 'shared/system/NodeChannel.vue',
+    open: onPage(() => '/settings', 'shared.channel.url'),
+    submit: 'shared.channel.save',
+    fields: { 'shared.channel.url': { optional: true, tooLong: `https://${label(505)}` } },
+    stays: true,
+  },
+  {
+    file: 'features/system/SettingsPage.vue',
+    open: onPage(() => '/settings', 'system.origins.cidrs'),
+    submit: 'shared.form.save',
+    fields: {
+      'system.origins.cidrs': {
+        optional: true,
+        good: () => '10.0.0.0/8',
+        tooLong: lines(257, (index) => `10.${index >> 8}.${index & 255}.0/24`),
+      },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/system/SettingsPage.vue',
+    open: onPage(() => '/settings', 'system.audit.days'),
+    submit: 'shared.form.save',
+    fields: { 'system.audit.days': number(3650) },
+    stays: true,
+  },
+];
+
+/** Forms about passwords and codes, which have tests of their own below. */
+const PROOFS = [
+  'features/account/PasskeysSection.vue',
+  'features/account/PasswordSection.vue',
+  'features/account/TwoFactorSection.vue',
+  'features/setup/AccountStep.vue',
+  'shared/session/SignInForm.vue',
+];
+
+test('every form of the console is walked', (t) => {
+  t.deepEqual([...new Set([...FORMS.map(({ file }) => file), ...PROOFS])].sort(), filesWithForms());
+});
+
+for (const form of FORMS) {
+  const named = `${form.file.split('/').at(-1)!.slice(0, -4)}: ${word(Object.keys(form.fields)[0]!)}`;
+  test.serial(`${named} takes what is typed as text, or refuses it at its field`, async (t) => {
+    const visitor = await operatorVisit('/account');
+    const { page } = visitor;
+    // What leaves a page that has been changed is asked; the next kind of input may throw it away.
+    page.on('dialog', (dialog) => dialog.accept());
+    let box: Locator | undefined;
+    const faults: string[] = [];
+    for (const kind of KINDS) {
+      if (!form.stays || !box) box = await form.open(page);
+      faults.push(...(await tryKind(page, box, form, kind)));
+    }
+    if (form.unique) faults.push(...(await tryTaken(page, form)));
+    t.deepEqual([...faults, ...visitor.faults()], []);
+    await visitor.close();
+  });
+}
