@@ -26,6 +26,8 @@ window.addEventListener('vite:preloadError', (event) => {
   event.preventDefault();
   staleBuild.value = true;
 });
-await loadMessages(['app', 'shared']);
+// The way to the first page begins while its words arrive.
+const words = loadMessages(['app', 'shared']);
 app.use(router);
+await words;
 app.mount('#app');

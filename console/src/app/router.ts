@@ -1,7 +1,7 @@
 // Routes of all feature folders. Before a page is shown, its messages are there and somebody is signed in; afterwards its
 // title is the document's and has the focus.
 import { nextTick } from 'vue';
-import { createRouter, createWebHistory, type RouteRecordRaw } from 'vue-router';
+import { createRouter, createWebHistory, type RouteLocationNormalized, type RouteRecordRaw } from 'vue-router';
 import { loadMessages, tx } from '@/shared/i18n/i18n.ts';
 import type { Text } from '@/shared/i18n/locale.ts';
 import { pageSubject, setTabs } from '@/shared/page/page-context.ts';
@@ -71,9 +71,17 @@ router.beforeEach(async (to) => {
   if (to.meta.open) return true;
   const session = useSession();
   if (session.me) return true;
+  fetchAhead(to);
   if (await session.refresh()) return true;
   return entrance(to.fullPath);
 });
+
+/** Fetches the page and its messages while the console is asked who is signed in; the navigation tells of failures. */
+function fetchAhead(to: RouteLocationNormalized): void {
+  const pages = to.matched.flatMap(({ components }) => Object.values(components ?? {}));
+  const fetching = pages.map((page) => (typeof page === 'function' ? (page as () => Promise<unknown>)() : undefined));
+  Promise.all([loadMessages(foldersOf(to)), ...fetching]).catch(() => undefined);
+}
 
 /** Where somebody without a session goes: set-up while the console has no operator, else sign-in. */
 async function entrance(target: string) {
@@ -86,9 +94,12 @@ async function entrance(target: string) {
 }
 
 router.beforeResolve(async (to) => {
-  const folders = new Set(to.matched.flatMap((matched) => matched.meta.folders ?? []));
-  await loadMessages([...folders]);
+  await loadMessages(foldersOf(to));
 });
+
+function foldersOf(to: RouteLocationNormalized): string[] {
+  return [...new Set(to.matched.flatMap((matched) => matched.meta.folders ?? []))];
+}
 
 export function titleOf(title: Text | undefined): string {
   return [pageSubject.value, title ? tx(title) : '', 'Edge Delivery Console'].filter((part) => part !== '').join(' · ');
