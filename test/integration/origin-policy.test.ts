@@ -31,7 +31,7 @@ test.serial('special-purpose literals are refused with address and range, names 
     ['64:ff9b::a00:1', '64:ff9b::a00:1', '10.0.0.0/8'],
   ] as const) {
     const data = await api.refused(t, [400, 'ORIGIN_ADDRESS_FORBIDDEN'], 'POST', '/sites', site(address));
-    t.deepEqual(data, { address: canonical, range }, address);
+    t.deepEqual(data, { address: canonical, range, path: '/origins/0/address' }, address);
   }
   await api.ok('POST', '/sites', site('localhost'));
   await api.ok('POST', '/sites', site('8.8.8.8'));

@@ -249,12 +249,12 @@ test('fields are accepted at their limits', async (t) => {
 test('invalid domains and host headers have their own errors', async (t) => {
   for (const bad of ['a', 'a b.com', '1.2.3.4', '~A', '*.*.a.com']) {
     const data = await api.refused(t, [400, 'DOMAIN_INVALID'], 'POST', '/sites', input({ domains: [domain(), bad] }));
-    t.deepEqual(data, { domain: bad });
+    t.deepEqual(data, { domain: bad, path: '/domains/1' });
   }
   for (const bad of ['a b', 'a/b', '[::1]', 'a:0', 'x'.repeat(260)]) {
     const body = input({ origins: [{ ...origin, hostHeader: bad }] });
     const data = await api.refused(t, [400, 'ORIGIN_HOST_HEADER_INVALID'], 'POST', '/sites', body);
-    t.deepEqual(data, { hostHeader: bad });
+    t.deepEqual(data, { hostHeader: bad, path: '/origins/0/hostHeader' });
   }
 });
 
