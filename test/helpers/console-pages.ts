@@ -128,6 +128,15 @@ const QUIET_MS = 500;
 /** The script of the worker that all tabs share never counts as loaded: it is no page's. */
 const isWorker = (request: Request) => /\/assets\/worker-[^/]+$/.test(request.url());
 
+/** Pages that were closed say nothing of the end of their requests. */
+function isOf(page: Page, request: Request): boolean {
+  try {
+    return request.frame().page() === page;
+  } catch {
+    return false;
+  }
+}
+
 function follow(context: BrowserContext): void {
   const state = { open: new Set<Request>(), changedAt: performance.now() };
   traffic.set(context, state);
@@ -154,8 +163,10 @@ function follow(context: BrowserContext): void {
 export async function settled(page: Page): Promise<void> {
   await page.waitForLoadState('load');
   const state = traffic.get(page.context());
-  await eventually(() => !state || (state.open.size === 0 && performance.now() - state.changedAt > QUIET_MS), {
-    what: `a page that fetches nothing; ${[...(state?.open ?? [])].map((request) => request.url())}`,
+  if (!state) throw new Error('settled() is for pages of visit()');
+  await eventually(() => {
+    const own = [...state.open].filter((request) => isOf(page, request));
+    return own.length === 0 && performance.now() - state.changedAt > QUIET_MS;
   });
   // A function that is asked again would be text to evaluate, which the policy forbids.
   await page.locator('[aria-busy="true"], .el-loading-mask').first().waitFor({ state: 'detached' });
