@@ -67,6 +67,8 @@ const AWAY = new Set([
 export function presentable(thrown: unknown, log: Logger, requestId: string): { type: ErrorCode; data: unknown } {
   const error = asUnavailable(thrown);
   const code = errorCodeOf(error);
+  // The person sees the request's id beside it.
+  if (code === 'SERVICE_UNAVAILABLE') log.info({ err: error, requestId }, 'answered as unavailable');
   if (code) return { type: code, data: (error as { data?: unknown }).data ?? {} };
   const { type, code: status } = (error ?? {}) as { type?: unknown; code?: unknown };
   if (status === 503 || (typeof type === 'string' && AWAY.has(type))) {
