@@ -46,6 +46,8 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
     // Without a queue: a command sent while Redis is away fails at once instead of waiting for it.
     redis: connect('commands', {
       enableAutoPipelining: true,
+      // Gathered by whoever asks; once more would cost another turn of the loop.
+      autoPipeliningIgnoredCommands: ['svcCountRequests'],
       enableOfflineQueue: false,
       commandTimeout: COMMAND_MS,
       maxRetriesPerRequest: 0,

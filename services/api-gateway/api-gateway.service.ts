@@ -57,9 +57,9 @@ export default (runtime: Runtime): ServiceSchema => {
   let credentials: KnownCredentials;
   let aliases: ReadonlyMap<string, Alias>;
   let stop: () => Promise<void> = async () => undefined;
-  const answered = async ({ $exchange, $ctx: { meta } }: Answered, output: unknown) => {
-    if (meta.credentialsEnded) await credentials.notices.heardEverywhere();
-    await answers.output($exchange, output, meta.changes);
+  const answered = ({ $exchange, $ctx: { meta } }: Answered, output: unknown): Promise<void> => {
+    const answer = () => answers.output($exchange, output, meta.changes);
+    return meta.credentialsEnded ? credentials.notices.heardEverywhere().then(answer) : answer();
   };
   return {
     name: 'api-gateway',

@@ -8,6 +8,14 @@ export type ClientAddress = (request: IncomingMessage) => string | null;
 
 /** Anybody can send the header: what is remembered of such peers, and logged about them, has an end. */
 const MOST_NOTED = 100;
+/** Peers are few and come back with every request of their connections. */
+const MOST_PEERS = 1_000;
+
+interface Peer {
+  address: Cidr;
+  text: string;
+  trusted: boolean;
+}
 
 /** `onUntrusted` is told once of each peer whose X-Forwarded-For is not believed. */
 export function clientAddressReader(
@@ -27,18 +35,30 @@ export function clientAddressReader(
     noted.add(peer);
     onUntrusted(peer);
   };
+  const peers = new Map<string, Peer>();
+  const peerOf = (remote: string): Peer | null => {
+    const known = peers.get(remote);
+    if (known !== undefined) return known;
+    const address = plainAddress(remote);
+    if (address === null) return null;
+    if (peers.size >= MOST_PEERS) peers.clear();
+    const peer = { address, text: formatAddress(address), trusted: trustedProxies.length > 0 && isTrusted(address) };
+    peers.set(remote, peer);
+    return peer;
+  };
   return (request) => {
-    const peer = plainAddress(request.socket.remoteAddress ?? '');
+    const peer = peerOf(request.socket.remoteAddress ?? '');
     if (peer === null) return null;
     const forwarded = request.headers['x-forwarded-for'];
-    if (trustedProxies.length === 0 || !isTrusted(peer)) {
-      if (forwarded !== undefined) note(formatAddress(peer));
-      return formatAddress(peer);
+    if (!peer.trusted) {
+      if (forwarded !== undefined) note(peer.text);
+      return peer.text;
     }
     if (forwarded === undefined) {
-      return formatAddress(plainAddress(String(request.headers['x-real-ip'] ?? '').trim()) ?? peer);
+      const told = plainAddress(String(request.headers['x-real-ip'] ?? '').trim());
+      return told === null ? peer.text : formatAddress(told);
     }
-    return formatAddress(walk(String(forwarded).split(','), peer, isTrusted));
+    return formatAddress(walk(String(forwarded).split(','), peer.address, isTrusted));
   };
 }
 

@@ -25,15 +25,21 @@ export function createCookies({ publicUrl, instanceId }: Pick<ConsoleEnv, 'publi
   const secure = publicUrl.startsWith('https:');
   const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`;
   const nameOf = (name: CookieName) => `${secure ? '__Host-' : ''}${NAMES[name]}_${instanceId}`;
+  const starts = {
+    session: `${nameOf('session')}=`,
+    secondStep: `${nameOf('secondStep')}=`,
+    trustedDevice: `${nameOf('trustedDevice')}=`,
+  } satisfies Record<CookieName, string>;
   const read = (header: string | undefined, name: CookieName) => {
-    if (header === undefined) return null;
-    const start = `${nameOf(name)}=`;
-    const values = header
-      .split(';')
-      .map((pair) => pair.trim())
-      .filter((pair) => pair.startsWith(start))
-      .map((pair) => pair.slice(start.length));
-    return values.length === 1 && TOKEN.test(values[0]!) ? values[0]! : null;
+    const start = starts[name];
+    let value: string | null = null;
+    for (const pair of header?.split(';') ?? []) {
+      const text = pair.trim();
+      if (!text.startsWith(start)) continue;
+      if (value !== null) return null;
+      value = text.slice(start.length);
+    }
+    return value !== null && TOKEN.test(value) ? value : null;
   };
   const change = (name: CookieName, to: CookieChange) => {
     if (to === 'end') return `${nameOf(name)}=; ${attributes}; Max-Age=0`;
@@ -49,7 +55,7 @@ export function createCookies({ publicUrl, instanceId }: Pick<ConsoleEnv, 'publi
     change,
     changes(header = '', changes = {}) {
       const due = (Object.entries(changes) as [CookieName, CookieChange][]).filter(
-        ([name, to]) => to !== 'end' || header.includes(`${nameOf(name)}=`),
+        ([name, to]) => to !== 'end' || header.includes(starts[name]),
       );
       return due.map(([name, to]) => change(name, to));
     },

@@ -12,7 +12,7 @@ interface Entry<T> {
   until: number;
 }
 
-/** The least recently used entries go first. */
+/** The oldest entries go first: all are soon over. */
 class Recent<T> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #limit: number;
@@ -24,13 +24,14 @@ class Recent<T> {
   get(key: string, now: number): T | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
+    if (now < entry.until) return entry.value;
     this.#entries.delete(key);
-    if (entry.until <= now) return undefined;
-    this.#entries.set(key, entry);
-    return entry.value;
+    return undefined;
   }
 
   set(key: string, value: T, until: number): void {
+    // Set anew, so that the order of the map is the order of the answers.
+    this.#entries.delete(key);
     this.#entries.set(key, { value, until });
     if (this.#entries.size > this.#limit) this.#entries.delete(this.#entries.keys().next().value as string);
   }
@@ -48,7 +49,7 @@ export interface CredentialCacheOptions<T> {
   /** Asks the owner for what has this hash; null for what is unknown or has ended. */
   find(hash: string): Promise<T | null>;
   /** Whether everything that ended was told to {@link CredentialCache.forget}. */
-  hears(): boolean;
+  hears(now: number): boolean;
   /** How long an answer holds by itself; without it for good. */
   lifeMs?(value: T): number;
   now?(): number;
@@ -71,8 +72,8 @@ export class CredentialCache<T> {
 
   /** Whose secret has this hash. */
   async get(hash: string): Promise<T | null> {
-    if (!this.#options.hears()) return this.#unheard.ask(hash);
     const now = this.#now();
+    if (!this.#options.hears(now)) return this.#unheard.ask(hash);
     const known = this.#known.get(hash, now);
     if (known !== undefined) return known;
     if (this.#unknown.get(hash, now)) return null;

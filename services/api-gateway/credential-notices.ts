@@ -64,9 +64,9 @@ export class CredentialNotices {
     await this.#running;
   }
 
-  /** Whether everything that has ended is known here, but for what is on its way. */
-  hears(): boolean {
-    return performance.now() < this.#trustedUntil;
+  /** Whether everything that has ended is known here, but for what is on its way. `now`: performance.now(). */
+  hears(now: number): boolean {
+    return now < this.#trustedUntil;
   }
 
   /** Waits until every gateway knows what had ended before; at most as long as one that hears nothing trusts its memory. */

@@ -1,7 +1,7 @@
 // Bodies: read with a cap, raw bytes kept, then judged before anything interprets them.
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { badField, fail } from '../../contract/errors.ts';
+import { badField, ContractError, fail } from '../../contract/errors.ts';
 
 /** Deepest nesting of objects and arrays. */
 export const MAX_DEPTH = 32;
@@ -16,6 +16,8 @@ export async function readBody(request: IncomingMessage, response: ServerRespons
   if (announced === '0' || (announced === undefined && request.headers['transfer-encoding'] === undefined)) {
     return Buffer.alloc(0);
   }
+  // A small body is here with its head.
+  if (request.complete) return within((request.read() as Buffer | null) ?? Buffer.alloc(0), limit);
   if (request.headers.expect !== undefined) response.writeContinue();
   const chunks: Buffer[] = [];
   let size = 0;
@@ -28,17 +30,17 @@ export async function readBody(request: IncomingMessage, response: ServerRespons
       }
       // The rest is read and dropped, so that the client sees the answer; the server's request timeout bounds it.
       chunks.length = 0;
-      try {
-        fail('PAYLOAD_TOO_LARGE', { limit });
-      } catch (error) {
-        reject(error);
-      }
+      reject(new ContractError('PAYLOAD_TOO_LARGE', { limit }));
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     // A request closes after its end, too.
     request.on('close', () => request.readableEnded || reject(new ClientGone()));
     request.on('error', () => reject(new ClientGone()));
   });
+}
+
+function within(body: Buffer, limit: number): Buffer {
+  return body.length > limit ? fail('PAYLOAD_TOO_LARGE', { limit }) : body;
 }
 
 /** The object that a JSON body holds; an empty body is an empty object. Throws BAD_REQUEST. */

@@ -39,7 +39,7 @@ export function knownCredentials(runtime: Runtime, ask: Ask, onEnded: () => void
       questions.inc({ kind });
       return ask<T>(action, { hash });
     };
-    const cache = new CredentialCache<T>({ ...options, find, hears: () => notices.hears() });
+    const cache = new CredentialCache<T>({ ...options, find, hears: (now) => notices.hears(now) });
     caches.push(cache);
     return cache;
   };

@@ -133,6 +133,27 @@ test.serial('every accepted request starts the 60 seconds anew, at either gatewa
   }
 });
 
+test.serial('of requests that arrive together as many are accepted as are left, whatever other keys do', async (t) => {
+  const [full, nearly, fresh] = [await newKey(), await newKey(), await newKey()];
+  await accepted(full, 600, 30_000);
+  await accepted(nearly, 595, 30_000);
+  const together = Array.from({ length: 60 }, (_, index) => [full, nearly, fresh][index % 3]!);
+  const answers = await Promise.all(together.map((key, index) => get(at(index >> 2), key.secret)));
+  const waits = (key: Key) => {
+    const own = answers.filter((_, index) => together[index] === key);
+    t.true(own.every(({ status }) => status === 200 || status === 429));
+    return own.filter(({ status }) => status === 429).map(({ body }) => body.data.retryAfterSeconds as number);
+  };
+  t.is(waits(fresh).length, 0);
+  t.is(await redis.get(counter(fresh)), '20');
+  t.is(waits(full).length, 20);
+  t.true(waits(full).every((wait) => wait <= 30));
+  t.is(waits(nearly).length, 15);
+  // Counted from the last that was accepted, which came with them.
+  t.true(waits(nearly).every((wait) => wait > 30));
+  t.is(await redis.get(counter(nearly)), '600');
+});
+
 test.serial('keys are counted apart, refusals for other reasons count, and 401 is nobody to count', async (t) => {
   const [busy, quiet] = [await newKey(), await newKey()];
   await accepted(busy, 600);
