@@ -10,8 +10,6 @@ import { useLive } from '@/shared/live/use-live.ts';
 export type Overview = Output<typeof overview.get>;
 export type AttentionItem = Overview['attention'][number];
 
-/** A node goes silent without an event. */
-const EVERY_MS = 15_000;
 const TOPICS: readonly LiveFilter[] = ['nodes', 'revisions', 'bans', 'incidents', 'sites', 'settings'];
 /** The console's answer is up to this old: asked later, it knows of the event. */
 const ANSWER_MS = 2_000;
@@ -20,7 +18,8 @@ const GAP_MS = 5_000;
 let shared: { loaded: Loaded<Overview>; scope: EffectScope; users: number } | null = null;
 
 function load(): Loaded<Overview> {
-  const loaded = useLoad((signal) => call(overview.get, {}, { signal }), { everyMs: EVERY_MS });
+  const loaded = useLoad((signal) => call(overview.get, {}, { signal }), { live: [] });
+  // By itself it asks as seldom as a page that follows; when, is said below.
   let timer = 0;
   const soon = () => {
     window.clearTimeout(timer);
