@@ -17,10 +17,13 @@ export async function copySites(runtime: Runtime, clusterId: string, siteId: str
          insert into site (cluster_id, name, enabled, origins, origin_settings, content_settings, ports, search_text)
          select cluster_id, 'site ' || n, enabled, origins, origin_settings, content_settings, ports, 'site ' || n
          from site, generate_series(1, ?::int) n where id = ? returning id
+       ), origin as (
+         insert into site_origin_address (site_id, address)
+         select copy.id, o.address from copy, site_origin_address o where o.site_id = ?
        )
        insert into site_domain (site_id, position, form, name) select id, 0, 'exact', id || '.example' from copy
        returning site_id as id`,
-      [Math.min(BATCH, count - siteIds.length), siteId],
+      [Math.min(BATCH, count - siteIds.length), siteId, siteId],
     );
     const ids = rows.map((row) => row.id);
     const entries = ids.map((id) => ({ kind: 'site', id }));
