@@ -294,6 +294,8 @@ interface Heap {
   heapMiB: number[];
   nodeUpdates: number;
   bans: number;
+  /** How often the page read its list again because of them. */
+  reads: number;
 }
 
 /** Leaves the list of nodes open while nodes report and bans are made, and looks at its heap three times. */
@@ -323,8 +325,12 @@ async function watchHeap(
     log(`heap after ${(await fleet.reports()) - before} reports: ${heapMiB.at(-1)} MiB`);
   }
   const nodeUpdates = (await fleet.reports()) - before;
+  const reads = await page
+    .evaluate<Call[]>(API_TIMES)
+    .then((all) => all.filter(({ name }) => name.includes('nodes/list')));
   await context.close();
-  return { heapMiB, nodeUpdates, bans: sizes.liveBans };
+  if (reads.length < 3) throw new Error('the page did not follow its nodes');
+  return { heapMiB, nodeUpdates, bans: sizes.liveBans, reads: reads.length };
 }
 
 async function collectedHeap(session: CDPSession): Promise<number> {
@@ -377,7 +383,7 @@ function report({ sizes, pages, searches, allRowsSearches, saves, calls, heap }:
       api: { calls: calls.length, p50Ms: round2(median(calls.map(({ ms }) => ms))), p95Ms: round2(apiP95) },
       slowestCalls: slowest(calls),
       heapMiB: heap.heapMiB,
-      heapOver: { nodeUpdates: heap.nodeUpdates, bans: heap.bans },
+      heapOver: { nodeUpdates: heap.nodeUpdates, bans: heap.bans, reads: heap.reads },
       allRows: { ...of(allRows!), searchMs: round2(median(allRowsSearches)) },
     },
     aims: [
