@@ -2,7 +2,7 @@
 // its ways, a change followed home, two people on one form, a session that ends in the middle of one.
 import test from 'ava';
 import { TOTP } from 'otpauth';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
@@ -555,6 +555,65 @@ test.serial('by keyboard alone: a dialog takes the focus, keeps it, and gives it
   const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
   await eventually(async () => (await focused()) === 'New site', { what: 'the focus on what opened it' });
   t.false(page.url().includes('new=1'));
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+/** Presses Tab until an element has the focus. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  await target.first().waitFor();
+  for (let presses = 0; presses < 200; presses++) {
+    if (await target.first().evaluate((element) => element === element.ownerDocument.activeElement)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`Tab never reaches ${target}`);
+}
+async function typeInto(page: Page, target: Locator, text: string): Promise<void> {
+  await tabTo(page, target);
+  await page.keyboard.type(text);
+}
+async function enter(page: Page, target: Locator): Promise<void> {
+  await tabTo(page, target);
+  await page.keyboard.press('Enter');
+}
+
+test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is lifted', async (t) => {
+  const visitor = await visit(browser, console.origin);
+  const { page } = visitor;
+  const dialog = page.getByRole('dialog');
+  await page.goto('/login');
+  await typeInto(page, page.getByLabel('E-mail address'), TEST_OPERATOR.email);
+  await typeInto(page, page.getByLabel('Password', { exact: true }), TEST_OPERATOR.password);
+  await page.keyboard.press('Enter');
+  await enter(page, page.getByRole('link', { name: 'Sites', exact: true }));
+  await page.getByRole('heading', { name: 'Sites', level: 1 }).waitFor();
+  await enter(page, page.getByRole('button', { name: 'New site' }));
+  await typeInto(page, dialog.getByLabel('Domains'), 'keys.example.com');
+  await typeInto(page, dialog.getByLabel('Origin', { exact: true }), '93.184.216.34');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'keys.example.com', level: 1 }).waitFor();
+
+  const tabs = page.getByRole('navigation', { name: 'Parts of the site' });
+  await enter(page, tabs.getByRole('link', { name: 'Protection' }));
+  await enter(page, page.getByRole('button', { name: 'Switch on' }));
+  await dialog.getByText('One domain').waitFor();
+  await enter(page, dialog.getByRole('button', { name: 'Switch on' }));
+  await page.getByRole('button', { name: 'Switch off' }).waitFor();
+  const id = page.url().split('/')[4]!;
+  t.true((await console.client.api<{ underAttack: boolean }>('GET', `/sites/${id}/protection`)).underAttack);
+
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'A site, node, address, page or action' }).waitFor();
+  await page.keyboard.type('Ban an address');
+  await page.getByRole('option', { name: 'Ban an address' }).waitFor();
+  await page.keyboard.press('Enter');
+  await typeInto(page, dialog.getByLabel('Address or range'), '203.0.113.9');
+  await page.keyboard.press('Enter');
+  await tracker(page).getByText('Enforced: 3 of 3 nodes').waitFor();
+  await enter(page, page.getByRole('button', { name: 'Lift the ban of 203.0.113.9/32' }));
+  await dialog.getByText('let in again at once').waitFor();
+  await enter(page, dialog.getByRole('button', { name: 'Lift', exact: true }));
+  await page.getByRole('heading', { name: 'No address is banned' }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
