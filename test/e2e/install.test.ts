@@ -191,6 +191,7 @@ test.serial('a node of one console does not join another by mistake', async (t) 
 });
 
 test.serial('it joins anew when asked, and stays what it was when that fails', async (t) => {
+  t.timeout(300_000);
   const before = machine.identity();
   const { installCommand } = await newToken();
   const joined = await machine.run(installCommand, '--force');
