@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -49,10 +50,11 @@ const wait = 20 * time.Second
 
 func startEdge(t *testing.T, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
 	t.Helper()
-	return startEdgeWith(t, map[string]any{"handler": "svc_edge", "direct": true}, listeners, config, bans)
+	return startEdgeWith(t, nil, listeners, config, bans)
 }
 
-func startEdgeWith(t *testing.T, handler, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
+// startEdgeWith starts an edge with other settings of its server.
+func startEdgeWith(t *testing.T, settings, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
 	t.Helper()
 	e := &edge{t: t, dir: t.TempDir()}
 	e.socket = filepath.Join(e.dir, "run", "edge.sock")
@@ -67,6 +69,16 @@ func startEdgeWith(t *testing.T, handler, listeners map[string]any, config, bans
 	for key, value := range listeners {
 		wrapper[key] = value
 	}
+	server := map[string]any{
+		"listen": []string{e.addr}, "protocols": []string{"h1", "h2"},
+		"automatic_https":     map[string]any{"disable": true},
+		"listener_wrappers":   []any{wrapper},
+		"read_header_timeout": "10s", "read_idle_timeout": -1, "write_idle_timeout": "60s",
+		"idle_timeout": "75s", "max_header_bytes": 32768,
+		"routes": routeTo(map[string]any{"handler": "svc_edge", "direct": true}),
+		"errors": map[string]any{"routes": routeTo(map[string]any{"handler": "svc_error"})},
+	}
+	maps.Copy(server, settings)
 	rendered, err := json.Marshal(map[string]any{
 		"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
 		"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "stderr"}}}},
@@ -74,15 +86,7 @@ func startEdgeWith(t *testing.T, handler, listeners map[string]any, config, bans
 			"svc": map[string]any{"state_dir": e.dir, "socket": e.socket, "ban_capacity": 1000, "ban_max_mib": 4},
 			"http": map[string]any{
 				"grace_period": "2s",
-				"servers": map[string]any{"edge": map[string]any{
-					"listen": []string{e.addr}, "protocols": []string{"h1", "h2"},
-					"automatic_https":     map[string]any{"disable": true},
-					"listener_wrappers":   []any{wrapper},
-					"read_header_timeout": "10s", "read_idle_timeout": -1, "write_idle_timeout": "60s",
-					"idle_timeout": "75s", "max_header_bytes": 32768,
-					"routes": []any{map[string]any{"handle": []any{handler}}},
-					"errors": map[string]any{"routes": []any{map[string]any{"handle": []any{map[string]any{"handler": "svc_error"}}}}},
-				}},
+				"servers":      map[string]any{"edge": server},
 			},
 		},
 	})
@@ -123,6 +127,10 @@ func startEdgeWith(t *testing.T, handler, listeners map[string]any, config, bans
 	}}, "http://edge")
 	e.until("the edge serves", func() bool { return e.status() != nil && e.status().GetServing() })
 	return e
+}
+
+func routeTo(handler map[string]any) []any {
+	return []any{map[string]any{"handle": []any{handler}}}
 }
 
 func freeAddress(t *testing.T) string {

@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ func TestPlainRequestsSkipTheChain(t *testing.T) {
 		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
 	}
 	direct := startEdge(t, nil, config, nil)
-	chain := startEdgeWith(t, map[string]any{"handler": "svc_edge"}, nil, config, nil)
+	chain := startEdgeWith(t, map[string]any{"routes": routeTo(map[string]any{"handler": "svc_edge"})}, nil, config, nil)
 	for _, c := range []struct{ name, request, status string }{
 		{"a page", "GET /x?y HTTP/1.1\r\nHost: a.test\r\n", "200"},
 		{"HTTP/1.0", "GET / HTTP/1.0\r\nHost: a.test\r\n", "200"},
@@ -88,5 +90,81 @@ func TestPagesOfPipelinedRequests(t *testing.T) {
 		if err != nil || response.StatusCode != 403 || method == "GET" != strings.HasSuffix(string(body), "</html>") {
 			t.Fatalf("%s: %d %v\n%s", method, response.StatusCode, err, body)
 		}
+	}
+}
+
+// A limit on writes ends who does not read, and nothing else: what waits between two writes, or became a WebSocket, goes on.
+func TestLimitOnWrites(t *testing.T) {
+	const idle = 300 * time.Millisecond
+	gaveUp := make(chan struct{})
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/much":
+			defer close(gaveUp)
+			for part := make([]byte, 1<<20); ; {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		case "/pause":
+			_, _ = io.WriteString(w, "first")
+			_ = http.NewResponseController(w).Flush()
+			// What is tested is a limit on time.
+			time.Sleep(2 * idle)
+			_, _ = io.WriteString(w, " second")
+		case "/socket":
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "websocket")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			conn, both, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.Copy(conn, both)
+		}
+	}))
+	defer origin.Close()
+	port, _ := strconv.Atoi(origin.URL[strings.LastIndexByte(origin.URL, ':')+1:])
+	site := edgetest.Site(uint32(port), "a.test")
+	site.Pool.Websocket = true
+	e := startEdgeWith(t, map[string]any{"write_idle_timeout": idle.String()}, nil, []*edgev1.JournalRecord{
+		edgetest.Header("node-1"),
+		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", site)}),
+	}, nil)
+
+	if _, body := e.expect("GET", "a.test", "/pause", 200, ""); body != "first second" {
+		t.Errorf("%q", body)
+	}
+	connect := func(request string) (net.Conn, *bufio.Reader) {
+		conn, err := net.Dial("tcp", e.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(wait))
+		_, _ = io.WriteString(conn, request)
+		return conn, bufio.NewReader(conn)
+	}
+	conn, reader := connect("GET /socket HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(response, err)
+	}
+	for _, said := range []string{"one", "two"} {
+		time.Sleep(2 * idle)
+		_, _ = io.WriteString(conn, said)
+		heard := make([]byte, len(said))
+		if _, err := io.ReadFull(reader, heard); err != nil || string(heard) != said {
+			t.Fatalf("%q %v", heard, err)
+		}
+	}
+	connect("GET /much HTTP/1.1\r\nHost: a.test\r\n\r\n")
+	select {
+	case <-gaveUp:
+	case <-time.After(wait):
+		t.Error("who does not read is waited for without end")
 	}
 }
