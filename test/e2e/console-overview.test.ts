@@ -163,7 +163,7 @@ test.serial(
       .sql('node_state')
       .where({ node_id: edge!.nodeId })
       .update({ last_seen_at: new Date(Date.now() - 60_000) });
-    // Silence is no event; the page asks by itself after a minute, and at once when something happens.
+    // Silence is no event; the page asks by itself after a while, and at once when something happens.
     await api.ok('PATCH', `/nodes/${edge!.nodeId}`, { name: 'edge-hk-1' });
     const item = attention(page).getByRole('listitem').filter({ hasText: 'edge-hk-1' }).first();
     await item.waitFor();
