@@ -272,6 +272,9 @@ test.serial('workers search with WebAssembly under their own policy, and without
 
 test.serial('progress of a long proof of work is told to everybody', async (t) => {
   const page = await visit(t, { reducedMotion: 'reduce' });
+  // Workers that find nothing, so that no luck ends the page before it was looked at.
+  const body = 'onmessage = () => setInterval(() => postMessage({ c: 1e6 }), 20);';
+  await page.route(WORKER, (route) => route.fulfill({ body, contentType: 'application/javascript' }));
   await page.goto(edge.url('hard'));
   const bar = page.getByRole('progressbar', { name: 'Progress of the check' });
   await bar.waitFor();
