@@ -5,7 +5,16 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
-import { type Field, type FormCase, filesWithForms, KINDS, tryKind, tryTaken, word } from '../helpers/console-forms.ts';
+import {
+  type Field,
+  type FormCase,
+  filesWithForms,
+  HOSTILE,
+  KINDS,
+  tryKind,
+  tryTaken,
+  word,
+} from '../helpers/console-forms.ts';
 import { signIn, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -408,3 +417,106 @@ for (const form of FORMS) {
     await visitor.close();
   });
 }
+
+const field = (page: Page, key: string) => page.getByLabel(word(key), { exact: true });
+const press = (page: Page, key: string) => page.getByRole('button', { name: word(key), exact: true }).click();
+/** Waits until a field says that it is wrong. */
+const refuses = (box: Page | Locator, key: string) =>
+  box
+    .locator('.is-wrong')
+    .filter({ has: field('page' in box ? box.page() : box, key) })
+    .first()
+    .waitFor();
+
+test.serial('sign-in: text of any kind is wrong or refused at its field, and what was typed stays', async (t) => {
+  const visitor = await visit(browser, running.origin);
+  const { page } = visitor;
+  await page.goto('/login');
+  await field(page, 'shared.signIn.email').fill('somebody@example.com');
+  await field(page, 'shared.signIn.password').fill(HOSTILE);
+  await press(page, 'shared.signIn.signIn');
+  await page.getByText('E-mail address or password is wrong.').waitFor();
+  await field(page, 'shared.signIn.email').fill(HOSTILE);
+  await press(page, 'shared.signIn.signIn');
+  await page.getByText('E-mail address or password is wrong.').waitFor();
+  t.is(await field(page, 'shared.signIn.email').inputValue(), HOSTILE);
+  await field(page, 'shared.signIn.email').fill(`${label(250)}@example.com`);
+  await press(page, 'shared.signIn.signIn');
+  await refuses(page, 'shared.signIn.email');
+  await field(page, 'shared.signIn.email').fill('somebody@example.com');
+  await field(page, 'shared.signIn.password').fill(EMOJI.repeat(129));
+  await press(page, 'shared.signIn.signIn');
+  await refuses(page, 'shared.signIn.password');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('account: passwords and codes that are wrong are refused at their fields', async (t) => {
+  const visitor = await operatorVisit('/account');
+  const { page } = visitor;
+  const change = page.locator('form').filter({ has: field(page, 'account.password.next') });
+  await change.getByLabel(word('account.password.current'), { exact: true }).fill(HOSTILE);
+  await change.getByLabel(word('account.password.next'), { exact: true }).fill('too short');
+  await press(page, 'account.password.change');
+  await refuses(change, 'account.password.next');
+  await change.getByLabel(word('account.password.next'), { exact: true }).fill(EMOJI.repeat(129));
+  await press(page, 'account.password.change');
+  await refuses(change, 'account.password.next');
+  await change.getByLabel(word('account.password.next'), { exact: true }).fill(EMOJI.repeat(64));
+  await press(page, 'account.password.change');
+  await refuses(change, 'account.password.current');
+  await change.getByLabel(word('account.password.next'), { exact: true }).fill('');
+
+  const factor = page.locator('form').filter({ has: page.getByText(word('account.twoFactor.title')) });
+  await press(page, 'account.twoFactor.switchOn');
+  await factor.getByLabel(word('account.password.current'), { exact: true }).fill(HOSTILE);
+  await press(page, 'account.twoFactor.goOn');
+  await refuses(factor, 'account.password.current');
+  await factor.getByLabel(word('account.password.current'), { exact: true }).fill(TEST_OPERATOR.password);
+  await press(page, 'account.twoFactor.goOn');
+  for (const code of ['000000', HOSTILE, '123456789']) {
+    await factor.getByLabel(word('shared.signIn.totp'), { exact: true }).fill(code);
+    await press(page, 'shared.signIn.confirm');
+    await refuses(factor, 'shared.signIn.totp');
+  }
+  await field(page, 'account.passkeys.name').fill(EMOJI.repeat(65));
+  await refuses(page, 'account.passkeys.name');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('first run: what the account cannot be is refused at its field', async (t) => {
+  const fresh = await startBrowsedConsole({ setUp: false });
+  const visitor = await visit(browser, fresh.origin);
+  const { page } = visitor;
+  const [token, person, email, password] = [
+    'setup.account.token',
+    'setup.account.name',
+    'shared.signIn.email',
+    'shared.signIn.password',
+  ] as const;
+  const fill = async (texts: readonly string[]) => {
+    for (const [index, key] of [token, person, email, password].entries()) await field(page, key).fill(texts[index]!);
+    await press(page, 'setup.account.create');
+  };
+  try {
+    await page.goto('/setup');
+    await field(page, token).waitFor();
+    await fill(['', '', '', '']);
+    for (const key of [token, person, email, password]) await refuses(page, key);
+    await fill([HOSTILE, HOSTILE, HOSTILE, 'short']);
+    for (const key of [email, password]) await refuses(page, key);
+    await fill(['wrong', EMOJI.repeat(101), 'a@example.com', EMOJI.repeat(129)]);
+    for (const key of [person, password]) await refuses(page, key);
+    await fill([HOSTILE, HOSTILE, 'a@example.com', EMOJI.repeat(128)]);
+    await refuses(page, token);
+    await fill([fresh.setupToken!, HOSTILE, 'a@example.com', EMOJI.repeat(128)]);
+    await page.getByRole('heading', { name: word('setup.title.channel') }).waitFor();
+    await page.goto('/account');
+    await page.getByText(HOSTILE).first().waitFor();
+    t.deepEqual(visitor.faults(), []);
+  } finally {
+    await visitor.close();
+    await fresh.stop();
+  }
+});
