@@ -47,6 +47,8 @@ export interface LiveReaderOptions {
   /** Entries from now on follow on this one. `kept`: earlier ones that are still known, oldest first. */
   onPlace(head: string, kept: readonly LiveEntry[]): void;
   onEntries(entries: readonly LiveEntry[]): void;
+  /** The connection is gone: nothing comes until the next place. */
+  onLost(): void;
 }
 
 /** Follows the stream on one connection. After a connection is lost it takes its place anew, because what was told meanwhile may be gone. */
@@ -67,7 +69,9 @@ export class LiveReader {
     this.#stream = liveStream(runtime.env.redisPrefix);
     this.#redis = runtime.newRedis();
     this.#redis.on('close', () => {
+      const had = this.#head !== null;
       this.#head = null;
+      if (had && !this.#stopped) options.onLost();
     });
   }
 

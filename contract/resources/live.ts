@@ -52,6 +52,10 @@ const LiveLine = Type.Union([
     { description: 'What happened before cannot be told: read everything that is shown again.' },
   ),
   Type.Object({ type: Type.Literal('events'), cursor: Cursor, events: Type.Array(LiveEvent, { minItems: 1 }) }),
+  Type.Object(
+    { type: Type.Literal('pause') },
+    { description: 'The console hears of nothing now: what happens is told by the reset that follows.' },
+  ),
   Type.Object({ type: Type.Literal('ping') }, { description: 'Every 15 s.' }),
   Type.Object(
     { type: Type.Literal('end'), reason: OneOf(['session', 'stopping']) },

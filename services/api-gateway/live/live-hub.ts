@@ -57,6 +57,7 @@ export class LiveHub {
     this.#reader = new LiveReader(runtime, {
       onPlace: (head, kept) => this.#place(head, kept),
       onEntries: (entries) => this.#arrive(entries),
+      onLost: () => this.#pause(),
     });
     this.#reader.start();
     this.#timers = [
@@ -134,6 +135,11 @@ export class LiveHub {
       if (again && watcher.started) this.#reset(watcher);
       else this.#catchUp(watcher);
     }
+  }
+
+  /** Pages ask by themselves meanwhile. */
+  #pause(): void {
+    for (const watcher of this.#watchers) if (watcher.started && watcher.ready) watcher.send(PAUSE);
   }
 
   #arrive(entries: readonly LiveEntry[]): void {
@@ -217,6 +223,7 @@ function encode(...lines: LiveLine[]): Buffer {
   return Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 }
 
+const PAUSE = encode({ type: 'pause' });
 const PING = encode({ type: 'ping' });
 const SESSION_OVER = encode({ type: 'end', reason: 'session' });
 const STOPPING = encode({ type: 'end', reason: 'stopping' });

@@ -103,6 +103,10 @@ export class LiveReader {
 
   #take(line: Exclude<LiveLine, { type: 'end' }>): void {
     if (line.type === 'ping') return;
+    if (line.type === 'pause') {
+      this.#become('connecting');
+      return;
+    }
     this.#attempt = 0;
     this.#cursor = line.cursor;
     this.#become('live');
