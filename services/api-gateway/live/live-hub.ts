@@ -139,6 +139,10 @@ export class LiveHub {
 
   /** Pages ask by themselves meanwhile. */
   #pause(): void {
+    if (this.#tick) {
+      clearTimeout(this.#tick);
+      this.#tell();
+    }
     for (const watcher of this.#watchers) if (watcher.started && watcher.ready) watcher.send(PAUSE);
   }
 
