@@ -127,6 +127,11 @@ export class LiveReader {
       return;
     }
     if (entries.length === 0) return;
+    // So far behind that what followed on its place may have been dropped.
+    if (entries.length === READ_COUNT && !(await this.#holds(head))) {
+      this.#head = null;
+      return;
+    }
     this.#head = entries.at(-1)![0];
     this.#options.onEntries(entries.map(toEntry));
   }
@@ -135,6 +140,10 @@ export class LiveReader {
   async #leadsTo(head: string): Promise<boolean> {
     const [last] = (await this.#timed(this.#redis.xrevrange(this.#stream, '+', '-', 'COUNT', 1))) as RawEntry[];
     return last !== undefined && compareIds(last[0], head) >= 0;
+  }
+
+  async #holds(id: string): Promise<boolean> {
+    return (await this.#timed(this.#redis.xrange(this.#stream, id, id))).length > 0;
   }
 
   async #begin(): Promise<string> {
