@@ -126,25 +126,46 @@ test.serial('a node that comes, applies what it is told and goes is told by its 
     });
     return node.targetRevision === node.appliedRevision;
   });
-  const seen = stream.ids('nodes').length;
+  // Held back, so that what is saved and what is applied are not told in one line.
+  const node = fleet.nodes[0]!;
+  const told = (topic: 'nodes' | 'revisions', id: string) => stream.ids(topic).filter((each) => each === id).length;
+  node.holdAcks(true);
+  const revisions = told('revisions', clusterId);
   await newSite(`site-${count++}`);
-  await eventually(() => stream.ids('nodes').length > seen);
-  const revisions = stream.ids('revisions').filter((id) => id === clusterId).length;
-  t.true(revisions >= 2, 'published, and applied');
-  const bans = stream.events.filter(({ topic }) => topic === 'bans').length;
+  await eventually(() => told('revisions', clusterId) > revisions, { what: 'the publication' });
+  const [saved, nodes] = [told('revisions', clusterId), told('nodes', nodeId)];
+  node.holdAcks(false);
+  await eventually(() => told('revisions', clusterId) > saved && told('nodes', nodeId) > nodes, { what: 'its end' });
+
+  node.holdAcks(true);
+  const bans = stream.ids('bans').length;
+  const since = (id: string) => stream.ids('bans').slice(bans).includes(id);
   await first.client.rpc('bans.create', {
     scope: 'platform',
     cidr: '198.51.100.8',
     durationSeconds: 600,
     reason: 'other',
   });
-  await eventually(() => stream.events.filter(({ topic }) => topic === 'bans').length >= bans + 2);
+  await eventually(() => since('*'), { what: 'the ban' });
+  node.holdAcks(false);
+  await eventually(() => since(clusterId), { what: 'its enforcement' });
+
   await fleet.stop();
-  const before = stream.ids('nodes').length;
-  await database.query("update node_state set last_seen_at = now() - interval '44 seconds' where node_id = $1", [
-    nodeId,
-  ]);
-  await eventually(() => stream.ids('nodes').length > before);
+  await quiet();
+  const before = told('nodes', nodeId);
+  await eventually(
+    async () => {
+      if (told('nodes', nodeId) > before) return true;
+      // A last report may still be written after this.
+      await database.query(
+        `update node_state set last_seen_at = now() - interval '44 seconds'
+          where node_id = $1 and last_seen_at > now() - interval '40 seconds'`,
+        [nodeId],
+      );
+      return false;
+    },
+    { what: 'the silence of the node' },
+  );
   t.deepEqual([...new Set(stream.ids('nodes'))], [nodeId]);
   await stream.close();
 });
