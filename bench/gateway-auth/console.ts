@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import type { Context, Service } from 'moleculer';
 import { PROCEDURES } from '../../contract/index.ts';
 import { migrate } from '../../migrations/run.ts';
@@ -55,7 +56,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     $ctx: contexts.ContextFactory.create(broker, null, {}, { meta: { call } }),
     $route: alias.route,
     $alias: alias,
-    $params: { id: request.url!.slice(1) },
+    $params: request.method === 'POST' ? JSON.parse(await text(request)) : { id: request.url!.slice(1) },
     $exchange: exchange,
   });
   await gateway.aliasHandler(request, response, alias);
