@@ -1,10 +1,12 @@
 """What schemathesis cannot know by itself: keys to call with, resources that exist, and bodies that are accepted.
 
-Keys change before one of them has made the requests in a row that the console allows it. About half of the calls are
-given existing resources and about a third of the bodies are accepted ones, so that every operation succeeds sometimes;
-the rest stays as it was generated. Each call's operation and status is written to SVC_CALLS for the judgement.
+Keys change before one of them has made the requests in a row that the console allows it. Of the calls of each operation
+the first and every second after it are given existing resources, two thirds of these accepted bodies too, so that every
+operation succeeds; the rest stays as it was generated. Each call's operation and status is written to SVC_CALLS for the
+judgement.
 """
 
+import collections
 import itertools
 import json
 import os
@@ -23,6 +25,8 @@ CALLS_PER_KEY = 500
 lock = threading.Lock()
 counter = itertools.count(1)
 helper_counter = itertools.count(1)
+# Of the operation's own: workers take turns, so the parity of all calls together may never suit one of them.
+calls_of = collections.Counter()
 
 
 def key(number):
@@ -73,17 +77,19 @@ def resources(operation, number):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
+    operation = case.operation.definition.raw["operationId"]
     with lock:
         number = next(counter)
+        turn = calls_of[operation]
+        calls_of[operation] += 1
     case.headers = case.headers or {}
     case.headers["x-api-key"] = key(number)
-    operation = case.operation.definition.raw["operationId"]
-    if number % 2 == 0:
+    if turn % 2 == 0:
         found = resources(operation, number)
         if found:
             case.path_parameters = found
         sample = FIXTURES["bodies"].get(operation)
-        if sample is not None and number % 3 != 1:
+        if sample is not None and turn % 3 != 1:
             case.body = numbered(sample, number)
             case.headers.pop("Idempotency-Key", None)
         if "query" in FIXTURES and operation in FIXTURES["query"]:
