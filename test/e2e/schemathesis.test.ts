@@ -10,7 +10,7 @@ import { ensureSchemathesis, schemathesisReport } from '../helpers/schemathesis.
 import { makeFixtures, NEVER_2XX, SHOWN_ELSEWHERE } from '../schemathesis/fixtures.ts';
 
 const KEYS = 60;
-const BUDGET_SECONDS = 200;
+const BUDGET_SECONDS = 300;
 const EXAMPLES = 12;
 const SEED = 20_261_121;
 /** What a busy console answers, with the time after which to try again. */
@@ -76,8 +76,9 @@ test.serial('no operation answers 5xx or breaks its schema, and each succeeds at
       String(SEED),
       '--request-timeout',
       '30',
+      // Hypothesis moves the recursion limit of all threads, which breaks what another one is parsing.
       '--workers',
-      '2',
+      '1',
       '--warnings',
       'off',
       '--no-color',
