@@ -4,14 +4,13 @@ import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { startTestConsole, TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import { signIn, startBrowsedConsole, type VisitOptions, visit } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts';
 
-const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const MINUTE = 60_000;
 const TABS = 12;
 
@@ -34,7 +33,7 @@ test.after.always(async () => {
 
 async function signedIn(options: VisitOptions = {}) {
   const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, OPERATOR);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
   return visitor;
 }
 
@@ -143,7 +142,7 @@ test.serial('after a sign-out the stream ends, and begins again after the next s
   await streamsAre(1);
   await visitor.context.request.post('/api/auth/sign-out', { data: {}, headers: { origin: running.origin } });
   await streamsAre(0);
-  await signIn(visitor.context, running.origin, OPERATOR);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
   await page.reload();
   await streamsAre(1);
   await newSite('signed-in-again');
@@ -194,7 +193,7 @@ test.serial('a page follows again after the console was away, and shows what hap
   const other = await startTestConsole({ ...shared, setUp: false });
   try {
     const visitor = await visit(browser, one.origin);
-    await signIn(visitor.context, one.origin, OPERATOR);
+    await signIn(visitor.context, one.origin, TEST_OPERATOR);
     const page = await openPage(visitor.context, '/sites');
     await eventually(async () => (await streams(one)) === 1);
     await one.stop();

@@ -4,7 +4,7 @@ import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { startBrowser } from '../helpers/browser.ts';
-import type { TestConsole } from '../helpers/console.ts';
+import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
@@ -21,7 +21,6 @@ import { startTestFleet } from '../helpers/fleet.ts';
 const LANGUAGES = ['en', 'zh-CN'] as const;
 const THEMES = ['light', 'dark'] as const;
 const WIDTHS = [1440, 375] as const;
-const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const LONG = 'A customer with a name that goes on, <b>markup</b>, emoji 🎉 and العربية in it';
 
 const KEYS = [...messages('en').keys()];
@@ -80,7 +79,7 @@ test.after.always(async () => {
 
 async function signedIn(options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
   const visitor = await visit(browser, console.origin, options);
-  await signIn(visitor.context, console.origin, OPERATOR);
+  await signIn(visitor.context, console.origin, TEST_OPERATOR);
   return visitor;
 }
 

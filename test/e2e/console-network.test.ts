@@ -5,7 +5,7 @@ import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { startBrowser } from '../helpers/browser.ts';
-import type { TestConsole } from '../helpers/console.ts';
+import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
@@ -19,7 +19,6 @@ import {
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 
-const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const NODES = 3;
 const WORDS = JSON.parse(readFileSync('console/src/shared/contract/messages/en.json', 'utf8')) as {
   reason: { client_ip_updated: string; unknown_hosts_updated: string };
@@ -53,7 +52,7 @@ test.after.always(async () => {
 
 async function operatorVisit(path: string, options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
   const visitor = await visit(browser, console.origin, options);
-  await signIn(visitor.context, console.origin, OPERATOR);
+  await signIn(visitor.context, console.origin, TEST_OPERATOR);
   await visitor.page.goto(path);
   await visitor.page.getByRole('heading', { level: 1 }).waitFor();
   return visitor;

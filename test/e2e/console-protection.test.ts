@@ -6,7 +6,7 @@ import type { Connection } from '../../bench/fleet/connection.ts';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import { startBrowser } from '../helpers/browser.ts';
-import type { TestConsole } from '../helpers/console.ts';
+import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
@@ -22,7 +22,6 @@ import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
-const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const MINUTE = 60_000;
 
 let browser: Browser;
@@ -71,7 +70,7 @@ test.after.always(async () => {
 /** A signed-in visit that must end without faults. */
 async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
   const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, OPERATOR);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
   await visitor.page.goto(path);
   return visitor;
 }

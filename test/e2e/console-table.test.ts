@@ -4,7 +4,7 @@ import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import { copySites } from '../../bench/lib/copy-sites.ts';
 import { startBrowser } from '../helpers/browser.ts';
-import type { TestConsole } from '../helpers/console.ts';
+import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
@@ -20,7 +20,6 @@ import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
-const OPERATOR = { email: 'operator@example.com', password: 'correct horse battery staple' };
 const SITES = 25;
 
 let browser: Browser;
@@ -51,7 +50,7 @@ test.after.always(async () => {
 
 async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
   const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, OPERATOR);
+  await signIn(visitor.context, running.origin, TEST_OPERATOR);
   await visitor.page.goto(path);
   await visitor.page.locator('tbody tr').first().waitFor();
   return visitor;
