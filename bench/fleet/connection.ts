@@ -122,7 +122,10 @@ export class Connection {
       if (size > MAX_ANSWER_BYTES) stream.destroy();
       else chunks.push(chunk);
     });
-    stream.once('end', () => resolve({ status, bytes: Buffer.concat(chunks) }));
+    stream.once('end', () => {
+      // A call that is cut before it is answered ends, too.
+      if (status !== 0) resolve({ status, bytes: Buffer.concat(chunks) });
+    });
     stream.once('error', (error) => reject(new CallRefused('unavailable', error.message)));
     stream.once('close', () => reject(new CallRefused('unavailable', 'the call was cut off')));
     stream.end(body);

@@ -52,8 +52,8 @@ export class SimulatedNode {
   keysVersion = 0n;
   /** Counters for tests. */
   readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0, reports: 0 };
-  /** Why the console last ended or refused the stream. */
-  lastRefusal: CallRefused | null = null;
+  /** Why the console last ended or refused Watch; a connection that broke leaves it as it was. */
+  watchRefusal: CallRefused | null = null;
   readonly #options: NodeOptions;
   #connection: Connection | null = null;
   #stream: ClientHttp2Stream | null = null;
@@ -178,7 +178,7 @@ export class SimulatedNode {
       (event) => this.#receive(event),
       (reason) => {
         this.#stream = null;
-        if (reason) this.lastRefusal = reason;
+        if (reason) this.watchRefusal = reason;
         connection.destroy();
         const delay = backoffDelay(this.#attempt++, Math.random, 200, this.#options.reconnectMs);
         if (!this.#stopped) this.#connectTimer = setTimeout(() => this.#connect(), delay);
@@ -366,7 +366,6 @@ export class SimulatedNode {
     if (this.#stalled || this.#holdsAcks || !this.#connection || this.#connection.closed) return;
     this.heartbeat().catch((error) => {
       if (!(error instanceof CallRefused)) throw error;
-      this.lastRefusal = error;
     });
   }
 }

@@ -26,12 +26,6 @@ export const NEVER_2XX: Record<string, string> = {
   'system.setup': 'the console is set up already',
 };
 
-/** Operations whose success needs what a generated call cannot have, and the test that shows it. */
-export const SHOWN_ELSEWHERE: Record<string, string> = {
-  'clusters.delete': 'a cluster to end is not always to be had: test/integration/clusters.test.ts',
-  'serviceAccounts.revokeKey': 'another call may end its account first: test/integration/service-accounts.test.ts',
-};
-
 const recipe = (path: string, body: unknown, id: readonly string[] = ['id'], parameter = 'id'): Recipe => ({
   path,
   body,
@@ -90,7 +84,7 @@ export async function makeFixtures(api: Api, keys: string[]): Promise<Fixtures> 
     },
     fresh: {
       'bans.delete': recipe('/bans', ban),
-      'clusters.delete': recipe('/clusters', { name: 'ended {n}' }),
+      'clusters.delete': recipe('/clusters', { name: 'ended-{n}' }),
       'ipLists.delete': recipe('/ip-lists', { name: 'ended {n}', kind: 'collection', entries: [] }),
       'nodeGroups.delete': recipe('/node-groups', { clusterId, name: 'ended {n}' }),
       'regions.delete': recipe('/regions', { name: 'Ended {n}', code: 'e{n}' }),
@@ -107,8 +101,8 @@ export async function makeFixtures(api: Api, keys: string[]): Promise<Fixtures> 
     bodies: {
       'bans.create': ban,
       'bans.preview': ban,
-      'clusters.create': { name: 'made {n}' },
-      'clusters.update': { name: 'renamed {n}' },
+      'clusters.create': { name: 'made-{n}' },
+      'clusters.update': { name: 'renamed-{n}' },
       'clusters.clientIp.set': { settings: { mode: 'direct' } },
       'clusters.unknownHosts.set': {
         unknownHost: 'page',
