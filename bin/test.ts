@@ -52,8 +52,8 @@ async function runSuite(suite: Suite): Promise<Tally> {
     env.TEST_CADDY = await buildCaddy();
   }
   // End-to-end stories start whole installations: one after the other.
-  const concurrency = suite === 'e2e' ? 1 : undefined;
-  return runAva(suite, env, { concurrency, only, again: suite === 'integration' || suite === 'e2e' });
+  if (suite === 'e2e') return runAva(suite, env, { concurrency: 1, only, again: true });
+  return runAva(suite, env, { only, again: suite === 'integration' });
 }
 
 function chosen(): Suite[] {
