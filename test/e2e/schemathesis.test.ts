@@ -7,7 +7,7 @@ import test from 'ava';
 import { startTestConsole } from '../helpers/console.ts';
 import { Api } from '../helpers/resources.ts';
 import { ensureSchemathesis, schemathesisReport } from '../helpers/schemathesis.ts';
-import { makeFixtures, NEVER_2XX } from '../schemathesis/fixtures.ts';
+import { makeFixtures, NEVER_2XX, type PoolKey } from '../schemathesis/fixtures.ts';
 
 const KEYS = 60;
 const BUDGET_SECONDS = 300;
@@ -48,13 +48,16 @@ test.serial('no operation answers 5xx or breaks its schema, and each succeeds at
   const work = mkdtempSync(join(tmpdir(), 'schemathesis-'));
   t.teardown(() => rmSync(work, { recursive: true, force: true }));
   const api = new Api(console);
-  const keys: string[] = [];
-  for (let number = 0; number < KEYS; number++) {
-    const { secret } = await console.client.rpc<{ secret: string }>('accessKeys.create', { name: `pool ${number}` });
-    keys.push(secret);
+  const keys: PoolKey[] = [];
+  for (let number = 0; number <= KEYS; number++) {
+    const made = await console.client.rpc<{ key: { id: string }; secret: string }>('accessKeys.create', {
+      name: `pool ${number}`,
+    });
+    keys.push({ id: made.key.id, secret: made.secret });
   }
+  const revocable = keys.pop()!;
   const files = { fixtures: join(work, 'fixtures.json'), calls: join(work, 'calls.jsonl') };
-  writeFileSync(files.fixtures, JSON.stringify(await makeFixtures(api, keys)));
+  writeFileSync(files.fixtures, JSON.stringify(await makeFixtures(api, keys, revocable.id)));
   writeFileSync(files.calls, '');
   const base = `${console.url}/api/v1`;
   const { code, output } = await run(

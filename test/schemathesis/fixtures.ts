@@ -12,8 +12,16 @@ interface Recipe {
   parameter: string;
 }
 
+/** One of the access keys that the calls are made with, in turns. */
+export interface PoolKey {
+  id: string;
+  secret: string;
+}
+
 export interface Fixtures {
   keys: string[];
+  /** Ids that no call may end, whatever it has read. */
+  spared: string[];
   paths: Record<string, Record<string, string>>;
   fresh: Record<string, Recipe>;
   bodies: Record<string, unknown>;
@@ -33,8 +41,8 @@ const recipe = (path: string, body: unknown, id: readonly string[] = ['id'], par
   parameter,
 });
 
-/** Fills the console and answers what the hooks need. */
-export async function makeFixtures(api: Api, keys: string[]): Promise<Fixtures> {
+/** Fills the console and answers what the hooks need; the key `revocableId` calls nothing. */
+export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocableId: string): Promise<Fixtures> {
   const clusterId = (await api.ok('GET', '/clusters')).items[0].id;
   const { site } = { site: await api.site(clusterId, 'kept.example.net') };
   const nodeId = await api.node(clusterId, 'kept-node', { features: ['bans-v1', 'client-ip-v1'] });
@@ -49,8 +57,10 @@ export async function makeFixtures(api: Api, keys: string[]): Promise<Fixtures> 
   const thisSite = { id: site.id };
   const change = `${clusterId}=1`;
   return {
-    keys,
+    keys: keys.map(({ secret }) => secret),
+    spared: keys.map(({ id }) => id),
     paths: {
+      'accessKeys.revoke': { id: revocableId },
       'changes.get': { id: change },
       'clusters.clientIp.get': ofCluster,
       'clusters.clientIp.set': ofCluster,
