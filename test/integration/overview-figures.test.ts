@@ -1,0 +1,137 @@
+// The overview: how much there is. Traffic, bans, and sites by how far they are delivered.
+import test from 'ava';
+import { NODE_WORDS } from '../../contract/resources/overview.ts';
+import { deliveryOf, situationNow } from '../../models/delivery.ts';
+import { fleetView } from '../../models/overview-nodes.ts';
+import { siteStates } from '../../models/overview-sites.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Overview } from '../helpers/overview.ts';
+import { ReportingNode } from '../helpers/reporting-node.ts';
+import { Api } from '../helpers/resources.ts';
+
+let running: TestConsole;
+let api: Api;
+let overview: Overview;
+let clusterId: string;
+let siteId: string;
+let node: ReportingNode;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  overview = new Overview(api);
+  clusterId = await api.cluster('hong-kong');
+  siteId = (await api.site(clusterId, 'shop.example')).id;
+  node = await ReportingNode.enroll(running, clusterId);
+  await node.beat(await node.onTarget());
+});
+test.after.always('stop', async () => {
+  node?.stop();
+  await running?.stop();
+});
+
+test.serial('requests per second are those of the latest minute that every node could report', async (t) => {
+  const now = Math.floor(Date.now() / 60_000) * 60;
+  const minutes = [
+    [now - 600, 60n],
+    [now - 180, 600n],
+    [now - 120, 1200n],
+    [now, 999n],
+  ].map(([minute, requests]) => ({ siteId, minute: BigInt(minute!), requests: requests as bigint }));
+  await node.connection.call('reportStats', { sequence: 1n, minutes });
+  const series = await eventually(
+    async () => {
+      const answer = await api.ok('GET', '/overview/traffic?hours=1');
+      return answer.from !== null && answer;
+    },
+    { everyMs: 500 },
+  );
+  t.is(Date.parse(series.from), (now - 600) * 1000);
+  const values: number[] = series.requestsPerSecond;
+  t.deepEqual(values.slice(0, 9), [1, 0, 0, 0, 0, 0, 0, 10, 20]);
+  t.true(values.every((value) => value <= 20));
+  const { traffic } = await eventually(async () => {
+    const answer = await overview.get();
+    return answer.traffic !== null && answer;
+  });
+  // A minute may have begun since.
+  t.true([20, 0, 999 / 60].includes(traffic.requestsPerSecond), JSON.stringify(traffic));
+  // A batch that comes twice counts once here, too.
+  await node.connection.call('reportStats', { sequence: 1n, minutes });
+  const rows = await api.sql('cluster_request_minute').where({ cluster_id: clusterId });
+  t.is(
+    rows.reduce((sum, { requests }) => sum + Number(requests), 0),
+    60 + 600 + 1200 + 999,
+  );
+});
+
+test.serial('bans in force are counted by who made them; ended ones are not', async (t) => {
+  const before = (await overview.get()).bans;
+  const ban = (cidr: string, durationSeconds: number) =>
+    api.ok('POST', '/bans', { scope: 'platform', cidr, reason: 'abuse', durationSeconds });
+  await ban('198.18.0.1', 600);
+  const { id } = await ban('198.18.0.2', 600);
+  await ban('198.18.0.3', 600);
+  await api.ok('DELETE', `/bans/${id}`);
+  await api
+    .sql('ban')
+    .where({ cidr: '198.18.0.3/32' })
+    .update({ expires_at: new Date(Date.now() - 1000) });
+  const bans = await eventually(async () => {
+    const now = (await overview.get()).bans;
+    return now.manual === before.manual + 1 && now;
+  });
+  t.is(bans.automatic, 0);
+  await node.beat(await node.onTarget());
+});
+
+/** Sites by state, one by one. */
+async function naiveStates(): Promise<Record<string, number>> {
+  const sites = await api.sql('site').select('id', 'enabled', api.sql.ref('cluster_id').as('clusterId'));
+  const states: Record<string, number> = { live: 0, partial: 0, pending: 0, disabled: 0 };
+  for (const { state } of (await deliveryOf(api.sql, sites, situationNow)).values()) states[state]!++;
+  return states;
+}
+
+test.serial('sites by delivery are as if each were asked', async (t) => {
+  const compare = async (what: string) => {
+    const { spans } = await fleetView(api.sql, NODE_WORDS);
+    t.deepEqual({ ...(await siteStates(api.sql, spans)) }, await naiveStates(), what);
+  };
+  const other = await api.cluster('states');
+  await compare('a cluster without sites');
+  const made: string[] = [];
+  for (let index = 0; index < 6; index++) made.push((await api.site(other, `state-${index}.example`)).id);
+  await compare('no node');
+  const behind = await api.node(other, 'behind');
+  const ahead = await api.node(other, 'ahead');
+  await compare('nodes without a configuration');
+  const move = async (id: string, revision: number, more: object = {}) => {
+    const { epoch } = await api.sql('cluster_head').where({ cluster_id: other }).first('epoch');
+    await api
+      .sql('node_state')
+      .where({ node_id: id })
+      .update({ epoch, track: 'S', revision, ...more });
+  };
+  const head = async () => Number((await api.sql('cluster_head').where({ cluster_id: other }).first()).revision);
+  await move(ahead, await head());
+  await compare('one node has none');
+  await move(behind, (await head()) - 2);
+  await compare('one node is two behind');
+  await move(ahead, (await head()) - 1);
+  await compare('nobody has the newest');
+  await api.ok('PUT', `/sites/${made[0]}/enabled`, { enabled: false });
+  await api.ok('PATCH', `/sites/${made[1]}`, { domains: ['state-1.example', 'again.example'] });
+  await compare('a site was disabled, another changed');
+  await move(ahead, await head());
+  await move(behind, await head());
+  await compare('all have everything');
+  await move(behind, await head(), { failed: JSON.stringify([{ kind: 'site', id: made[2], running: true }]) });
+  await compare('one could not apply a site');
+  await move(behind, await head(), { failed: '[]', data_plane_healthy: false });
+  await compare('one is not healthy');
+  await api.sql('node').whereIn('id', [behind, ahead]).delete();
+  for (const id of made) await api.ok('DELETE', `/sites/${id}`);
+  await api.ok('DELETE', `/clusters/${other}`);
+});
