@@ -1,4 +1,4 @@
-// One compiled ajv validator per procedure, made at first use. Schemas never enter Moleculer's action definitions: they
+// Compiled ajv validators of each procedure, made at first use. Schemas never enter Moleculer's action definitions: they
 // would travel in every INFO packet.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import * as formats from 'ajv-formats';
@@ -6,24 +6,51 @@ import { fail, type Issue } from '../contract/errors.ts';
 import type { AnyProcedure } from '../contract/procedure.ts';
 
 const MAX_ISSUES = 20;
+/**
+ * Values and characters of an input whose mistakes are all told. Of a larger one only the first is: there could be as many
+ * as it has values, and what is too long would be looked through all the same.
+ */
+const LARGE = 20_000;
 
-const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, ownProperties: true });
-(formats.default as unknown as { default?: (ajv: Ajv) => void } & ((ajv: Ajv) => void))(ajv);
+const FIRST = validators(false);
+const ALL = validators(true);
 
-const validators = new WeakMap<object, ValidateFunction>();
+/** The validator of a procedure that ends at the first mistake, or tells all. */
+function validators(allErrors: boolean): (procedure: Pick<AnyProcedure, 'input'>) => ValidateFunction {
+  const ajv = new Ajv({ allErrors, useDefaults: true, strict: false, ownProperties: true });
+  (formats.default as unknown as { default?: (ajv: Ajv) => void } & ((ajv: Ajv) => void))(ajv);
+  const compiled = new WeakMap<object, ValidateFunction>();
+  return (procedure) => {
+    const validate = compiled.get(procedure) ?? ajv.compile(procedure.input);
+    compiled.set(procedure, validate);
+    return validate;
+  };
+}
 
 /** The input with defaults filled in, or BAD_REQUEST with up to 20 issues. */
 export function validateInput(procedure: Pick<AnyProcedure, 'input'>, input: unknown): unknown {
-  let validate = validators.get(procedure);
-  if (!validate) {
-    validate = ajv.compile(procedure.input);
-    validators.set(procedure, validate);
-  }
   const value = structuredClone(input ?? {});
-  if (!validate(value)) fail('BAD_REQUEST', { issues: (validate.errors ?? []).slice(0, MAX_ISSUES).map(toIssue) });
+  const valid = FIRST(procedure);
+  if (!valid(value)) {
+    const told = room(value, LARGE) < 0 ? valid : ALL(procedure);
+    if (told !== valid) told(value);
+    fail('BAD_REQUEST', { issues: (told.errors ?? []).slice(0, MAX_ISSUES).map(toIssue) });
+  }
   const badText = textIssues(value, '');
   if (badText.length > 0) fail('BAD_REQUEST', { issues: badText.slice(0, MAX_ISSUES) });
   return value;
+}
+
+/** What is left of `limit` after the values and characters of a value; negative when it is larger. */
+function room(value: unknown, limit: number): number {
+  let left = limit - 1;
+  if (typeof value === 'string') return left - value.length;
+  if (typeof value !== 'object' || value === null) return left;
+  for (const [key, part] of Object.entries(value)) {
+    left = room(part, left - key.length);
+    if (left < 0) break;
+  }
+  return left;
 }
 
 /** Texts that the database cannot hold: with NUL, or with half of a surrogate pair. */

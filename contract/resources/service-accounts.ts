@@ -1,7 +1,18 @@
 // Machine identities: no password, passkey or session; what they may call is fixed by the contract (procedure.ts, Access).
 import Type from 'typebox';
 import { procedure, resource, SCOPES } from '../procedure.ts';
-import { Empty, ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Empty,
+  ExpectedUpdatedAt,
+  Id,
+  Input,
+  Nullable,
+  ONE_LINE,
+  OneOf,
+  Page,
+  PageQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 
 export const MAX_SERVICE_ACCOUNT_NAME = 64;
 /** Keys of one account that are not revoked. */
@@ -12,7 +23,7 @@ export const MAX_SHOWN_KEYS = 100;
 const Name = Type.String({
   minLength: 1,
   maxLength: MAX_SERVICE_ACCOUNT_NAME,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$',
+  pattern: ONE_LINE,
 });
 const Scopes = Type.Array(OneOf(SCOPES), {
   uniqueItems: true,

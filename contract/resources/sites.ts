@@ -6,6 +6,7 @@ import {
   Id,
   Input,
   Nullable,
+  ONE_LINE,
   Page,
   PageQuery,
   SortQuery,
@@ -22,11 +23,10 @@ export const MAX_SITE_NAME = 100;
 /** What lists of sites can be sorted by. */
 export const SITE_SORT = ['name', 'createdAt', 'updatedAt'] as const;
 
-/** One line of text: no control characters, not blank. */
 const SiteName = Type.String({
   minLength: 1,
   maxLength: MAX_SITE_NAME,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$',
+  pattern: ONE_LINE,
   description: 'Name shown in lists; defaults to the first domain, cut at 100 characters.',
 });
 const Domains = Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {

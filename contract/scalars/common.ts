@@ -4,6 +4,8 @@ import Type, { type TSchema } from 'typebox';
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: 'Id.' });
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+/** Pattern of one line of text: no control characters, not blank. Blanks end where the rest begins, so none is read twice. */
+export const ONE_LINE = '^[^\\S\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$';
 /** One of the given words. */
 export const OneOf = <T extends string>(values: readonly T[], options: { description?: string } = {}) =>
   Type.Unsafe<T>(

@@ -94,10 +94,11 @@ async function sendFile(
 export function acceptedCodings(header: string | string[] | undefined): ReadonlySet<string> {
   const taken = new Set<string>();
   for (const part of String(header ?? '').split(',')) {
+    // Not split by a pattern with blanks around: that looks at a run of them again from each.
     const [coding = '', ...parameters] = part
-      .trim()
       .toLowerCase()
-      .split(/\s*;\s*/);
+      .split(';')
+      .map((word) => word.trim());
     const refused = parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
     if (coding !== '' && !refused) taken.add(coding);
   }

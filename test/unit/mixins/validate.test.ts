@@ -1,7 +1,7 @@
 import test from 'ava';
 import Type from 'typebox';
 import { ContractError, type Issue } from '../../../contract/errors.ts';
-import { Input } from '../../../contract/scalars/common.ts';
+import { Input, OneOf } from '../../../contract/scalars/common.ts';
 import { validateInput } from '../../../mixins/validate.ts';
 
 const procedure = {
@@ -12,9 +12,9 @@ const procedure = {
   }),
 };
 
-function issues(input: unknown): Issue[] {
+function issues(input: unknown, of: Parameters<typeof validateInput>[0] = procedure): Issue[] {
   try {
-    validateInput(procedure, input);
+    validateInput(of, input);
   } catch (error) {
     if (error instanceof ContractError && error.type === 'BAD_REQUEST') return error.data.issues as Issue[];
     throw error;
@@ -40,6 +40,32 @@ test('an unknown and a missing field are named', (t) => {
 
 test('at most 20 issues are answered', (t) => {
   t.is(issues({ name: 'a', list: new Array(1000).fill(1) }).length, 20);
+});
+
+const short = {
+  input: Input({
+    name: Type.String({ maxLength: 5 }),
+    words: Type.Array(OneOf(['a', 'b']), { uniqueItems: true, maxItems: 2 }),
+  }),
+};
+const told = (input: unknown) => issues(input, short).map(({ path, keyword }) => `${path} ${keyword}`);
+
+test('of a small input every mistake is told', (t) => {
+  t.deepEqual(told({ name: 'long name', words: ['a', 'a', 'b'], more: 1 }), [
+    '/more additionalProperties',
+    '/name maxLength',
+    '/words maxItems',
+    '/words uniqueItems',
+  ]);
+});
+
+// Whoever sends much would otherwise decide how long the console is busy with telling him what is wrong with it.
+test('of a large input only the first mistake is told, and what is too long is not looked through', (t) => {
+  const different = Array.from({ length: 10_000 }, (_, index) => `word ${index}`);
+  t.deepEqual(told({ name: 'a', words: different }), ['/words maxItems']);
+  t.deepEqual(told({ name: 'a'.repeat(20_000), words: ['c'] }), ['/name maxLength']);
+  const unknown = Object.fromEntries(different.map((name) => [name, 1]));
+  t.is(told({ name: 'a', words: [], ...unknown }).length, 1);
 });
 
 test('text that the database cannot hold is refused where it stands', (t) => {

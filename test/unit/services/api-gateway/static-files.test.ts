@@ -91,6 +91,12 @@ test('codings are read as clients write them', (t) => {
   t.deepEqual([...acceptedCodings(undefined)], []);
 });
 
+// Looked at again from each blank, these would take longer than a test may.
+test('a header with a long run of blanks costs what it is long', (t) => {
+  const blanks = ' '.repeat(1024 * 1024);
+  t.deepEqual([...acceptedCodings(`br${blanks},gzip${blanks};${blanks}q=0,a${blanks}b`)], ['br', `a${blanks}b`]);
+});
+
 for (const path of [
   '/missing.js',
   '/assets/missing',
