@@ -20,6 +20,14 @@ func (c *Conn) BoundWrites(idle time.Duration) {
 	}
 }
 
+// SetWriteDeadline sets a limit, or takes it off, as the server does between two requests: the next one gets its own.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if c.plain {
+		c.bounded = time.Time{}
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
 const (
 	// What net/http's own buffer does not hold together with a header, it sends in two parts; each costs as much as all
 	// the rest of a page.

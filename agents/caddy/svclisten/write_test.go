@@ -124,6 +124,59 @@ func TestWritesAreBounded(t *testing.T) {
 	}
 }
 
+// The server takes limits off between two requests: each request has its own.
+func TestWritesOfEveryRequestAreBounded(t *testing.T) {
+	const idle = 1200 * time.Millisecond
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	server := &http.Server{
+		ConnContext: withConn,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := FromContext(r.Context())
+			for part := make([]byte, 64<<10); ; {
+				c.BoundWrites(idle)
+				_, err := w.Write(part)
+				if r.URL.Path == "/first" {
+					return
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}),
+	}
+	go server.Serve(&countingListener{Listener: ln, core: newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})})
+	defer server.Close()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	ask := func(path string) { fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path) }
+	ask("/first")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	ask("/rest")
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("who does not read is waited for without end")
+	}
+}
+
 func TestPlainConnections(t *testing.T) {
 	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
 	for name, wrap := range map[string]func(net.Conn) net.Conn{
