@@ -1,6 +1,7 @@
 package svcedge
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -116,9 +117,18 @@ func TestNeverChallenged(t *testing.T) {
 			t.Errorf("%s %s: %q, not %q", c.client, c.target, got, c.want)
 		}
 	}
+	// The path that is looked at is the path that origins get.
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET x:/.well-known/acme-challenge/t?://a.com/admin HTTP/1.1\r\nHost: a.com\r\n\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.RemoteAddr = "192.0.2.1:1"
+	if w, _ := h.send(r); w.Code != 400 || challengeOf(w) != "bad-request" {
+		t.Errorf("a target of two readings: %d %q", w.Code, challengeOf(w))
+	}
 	// A rule was written for exactly those it matches, so no list takes it back.
 	tables := h.core.Tables()
-	r := request("GET", "a.com", "/")
+	r = request("GET", "a.com", "/")
 	x := &exchange{ResponseWriter: httptest.NewRecorder(), asked: asked{rules: svcchallenge.Demand{Level: svcchallenge.Pow}}}
 	x.Client = vectorAllowed
 	if h.admit(x, r, tables, tables.SiteOfHost("a.com"), "id") || x.Header().Get("X-Svc-Challenge") != "pow" {

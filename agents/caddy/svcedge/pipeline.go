@@ -94,6 +94,10 @@ func (h *Handler) serve(x *exchange, r *http.Request) {
 		svcerrors.Write(x, r, http.StatusMethodNotAllowed, svcerrors.MethodNotAllowed)
 		return
 	}
+	if refusedTarget(r) {
+		svcerrors.Write(x, r, http.StatusBadRequest, svcerrors.BadRequest)
+		return
+	}
 	if passedBefore(r.Header["Cdn-Loop"], h.core.LoopID()) {
 		svcerrors.Write(x, r, http.StatusLoopDetected, svcerrors.LoopDetected)
 		return

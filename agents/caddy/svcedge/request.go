@@ -66,6 +66,15 @@ func refusedMethod(r *http.Request) bool {
 	return false
 }
 
+// refusedTarget names the targets that another reader could take for another path than the edge does: whatever is neither
+// a path nor the absolute form of one over HTTP.
+func refusedTarget(r *http.Request) bool {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		return false
+	}
+	return r.URL.Host == "" || r.URL.Scheme != "http" && r.URL.Scheme != "https"
+}
+
 // passedBefore looks for this node's own token in CDN-Loop; parameters after it do not matter.
 func passedBefore(values []string, token string) bool {
 	for _, value := range values {

@@ -1,6 +1,7 @@
 package svcedge
 
 import (
+	"bufio"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -85,6 +86,23 @@ func TestRefusedMethods(t *testing.T) {
 		r.Method, r.RequestURI = method, target
 		if got := refusedMethod(r); got != want {
 			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+// A target that another reader could take for another path than the edge does is none.
+func TestRefusedTargets(t *testing.T) {
+	for target, want := range map[string]bool{
+		"/": false, "/a?b": false, "//a/b": false, "/a://b/c": false, "http://a.com": false, "HTTP://a.com/x?y": false, "https://a.com:8443/": false,
+		"*": true, "x:y": true, "x:/y": true, "x:///y": true, "http:/y": true, "http:///y": true, "ftp://a.com/y": true,
+		"x:/.well-known/acme-challenge/t?://a.com/admin": true,
+	} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: a.com\r\n\r\n")))
+		if err != nil {
+			t.Fatal(target, err)
+		}
+		if got := refusedTarget(r); got != want {
+			t.Errorf("%s: %v", target, got)
 		}
 	}
 }

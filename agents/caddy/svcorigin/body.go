@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 )
 
 const (
@@ -197,7 +196,16 @@ func (c *conn) copyTrailer(h http.Header, a *response) error {
 	if err != nil {
 		return err
 	}
-	announced := h["Trailer"]
+	if text == "" {
+		return nil
+	}
+	announced, ofHop := map[string]bool{}, map[string]bool{}
+	for _, name := range h["Trailer"] {
+		announced[name] = true
+	}
+	for name := range named(a.connection) {
+		ofHop[name] = true
+	}
 	for count := 0; text != ""; count++ {
 		var line string
 		line, text = cutLine(text)
@@ -208,14 +216,12 @@ func (c *conn) copyTrailer(h http.Header, a *response) error {
 		if count == maxFields {
 			return errTooLarge
 		}
-		if !trailerAllowed(name) || hasToken(a.connection, name) {
+		if !trailerAllowed(name) || ofHop[name] {
 			continue
 		}
-		key := http.TrailerPrefix + name
-		for _, known := range announced {
-			if strings.EqualFold(known, name) {
-				key = name
-			}
+		key := name
+		if !announced[name] {
+			key = http.TrailerPrefix + name
 		}
 		h[key] = append(h[key], value)
 	}

@@ -55,6 +55,7 @@ func (p *Pool) ServeHTTP(w http.ResponseWriter, r *http.Request, in Request) {
 		in.Fail(w, r, http.StatusForbidden, codeWebSocket)
 		return
 	}
+	dropNamed(r.Header)
 	x := exchanges.Get().(*exchange)
 	x.pool, x.in, x.w, x.r, x.ctx, x.ws = p, in, w, r, r.Context(), ws
 	x.serve()

@@ -1,9 +1,11 @@
 package svcorigin
 
 import (
+	"iter"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 	"strconv"
 	"strings"
 )
@@ -54,12 +56,8 @@ func (in *Request) head(b []byte, r *http.Request, p *Pool, o *origin, length in
 		b = appendLower(b, hostOf(r))
 	}
 	b = append(b, '\r', '\n')
-	named := r.Header["Connection"]
-	if len(named) == 1 && (named[0] == "keep-alive" || named[0] == "close") {
-		named = nil
-	}
 	for name, values := range r.Header {
-		if edgeOwns(name) || len(named) > 0 && hasToken(named, name) {
+		if edgeOwns(name) {
 			continue
 		}
 		for _, value := range values {
@@ -121,6 +119,32 @@ func edgeOwns(name string) bool {
 	return strings.HasPrefix(name, "X-Svc-")
 }
 
+// dropNamed removes the fields that Connection names from a request's header, but for those of the edge.
+func dropNamed(h http.Header) {
+	for name := range named(h["Connection"]) {
+		if !edgeOwns(name) {
+			delete(h, name)
+		}
+	}
+}
+
+// named lists the names of fields in Connection. Each is looked up once: looking every field up in a list of thousands
+// would cost the product of both.
+func named(values []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if len(values) == 1 && (values[0] == "keep-alive" || values[0] == "close") {
+			return
+		}
+		for _, value := range values {
+			for item := range strings.SplitSeq(value, ",") {
+				if !yield(textproto.CanonicalMIMEHeaderKey(strings.Trim(item, " \t"))) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // hasToken says whether a comma-separated list holds a token, without regard to case.
 func hasToken(values []string, token string) bool {
 	for _, v := range values {
@@ -144,11 +168,12 @@ func rawTarget(r *http.Request) string {
 	if t[0] == '/' || t == "*" {
 		return t
 	}
-	// The absolute form: cut scheme and authority.
-	_, rest, ok := strings.Cut(t, "://")
-	if !ok {
+	// Without a host nothing says that the first "://" is not of the path or the query.
+	if r.URL.Host == "" {
 		return r.URL.RequestURI()
 	}
+	// The absolute form: cut scheme and authority.
+	_, rest, _ := strings.Cut(t, "://")
 	at := strings.IndexAny(rest, "/?")
 	switch {
 	case at < 0:
@@ -173,18 +198,20 @@ func appendTarget(b []byte, target string) []byte {
 	return append(b, target[start:]...)
 }
 
+// hostOf is the host without port, and without the dot at its end that sites are found with all the same.
 func hostOf(r *http.Request) string {
 	host := r.Host
-	if strings.IndexByte(host, ':') < 0 {
-		return host
-	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		if strings.IndexByte(name, ':') >= 0 {
+	if strings.IndexByte(host, ':') >= 0 {
+		name, _, err := net.SplitHostPort(host)
+		switch {
+		case err != nil:
+			return host
+		case strings.IndexByte(name, ':') >= 0:
 			return "[" + name + "]"
 		}
-		return name
+		host = name
 	}
-	return host
+	return strings.TrimSuffix(host, ".")
 }
 
 func appendLower(b []byte, s string) []byte {

@@ -81,6 +81,8 @@ func TestRequestTargetIsPassedAsItCame(t *testing.T) {
 		"http://other.test?q":     "/?q",
 		"http://other.test":       "/",
 		"/%00%0d%0aX:%20y":        "/%00%0d%0aX:%20y",
+		"x:/p?://other.test/q":    "/p?://other.test/q",
+		"x:///p?://other.test/q":  "/p?://other.test/q",
 	} {
 		answer := e.raw("GET " + sent + " HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
 		if !strings.HasPrefix(answer, "HTTP/1.1 200") {
@@ -101,7 +103,7 @@ func TestRequestTargetIsPassedAsItCame(t *testing.T) {
 }
 
 func TestHostIsSentInLowerCaseWithoutPort(t *testing.T) {
-	for host, want := range map[string]string{"A.Test": "a.test", "a.test:80": "a.test", "[2001:DB8::1]:80": "[2001:db8::1]", "[::1]": "[::1]", "192.0.2.1:8080": "192.0.2.1"} {
+	for host, want := range map[string]string{"A.Test": "a.test", "a.test:80": "a.test", "[2001:DB8::1]:80": "[2001:db8::1]", "[::1]": "[::1]", "192.0.2.1:8080": "192.0.2.1", "A.test.": "a.test", "a.test.:80": "a.test"} {
 		r := &http.Request{Host: host}
 		if got := string(appendLower(nil, hostOf(r))); got != want {
 			t.Errorf("%s: got %s", host, got)
@@ -112,6 +114,21 @@ func TestHostIsSentInLowerCaseWithoutPort(t *testing.T) {
 func TestLineBreaksInValuesAreNotSent(t *testing.T) {
 	if got := string(appendField(nil, "A", "b\r\nEvil: c\nd")); got != "A: b  Evil: c d\r\n" {
 		t.Fatalf("got %q", got)
+	}
+}
+
+// A head of thousands of fields, and of as many names in Connection.
+func BenchmarkNamesInConnection(b *testing.B) {
+	r := &http.Request{Method: "GET", RequestURI: "/", Host: "h.test", Header: http.Header{}}
+	names := numbered("N%d", 2500)
+	for _, name := range names {
+		r.Header["X"+name] = []string{"v"}
+	}
+	r.Header["Connection"] = []string{strings.Join(names, ",")}
+	in := Request{Scheme: "http"}
+	for range b.N {
+		dropNamed(r.Header)
+		in.head(nil, r, &Pool{}, &origin{}, 0, false)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func (a *response) copyHeader(h http.Header) {
 	slab := make([]string, len(a.fields))
 	for i, f := range a.fields {
-		if originOwns(f.name, f.value) || len(a.connection) > 0 && f.name != "Content-Length" && hasToken(a.connection, f.name) {
+		if originOwns(f.name, f.value) {
 			continue
 		}
 		if have := h[f.name]; len(have) > 0 {
@@ -19,6 +19,12 @@ func (a *response) copyHeader(h http.Header) {
 		}
 		slab[i] = f.value
 		h[f.name] = slab[i : i+1 : i+1]
+	}
+	for name := range named(a.connection) {
+		// These are the edge's, or say where the answer ends.
+		if name != "Connection" && name != "Content-Length" && !originOwns(name, "") {
+			delete(h, name)
+		}
 	}
 	if _, ok := h["Content-Type"]; !ok {
 		// Keeps the server from guessing one.

@@ -195,6 +195,20 @@ func TestTrailersPassBothWays(t *testing.T) {
 	}
 }
 
+// What a client did not announce comes too late for the stages that drop such names.
+func TestTrailersCannotBeTakenForOtherFields(t *testing.T) {
+	o, seen := answering(t, okAnswer)
+	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+	answer := e.raw("POST / HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"4\r\nbody\r\n0\r\nX-Sum: 7\r\nX_Real_IP: 1\r\nX.Real.IP: 2\r\nX-Real-IP: 3\r\nX-Svc-Site: 4\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+		t.Fatalf("got %q", answer)
+	}
+	if got := <-seen; !strings.HasSuffix(got, "\r\n\r\nbody|X-Sum: 7") {
+		t.Fatalf("got %q", got)
+	}
+}
+
 func TestHTTP2Clients(t *testing.T) {
 	o, seen := answering(t, okAnswer)
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))

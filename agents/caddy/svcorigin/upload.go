@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,7 +184,8 @@ func (u *upload) copy(c *conn) error {
 	}
 	end := append(buffer[:0], "0\r\n"...)
 	for name, values := range b.trailer {
-		if edgeOwns(name) || !trailerAllowed(name) {
+		// Programs behind an origin could take "_" and "." for "-". A header has none of these any more here.
+		if edgeOwns(name) || !trailerAllowed(name) || strings.ContainsAny(name, "_.") {
 			continue
 		}
 		for _, v := range values {
