@@ -7,7 +7,10 @@ export async function shareBanGuard(sql: Knex): Promise<void> {
   await sql.raw('select 1 from ban_guard for share');
 }
 
-/** For writers of what bans are checked against. */
+/**
+ * For writers of what bans are checked against; in a transaction. The lock of the table: who comes while one of the row is
+ * waited for still shares it, so that under a flood of bans an allow list could not be saved.
+ */
 export async function holdBanGuard(sql: Knex): Promise<void> {
-  await sql.raw('select 1 from ban_guard for no key update');
+  await sql.raw('lock table ban_guard in exclusive mode');
 }

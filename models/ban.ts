@@ -8,6 +8,7 @@ import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { type BanNumber, nextBanSeq, recordBanChanges } from './feed.ts';
+import { LOCK_BAN_FEED } from './locks.ts';
 
 export interface BanTrigger {
   metric: string;
@@ -54,8 +55,16 @@ export const BAN_COLUMNS = `
   b.node_id as "nodeId", b.trigger, b.created_by as "createdBy", b.distributed, b.created_at as "createdAt",
   b.expires_at as "expiresAt", b.seq::text`;
 
-/** The active ban, locked until the end of the transaction. */
+/**
+ * The active ban, locked until the end of the transaction. Manual bans are locked before the feed, as by whoever renews
+ * one; automatic ones after it, as by the reports of nodes, which take their numbers first.
+ */
 export async function lockActiveBan(sql: Knex, id: string, now: Date): Promise<BanRow | undefined> {
+  const { rows: known } = await sql.raw<{ rows: { source: BanRow['source'] }[] }>(
+    'select source from ban where id = ?',
+    [id],
+  );
+  if (known[0]?.source === 'auto') await sql.raw(LOCK_BAN_FEED);
   const { rows } = await sql.raw(
     `select ${BAN_COLUMNS} from ban b where id = ? and lifted_at is null and expires_at > ? for update`,
     [id, now],
@@ -178,26 +187,31 @@ function published(tx: Tx, { epoch, seq }: WrittenNumber): string {
 /** Active bans of a site lifted in one transaction, at most: about 50 ms in which other bans wait. */
 const LIFTED_AT_ONCE = 1000;
 
+const ACTIVE_OF_SITE = `
+  select id from ban where site_id = ? and source = ? and lifted_at is null and expires_at > ? order by id limit ?`;
+
 /** Lifts active bans of a site, at most 1,000; answers whether there may be more. */
 export async function liftBansOfSite(tx: Tx, siteId: string): Promise<boolean> {
-  // The bans before the feed, as whoever lifts one of them.
-  const { rows: held } = await tx.sql.raw<{ rows: { id: string }[] }>(
-    `select id from ban where site_id = ? and lifted_at is null and expires_at > ?
-      order by id limit ${LIFTED_AT_ONCE} for update`,
-    [siteId, tx.now],
-  );
-  if (held.length === 0) return false;
+  // The feed's lock between the two, as for one ban (lockActiveBan).
+  const found = async (source: BanRow['source'], limit: number, lock: string): Promise<string[]> => {
+    const bindings = [siteId, source, tx.now, limit];
+    const { rows } = await tx.sql.raw<{ rows: { id: string }[] }>(`${ACTIVE_OF_SITE} ${lock}`, bindings);
+    return rows.map(({ id }) => id);
+  };
+  const manual = await found('manual', LIFTED_AT_ONCE, 'for update');
+  const ids = [...manual, ...(await found('auto', LIFTED_AT_ONCE - manual.length, ''))];
+  if (ids.length === 0) return false;
   const number = await nextBanSeq(tx);
   const { rows } = await tx.sql.raw<{ rows: { id: string; clusterId: string; expiresAt: Date; seq: string }[] }>(
-    `update ban set lifted_at = ?, seq = nextval('ban_seq') where id = any(?)
+    `update ban set lifted_at = ?, seq = nextval('ban_seq') where id = any(?) and lifted_at is null and expires_at > ?
      returning id, cluster_id as "clusterId", expires_at as "expiresAt", seq::text`,
-    [tx.now, held.map(({ id }) => id) as never],
+    [tx.now, ids as never, tx.now],
   );
   await recordBanChanges(
     tx,
     rows.map((ban) => changeOf(ban, ban.seq, number)),
   );
-  return rows.length === LIFTED_AT_ONCE;
+  return ids.length === LIFTED_AT_ONCE;
 }
 
 function changeOf(ban: Pick<BanRow, 'id' | 'clusterId' | 'expiresAt'>, seq: string, { epoch }: BanNumber) {

@@ -1,7 +1,8 @@
-// Addresses of nodes, which bans may not cover. Whoever changes the set of a node holds ban_guard, so that a ban
+// Addresses of nodes, which bans may not cover. Whoever changes the set of a node holds the guard, so that a ban
 // created at the same moment either sees the address or comes first.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
+import { holdBanGuard } from './ban-guard.ts';
 import { BaseModel } from './base.ts';
 
 export class NodeAddress extends BaseModel {
@@ -20,7 +21,7 @@ export async function replaceNodeAddresses(
   node: { id: string; clusterId: string },
   entries: readonly NodeAddressEntry[],
 ): Promise<void> {
-  await sql.raw('select 1 from ban_guard for no key update');
+  await holdBanGuard(sql);
   await sql.raw(`delete from node_address where node_id = ? and source in ('reported', 'remote')`, [node.id]);
   await sql.raw(
     `insert into node_address (node_id, cluster_id, address, source)

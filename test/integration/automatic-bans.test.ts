@@ -4,7 +4,9 @@ import { systemCall } from '../../mixins/call.ts';
 import { write } from '../../mixins/write.ts';
 import { MAX_AUTOMATIC_BANS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
 import { readBanChanges } from '../../models/ban-feed.ts';
+import { nextBanSeq } from '../../models/feed.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -306,4 +308,31 @@ test.serial('beyond the fixed limit new bans are not stored, known ones are stil
   t.is(await record(here, reports), 2);
   const [{ n }] = (await sql.raw(`select count(*)::int as n from ban where source = 'auto'`)).rows;
   t.is(n, MAX_AUTOMATIC_BANS);
+});
+
+test.serial('whoever lifts a ban that a node reports again waits for the report', async (t) => {
+  const { runtime } = running.running;
+  const waits = `select 1 from pg_locks where locktype = 'advisory' and classid = 1398162179 and not granted`;
+  const doomed = (await api.site(here.clusterId, 'doomed.example')).id;
+  for (const [path, of] of [
+    ['/bans', siteId],
+    ['/sites', doomed],
+  ] as const) {
+    await record(here, [report('203.0.113.77', { siteId: of })]);
+    const [ban] = await listed(`siteId=${of}`);
+    let lifting: Promise<Body> | undefined;
+    // Not sent again when it is answered as busy, which is what this is about.
+    const once = (target: string) =>
+      running.client.request('DELETE', `/api/v1${target}`, undefined, { 'x-api-key': running.client.accessKey });
+    await write(runtime, systemCall('test'), { pool: 'bans' }, async (tx) => {
+      // As far as a report is that has its number and not yet its bans.
+      await nextBanSeq(tx);
+      lifting = once(`${path}/${path === '/bans' ? ban.id : of}`);
+      await eventually(async () => (await sql.raw(waits)).rows.length > 0);
+      const again = report('203.0.113.77', { siteId: of, expiresAt: new Date(Date.now() + 20 * MINUTE) });
+      t.is(await recordAutomaticBans(tx, here, [again]), 1);
+    });
+    t.is((await lifting!).status, 200);
+    t.deepEqual(await listed(`siteId=${of}`), []);
+  }
 });

@@ -2,7 +2,7 @@ import test from 'ava';
 import type { Knex } from 'knex';
 import { systemCall } from '../../mixins/call.ts';
 import { write } from '../../mixins/write.ts';
-import { holdBanGuard } from '../../models/ban-guard.ts';
+import { holdBanGuard, shareBanGuard } from '../../models/ban-guard.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -443,6 +443,34 @@ test('a create waits for a writer of protected addresses and sees what it wrote'
   const answer = await creating!;
   t.is(answer.body.code, 'BAN_PROTECTED_ADDRESS');
   t.deepEqual(answer.body.data, { address: `${cidr}/32` });
+});
+
+test.serial('whoever creates bans comes after a writer of protected addresses that waits', async (t) => {
+  const { runtime } = running.running;
+  const waiting = async (count: number) =>
+    eventually(async () => {
+      const { rows } = await sql.raw(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%ban_guard%'`,
+      );
+      return rows.length === count;
+    });
+  const order: string[] = [];
+  const inTurn = (name: string, take: typeof holdBanGuard) =>
+    write(runtime, systemCall('test'), {}, async (tx) => {
+      await take(tx.sql);
+      order.push(name);
+    });
+  let others: Promise<unknown> | undefined;
+  await write(runtime, systemCall('test'), {}, async (tx) => {
+    await shareBanGuard(tx.sql);
+    const writer = inTurn('writer', holdBanGuard);
+    await waiting(1);
+    others = Promise.all([writer, inTurn('creator', shareBanGuard)]);
+    await waiting(2);
+    order.push('first creator');
+  });
+  await others;
+  t.deepEqual(order, ['first creator', 'writer', 'creator']);
 });
 
 test('parallel creates of one address make one ban', async (t) => {
