@@ -7,7 +7,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } fr
 import { freePort } from '../../bench/lib/servers.ts';
 import { cacheDir } from '../../bin/lib/root.ts';
 import { buildWebConsole } from '../../bin/lib/web-console.ts';
-import { startTestConsole, type TestConsole, type TestConsoleOptions } from './console.ts';
+import { startTestConsole, TEST_OPERATOR, type TestConsole, type TestConsoleOptions } from './console.ts';
 import { eventually } from './eventually.ts';
 
 export { buildWebConsole };
@@ -93,6 +93,19 @@ export async function signIn(
     headers: { origin },
   });
   if (!answer.ok()) throw new Error(`sign-in: ${answer.status()} ${await answer.text()}`);
+}
+
+/** A visit of the operator, signed in and on the page. */
+export async function signedInVisit(
+  browser: Browser,
+  origin: string,
+  path: string,
+  options: VisitOptions = {},
+): Promise<Visit> {
+  const visitor = await visit(browser, origin, options);
+  await signIn(visitor.context, origin, TEST_OPERATOR);
+  await visitor.page.goto(path);
+  return visitor;
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

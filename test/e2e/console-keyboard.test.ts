@@ -1,0 +1,134 @@
+// The Web UI by keyboard alone, in a real browser over a real console: where the focus is, and a whole story without a
+// mouse.
+import test from 'ava';
+import type { Locator, Page } from 'playwright-core';
+import { TEST_OPERATOR } from '../helpers/console.ts';
+import { ConsoleStories, tracker } from '../helpers/console-stories.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+const stories = new ConsoleStories(3);
+
+test.before(() => stories.start());
+test.after.always(() => stories.stop());
+
+test.serial('search by keyboard: from anywhere to a site in a few keys', async (t) => {
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit('/access/keys');
+  const { page } = visitor;
+  await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'A site, node, address, page or action' }).waitFor();
+  await page.keyboard.type(site.domains[0]!);
+  await page.getByRole('option', { name: site.name }).waitFor();
+  await page.keyboard.press('Enter');
+  const heading = page.getByRole('heading', { name: site.name, level: 1 });
+  await heading.waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial(
+  'a change of page moves the focus to its heading, and the language of the page follows the person',
+  async (t) => {
+    const visitor = await stories.operatorVisit('/access/keys');
+    const { page } = visitor;
+    await page.getByRole('link', { name: 'Sites' }).click();
+    await page.getByRole('heading', { name: 'Sites', level: 1 }).waitFor();
+    await eventually(() => page.evaluate<boolean>(`document.activeElement.tagName === 'H1'`));
+    await page.getByRole('button', { name: 'Account and preferences' }).click();
+    await page.getByRole('menuitem', { name: '简体中文' }).click();
+    await page.getByRole('heading', { name: '站点', level: 1 }).waitFor();
+    t.is(await page.locator('html').getAttribute('lang'), 'zh-CN');
+    await page.reload();
+    await page.getByRole('heading', { name: '站点', level: 1 }).waitFor();
+    await page.getByRole('button', { name: '新建站点' }).first().click();
+    await page.getByRole('dialog').getByRole('button', { name: '关闭此对话框' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
+test.serial('by keyboard alone: a dialog takes the focus, keeps it, and gives it back', async (t) => {
+  const visitor = await stories.operatorVisit('/sites');
+  const { page } = visitor;
+  const open = page.getByRole('button', { name: 'New site' }).first();
+  await open.focus();
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'New site' });
+  await dialog.getByLabel('Domains').waitFor();
+  const inside = () => page.evaluate<boolean>(`document.activeElement.closest('[role=dialog]') !== null`);
+  await eventually(inside, { what: 'the focus in the dialog' });
+  for (let presses = 0; presses < 15; presses++) {
+    await page.keyboard.press('Tab');
+    t.true(await inside(), `after ${presses + 1} times Tab`);
+  }
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
+  await eventually(async () => (await focused()) === 'New site', { what: 'the focus on what opened it' });
+  t.false(page.url().includes('new=1'));
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+/** Presses Tab until an element has the focus. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  await target.first().waitFor();
+  for (let presses = 0; presses < 200; presses++) {
+    if (await target.first().evaluate((element) => element === element.ownerDocument.activeElement)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`Tab never reaches ${target}`);
+}
+
+async function typeInto(page: Page, target: Locator, text: string): Promise<void> {
+  await tabTo(page, target);
+  await page.keyboard.type(text);
+}
+
+async function enter(page: Page, target: Locator): Promise<void> {
+  await tabTo(page, target);
+  await page.keyboard.press('Enter');
+}
+
+test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is lifted', async (t) => {
+  const visitor = await stories.visit();
+  const { page } = visitor;
+  const dialog = page.getByRole('dialog');
+  await page.goto('/login');
+  await typeInto(page, page.getByLabel('E-mail address'), TEST_OPERATOR.email);
+  await typeInto(page, page.getByLabel('Password', { exact: true }), TEST_OPERATOR.password);
+  await page.keyboard.press('Enter');
+  await enter(page, page.getByRole('link', { name: 'Sites', exact: true }));
+  await page.getByRole('heading', { name: 'Sites', level: 1 }).waitFor();
+  await enter(page, page.getByRole('button', { name: 'New site' }));
+  await typeInto(page, dialog.getByLabel('Domains'), 'keys.example.com');
+  await typeInto(page, dialog.getByLabel('Origin', { exact: true }), '93.184.216.34');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'keys.example.com', level: 1 }).waitFor();
+
+  const tabs = page.getByRole('navigation', { name: 'Parts of the site' });
+  await enter(page, tabs.getByRole('link', { name: 'Protection' }));
+  await enter(page, page.getByRole('button', { name: 'Switch on' }));
+  await dialog.getByText('One domain').waitFor();
+  await enter(page, dialog.getByRole('button', { name: 'Switch on' }));
+  await page.getByRole('button', { name: 'Switch off' }).waitFor();
+  const id = page.url().split('/')[4]!;
+  t.true((await stories.console.client.api<{ underAttack: boolean }>('GET', `/sites/${id}/protection`)).underAttack);
+
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'A site, node, address, page or action' }).waitFor();
+  await page.keyboard.type('Ban an address');
+  await page.getByRole('option', { name: 'Ban an address' }).waitFor();
+  await page.keyboard.press('Enter');
+  await typeInto(page, dialog.getByLabel('Address or range'), '203.0.113.9');
+  await page.keyboard.press('Enter');
+  await tracker(page).getByText('Enforced: 3 of 3 nodes').waitFor();
+  await enter(page, page.getByRole('button', { name: 'Lift the ban of 203.0.113.9/32' }));
+  await dialog.getByText('let in again at once').waitFor();
+  await enter(page, dialog.getByRole('button', { name: 'Lift', exact: true }));
+  await page.getByRole('heading', { name: 'No address is banned' }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});

@@ -1,0 +1,70 @@
+// What a story of the Web UI begins with: a console with nodes that apply at once, and a browser over it.
+import type { Browser, Page } from 'playwright-core';
+import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { startBrowser } from './browser.ts';
+import type { TestConsole } from './console.ts';
+import { signedInVisit, startBrowsedConsole, type Visit, visit } from './console-pages.ts';
+import { startTestFleet } from './fleet.ts';
+
+export interface SiteAnswer {
+  id: string;
+  name: string;
+  domains: string[];
+  originSettings: { tries: number; maxFails: number };
+}
+
+export class ConsoleStories {
+  browser!: Browser;
+  console!: TestConsole & { origin: string };
+  fleet!: Fleet;
+  readonly #nodes: number;
+  #sites = 0;
+
+  /** `nodes`: how many follow the console's first cluster. */
+  constructor(nodes: number) {
+    this.#nodes = nodes;
+  }
+
+  /** Call `stop` whether it throws or not. */
+  async start(): Promise<void> {
+    this.browser = await startBrowser();
+    this.console = await startBrowsedConsole();
+    const { items } = await this.console.client.api<{ items: { id: string }[] }>('GET', '/clusters');
+    this.fleet = await startTestFleet(this.console, items[0]!.id, this.#nodes);
+  }
+
+  async stop(): Promise<void> {
+    await this.browser?.close();
+    await this.fleet?.stop();
+    await this.console?.stop();
+  }
+
+  /** A visit of nobody yet. */
+  visit(): Promise<Visit> {
+    return visit(this.browser, this.console.origin);
+  }
+
+  /** A signed-in visit that must end without faults. */
+  operatorVisit(path: string): Promise<Visit> {
+    return signedInVisit(this.browser, this.console.origin, path);
+  }
+
+  async newSite(): Promise<SiteAnswer> {
+    const number = ++this.#sites;
+    const { site } = await this.console.client.api<{ site: SiteAnswer }>('POST', '/sites', {
+      name: `Story ${number}`,
+      domains: [`story-${number}.example.com`],
+      origins: [{ address: '93.184.216.34' }],
+    });
+    return site;
+  }
+
+  readSite(id: string): Promise<SiteAnswer> {
+    return this.console.client.api<SiteAnswer>('GET', `/sites/${id}`);
+  }
+}
+
+export const saveButton = (page: Page) => page.getByRole('button', { name: 'Save', exact: true });
+/** The badge of the change tracker; its words are also said to screen readers. */
+export const tracker = (page: Page) =>
+  page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
