@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # Two images from one file:
-#   docker build --target console -t edge-delivery-console/console .
-#   docker build --target edge    -t edge-delivery-console/edge .
+#   docker build --target console --build-arg VERSION=1.2.3 -t edge-delivery-console/console .
+#   docker build --target edge -t edge-delivery-console/edge .
 
 # --- packages of the console and of the agent, without development ones and without embedded servers
 FROM node:24-bookworm-slim AS packages
@@ -53,8 +53,8 @@ ENV NODE_ENV=production \
     SVC_DOWNLOADS_DIR=/app/downloads
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json moleculer.config.ts LICENSE NOTICE ./
-COPY bin/console.ts bin/migrate.ts ./bin/
-COPY bin/lib/progress.ts ./bin/lib/
+COPY bin/console.ts bin/migrate.ts bin/recover.ts bin/reseal.ts ./bin/
+COPY bin/lib/progress.ts bin/lib/secret-input.ts ./bin/lib/
 COPY contract ./contract
 COPY migrations ./migrations
 COPY mixins ./mixins
@@ -63,6 +63,9 @@ COPY proto ./proto
 COPY services ./services
 COPY --from=pages /app/console/dist ./console/dist
 COPY --from=downloads /downloads ./downloads
+# What the health check and the settings report.
+ARG VERSION=dev
+ENV SVC_VERSION=$VERSION
 USER 1000:1000
 EXPOSE 3000 8443 9464
 CMD ["node", "bin/console.ts"]

@@ -107,6 +107,48 @@ test('every container runs the console image, whose commands exist', (t) => {
   }
 });
 
+/** What somebody starts in an image, or while one is built. */
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  console: ['bin/console.ts', 'bin/migrate.ts', 'bin/recover.ts', 'bin/reseal.ts'],
+  edge: ['agents/edge/main.ts'],
+  downloads: ['bin/package-node.ts'],
+};
+
+/** Sources that a stage of the Dockerfile has, those of the stage before it included. */
+function sourcesOf(stage: string): string[] {
+  const [, base, text] = new RegExp(`^FROM (\\S+) AS ${stage}\n([\\s\\S]*?)(?=^FROM |$(?![\\s\\S]))`, 'm').exec(
+    dockerfile,
+  )!;
+  const own = [...text!.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, copied]) => copied!.split(' '));
+  return [
+    ...(dockerfile.includes(` AS ${base}\n`) ? sourcesOf(base!) : []),
+    ...own.map((path) => path.replace(/\/$/, '')),
+  ];
+}
+
+/** The files of ours that a program loads, and may load later. */
+function loadedBy(entry: string, found = new Set<string>()): Set<string> {
+  if (found.has(entry)) return found;
+  found.add(entry);
+  const text = readFileSync(join(root, entry), 'utf8');
+  for (const [, types, from, alone] of text.matchAll(
+    /^(?:import|export) (type )?[^;'"]*?from '(\.[^']+)'|import\(?\s?'(\.[^']+)'/gm,
+  )) {
+    if (!types) loadedBy(join(entry, '..', (from ?? alone)!), found);
+  }
+  return found;
+}
+
+test('what is started in an image finds everything that it loads', (t) => {
+  for (const [stage, commands] of Object.entries(COMMANDS)) {
+    const sources = sourcesOf(stage);
+    const loaded = new Set(commands.flatMap((command) => [...loadedBy(command)]));
+    t.true(loaded.size > commands.length);
+    const missing = [...loaded].filter((file) => !sources.some((path) => file === path || file.startsWith(`${path}/`)));
+    t.deepEqual(missing, [], stage);
+  }
+});
+
 test('probes and services lead to ports the container has', (t) => {
   for (const container of containers) {
     const ports = new Set((container.ports ?? []).map(({ name }) => name));

@@ -1,0 +1,125 @@
+// What the documents state about codes, metrics, addresses and headings, held against what knows better.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { ENROLL_OPTIONS, STATUS_OPTIONS, SUPERVISE_OPTIONS } from '../../agents/edge/options.ts';
+import { environmentName } from '../../agents/kit/options.ts';
+import { root } from '../../bin/lib/root.ts';
+import { ERRORS } from '../../contract/errors.ts';
+import { VARIABLES } from '../../mixins/env-variables.ts';
+
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+const DOCUMENTS = [
+  'README.md',
+  'agents/edge/README.md',
+  'agents/caddy/README.md',
+  'client/README.md',
+  'console/README.md',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+/** Cells of the rows below `<!-- table: name -->`. */
+function table(file: string, name: string): string[][] {
+  const rows = new RegExp(`<!-- table: ${name} -->\n((?:\\|.*\n)+)`).exec(read(file))?.[1];
+  if (!rows) throw new Error(`${file} has no table ${name}`);
+  const cells = (row: string) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim());
+  return rows.trimEnd().split('\n').slice(2).map(cells);
+}
+const quoted = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, word]) => word!);
+const REFUSALS = [
+  .../export type RefusalReason =([^;]+);/
+    .exec(read('services/node-channel/authenticator.ts'))![1]!
+    .matchAll(/'([A-Z_]+)'/g),
+].map(([, reason]) => reason!);
+
+test('every metric of the console is explained', (t) => {
+  const sources = ['mixins', 'services'].flatMap((folder) =>
+    (readdirSync(join(root, folder), { recursive: true }) as string[])
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => read(`${folder}/${name}`)),
+  );
+  const made = sources.flatMap((text) => [...text.matchAll(/name: '(svc_[a-z_]+)'/g)].map(([, name]) => name!));
+  const told = table('docs/running.md', 'metrics').flatMap(([metrics]) => quoted(metrics!));
+  t.deepEqual(told.toSorted(), made.toSorted());
+});
+
+test('every reason for which a node is refused is explained', (t) => {
+  const told = table('docs/troubleshooting.md', 'refusals').flatMap(([reasons]) => quoted(reasons!));
+  t.deepEqual(told.toSorted(), REFUSALS.toSorted());
+});
+
+test('every answer that the edge makes itself is explained, with its status', (t) => {
+  // Named, and given by no stage there is: pages for errors of the origin, and TLS.
+  const unused = new Set(['origin-error', 'sni-host-mismatch']);
+  const codes = new Map(
+    [...read('agents/caddy/svcerrors/codes.go').matchAll(/^\t([A-Z]\w+) += "([a-z-]+)"$/gm)].map(([, name, code]) => [
+      name!,
+      code!,
+    ]),
+  );
+  const rows = table('docs/troubleshooting.md', 'edge errors');
+  const told = new Map(
+    rows.flatMap(([names, status]) => quoted(names!).map((code) => [code, Number(status)] as const)),
+  );
+  t.deepEqual([...told.keys()].sort(), [...codes.values()].filter((code) => !unused.has(code)).sort());
+  const pages = /range map\[string\]int\{([^}]+)\}/.exec(read('agents/caddy/svcerrors/page.go'))![1]!;
+  for (const [, name, status] of pages.matchAll(/(\w+): (\d{3})/g)) {
+    const code = codes.get(name!)!;
+    if (!unused.has(code)) t.is(told.get(code), Number(status), code);
+  }
+});
+
+test('every code, variable and option that a document names exists', (t) => {
+  const options = [...ENROLL_OPTIONS, ...SUPERVISE_OPTIONS, ...STATUS_OPTIONS];
+  const known = new Set<string>([
+    ...Object.keys(ERRORS),
+    ...REFUSALS,
+    ...VARIABLES.map(({ name }) => name),
+    ...options.map(({ name }) => environmentName(name)),
+    // Of others: capabilities of Linux, and a variable of the development server of the Web UI.
+    'CAP_NET_ADMIN',
+    'CONSOLE_URL',
+  ]);
+  for (const file of DOCUMENTS) {
+    for (const [, word] of read(file).matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g))
+      t.true(known.has(word!), `${file}: ${word}`);
+  }
+});
+
+test('every endpoint that a document names exists', (t) => {
+  const { paths } = JSON.parse(read('docs/api/openapi.json')) as { paths: Record<string, Record<string, unknown>> };
+  const shape = (path: string) => path.replace(/^\/api\/v1/, '').replace(/\{[^}]+\}/g, '{}');
+  const known = new Set(
+    Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${shape(path)}`),
+    ),
+  );
+  for (const file of DOCUMENTS) {
+    for (const [, method, path] of read(file).matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/[^`?\s]+)/g)) {
+      if (!path!.startsWith('/rpc/')) t.true(known.has(`${method} ${shape(path!)}`), `${file}: ${method} ${path}`);
+    }
+  }
+});
+
+test('every link to a heading of a document leads to one', (t) => {
+  const anchor = (heading: string) =>
+    heading
+      .replaceAll(/[`*]/g, '')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-');
+  const anchors = (file: string) =>
+    new Set([...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchor(heading!)));
+  for (const file of DOCUMENTS) {
+    for (const [, target, fragment] of read(file).matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)) {
+      const to = target === '' ? file : join(file, '..', target!);
+      t.true(anchors(to).has(fragment!), `${file}: ${target}#${fragment}`);
+    }
+  }
+});
