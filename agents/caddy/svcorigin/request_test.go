@@ -1,6 +1,8 @@
 package svcorigin
 
 import (
+	"bufio"
+	"cmp"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -115,6 +117,27 @@ func TestLineBreaksInValuesAreNotSent(t *testing.T) {
 	if got := string(appendField(nil, "A", "b\r\nEvil: c\nd")); got != "A: b  Evil: c d\r\n" {
 		t.Fatalf("got %q", got)
 	}
+}
+
+// The path an origin reads is the path the edge looked at.
+func FuzzTarget(f *testing.F) {
+	for _, seed := range []string{"/a/../b?c", "//a/b", "/%2e%2e/a#b", "http://a/b?c", "http://a?b://c/d", "x:/a?b://c/d", "x:///a://b", "http://[::1]:8/a", "*", "x:"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")))
+		if err != nil || r.URL.Opaque != "" {
+			return
+		}
+		sent := string(appendTarget(nil, rawTarget(r)))
+		read, err := url.ParseRequestURI(sent)
+		if err != nil {
+			t.Fatalf("%q is sent as %q: %v", target, sent, err)
+		}
+		if read.Path != cmp.Or(r.URL.Path, "/") {
+			t.Fatalf("%q is sent as %q: %q and not %q", target, sent, read.Path, r.URL.Path)
+		}
+	})
 }
 
 // A head of thousands of fields, and of as many names in Connection.
