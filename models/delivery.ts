@@ -3,6 +3,7 @@
 import type { Knex } from 'knex';
 import { named } from './named-statement.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
+import { Recent } from './recent.ts';
 
 /** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
 export const DISABLED_REF = 'state:disabled';
@@ -84,25 +85,13 @@ const INTERVALS = `
 /** How long a picture of a cluster's nodes is good enough. */
 const SITUATION_MS = 1000;
 
-interface Known {
-  until: number;
-  situation: Promise<Situation>;
-}
-
-const pictures = new WeakMap<object, Map<string, Known>>();
+const pictures = new WeakMap<object, Recent<Situation>>();
 
 /** What the nodes of the cluster run; up to a second old, and read once for all who ask meanwhile. */
 export function recentSituation(sql: Knex, clusterId: string): Promise<Situation> {
-  const known = pictures.get(sql.client) ?? new Map<string, Known>();
-  pictures.set(sql.client, known);
-  const now = performance.now();
-  const picture = known.get(clusterId);
-  if (picture && picture.until > now) return picture.situation;
-  const situation = situationNow(sql, clusterId);
-  const fresh = { until: now + SITUATION_MS, situation };
-  known.set(clusterId, fresh);
-  situation.catch(() => known.get(clusterId) === fresh && known.delete(clusterId));
-  return situation;
+  const recent = pictures.get(sql.client) ?? new Recent<Situation>(SITUATION_MS);
+  pictures.set(sql.client, recent);
+  return recent.get(() => situationNow(sql, clusterId), clusterId);
 }
 
 /** What the nodes of the cluster run now. */

@@ -8,6 +8,7 @@ import { AddressRefused, resolveChecked, specialRange } from '../../mixins/addre
 import type { Runtime } from '../../mixins/runtime.ts';
 import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
 import { type NodeChannelAddress, nodeChannelAddress } from '../../models/node-channel-setting.ts';
+import { Recent } from '../../models/recent.ts';
 
 type Check = Output<typeof nodeChannelSettings.check>;
 type Result = Check['result'];
@@ -20,7 +21,7 @@ const EVERYTHING = ['0.0.0.0/0', '::/0'];
 /** Checks at most once in 30 s per address; callers of one moment share the connection. */
 export class NodeChannelChecks {
   readonly #runtime: Runtime;
-  #latest: { key: string; at: number; check: Promise<Check> } | null = null;
+  readonly #recent = new Recent<Check>(CACHED_MS);
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -28,16 +29,7 @@ export class NodeChannelChecks {
 
   async check(): Promise<Check> {
     const address = await nodeChannelAddress(this.#runtime.pools.api, this.#runtime.env);
-    const key = `${address.source} ${address.effectiveUrl}`;
-    const now = Date.now();
-    if (this.#latest?.key !== key || now - this.#latest.at >= CACHED_MS) {
-      const check = this.#run(address);
-      this.#latest = { key, at: now, check };
-      check.catch(() => {
-        if (this.#latest?.check === check) this.#latest = null;
-      });
-    }
-    return this.#latest.check;
+    return this.#recent.get(() => this.#run(address), `${address.source} ${address.effectiveUrl}`);
   }
 
   async #run(address: NodeChannelAddress): Promise<Check> {

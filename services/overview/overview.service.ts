@@ -5,8 +5,8 @@ import { overview } from '../../contract/resources/overview.ts';
 import { systemCall } from '../../mixins/call.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../mixins/env.ts';
-import { Recent } from '../../mixins/recent.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import { Recent } from '../../models/recent.ts';
 import { ChannelFinding } from './channel-finding.ts';
 import { readOverview } from './overview.ts';
 import { presentTraffic, readTraffic } from './traffic.ts';
@@ -24,13 +24,15 @@ export default (runtime: Runtime): ServiceSchema => {
     const check = await broker!.call<Output<typeof nodeChannelSettings.check>, object>(name, {}, { meta });
     return check.result;
   });
-  const answer = new Recent(ANSWER_MS, () => readOverview(runtime, () => channel.known()));
-  const minutes = new Recent(TRAFFIC_MS, () => readTraffic(runtime));
+  const answer = new Recent<Output<typeof overview.get>>(ANSWER_MS);
+  const minutes = new Recent<Awaited<ReturnType<typeof readTraffic>>>(TRAFFIC_MS);
+  const readAnswer = () => readOverview(runtime, () => channel.known());
+  const readMinutes = () => readTraffic(runtime);
   return contractService(
     'overview',
     [
-      implement(overview.get, () => answer.get()),
-      implement(overview.traffic, async (input) => presentTraffic(await minutes.get(), input)),
+      implement(overview.get, () => answer.get(readAnswer)),
+      implement(overview.traffic, async (input) => presentTraffic(await minutes.get(readMinutes), input)),
     ],
     {
       started() {
