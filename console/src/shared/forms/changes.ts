@@ -9,6 +9,14 @@ export interface Conflict {
   theirs: unknown;
 }
 
+/** For each path of a conflict, whose value is kept. */
+export type Choices = Readonly<Record<string, 'mine' | 'theirs'>>;
+
+/** The conflicts in which the other value is kept. */
+export function theirsOf(conflicts: readonly Conflict[], choices: Choices): Conflict[] {
+  return conflicts.filter(({ path }) => choices[path] === 'theirs');
+}
+
 /** Paths whose value differs from the one the form began with. */
 export function changedPaths(base: Values, draft: Values, paths: readonly string[]): string[] {
   return paths.filter((path) => !same(valueAt(base, path), valueAt(draft, path)));

@@ -4,6 +4,7 @@ import type { AnyProcedure } from '@contract/procedure.ts';
 import { type ComputedRef, computed, nextTick, type Ref, ref, useId, watch } from 'vue';
 import type { CallError } from '@/shared/api/call-error.ts';
 import { useAction } from '@/shared/api/use-action.ts';
+import type { Choices, Conflict } from './changes.ts';
 import { valueAt } from './paths.ts';
 import { focusProblem, problemText } from './problem-text.ts';
 import { dotted, isAt, type Problem, tellAt } from './problems.ts';
@@ -20,6 +21,8 @@ export interface InputFormOptions {
   send: () => Promise<unknown>;
   /** Words of the page's own for what is wrong with a field. */
   own?: () => Readonly<Record<string, string>>;
+  /** What a person typed, where the input tells something else: half an address is none, the only cluster chooses itself. */
+  typed?: () => unknown;
 }
 
 export interface InputForm {
@@ -28,11 +31,24 @@ export interface InputForm {
   procedure: AnyProcedure;
   input: ComputedRef<Values>;
   running: Ref<boolean>;
+  /** Whether something was typed that was not sent. */
+  dirty: ComputedRef<boolean>;
   /** What no field tells. */
   error: ComputedRef<CallError | null>;
   problem: (path: string) => string;
   /** Sends the input unless something is wrong with it, and never twice at a time. */
   run: () => Promise<void>;
+  /** Where it changes what others may change meanwhile (useEditForm). */
+  conflict?: FormConflict;
+}
+
+/** Fields that both changed, until a person chooses. */
+export interface FormConflict {
+  list: Ref<readonly Conflict[]>;
+  nameOf: (path: string) => string;
+  /** Words of a value that does not speak for itself; undefined: it does. */
+  textOf: (path: string, value: unknown) => string | undefined;
+  resolve: (choices: Choices) => Promise<void>;
 }
 
 export function useInputForm(options: InputFormOptions): InputForm {
@@ -40,7 +56,11 @@ export function useInputForm(options: InputFormOptions): InputForm {
   const id = useId();
   const tried = ref(false);
   const input = computed(options.input);
-  const action = useAction(async () => options.send());
+  const sent = ref(false);
+  const action = useAction(async () => {
+    await options.send();
+    sent.value = true;
+  });
   const answered = computed(() => tellAt(action.error.value, paths));
 
   const found = computed<Problem[]>(() => {
@@ -55,6 +75,11 @@ export function useInputForm(options: InputFormOptions): InputForm {
   const own = computed(() => (tried.value ? (options.own?.() ?? {}) : {}));
   const problem = (path: string) =>
     own.value[path] || problemText(path, [...found.value, ...answered.value.told], valueAt(input.value, path));
+
+  const typed = () => JSON.stringify((options.typed ?? options.input)());
+  const untouched = typed();
+  // What is being sent is no reason to ask: the page that opens when it was taken takes the form away.
+  const dirty = computed(() => !sent.value && !action.running.value && typed() !== untouched);
 
   // An answer is about what was sent.
   watch(
@@ -73,5 +98,14 @@ export function useInputForm(options: InputFormOptions): InputForm {
     if (paths.some((path) => problem(path) !== '')) focusProblem(document.getElementById(id));
   }
 
-  return { id, procedure, input, running: action.running, error: computed(() => answered.value.rest), problem, run };
+  return {
+    id,
+    procedure,
+    input,
+    running: action.running,
+    dirty,
+    error: computed(() => answered.value.rest),
+    problem,
+    run,
+  };
 }

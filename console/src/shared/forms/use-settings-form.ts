@@ -7,13 +7,14 @@
 import type { AnyProcedure } from '@contract/procedure.ts';
 import { type ComputedRef, computed, type Ref, reactive, ref, shallowRef, watch } from 'vue';
 import { call } from '@/shared/api/call.ts';
-import { asCallError, CallError } from '@/shared/api/call-error.ts';
+import { asCallError, type CallError } from '@/shared/api/call-error.ts';
 import { type Action, useAction } from '@/shared/api/use-action.ts';
-import { type Conflict, changedInput, changedPaths, merge } from './changes.ts';
+import { type Choices, type Conflict, changedInput, changedPaths, merge, theirsOf } from './changes.ts';
 import { copy, setAt, valueAt } from './paths.ts';
 import { problemText } from './problem-text.ts';
 import { dotted, type Problem, tellAt } from './problems.ts';
 import { issuesOf, type JsonSchema, schemaAt } from './schema.ts';
+import { sendOnTop } from './send-on-top.ts';
 
 type Values = Record<string, unknown>;
 
@@ -51,8 +52,8 @@ export interface SettingsFormState {
   conflicts: Ref<readonly Conflict[]>;
   save: Action<[], Values>;
   reset: () => void;
-  /** Ends a conflict: for each path, whose value is kept. */
-  resolve: (choices: Readonly<Record<string, 'mine' | 'theirs'>>) => Promise<void>;
+  /** Ends a conflict. */
+  resolve: (choices: Choices) => Promise<void>;
 }
 
 export function useSettingsForm(options: SettingsFormOptions): SettingsFormState {
@@ -94,27 +95,24 @@ export function useSettingsForm(options: SettingsFormOptions): SettingsFormState
     return (options.saved ?? ((given) => given as Values))(answer);
   }
 
+  async function rebase(): Promise<readonly Conflict[]> {
+    const theirs = await options.read();
+    const { merged, conflicts: both } = merge(base.value, draft, theirs, paths);
+    take(theirs, merged);
+    conflicts.value = both;
+    return both;
+  }
+
   const save = useAction(async (): Promise<Values> => {
     answered.value = null;
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const saved = await send();
-        take(saved);
-        return saved;
-      } catch (thrown) {
-        const error = asCallError(thrown);
-        if (error.code !== 'UPDATED_AT_MISMATCH' || attempt > 3) {
-          answered.value = error;
-          throw error;
-        }
-        const theirs = await options.read();
-        const { merged, conflicts: both } = merge(base.value, draft, theirs, paths);
-        take(theirs, merged);
-        if (both.length > 0) {
-          conflicts.value = both;
-          throw new CallError('ABORTED', 'A person chooses.');
-        }
-      }
+    try {
+      const saved = await sendOnTop(send, rebase);
+      take(saved);
+      return saved;
+    } catch (thrown) {
+      const error = asCallError(thrown);
+      if (error.code !== 'ABORTED') answered.value = error;
+      throw error;
     }
   });
 
@@ -142,8 +140,7 @@ export function useSettingsForm(options: SettingsFormOptions): SettingsFormState
       take(options.value() ?? base.value);
     },
     resolve: async (choices) => {
-      for (const { path, theirs } of conflicts.value)
-        if (choices[path] === 'theirs') setAt(draft, path, copy(theirs ?? null));
+      for (const { path, theirs } of theirsOf(conflicts.value, choices)) setAt(draft, path, copy(theirs ?? null));
       conflicts.value = [];
       if (dirty.value) await save.run();
     },

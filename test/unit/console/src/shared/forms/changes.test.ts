@@ -1,6 +1,6 @@
 // What a form sends, and how two people's edits of one thing come together.
 import test from 'ava';
-import { changedInput, changedPaths, merge } from '../../../../../../console/src/shared/forms/changes.ts';
+import { changedInput, changedPaths, merge, theirsOf } from '../../../../../../console/src/shared/forms/changes.ts';
 import { copy, same, setAt, valueAt } from '../../../../../../console/src/shared/forms/paths.ts';
 
 const PATHS = ['name', 'domains', 'origin.tries', 'origin.websocket', 'content.limit'];
@@ -89,4 +89,13 @@ test('values are compared as JSON, whatever the order of keys', (t) => {
 test('a path without a value is undefined', (t) => {
   t.is(valueAt({ a: null }, 'a.b'), undefined);
   t.is(valueAt({ a: { b: 0 } }, 'a.b'), 0);
+});
+
+test('of a conflict the other value is kept only where a person said so', (t) => {
+  const conflicts = ['name', 'domains', 'content.limit'].map((path) => ({ path, mine: 'm', theirs: 't' }));
+  const kept = theirsOf(conflicts, { name: 'theirs', domains: 'mine' });
+  t.deepEqual(
+    kept.map(({ path }) => path),
+    ['name'],
+  );
 });
