@@ -226,10 +226,32 @@ test.serial('columns that were left out stay out, in this browser and this list'
   await visitor.close();
 });
 
+test.serial('a site tells of every node of its cluster, page by page', async (t) => {
+  const cluster = await api.cluster('wide');
+  const { id } = await api.site(cluster, 'wide.example.com', { origins: [{ address: '93.184.216.34' }] });
+  const count = 22;
+  for (let number = 0; number < count; number++) await api.node(cluster, `wide-${100 + number}`);
+  const visitor = await operatorVisit('/sites');
+  const { page } = visitor;
+  await page.goto(`/sites/${id}/overview`);
+  const shown = page.getByRole('list', { name: 'Nodes' }).getByRole('listitem');
+  await page.getByText(`${count} entries`).waitFor();
+  t.is(await shown.count(), 20);
+  await page.locator('.el-pager').getByText('2', { exact: true }).click();
+  await page.getByRole('link', { name: 'wide-121' }).waitFor();
+  t.is(await shown.count(), 2);
+  await page.reload();
+  await page.getByRole('link', { name: 'wide-121' }).waitFor();
+  t.true(page.url().endsWith('?page=2'));
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  await api.ok('DELETE', `/sites/${id}`);
+});
+
 test.serial('nothing moves while pages are turned and loaded', async (t) => {
   const visitor = await operatorVisit('/sites');
   const { page } = visitor;
-  const place = () => page.evaluate<number>(`document.querySelector('.table__foot').offsetTop`);
+  const place = () => page.evaluate<number>(`document.querySelector('.list-foot').offsetTop`);
   const before = await place();
   const held = Promise.withResolvers<void>();
   await page.route('**/rpc/sites/list', async (route) => {

@@ -1,8 +1,8 @@
 export interface Column {
   key: string;
   label: string;
-  /** `number` is set right; `actions` keeps to the end of the row and has no visible heading. */
-  kind?: 'text' | 'number' | 'actions';
+  /** `number` is set right; `time` stays on one line; `actions` keeps to the end of the row and has no visible heading. */
+  kind?: 'text' | 'number' | 'time' | 'actions';
   /** Left out below 860 px. */
   wideOnly?: boolean;
   /** Takes the room that is left. */
