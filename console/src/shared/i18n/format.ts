@@ -7,7 +7,9 @@ const DIVISIONS: readonly [limit: number, seconds: number, unit: Intl.RelativeTi
   [3600, 60, 'minute'],
   [86_400, 3600, 'hour'],
   [604_800, 86_400, 'day'],
-  [Number.POSITIVE_INFINITY, 604_800, 'week'],
+  [2_629_800, 604_800, 'week'],
+  [31_557_600, 2_629_800, 'month'],
+  [Number.POSITIVE_INFINITY, 31_557_600, 'year'],
 ];
 
 /** 12,345 */
