@@ -7,10 +7,12 @@ import type { AnyProcedure } from '../contract/procedure.ts';
 
 const MAX_ISSUES = 20;
 /**
- * Values and characters of an input whose mistakes are all told. Of a larger one only the first is: there could be as many
- * as it has values, and what is too long would be looked through all the same.
+ * Characters of an input whose mistakes are all told. Of a larger one only the first is: there could be as many as it has
+ * values, and what is too long would be looked through all the same.
  */
-const LARGE = 20_000;
+const LARGE = 100_000;
+/** A value costs more than a character: lists are compared with themselves. */
+const VALUE = 20;
 
 const FIRST = validators(false);
 const ALL = validators(true);
@@ -41,9 +43,9 @@ export function validateInput(procedure: Pick<AnyProcedure, 'input'>, input: unk
   return value;
 }
 
-/** What is left of `limit` after the values and characters of a value; negative when it is larger. */
+/** What is left of `limit` after a value and what is in it; negative when it is larger. */
 function room(value: unknown, limit: number): number {
-  let left = limit - 1;
+  let left = limit - VALUE;
   if (typeof value === 'string') return left - value.length;
   if (typeof value !== 'object' || value === null) return left;
   for (const [key, part] of Object.entries(value)) {

@@ -1,6 +1,7 @@
 // What a request brings beside its path: body, idempotency key, origin.
 import type { IncomingMessage } from 'node:http';
 import { fail } from '../../contract/errors.ts';
+import { NOBODY } from './credentials.ts';
 import type { Exchange } from './exchange.ts';
 import { parseIdempotencyKey } from './idempotency-key.ts';
 import { readBody } from './json-body.ts';
@@ -8,16 +9,19 @@ import type { ApiRoute } from './route-table.ts';
 
 /** Largest body of a request; a procedure that takes more says so in the contract. */
 const BODY_LIMIT = 1024 * 1024;
+/** The same of whoever has shown no key or session yet, and of sign-in: more than the largest answer of a passkey. */
+const STRANGER_BODY_LIMIT = 128 * 1024;
 
 const JSON_TYPE = /^application\/json(?:\s*;\s*charset=(?:utf-8|"utf-8"))?\s*$/i;
 
 /** Reads the body of a request that takes one; UNSUPPORTED_MEDIA_TYPE unless it is JSON. */
-export async function requestBody({ request, response, procedure }: Exchange): Promise<Buffer> {
+export async function requestBody({ request, response, procedure, caller }: Exchange): Promise<Buffer> {
   const type = request.headers['content-type'];
   if (type !== undefined && !JSON_TYPE.test(type)) fail('UNSUPPORTED_MEDIA_TYPE');
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') fail('UNSUPPORTED_MEDIA_TYPE');
-  const body = await readBody(request, response, procedure?.bodyLimit ?? BODY_LIMIT);
+  const limit = caller === NOBODY ? STRANGER_BODY_LIMIT : (procedure?.bodyLimit ?? BODY_LIMIT);
+  const body = await readBody(request, response, limit);
   if (body.length > 0 && type === undefined) fail('UNSUPPORTED_MEDIA_TYPE');
   return body;
 }

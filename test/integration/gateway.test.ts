@@ -322,6 +322,34 @@ test.serial('a body above 1 MiB answers 413 before it is read when it says so', 
   t.like(JSON.parse(answer.body), { code: 'PAYLOAD_TOO_LARGE', data: { limit: 1048576 } });
 });
 
+for (const [path, ...lines] of [
+  ['/api/v1/system/setup'],
+  ['/rpc/system/setup', 'X-CSRF-Token: orpc'],
+  ['/api/auth/sign-in/email'],
+  ['/api/auth/passkey/verify-authentication'],
+] as const) {
+  test.serial(`${path} takes 128 KiB: nobody has shown yet that he may ask for more work`, async (t) => {
+    const head = [
+      `POST ${path} HTTP/1.1`,
+      'Host: localhost',
+      'Connection: close',
+      'Content-Type: application/json',
+      ...lines,
+    ];
+    const answer = await rawRequest(
+      running.url,
+      [...head, 'Content-Length: 131073', 'Expect: 100-continue', '', ''].join('\r\n'),
+    );
+    t.is(answer.status, 413);
+    t.like(JSON.parse(answer.body), { code: 'PAYLOAD_TOO_LARGE', data: { limit: 131_072 } });
+    const filled = await rawRequest(
+      running.url,
+      [...head, 'Content-Length: 131072', '', `{${' '.repeat(131_070)}}`].join('\r\n'),
+    );
+    t.is(filled.status, 400);
+  });
+}
+
 test.serial('a body above 1 MiB answers 413 when it does not say so', async (t) => {
   const chunk = 'a'.repeat(65_536);
   const chunks = `10000\r\n${chunk}\r\n`.repeat(17);
