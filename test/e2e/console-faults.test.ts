@@ -8,7 +8,7 @@ import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import { startTestConsoleProcess, TEST_OPERATOR, type TestConsoleProcess } from '../helpers/console.ts';
-import { buildWebConsole, signIn, type Visit, visit } from '../helpers/console-pages.ts';
+import { buildWebConsole, signedInVisit, type Visit } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { newToken, startTestFleet } from '../helpers/fleet.ts';
 import type { Body } from '../helpers/resources.ts';
@@ -72,12 +72,7 @@ test.afterEach.always('what one story broke is whole for the next', () => {
 
 const api = (method: string, path: string, body?: unknown): Promise<Body> => running.client.api(method, path, body);
 
-async function operatorVisit(path: string): Promise<Visit> {
-  const visitor = await visit(browser, origin);
-  await signIn(visitor.context, origin, TEST_OPERATOR);
-  await visitor.page.goto(path);
-  return visitor;
-}
+const operatorVisit = (path: string): Promise<Visit> => signedInVisit(browser, origin, path);
 
 let sites = 0;
 async function newSite(): Promise<Body> {

@@ -15,7 +15,7 @@ import {
   tryTaken,
   word,
 } from '../helpers/console-forms.ts';
-import { signIn, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
+import { signedInVisit, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -43,12 +43,7 @@ test.after.always(async () => {
   await running?.stop();
 });
 
-async function operatorVisit(path: string): Promise<Visit> {
-  const visitor = await visit(browser, running.origin);
-  await signIn(visitor.context, running.origin, TEST_OPERATOR);
-  await visitor.page.goto(path);
-  return visitor;
-}
+const operatorVisit = (path: string): Promise<Visit> => signedInVisit(browser, running.origin, path);
 
 const EMOJI = '🎉';
 /** Any text up to a length in characters, however many bytes they are. */

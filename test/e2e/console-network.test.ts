@@ -5,17 +5,18 @@ import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { startBrowser } from '../helpers/browser.ts';
-import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
   screenshot,
   settled,
-  signIn,
+  signedInVisit,
   startBrowsedConsole,
   type Visit,
-  visit,
+  type VisitOptions,
 } from '../helpers/console-pages.ts';
+import { tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 
@@ -50,10 +51,8 @@ test.after.always(async () => {
   await console?.stop();
 });
 
-async function operatorVisit(path: string, options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
-  const visitor = await visit(browser, console.origin, options);
-  await signIn(visitor.context, console.origin, TEST_OPERATOR);
-  await visitor.page.goto(path);
+async function operatorVisit(path: string, options?: VisitOptions): Promise<Visit> {
+  const visitor = await signedInVisit(browser, console.origin, path, options);
   await visitor.page.getByRole('heading', { level: 1 }).waitFor();
   return visitor;
 }
@@ -66,8 +65,6 @@ interface BanAnswer {
 }
 const api = <T>(method: string, path: string, body?: unknown) => console.client.api<T>(method, path, body);
 const bans = async () => (await api<{ items: BanAnswer[]; total: number }>('GET', '/bans?pageSize=100')).items;
-/** The badge of the change tracker; its words are also said to screen readers. */
-const tracker = (page: Page) => page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
 const dialog = (page: Page) => page.getByRole('dialog');
 
 test.serial('an address is banned by keyboard, followed to every node, and let in again', async (t) => {

@@ -10,6 +10,7 @@ import {
   accessibilityFaults,
   layoutFaults,
   screenshot,
+  signedInVisit,
   signIn,
   startBrowsedConsole,
   type Visit,
@@ -56,12 +57,8 @@ test.after.always(async () => {
   await running?.stop();
 });
 
-async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
-  const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, TEST_OPERATOR);
-  await visitor.page.goto(path);
-  return visitor;
-}
+const operatorVisit = (path: string, options?: VisitOptions): Promise<Visit> =>
+  signedInVisit(browser, running.origin, path, options);
 
 const region = (page: Page, name: string) => page.getByRole('region', { name });
 const attention = (page: Page) => region(page, 'Needs attention');

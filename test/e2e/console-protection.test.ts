@@ -6,18 +6,18 @@ import type { Connection } from '../../bench/fleet/connection.ts';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import { startBrowser } from '../helpers/browser.ts';
-import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
   screenshot,
   settled,
-  signIn,
+  signedInVisit,
   startBrowsedConsole,
   type Visit,
   type VisitOptions,
-  visit,
 } from '../helpers/console-pages.ts';
+import { tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -68,14 +68,9 @@ test.after.always(async () => {
 });
 
 /** A signed-in visit that must end without faults. */
-async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
-  const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, TEST_OPERATOR);
-  await visitor.page.goto(path);
-  return visitor;
-}
+const operatorVisit = (path: string, options?: VisitOptions): Promise<Visit> =>
+  signedInVisit(browser, running.origin, path, options);
 
-const tracker = (page: Page) => page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
 const protectionOf = (site: Body): Promise<Body> => api.ok('GET', `/sites/${site.id}/protection`);
 
 let events = 0;
