@@ -166,6 +166,32 @@ func TestLimitOnWrites(t *testing.T) {
 			t.Fatalf("%q %v", heard, err)
 		}
 	}
+	// A connection on which nothing was asked for longer than a write may take answers on, by whatever way.
+	conn, reader = connect("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+	answered := func(method string, want int) {
+		t.Helper()
+		response, err := http.ReadResponse(reader, &http.Request{Method: method})
+		if err != nil || response.StatusCode != want {
+			t.Fatal(response, err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	answered("GET", 200)
+	for _, c := range []struct {
+		request  string
+		statuses []int
+	}{
+		{"HEAD /.svc/health HTTP/1.1\r\nHost: a.test\r\n\r\n", []int{200}},
+		{"HEAD /.svc/challenge/worker.js HTTP/1.1\r\nHost: a.test\r\n\r\n", []int{200}},
+		{"POST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx", []int{100, 200}},
+		{"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", []int{200}},
+	} {
+		time.Sleep(2 * idle)
+		_, _ = io.WriteString(conn, c.request)
+		for _, status := range c.statuses {
+			answered(c.request[:strings.IndexByte(c.request, ' ')], status)
+		}
+	}
 	connect("GET /much HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	select {
 	case <-gaveUp:

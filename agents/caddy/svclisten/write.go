@@ -20,10 +20,11 @@ func (c *Conn) BoundWrites(idle time.Duration) {
 	}
 }
 
-// SetWriteDeadline sets a limit, or takes it off, as the server does between two requests: the next one gets its own.
+// SetWriteDeadline sets a limit. The one of BoundWrites is not taken off, as the server does between two requests: it holds
+// for what the server itself writes before the next request renews it.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	if c.plain {
-		c.bounded = time.Time{}
+	if t.IsZero() && c.plain && !c.bounded.IsZero() {
+		return nil
 	}
 	return c.Conn.SetWriteDeadline(t)
 }

@@ -177,6 +177,32 @@ func TestWritesOfEveryRequestAreBounded(t *testing.T) {
 	}
 }
 
+// What the server writes by itself before the next request has its limit is bounded as well.
+func TestWritesBetweenRequestsAreBounded(t *testing.T) {
+	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
+	c, there := open(t, &Registry{}, core, "192.0.2.1")
+	withConn(t.Context(), c)
+	c.BoundWrites(120 * time.Millisecond)
+	go func() { _, _ = io.CopyN(io.Discard, there, 1) }()
+	if _, err := c.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetWriteDeadline(time.Time{})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Write([]byte{1})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("who does not read is waited for without end")
+	}
+}
+
 func TestPlainConnections(t *testing.T) {
 	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
 	for name, wrap := range map[string]func(net.Conn) net.Conn{
