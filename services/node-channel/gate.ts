@@ -6,7 +6,7 @@ import type { CertificateAuthority } from '../../mixins/certificate-authority.ts
 import type { Runtime } from '../../mixins/runtime.ts';
 import { asUnavailable } from '../../mixins/write.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { type Authenticator, Refused } from './authenticator.ts';
+import { type Authenticator, type RefusalReason, Refused } from './authenticator.ts';
 import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -44,6 +44,8 @@ export class Gate {
   /** Calls under way and when they began. */
   readonly #open = new Map<Exchange, number>();
   readonly #remoteAddresses = new WeakMap<TLSSocket, string | null>();
+  /** Reason that a connection was last refused for. */
+  readonly #refused = new WeakMap<TLSSocket, RefusalReason>();
   readonly #stranger: Handler;
   readonly #node: Handler;
   readonly #sweep: NodeJS.Timeout;
@@ -111,7 +113,7 @@ export class Gate {
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       const { reason, nodeId } = error;
-      this.#runtime.log.info({ nodeId, reason, remoteAddress: exchange.socket.remoteAddress }, 'node refused');
+      this.#logRefusal(exchange.socket, reason, nodeId);
       // A disabled node is no mistake of its certificate.
       if (nodeId !== null && reason !== 'NODE_DISABLED') this.#reports.refused(nodeId, reason);
       const disabled = reason === 'NODE_DISABLED';
@@ -122,6 +124,13 @@ export class Gate {
       });
       return null;
     }
+  }
+
+  /** Once for each connection and reason: anybody can ask again as fast as he likes. */
+  #logRefusal(socket: TLSSocket, reason: RefusalReason, nodeId: string | null): void {
+    if (this.#refused.get(socket) === reason) return;
+    this.#refused.set(socket, reason);
+    this.#runtime.log.info({ nodeId, reason, remoteAddress: socket.remoteAddress }, 'node refused');
   }
 
   #serve(handler: Handler, exchange: Exchange, caller: Caller): void {

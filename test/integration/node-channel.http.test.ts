@@ -303,3 +303,27 @@ test('TLS below 1.2 is refused', async (t) => {
   });
   t.not(error, null);
 });
+
+test.serial('a stranger who asks again and again on one connection is logged once', async (t) => {
+  const { log } = running.running.runtime;
+  const { info } = log;
+  const refused: unknown[] = [];
+  log.info = ((fields: { reason?: string }, text?: string) => {
+    if (text === 'node refused') refused.push(fields.reason);
+  }) as typeof info;
+  const session = connectHttp2(running.nodeApiUrl, { ca: identity.authorityPem });
+  const ask = () =>
+    new Promise<number>((resolve, reject) => {
+      const stream = session.request({ ':method': 'POST', ':path': `${SERVICE}/Heartbeat` });
+      stream.on('response', (headers) => resolve(Number(headers[':status'])));
+      stream.on('error', reject);
+      stream.resume().end();
+    });
+  try {
+    for (let count = 0; count < 5; count++) t.is(await ask(), 401);
+  } finally {
+    session.close();
+    log.info = info;
+  }
+  t.deepEqual(refused, ['CERT_MISSING']);
+});
