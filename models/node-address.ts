@@ -3,12 +3,6 @@
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
 import { holdBanGuard } from './ban-guard.ts';
-import { BaseModel } from './base.ts';
-
-export class NodeAddress extends BaseModel {
-  static override tableName = 'node_address';
-  static override idColumn = ['node_id', 'address', 'source'];
-}
 
 export interface NodeAddressEntry {
   address: string;

@@ -35,8 +35,6 @@ const state = {
   unsupportedNodes: Type.Array(LackingNode, { description: 'Active nodes without unknown-host-v1; at most 100.' }),
 };
 
-export const UnknownHostSettings = Type.Object(fields);
-
 export const unknownHosts = resource(
   'clusters.unknownHosts',
   settings({

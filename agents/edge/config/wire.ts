@@ -1,13 +1,6 @@
 // Just enough of the protobuf wire format to read and write journal records without decoding the entries in them: an
 // entry keeps the bytes it came with and is found again by its place in the file.
 
-/** A length-delimited field: its number and where its content lies in the buffer. */
-export interface WireField {
-  number: number;
-  start: number;
-  end: number;
-}
-
 /** Calls `onField` for every length-delimited field of buffer[start, end); throws a RangeError when it is no protobuf. */
 export function readFields(
   buffer: Uint8Array,
