@@ -1,7 +1,8 @@
 // Bans. Active = not lifted and not expired. A row outlives its ban by an hour, for nodes that still hold a copy.
 //
 // Order inside a transaction: checkBans (which locks), the audit entries, and last one of the writes, because each takes
-// the feed's lock and every other ban of the console waits from there to the commit.
+// the feed's lock and every other ban of the console waits from there to the commit. Only an automatic ban is lifted under
+// it from the beginning (lockActiveBan).
 import type { Knex } from 'knex';
 import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import type { Actor } from '../mixins/call.ts';
