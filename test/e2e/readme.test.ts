@@ -1,4 +1,4 @@
-// The README's lines, run as they stand there.
+// The lines of the README, run as they stand there, and those of docs/running.md that need `npm start`.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -80,4 +80,8 @@ test.serial('the first protected site by hand, from npm start to a 403', async (
   const shown = await runShell(lines, { CONSOLE: address, TOKEN: token, PASSWORD: 'correct horse battery staple' });
   t.regex(shown.output, /<h1>It works<\/h1>/);
   t.is(shown.lines.at(-1), '403', shown.output);
+
+  const database = documentLines('docs/running.md', 'own-database').replaceAll('data/console', folder);
+  const recovered = await runShell(`${database}\nnpm run -s recover -- restored`, {});
+  t.regex(recovered.output, /epoch \d+ began/);
 });
