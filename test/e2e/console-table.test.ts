@@ -274,7 +274,7 @@ test.serial('nothing moves while pages are turned and loaded', async (t) => {
 
 for (const theme of ['light', 'dark'] as const) {
   test.serial(`drawn: selection, view and headings, ${theme}`, async (t) => {
-    for (const width of [1440, 375]) {
+    for (const width of [1440, 1024, 375]) {
       const visitor = await operatorVisit('/sites', { theme, width });
       const { page } = visitor;
       await page.locator('tbody tr input[type=checkbox]').first().check();
