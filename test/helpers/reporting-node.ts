@@ -2,7 +2,7 @@
 import type { Connection, Identity } from '../../bench/fleet/connection.ts';
 import type { TestConsole } from './console.ts';
 import { connectAs, enrollOne } from './fleet.ts';
-import type { Body } from './resources.ts';
+import type { Api, Body } from './resources.ts';
 
 export class ReportingNode {
   readonly identity: Identity;
@@ -56,4 +56,16 @@ export class ReportingNode {
   stop(): void {
     this.connection.destroy();
   }
+}
+
+/** A cluster with one site, and its node, which runs what it is told. */
+export async function servedSite(
+  console: TestConsole,
+  api: Api,
+): Promise<{ clusterId: string; siteId: string; node: ReportingNode }> {
+  const clusterId = await api.cluster('hong-kong');
+  const siteId: string = (await api.site(clusterId, 'shop.example')).id;
+  const node = await ReportingNode.enroll(console, clusterId);
+  await node.beat(await node.onTarget());
+  return { clusterId, siteId, node };
 }

@@ -7,7 +7,7 @@ import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs } from '../helpers/fleet.ts';
 import { Overview } from '../helpers/overview.ts';
-import { ReportingNode } from '../helpers/reporting-node.ts';
+import { type ReportingNode, servedSite } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
 
 const DAY = 86_400_000;
@@ -23,10 +23,7 @@ test.before('start', async () => {
   running = await startTestConsole();
   api = new Api(running);
   overview = new Overview(api);
-  clusterId = await api.cluster('hong-kong');
-  siteId = (await api.site(clusterId, 'shop.example')).id;
-  node = await ReportingNode.enroll(running, clusterId);
-  await node.beat(await node.onTarget());
+  ({ clusterId, siteId, node } = await servedSite(running, api));
   await eventually(async () => (await overview.get()).nodeStates.ok === 1);
 });
 test.after.always('stop', async () => {

@@ -4,7 +4,7 @@ import { ATTENTION_KINDS } from '../../contract/resources/overview.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Overview } from '../helpers/overview.ts';
-import { ReportingNode } from '../helpers/reporting-node.ts';
+import { type ReportingNode, servedSite } from '../helpers/reporting-node.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -52,10 +52,7 @@ test.serial('an operator, by key or session, may ask; nobody else', async (t) =>
 });
 
 test.serial('a node that does what it should needs nobody', async (t) => {
-  clusterId = await api.cluster('hong-kong');
-  siteId = (await api.site(clusterId, 'shop.example')).id;
-  node = await ReportingNode.enroll(running, clusterId);
-  await node.beat(await node.onTarget());
+  ({ clusterId, siteId, node } = await servedSite(running, api));
   const answer = await eventually(async () => {
     const now = await overview.get();
     return now.nodeStates.ok === 1 && now.siteStates.live === 1 && now;
