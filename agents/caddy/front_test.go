@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -197,5 +198,32 @@ func TestLimitOnWrites(t *testing.T) {
 	case <-gaveUp:
 	case <-time.After(wait):
 		t.Error("who does not read is waited for without end")
+	}
+}
+
+// The server asks for a body only when there is an origin for it, however long finding one takes.
+func TestUploadThatWaitsForItsOrigin(t *testing.T) {
+	const idle = 300 * time.Millisecond
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, strconv.FormatInt(n, 10))
+	}))
+	origin.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		// What is tested is a limit on time.
+		time.Sleep(2 * idle)
+		return nil, nil
+	}}
+	origin.StartTLS()
+	defer origin.Close()
+	port, _ := strconv.Atoi(origin.URL[strings.LastIndexByte(origin.URL, ':')+1:])
+	site := edgetest.Site(uint32(port), "a.test")
+	site.Origins[0].Https, site.Pool.TlsVerify = true, false
+	e := startEdgeWith(t, map[string]any{"write_idle_timeout": idle.String()}, nil, []*edgev1.JournalRecord{
+		edgetest.Header("node-1"),
+		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", site)}),
+	}, nil)
+	answer := e.raw("POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n") || !strings.HasSuffix(answer, "\r\n\r\n3") {
+		t.Errorf("%q", answer)
 	}
 }

@@ -44,14 +44,14 @@ type exchange struct {
 func (x *exchange) WriteHeader(status int) {
 	x.started = x.started || status >= http.StatusOK || status == http.StatusSwitchingProtocols
 	x.status = status
-	x.boundWrites()
+	x.BoundWrites()
 	x.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that the response has begun.
 func (x *exchange) Write(p []byte) (int, error) {
 	x.started = true
-	x.boundWrites()
+	x.BoundWrites()
 	return x.ResponseWriter.Write(p)
 }
 
@@ -65,11 +65,12 @@ func (x *exchange) WriteWhole(p []byte) (int, error) {
 
 // FlushError sends what is buffered.
 func (x *exchange) FlushError() error {
-	x.boundWrites()
+	x.BoundWrites()
 	return http.NewResponseController(x.ResponseWriter).Flush()
 }
 
-func (x *exchange) boundWrites() {
+// BoundWrites limits the writes that follow.
+func (x *exchange) BoundWrites() {
 	if x.writeIdle > 0 {
 		x.conn.BoundWrites(x.writeIdle)
 	}

@@ -82,6 +82,10 @@ func (x *exchange) exchangeOn(c *conn, o *origin) (*response, error) {
 	broken := err != nil
 	var u *upload
 	if b.stream != nil && !broken {
+		// With the first read the server may tell the client to go on, long after the request began.
+		if w, ok := x.w.(interface{ BoundWrites() }); ok {
+			w.BoundWrites()
+		}
 		u = startUpload(c, b)
 	}
 	a, err := c.readResponse(x.r.Method, x.ws)
