@@ -77,6 +77,15 @@ export async function clusterCount(sql: Knex): Promise<number> {
   return rows[0].total;
 }
 
+/**
+ * Keeps the cluster until the end of the transaction; false when it is gone. For who publishes without a site or setting
+ * of the cluster being locked: its deletion locks the cluster and then its head, and so must he.
+ */
+export async function keepCluster(sql: Knex, id: string): Promise<boolean> {
+  const { rows } = await sql.raw('select 1 from cluster where id = ? for key share', [id]);
+  return rows.length > 0;
+}
+
 /** What keeps a cluster from being deleted. */
 export async function clusterContent(sql: Knex, id: string): Promise<{ nodes: number; sites: number }> {
   const { rows } = await sql.raw(

@@ -3,6 +3,7 @@
 import type { Knex } from 'knex';
 import type { Actor } from '../mixins/call.ts';
 import type { Tx } from '../mixins/write.ts';
+import { keepCluster } from './cluster.ts';
 import { LOCK_PLATFORM_SHARED } from './locks.ts';
 import { distinct, type EntryName, MAX_ENTRIES, type Publication, publish } from './publish.ts';
 
@@ -48,6 +49,7 @@ export async function clustersWithRequests(sql: Knex, ageSeconds: number): Promi
 
 /** Publishes up to `limit` requests of a cluster, oldest first, each under its own reason; answers how many there were. */
 export async function publishPending(tx: Tx, clusterId: string, limit = 20): Promise<number> {
+  if (!(await keepCluster(tx.sql, clusterId))) return 0;
   const { rows } = await tx.sql.raw<{
     rows: { id: string; entries: EntryName[]; reason: string; params: Record<string, unknown>; actor: Actor }[];
   }>(

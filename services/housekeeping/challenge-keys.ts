@@ -3,6 +3,7 @@ import { systemCall } from '../../mixins/call.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
 import { write } from '../../mixins/write.ts';
 import { clustersDueForRotation, clustersWithoutKeys, createKeys, rotateKeys } from '../../models/challenge-key.ts';
+import { keepCluster } from '../../models/cluster.ts';
 import { CHALLENGE_KEYS_KIND } from '../../models/entries/challenge-keys.ts';
 import { publish } from '../../models/publish.ts';
 
@@ -41,6 +42,7 @@ export class ChallengeKeyKeeper {
     for (const clusterId of this.#settled(await clustersDueForRotation(runtime.pools.api, now), now)) {
       if (signal.aborted) return;
       await this.#attempt(runtime, clusterId, async (tx) => {
+        if (!(await keepCluster(tx.sql, clusterId))) return;
         if (!(await rotateKeys(tx.sql, runtime.sealer, clusterId, now))) return;
         const entries = [{ kind: CHALLENGE_KEYS_KIND, id: '' }];
         await publish(tx, { clusterId, entries, reason: 'challenge_keys_rotated' });

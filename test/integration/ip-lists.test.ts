@@ -1,6 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
+import { systemCall } from '../../mixins/call.ts';
+import { publishClusterRequests } from '../../mixins/publish-requested.ts';
+import { write } from '../../mixins/write.ts';
 import { chunkOf } from '../../models/ip-list.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { type IpListUser, type ReferenceSource, usersOfIpList } from '../../services/ip-lists/references.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -149,6 +153,27 @@ test.serial('a cluster that is deleted at the same moment is left out', async (t
   t.is(status, 201);
   t.false(headers.get('x-svc-change').includes(cluster));
 });
+
+test.serial(
+  'a publication that is left to do waits for the deletion of its cluster, not the deletion for it',
+  async (t) => {
+    const { runtime } = running.running;
+    const cluster = await api.cluster('deleted-later');
+    const { id } = await create('asked', 'block', ['192.0.2.1']);
+    await write(runtime, systemCall('test'), {}, async (tx) => {
+      await tx.sql('ip_list').where({ id }).update({ kind: 'collection' });
+      await requestPublication(tx, { entries: [{ kind: 'ip-list', id }], reason: 'rules_updated' }, [cluster]);
+    });
+    let publishing: Promise<string[]>;
+    await api.sql.transaction(async (trx) => {
+      await trx('cluster').where({ id: cluster }).forUpdate().first();
+      publishing = publishClusterRequests(runtime, systemCall('test'), cluster);
+      await eventually(async () => (await api.sql.raw('select 1 from pg_locks where not granted')).rows.length > 0);
+      await trx('cluster').where({ id: cluster }).delete();
+    });
+    t.deepEqual(await publishing!, []);
+  },
+);
 
 test.serial('names are checked and unique', async (t) => {
   await create('taken', 'allow', []);
