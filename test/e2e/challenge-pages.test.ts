@@ -129,11 +129,17 @@ for (const locale of LOCALES) {
   });
 }
 
+/** By the keyboard alone, once the page has put the cursor into its field. */
+async function typeAnswer(page: Page, answer: string): Promise<void> {
+  await page.locator('input[name=a]:focus').waitFor();
+  await page.keyboard.type(answer);
+  await page.keyboard.press('Enter');
+}
+
 test.serial('captcha: typed with the keyboard alone, without scripts, after a wrong answer', async (t) => {
   const page = await visit(t, { javaScriptEnabled: false });
   await page.goto(edge.url('captcha', '/deep?x=1'));
-  await page.keyboard.type('WRONG');
-  await page.keyboard.press('Enter');
+  await typeAnswer(page, 'WRONG');
   await page.getByRole('alert').waitFor();
   t.is(await page.getByRole('alert').textContent(), 'That answer was not right. Please try once more.');
   await page.screenshot({ path: join(screenshots, 'captcha-wrong.png') });
@@ -142,8 +148,7 @@ test.serial('captcha: typed with the keyboard alone, without scripts, after a wr
     form.set('t', withAnswer(form.get('t')!, 'ABCDE'));
     return route.continue({ postData: form.toString() });
   });
-  await page.keyboard.type('ab cde');
-  await page.keyboard.press('Enter');
+  await typeAnswer(page, 'ab cde');
   await arrived(t, page);
   t.is(await page.getByRole('paragraph').textContent(), '/deep?x=1');
 });
@@ -192,8 +197,7 @@ test.serial('who keeps no cookies is told so at every level, and not sent round'
     return route.continue({ postData: form.toString() });
   });
   await page.goto(edge.url('captcha'));
-  await page.keyboard.type('ABCDE');
-  await page.keyboard.press('Enter');
+  await typeAnswer(page, 'ABCDE');
   await page.getByRole('alert').filter({ hasText: 'did not keep the cookie' }).waitFor();
 });
 
