@@ -47,7 +47,8 @@ interface Failure {
 }
 
 /** The nodes of one cluster by what they run, at one moment. */
-interface Situation {
+/** What the nodes of a cluster run: how many each revision, and what failed on them. */
+export interface Situation {
   groups: NodeGroup[];
   failures: Map<string, Failure[]>;
 }
@@ -87,15 +88,31 @@ const SITUATION_MS = 1000;
 
 const pictures = new WeakMap<object, Recent<Situation>>();
 
-/** What the nodes of the cluster run; up to a second old, and read once for all who ask meanwhile. */
-export function recentSituation(sql: Knex, clusterId: string): Promise<Situation> {
+function picturesOf(sql: Knex): Recent<Situation> {
   const recent = pictures.get(sql.client) ?? new Recent<Situation>(SITUATION_MS);
   pictures.set(sql.client, recent);
-  return recent.get(() => situationNow(sql, clusterId), clusterId);
+  return recent;
+}
+
+/** What the nodes of the cluster run; up to a second old, and read once for all who ask meanwhile. */
+export function recentSituation(sql: Knex, clusterId: string): Promise<Situation> {
+  return picturesOf(sql).get(() => readSituation(sql, clusterId), clusterId);
 }
 
 /** What the nodes of the cluster run now. */
-export async function situationNow(sql: Knex, clusterId: string): Promise<Situation> {
+export function situationNow(sql: Knex, clusterId: string): Promise<Situation> {
+  return picturesOf(sql).now(() => readSituation(sql, clusterId), clusterId);
+}
+
+/**
+ * Whether a picture of a second ago does for it. A delivery that is under way is looked at again: a page that was told
+ * that the last node has the change, or the first one came, and reads at once, is not told a second time.
+ */
+export function isUnderWay({ totalNodes, currentNodes }: Delivery): boolean {
+  return currentNodes < totalNodes || totalNodes === 0;
+}
+
+async function readSituation(sql: Knex, clusterId: string): Promise<Situation> {
   const [row] = await named<{ groups: NodeGroup[]; failures: Failure[] }>(sql, 'node-situation', SITUATION, [
     clusterId,
   ]);

@@ -6,8 +6,11 @@ import {
   deliveryOf,
   INTERVAL_COLUMNS,
   type Interval,
+  isUnderWay,
   mostBehind,
   recentSituation,
+  type Situation,
+  situationNow,
 } from './delivery.ts';
 import { named } from './named-statement.ts';
 import { SITE_COLUMNS, SITE_JOINS, type SiteRow } from './site.ts';
@@ -30,13 +33,17 @@ export interface SiteView {
   delivery: Delivery;
 }
 
-/** The site as it is; its delivery is up to a second old. */
+/** The site as it is; its delivery is up to a second old once every node has it. */
 export async function siteView(sql: Knex, id: string): Promise<SiteView | undefined> {
   const [row] = await named<SiteRow & { versions: Interval[] }>(sql, 'site-view', VIEW, [id]);
   if (!row) return undefined;
   const { versions, ...site } = row;
-  const situation = await recentSituation(sql, site.clusterId);
-  const behind = mostBehind(situation);
-  const complete = versions.length < VERSIONS || behind === null || versions.at(-1)!.from <= behind;
-  return { site, delivery: complete ? delivery(site, situation, versions) : (await deliveryOf(sql, [site])).get(id)! };
+  const seenIn = async (situation: Situation): Promise<Delivery> => {
+    const behind = mostBehind(situation);
+    const complete = versions.length < VERSIONS || behind === null || versions.at(-1)!.from <= behind;
+    if (complete) return delivery(site, situation, versions);
+    return (await deliveryOf(sql, [site], async () => situation)).get(id)!;
+  };
+  const seen = await seenIn(await recentSituation(sql, site.clusterId));
+  return { site, delivery: isUnderWay(seen) ? await seenIn(await situationNow(sql, site.clusterId)) : seen };
 }

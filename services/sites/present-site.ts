@@ -2,7 +2,7 @@ import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { type Delivery, deliveryOf } from '../../models/delivery.ts';
+import { type Delivery, deliveryOf, isUnderWay, situationNow } from '../../models/delivery.ts';
 import type { SiteRow } from '../../models/site.ts';
 
 export type SiteOutput = Output<typeof sites.get>;
@@ -10,7 +10,8 @@ type Sql = Runtime['pools']['api'];
 
 /** Sites as the contract shows them, in the order given. */
 export async function presentSites(sql: Sql, rows: readonly SiteRow[]): Promise<SiteOutput[]> {
-  const deliveries = await deliveryOf(sql, rows);
+  let deliveries = await deliveryOf(sql, rows);
+  if ([...deliveries.values()].some(isUnderWay)) deliveries = await deliveryOf(sql, rows, situationNow);
   return rows.map((row) => presentWith(row, deliveries.get(row.id)!));
 }
 

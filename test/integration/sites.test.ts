@@ -483,6 +483,25 @@ test('delivery follows the nodes, within a second', async (t) => {
   await reaches({ state: 'disabled', servingNodes: 1, currentNodes: 1 });
 });
 
+test('whoever is told that a node has the change, and reads at once, sees so', async (t) => {
+  const cluster = await api.cluster('told');
+  const site = await create({ clusterId: cluster });
+  const { epoch, revision } = (await sql('cluster_head').where({ cluster_id: cluster }).first()) as Body;
+  const nodes = [await api.node(cluster, 'told-1'), await api.node(cluster, 'told-2')];
+  const ways = {
+    get: async () => (await api.ok('GET', `/sites/${site.id}`)).delivery.currentNodes,
+    list: async () => (await api.ok('GET', `/sites?clusterId=${cluster}`)).items[0].delivery.currentNodes,
+  };
+  for (const [name, seen] of Object.entries(ways)) {
+    await sql('node_state').whereIn('node_id', nodes).update({ epoch, revision: 0 });
+    await eventually(async () => (await seen()) === 0);
+    for (const [index, id] of nodes.entries()) {
+      await sql('node_state').where({ node_id: id }).update({ revision });
+      t.is(await seen(), index + 1, name);
+    }
+  }
+});
+
 test('features tell what the nodes lack', async (t) => {
   const cluster = await api.cluster('features');
   const site = await create({ clusterId: cluster });

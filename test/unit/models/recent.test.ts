@@ -34,3 +34,38 @@ test('a failure is not kept', async (t) => {
   t.is(await recent.get(read), 2);
   t.is(await recent.get(read), 2);
 });
+
+test('an answer of now is never older than its question; who asks during a read shares the next one', async (t) => {
+  const gates: PromiseWithResolvers<void>[] = [];
+  const recent = new Recent<number>(60_000);
+  const read = async () => {
+    const number = gates.push(Promise.withResolvers<void>());
+    await gates[number - 1]!.promise;
+    return number;
+  };
+  const first = recent.now(read);
+  const later = [recent.now(read), recent.now(read)];
+  t.is(gates.length, 1, 'one read at a time');
+  gates[0]!.resolve();
+  t.is(await first, 1);
+  const duringSecond = recent.now(read);
+  gates[1]!.resolve();
+  t.deepEqual(await Promise.all(later), [2, 2]);
+  await Promise.resolve();
+  gates[2]!.resolve();
+  t.is(await duringSecond, 3);
+  t.is(await recent.get(read), 3, 'and is young enough for those who take a recent one');
+});
+
+test('a failed answer of now is only of those who asked before it', async (t) => {
+  let reads = 0;
+  const recent = new Recent<number>(60_000);
+  const read = async () => {
+    if (++reads === 1) throw new Error('away');
+    return reads;
+  };
+  const first = recent.now(read);
+  const second = recent.now(read);
+  await t.throwsAsync(first, { message: 'away' });
+  t.is(await second, 2);
+});
