@@ -537,7 +537,10 @@ test('features tell what the nodes lack', async (t) => {
 test('a service account may not publish what a node cannot follow; an operator may', async (t) => {
   const cluster = await api.cluster('capable');
   const site = await create({ clusterId: cluster, domains: ['.capable.example'] });
-  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await api.node(cluster, name, { features: ['bans-v1'] });
+  const nodes: string[] = [];
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
+    nodes.push(await api.node(cluster, name, { features: ['bans-v1'] }));
+  }
   const { runtime } = running.running;
   const call: Call = { ...systemCall('test'), actor: { type: 'service_account', id: 'x', name: 'x' } };
   const error = await t.throwsAsync(() => setSiteEnabled(runtime, { id: site.id, enabled: false }, call));
@@ -547,7 +550,9 @@ test('a service account may not publish what a node cannot follow; an operator m
   } as object);
   t.true((await api.ok('GET', `/sites/${site.id}`)).enabled);
   await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
-  await sql('node_state').update({ features: ['domains-v2'] });
+  await sql('node_state')
+    .whereIn('node_id', nodes)
+    .update({ features: ['domains-v2'] });
   t.true((await setSiteEnabled(runtime, { id: site.id, enabled: true }, call)).site.enabled);
 });
 
