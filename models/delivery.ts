@@ -105,8 +105,8 @@ export function situationNow(sql: Knex, clusterId: string): Promise<Situation> {
 }
 
 /**
- * Whether a picture of a second ago does for it. A delivery that is under way is looked at again: a page that was told
- * that the last node has the change, or the first one came, and reads at once, is not told a second time.
+ * Whether nodes still have to follow. Then a picture of a second ago does not do, and it is looked at again: a page that
+ * was told that the last node has the change, or the first one came, and reads at once, is not told a second time.
  */
 export function isUnderWay({ totalNodes, currentNodes }: Delivery): boolean {
   return currentNodes < totalNodes || totalNodes === 0;

@@ -3,18 +3,17 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
-import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import { word } from '../helpers/console-forms.ts';
 import {
   accessibilityFaults,
   layoutFaults,
   screenshot,
   settled,
-  signIn,
+  signedInVisit,
   startBrowsedConsole,
   type Visit,
   type VisitOptions,
-  visit,
 } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -48,15 +47,13 @@ interface Asked extends Visit {
 }
 
 async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Asked> {
-  const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, TEST_OPERATOR);
+  const visitor = await signedInVisit(browser, running.origin, path, options);
   let asked: string[] = [];
   let agree = false;
   visitor.page.on('dialog', (question) => {
     asked.push(question.message());
     void (agree ? question.accept() : question.dismiss());
   });
-  await visitor.page.goto(path);
   await visitor.page.getByRole('heading', { level: 1 }).waitFor();
   const questions = () => {
     const now = asked;

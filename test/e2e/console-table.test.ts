@@ -4,17 +4,16 @@ import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import { copySites } from '../../bench/lib/copy-sites.ts';
 import { startBrowser } from '../helpers/browser.ts';
-import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
   layoutFaults,
   screenshot,
   settled,
-  signIn,
+  signedInVisit,
   startBrowsedConsole,
   type Visit,
   type VisitOptions,
-  visit,
 } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';
@@ -49,9 +48,7 @@ test.after.always(async () => {
 });
 
 async function operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
-  const visitor = await visit(browser, running.origin, options);
-  await signIn(visitor.context, running.origin, TEST_OPERATOR);
-  await visitor.page.goto(path);
+  const visitor = await signedInVisit(browser, running.origin, path, options);
   await visitor.page.locator('tbody tr').first().waitFor();
   return visitor;
 }

@@ -124,6 +124,18 @@ func TestWritesAreBounded(t *testing.T) {
 	}
 }
 
+func endsAtItsLimit(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("who does not read is waited for without end")
+	}
+}
+
 // The server takes limits off between two requests: each request has its own.
 func TestWritesOfEveryRequestAreBounded(t *testing.T) {
 	const idle = 1200 * time.Millisecond
@@ -167,14 +179,7 @@ func TestWritesOfEveryRequestAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask("/rest")
-	select {
-	case err := <-ended:
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("who does not read is waited for without end")
-	}
+	endsAtItsLimit(t, ended)
 }
 
 // What the server writes by itself before the next request has its limit is bounded as well.
@@ -193,14 +198,7 @@ func TestWritesBetweenRequestsAreBounded(t *testing.T) {
 		_, err := c.Write([]byte{1})
 		ended <- err
 	}()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("who does not read is waited for without end")
-	}
+	endsAtItsLimit(t, ended)
 }
 
 func TestPlainConnections(t *testing.T) {
