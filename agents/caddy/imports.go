@@ -8,9 +8,16 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
-	// The edge.
+	// The edge, and its features: what is registered by being here.
 	_ "edge.svc/caddy/svcapi"
+	_ "edge.svc/caddy/svcbans"
+	_ "edge.svc/caddy/svccc"
+	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svccore"
+	_ "edge.svc/caddy/svccount"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
+	_ "edge.svc/caddy/svclists"
+	_ "edge.svc/caddy/svcorigin"
+	_ "edge.svc/caddy/svcsites"
 )

@@ -1,15 +1,16 @@
 package exchange
 
-import (
-	"sync/atomic"
-	"unsafe"
-)
+// Owner stands for one run of changes, from published tables to the next ones. What a run made itself it may change in
+// place, because nobody else has seen it yet; everything else it copies first. Two owners are never the same.
+type Owner struct{ _ byte }
 
 // Tables is all configuration at one moment. It is immutable once published: a request loads it once and sees one
 // configuration from its first stage to its last. What is in it belongs to the features that registered it.
 type Tables struct {
 	settings []any
 	plans    planVector
+	// Who made these tables. Unlike them it holds on to nothing.
+	owner *Owner
 }
 
 var settingNames []string
@@ -46,118 +47,59 @@ func (s Setting[T]) Set(t *Tables, v T) {
 func (s Setting[T]) Reset(t *Tables) { t.settings[s.index] = nil }
 
 // NewTables makes tables in which nothing is set and no site exists.
-func NewTables() *Tables { return &Tables{settings: make([]any, len(settingNames))} }
+func NewTables() *Tables { return &Tables{settings: make([]any, len(settingNames)), owner: new(Owner)} }
 
 // Clone copies tables to be changed and published next. It costs the same whatever the number of sites.
 func (t *Tables) Clone() *Tables {
-	next := &Tables{settings: make([]any, len(settingNames)), plans: t.plans}
+	next := &Tables{settings: make([]any, len(settingNames)), plans: t.plans, owner: new(Owner)}
 	copy(next.settings, t.settings)
 	return next
 }
+
+// Owner is the run of changes that these tables are made by.
+func (t *Tables) Owner() *Owner { return t.owner }
 
 // Plan returns the plan of the site with this number, nil when there is none.
 func (t *Tables) Plan(number uint32) *Plan { return t.plans.get(number) }
 
 // SetPlan puts a plan, or nil, into tables that are not published yet.
-func (t *Tables) SetPlan(number uint32, p *Plan) { t.plans = t.plans.set(number, p) }
+func (t *Tables) SetPlan(number uint32, p *Plan) { t.plans.set(t.owner, number, p) }
 
-// planVector holds plans by number in chunks, so that a change copies one chunk and the list of chunks.
-type planVector struct{ chunks []*[planChunk]*Plan }
+// planVector holds plans by number in chunks, so that a change copies one chunk and the list of chunks; the changes of
+// one owner that follow in the same chunk copy nothing.
+type planVector struct {
+	owner  *Owner
+	chunks []*planChunk
+}
 
-const planChunk = 512
+const plansInChunk = 512
 
-func (v planVector) get(number uint32) *Plan {
-	if at := int(number / planChunk); at < len(v.chunks) && v.chunks[at] != nil {
-		return v.chunks[at][number%planChunk]
+type planChunk struct {
+	owner *Owner
+	plans [plansInChunk]*Plan
+}
+
+func (v *planVector) get(number uint32) *Plan {
+	if at := int(number / plansInChunk); at < len(v.chunks) && v.chunks[at] != nil {
+		return v.chunks[at].plans[number%plansInChunk]
 	}
 	return nil
 }
 
-func (v planVector) set(number uint32, p *Plan) planVector {
-	at := int(number / planChunk)
-	next := planVector{make([]*[planChunk]*Plan, max(len(v.chunks), at+1))}
-	copy(next.chunks, v.chunks)
-	chunk := new([planChunk]*Plan)
-	if next.chunks[at] != nil {
-		*chunk = *next.chunks[at]
+func (v *planVector) set(owner *Owner, number uint32, p *Plan) {
+	at := int(number / plansInChunk)
+	if v.owner != owner || at >= len(v.chunks) {
+		chunks := make([]*planChunk, max(len(v.chunks), at+1))
+		copy(chunks, v.chunks)
+		v.owner, v.chunks = owner, chunks
 	}
-	chunk[number%planChunk] = p
-	next.chunks[at] = chunk
-	return next
-}
-
-// Plan is one version of a site as its requests meet it: the parts of it that features registered. It is immutable but
-// for parts that are compiled when the first request needs them: most of a hundred thousand sites are idle at any time,
-// and their parts would be the larger part of the memory.
-type Plan struct {
-	// SiteID is the site's id.
-	SiteID string
-	// Number is the site's number in this process; it stays while the site exists.
-	Number uint32
-	parts  []unsafe.Pointer
-	source PartSource
-}
-
-// PartSource compiles a part of a plan at its first use; it returns nil for a part that the site does not have.
-type PartSource interface {
-	CompilePart(p *Plan, index int) unsafe.Pointer
-}
-
-var partNames []string
-
-// Part is a slot of plans: what one feature keeps for a site. Make it with NewPart while the program starts.
-type Part[T any] struct{ index int }
-
-// NewPart registers a part. Call it from a package variable or init; svccore knows how a part comes about.
-func NewPart[T any](name string) Part[T] {
-	partNames = append(partNames, name)
-	return Part[T]{len(partNames) - 1}
-}
-
-// Index is the place of the part in plans.
-func (s Part[T]) Index() int { return s.index }
-
-// absent stands for a part that was looked for and is not there.
-var absent byte
-
-// Of returns the part of a plan, nil when the site does not have it. It costs one load once it was asked for.
-func (s Part[T]) Of(p *Plan) *T {
-	at := &p.parts[s.index]
-	part := atomic.LoadPointer(at)
-	if part == nil {
-		part = p.compile(s.index)
-	}
-	if part == unsafe.Pointer(&absent) {
-		return nil
-	}
-	return (*T)(part)
-}
-
-func (p *Plan) compile(index int) unsafe.Pointer {
-	part := p.source.CompilePart(p, index)
-	if part == nil {
-		part = unsafe.Pointer(&absent)
-	}
-	// Two first requests at once must agree on one part, which may hold what they share.
-	if !atomic.CompareAndSwapPointer(&p.parts[index], nil, part) {
-		part = atomic.LoadPointer(&p.parts[index])
-	}
-	return part
-}
-
-// NewPlan makes a plan whose parts come from source when they are asked for.
-func NewPlan(siteID string, number uint32, source PartSource) *Plan {
-	return &Plan{SiteID: siteID, Number: number, parts: make([]unsafe.Pointer, len(partNames)), source: source}
-}
-
-// Next makes the plan that follows p, from another source: parts for which keep answers true stay as they are, compiled
-// or not; the others are compiled anew.
-func (p *Plan) Next(source PartSource, keep func(index int) bool) *Plan {
-	next := NewPlan(p.SiteID, p.Number, source)
-	for i := range next.parts {
-		if i < len(p.parts) && keep(i) {
-			next.parts[i] = atomic.LoadPointer(&p.parts[i])
+	chunk := v.chunks[at]
+	if chunk == nil || chunk.owner != owner {
+		next := &planChunk{owner: owner}
+		if chunk != nil {
+			next.plans = chunk.plans
 		}
+		chunk, v.chunks[at] = next, next
 	}
-	return next
+	chunk.plans[number%plansInChunk] = p
 }

@@ -1,4 +1,5 @@
-// Package svcapi serves EdgeService to the agent on a unix socket that only the owner can reach.
+// Package svcapi serves what the agent may ask of the edge, on a unix socket that only the owner can reach. The calls
+// are the features'.
 package svcapi
 
 import (
@@ -15,7 +16,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	"edge.svc/caddy/svccore"
 )
 
@@ -94,31 +94,36 @@ func removeStale(socket string) error {
 	return os.Remove(socket)
 }
 
-// unlimitedStreams takes the time limit for reading a request off the calls that answer for as long as they like: the
-// server watches the connection under it, and would take its end for the client's.
-func unlimitedStreams(next http.Handler) http.Handler {
+// unlimited takes the time limit for reading a request off a call that answers for as long as it likes: the server
+// watches the connection under it, and would take its end for the client's.
+func unlimited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == edgev1connect.EdgeServiceWatchSecurityProcedure {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		next.ServeHTTP(w, r)
 	})
 }
 
-// NewServer returns a server of EdgeService for HTTP/1.1 and HTTP/2 without TLS.
+// NewServer returns a server of the calls that features registered, for HTTP/1.1 and HTTP/2 without TLS.
 func NewServer(core *svccore.Core) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle(edgev1connect.NewEdgeServiceHandler(&service{core: core},
+	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxMessageBytes),
 		connect.WithRecover(func(_ context.Context, _ connect.Spec, _ http.Header, p any) error {
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("panic: %v", p))
 		}),
-	))
+	}
+	for _, call := range svccore.Calls() {
+		handler := call.Handler(core, options...)
+		if call.Stream {
+			handler = unlimited(handler)
+		}
+		mux.Handle(call.Procedure, handler)
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           unlimitedStreams(mux),
+		Handler:           mux,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,

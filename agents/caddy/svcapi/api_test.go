@@ -66,7 +66,7 @@ func serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(svccore.New(svccore.Options{StateDir: dir, BanCapacity: 10, BanMaxBytes: 1 << 20}))
+	server := NewServer(svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 10, "ban_max_mib": 1}}))
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { server.Close(); os.RemoveAll(dir) })
 	return socket

@@ -7,6 +7,7 @@ import (
 
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	_ "edge.svc/caddy/svcchallenge"
 )
 
 func TestChallengeKeysAreTakenWholeOrNotAtAll(t *testing.T) {

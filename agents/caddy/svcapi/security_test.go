@@ -12,13 +12,15 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svcbans"
+	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svccore"
 )
 
 // protectedCore serves a site that bans above 1 request a second.
 func protectedCore(t *testing.T) *svccore.Core {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), BanCapacity: 100, BanMaxBytes: 1 << 20})
+	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 	_, failed, err := core.Apply(core.Status().Position, edgetest.Position(1), []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")),
 		edgetest.Entry("protection", "a", &configv1.SiteProtection{Cc: &configv1.CcPolicy{Thresholds: &configv1.CcThresholds{
@@ -47,7 +49,7 @@ func serveCore(t *testing.T, core *svccore.Core) string {
 func flood(core *svccore.Core, addr string) {
 	tables := core.Tables()
 	for range 6 {
-		if v := core.CC.Count("a", tables.Thresholds(tables.Protection("a").CC), netip.MustParseAddr(addr), false, "/"); v.Ban != nil {
+		if v := svccc.Of(core).Count("a", svccc.ThresholdsOf(tables, svccore.PlanOfSite(tables, "a")), netip.MustParseAddr(addr), false, "/"); v.Ban != nil {
 			v.Ban()
 		}
 	}
@@ -135,7 +137,7 @@ func TestRestoredBansAndLevels(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 	for addr, want := range map[string]bool{"192.0.2.1": true, "2001:db8::5": true, "192.0.2.9": false} {
-		if _, banned := core.Bans.Lookup("a", netip.MustParseAddr(addr)); banned != want {
+		if _, banned := svcbans.Of(core).Lookup("a", netip.MustParseAddr(addr)); banned != want {
 			t.Errorf("%s banned: %v", addr, banned)
 		}
 	}

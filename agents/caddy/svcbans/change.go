@@ -88,7 +88,7 @@ func (t *Table) Retry() *edgev1.BanState {
 }
 
 // AddOwn bans a network by this node's own decision; an existing own ban keeps the later end.
-func (t *Table) AddOwn(siteID string, prefix netip.Prefix, lifetime time.Duration) *edgev1.BanState {
+func (t *Table) AddOwn(siteID string, prefix netip.Prefix, lifetime time.Duration) {
 	t.mu.Lock()
 	e := t.index.edit(0)
 	t.expire(e)
@@ -96,7 +96,7 @@ func (t *Table) AddOwn(siteID string, prefix netip.Prefix, lifetime time.Duratio
 	if prefix = prefix.Masked(); t.admitOwn(e, siteID, prefix, t.clock()+int64(min(lifetime, maxLifetime))) {
 		effects = append(effects, effect{siteID, prefix})
 	}
-	return t.finish(e, t.position, effects)
+	t.finish(e, t.position, effects)
 }
 
 // RestoreOwn takes in own bans that a former process of this node made, with what is left of their time.

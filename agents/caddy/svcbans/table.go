@@ -134,6 +134,12 @@ func (t *Table) Lookup(siteID string, addr netip.Addr) (Hit, bool) {
 	return Hit{}, false
 }
 
+// Banned reports whether an address is banned everywhere, or from the site; "" asks for bans of everything alone.
+func (t *Table) Banned(siteID string, addr netip.Addr) bool {
+	_, banned := t.Lookup(siteID, addr)
+	return banned
+}
+
 // find reads the clock only when a prefix matches, because most addresses match none.
 func (t *Table) find(trie *bart.Table[*record], addr netip.Addr) (*record, int64) {
 	r, ok := trie.Lookup(addr)

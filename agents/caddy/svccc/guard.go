@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/urlpath"
-	"edge.svc/caddy/svcbans"
-	"edge.svc/caddy/svcchallenge"
 )
 
 const (
@@ -41,7 +40,7 @@ type Guard struct {
 
 // Options of a Guard.
 type Options struct {
-	Bans *svcbans.Table
+	Bans exchange.OwnBans
 	// InstanceID is of this process; the ids of events begin with it.
 	InstanceID string
 	// Thresholds returns those of a site, nil while its policy is off or it does not exist.
@@ -97,7 +96,7 @@ func (g *Guard) Count(siteID string, t *Thresholds, client netip.Addr, exempt bo
 	v := Verdict{Site: s}
 	if p := s.published.Load(); p != nil {
 		v.Level = min(max(p.level, p.paths[path]), t.MaxLevel)
-		v.HighPow = t.HighPow && v.Level == svcchallenge.Captcha
+		v.HighPow = t.HighPow && v.Level == exchange.Captcha
 	}
 	if t.IPQPS == 0 || exempt {
 		return v

@@ -37,7 +37,7 @@ func (g *Guard) CountUnknown(s *Scan, client netip.Addr, exempt, unsafe bool) bo
 		return false
 	}
 	n := networkOf(client)
-	if hit, banned := g.options.Bans.Lookup("", client); banned && hit.SiteID == "" {
+	if g.options.Bans.Banned("", client) {
 		return true
 	}
 	now := g.clock()

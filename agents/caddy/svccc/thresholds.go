@@ -5,17 +5,17 @@
 // a site in up to eight stripes. Once a second one goroutine turns counts into levels, for active sites only, and
 // publishes them for requests to read. All tables are bounded; a full one gives up the lightest entry it meets.
 //
-// It knows nothing of configuration: whoever calls it passes the thresholds.
+// The Guard knows nothing of configuration: whoever calls it passes the thresholds.
 package svccc
 
 import (
 	"time"
 
-	"edge.svc/caddy/svcchallenge"
+	"edge.svc/caddy/exchange"
 )
 
 // Level is how hard visitors of a site or path are challenged.
-type Level = svcchallenge.Level
+type Level = exchange.Level
 
 // Thresholds says when CC mitigation does what. A rate or percentage of 0 turns its trigger off.
 type Thresholds struct {

@@ -16,21 +16,6 @@ import (
 	"edge.svc/caddy/svcerrors"
 )
 
-// Demand is what somebody asks of a request.
-type Demand struct {
-	Level Level
-	// HighPow asks for the high-difficulty proof of work instead of a captcha.
-	HighPow bool
-}
-
-// Or is the higher of two demands, d where they are equal.
-func (d Demand) Or(other Demand) Demand {
-	if other.Level > d.Level {
-		return other
-	}
-	return d
-}
-
 // Visit is a request as far as challenges care, with what its site wants of them.
 type Visit struct {
 	SiteID string

@@ -1,7 +1,9 @@
 package svccore
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/caddyserver/caddy/v2"
@@ -10,20 +12,18 @@ import (
 func init() { caddy.RegisterModule(App{}) }
 
 // App is the Caddy app `svc`: the core of the edge, and the socket over which the agent drives it. It reads the
-// journals while it is provisioned, that is before any listener opens.
+// journals while it is provisioned, that is before any listener opens. Beside these fields its JSON has the options that
+// features registered.
 type App struct {
 	// Folder with the journals that the agent writes. Required, absolute.
 	StateDir string `json:"state_dir"`
 	// Unix socket on which the agent drives the edge. Required, absolute; its folder is made private.
 	Socket string `json:"socket"`
-	// Number of bans held at most. Default: 100000.
-	BanCapacity int `json:"ban_capacity,omitempty"`
-	// Memory for bans in MiB. Default: 32.
-	BanMaxMiB int `json:"ban_max_mib,omitempty"`
-	// Memory at most for answered challenges, in MiB. Default: 40, enough for 8,000 answers a second.
-	ChallengeReplayMiB int `json:"challenge_replay_mib,omitempty"`
+	// What the agent does by itself: entries may ask for these capabilities, too.
+	AgentCapabilities []string `json:"agent_capabilities,omitempty"`
 
-	core *Core
+	options map[string]any
+	core    *Core
 }
 
 // API serves the socket of the agent. It is set by the package that implements it, because that package needs this one.
@@ -34,23 +34,41 @@ func (App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "svc", New: func() caddy.Module { return new(App) }}
 }
 
+// UnmarshalJSON reads the fields of the app and the options of the features; it fails for any other field.
+func (a *App) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	own := map[string]any{"state_dir": &a.StateDir, "socket": &a.Socket, "agent_capabilities": &a.AgentCapabilities}
+	a.options = map[string]any{}
+	for name, raw := range fields {
+		if into, ok := own[name]; ok {
+			if err := json.Unmarshal(raw, into); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			continue
+		}
+		read, ok := options[name]
+		if !ok {
+			return fmt.Errorf("the app has no field %q", name)
+		}
+		value, err := read(raw)
+		if err != nil {
+			return err
+		}
+		a.options[name] = value
+	}
+	return nil
+}
+
 // Provision makes the core from the journals, or takes the one that already runs.
 func (a *App) Provision(ctx caddy.Context) error {
 	if !filepath.IsAbs(a.StateDir) || !filepath.IsAbs(a.Socket) {
 		return errors.New("state_dir and socket must be absolute paths")
 	}
-	if a.BanCapacity == 0 {
-		a.BanCapacity = 100_000
-	}
-	if a.BanMaxMiB == 0 {
-		a.BanMaxMiB = 32
-	}
-	if a.BanCapacity < 1 || a.BanMaxMiB < 1 || a.ChallengeReplayMiB < 0 {
-		return errors.New("ban_capacity, ban_max_mib and challenge_replay_mib must be positive")
-	}
 	core, err := process(Options{
-		StateDir: a.StateDir, BanCapacity: a.BanCapacity, BanMaxBytes: int64(a.BanMaxMiB) << 20,
-		ChallengeReplayBytes: a.ChallengeReplayMiB << 20, Log: ctx.Logger(),
+		StateDir: a.StateDir, Values: a.options, AgentCapabilities: a.AgentCapabilities, Log: ctx.Logger(),
 	})
 	a.core = core
 	return err

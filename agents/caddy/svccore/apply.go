@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
@@ -26,8 +27,6 @@ const (
 	maxReasonBytes      = 500
 )
 
-type entryKey struct{ kind, id string }
-
 // failure is an entry that was received and could not be compiled; its previous version, if any, keeps serving.
 type failure struct {
 	received [sha256.Size]byte
@@ -38,25 +37,25 @@ type failure struct {
 type compiled struct {
 	key   entryKey
 	hash  [sha256.Size]byte
-	apply apply
+	apply Change
 	err   error
 }
 
 func (c *Core) compile(entry *configv1.Entry) compiled {
 	out := compiled{key: entryKey{entry.GetKind(), entry.GetId()}, hash: sha256.Sum256(entry.GetBody())}
-	out.apply, out.err = c.compileContained(entry)
+	out.apply, out.err = c.compileContained(entry, out.hash)
 	return out
 }
 
 // compileContained turns a panic of a compiler into a failure of the one entry.
-func (c *Core) compileContained(entry *configv1.Entry) (a apply, err error) {
+func (c *Core) compileContained(entry *configv1.Entry, hash [sha256.Size]byte) (a Change, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a, err = nil, errors.New("compiling the entry panicked")
-			c.logPanic("compiling an entry", p)
+			c.LogPanic("compiling an entry", p)
 		}
 	}()
-	return compileEntry(c, entry)
+	return c.compileEntry(entry, hash)
 }
 
 // Apply moves the configuration from base to target. Every entry is compiled first; then all that compiled take effect
@@ -71,17 +70,17 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 	for i, entry := range upserts {
 		ready[i] = c.compile(entry)
 	}
-	tables := *c.tables.Load()
-	e := &edit{core: c, tables: &tables, state: c.state, nodes: &peditor{}}
+	published := c.tables.Load()
+	e := &Edit{Core: c, Tables: published.Clone(), state: c.state, published: published}
 	for _, entry := range ready {
 		e.put(entry)
 	}
 	for _, key := range deletes {
 		e.delete(entryKey{key.GetKind(), key.GetId()})
 	}
-	c.publish(&tables)
+	c.publish(e.Tables)
 	c.position = proto.CloneOf(target)
-	c.followed(configJournal)
+	c.Followed(configJournal)
 	return c.position, c.failedEntries(), nil
 }
 
@@ -89,9 +88,10 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := &edit{core: c, tables: emptyTables(), state: newWriterState(), nodes: &peditor{}, ownAllow: true, ownBlock: true}
+	e := &Edit{Core: c, Tables: exchange.NewTables(), state: newWriterState(), published: c.tables.Load(), whole: true}
+	e.state.nextNumber = c.state.nextNumber
 	position := &nodev1.ConfigPosition{}
-	header, d := readJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
+	header, d := ReadJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
 		change := record.GetConfig()
 		for _, entry := range change.GetUpserts() {
 			e.put(c.compile(entry))
@@ -103,26 +103,27 @@ func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
 			position = proto.CloneOf(change.GetPosition())
 		}
 	})
-	c.noteJournal(configJournal, header, d)
-	c.publish(e.tables)
+	c.NoteJournal(configJournal, header, d)
+	e.settleNumbers()
+	c.publish(e.Tables)
 	c.state = e.state
 	c.position = position
 	return c.position, c.failedEntries()
 }
 
-func (e *edit) put(entry compiled) {
+func (e *Edit) put(entry compiled) {
 	if entry.err != nil {
 		e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err)}
 		return
 	}
 	entry.apply(e)
 	delete(e.state.failed, entry.key)
-	if entry.key.kind != "site" {
+	if !kinds[entry.key.kind].partOfSites() {
 		e.state.running[entry.key] = entry.hash
 	}
 }
 
-func (e *edit) delete(key entryKey) {
+func (e *Edit) delete(key entryKey) {
 	if k, ok := kinds[key.kind]; ok {
 		k.remove(e, key.id)
 	}
@@ -150,11 +151,8 @@ func (c *Core) failedEntries() []*nodev1.FailedEntry {
 }
 
 func (c *Core) runningHash(key entryKey) []byte {
-	if key.kind == "site" {
-		if site, ok := c.tables.Load().sites.get(key.id); ok {
-			return site.hash[:]
-		}
-		return nil
+	if k := kinds[key.kind]; k != nil && k.partOfSites() {
+		return c.runningPart(k, key.id)
 	}
 	if hash, ok := c.state.running[key]; ok {
 		return hash[:]

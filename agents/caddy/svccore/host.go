@@ -3,6 +3,8 @@ package svccore
 import (
 	"net/netip"
 	"strings"
+
+	"edge.svc/caddy/internal/address"
 )
 
 // HostKind says what the Host of a request names.
@@ -25,7 +27,7 @@ func NormalizeHost(raw string) (string, HostKind) {
 	host := raw
 	if strings.HasPrefix(host, "[") {
 		end := strings.IndexByte(host, ']')
-		if end < 0 || !isPortSuffix(host[end+1:]) {
+		if end < 0 || !address.IsPort(host[end+1:]) {
 			return "", HostInvalid
 		}
 		addr, err := netip.ParseAddr(host[1:end])
@@ -35,7 +37,7 @@ func NormalizeHost(raw string) (string, HostKind) {
 		return addr.WithZone("").Unmap().String(), HostAddress
 	}
 	if colon := strings.IndexByte(host, ':'); colon >= 0 {
-		if !isPortSuffix(host[colon:]) {
+		if !address.IsPort(host[colon:]) {
 			return "", HostInvalid
 		}
 		host = host[:colon]
@@ -72,22 +74,6 @@ func NormalizeHost(raw string) (string, HostKind) {
 		return host, HostAddress
 	}
 	return host, HostName
-}
-
-// isPortSuffix accepts "", ":" and ":<digits>".
-func isPortSuffix(s string) bool {
-	if s == "" {
-		return true
-	}
-	if s[0] != ':' || len(s) > 6 {
-		return false
-	}
-	for i := 1; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // isNumber reports what the URL standard calls a number as last label: digits, or 0x and hex digits.

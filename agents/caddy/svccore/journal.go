@@ -23,35 +23,36 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// damage is what was wrong with a journal; the zero value is nothing.
-type damage struct {
-	text string
+// Damage is what was wrong with a journal; the zero value is nothing.
+type Damage struct {
+	// Text says what it was, "" for nothing.
+	Text string
 	// The end is missing, as after a crash or while a record is being written.
-	torn bool
+	Torn bool
 }
 
-// readJournal calls each for every record after the header, in order, and returns the header. The reader never writes:
+// ReadJournal calls each for every record after the header, in order, and returns the header. The reader never writes:
 // a torn tail, which a crash or a write in progress leaves, and anything after a damaged record are left alone and come
 // back as damage. Without a file there is neither header nor damage.
-func readJournal(path string, each func(*edgev1.JournalRecord)) (*edgev1.JournalHeader, damage) {
+func ReadJournal(path string, each func(*edgev1.JournalRecord)) (*edgev1.JournalHeader, Damage) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, damage{}
+		return nil, Damage{}
 	}
 	if err != nil {
-		return nil, damage{text: fmt.Sprintf("journal cannot be opened: %v", err)}
+		return nil, Damage{Text: fmt.Sprintf("journal cannot be opened: %v", err)}
 	}
 	defer f.Close()
 	return readRecords(bufio.NewReaderSize(f, 256<<10), path, each)
 }
 
-func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, _ damage) {
-	damaged := func(record int, offset int64, what string) damage {
-		return damage{text: fmt.Sprintf("journal %s: record %d at byte %d %s; what comes before it is used", path, record, offset, what)}
+func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord)) (header *edgev1.JournalHeader, _ Damage) {
+	damaged := func(record int, offset int64, what string) Damage {
+		return Damage{Text: fmt.Sprintf("journal %s: record %d at byte %d %s; what comes before it is used", path, record, offset, what)}
 	}
-	torn := func(record int, offset int64) damage {
+	torn := func(record int, offset int64) Damage {
 		d := damaged(record, offset, "is torn")
-		d.torn = true
+		d.Torn = true
 		return d
 	}
 	var payload []byte
@@ -61,9 +62,9 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			if err == io.EOF {
 				if header == nil {
-					return nil, damage{text: fmt.Sprintf("journal %s is empty", path), torn: true}
+					return nil, Damage{Text: fmt.Sprintf("journal %s is empty", path), Torn: true}
 				}
-				return header, damage{}
+				return header, Damage{}
 			}
 			return header, torn(n, offset)
 		}
@@ -92,7 +93,7 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 				return nil, damaged(n, offset, "is corrupt: it is not a header")
 			}
 			if h.GetFormat() != journalFormat {
-				return nil, damage{text: fmt.Sprintf("journal %s has format %d, this version reads %d", path, h.GetFormat(), journalFormat)}
+				return nil, Damage{Text: fmt.Sprintf("journal %s has format %d, this version reads %d", path, h.GetFormat(), journalFormat)}
 			}
 			header = h
 		case record.GetHeader() != nil:

@@ -1,78 +1,206 @@
 package svccore
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
+	"unsafe"
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcorigin"
 )
 
-// kind is what the edge does with the entries of a kind. Compiling decodes and checks, and changes nothing.
+// Kind is what the edge does with the entries of a kind. Settings of the cluster and parts of sites have helpers that
+// make it: SettingKind and PartOf.
+type Kind struct {
+	Name string
+	// Features are the capabilities that a node has because it understands the kind.
+	Features []string
+	// MaxBody is the size of the largest body in bytes; 0 = as large as a record of a journal.
+	MaxBody int
+	// Compile decodes and checks, and changes nothing. It may run while requests are served.
+	Compile func(c *Core, id string, body []byte) (Change, error)
+	Remove  func(e *Edit, id string)
+}
+
+// Change puts a compiled entry into an edit. It cannot fail, so a change is taken whole.
+type Change func(*Edit)
+
+// KindOptions are those of a kind that several features share.
+type KindOptions struct {
+	Features []string
+	MaxBody  int
+}
+
+// kind is a registered kind: of a feature's own making, a setting, or parts of sites.
 type kind struct {
-	compile func(c *Core, id string, body []byte) (apply, error)
-	remove  func(e *edit, id string)
+	name    string
+	maxBody int
+	own     *Kind
+	// Of settings and parts.
+	decode   func(body []byte) (proto.Message, error)
+	settings []settingCompiler
+	parts    []partCompiler
 }
 
-// kinds lists every kind of entry this node understands; a new one is a file with its two functions and a line here.
-var kinds = map[string]kind{
-	"site":                {compileSite, removeSite},
-	"client-ip":           {compileClientIP, removeClientIP},
-	"unknown-hosts":       {compileUnknownHosts, removeUnknownHosts},
-	"origin-policy":       {compileOriginPolicy, removeOriginPolicy},
-	"ip-list":             {compileIPList, removeIPList},
-	"ip-list-chunk":       {compileIPListChunk, removeIPListChunk},
-	"protection":          {compileProtection, removeProtection},
-	"platform-protection": {compilePlatformProtection, removePlatformProtection},
-	"cc-template":         {compileCCTemplate, removeCCTemplate},
-	"challenge-keys":      {compileChallengeKeys, removeChallengeKeys},
+type settingCompiler struct {
+	compile func(proto.Message) (func(*exchange.Tables), error)
+	reset   func(*exchange.Tables)
 }
 
-// Capabilities an entry may ask for, as the agent reports them to the console.
-var capabilities = []string{"bans-v1", "challenge-v1", "client-ip-v1", "domains-v2", "kernel-ban-v1", "metrics-v1", "unknown-host-v1"}
+type partCompiler struct {
+	index int
+	// compile returns nil for a part that the site does not have.
+	compile func(c *Core, siteID string, m proto.Message) (unsafe.Pointer, error)
+}
+
+var (
+	kinds = map[string]*kind{}
+	// The kind that each part comes from, by the index of the part.
+	kindOfPart []*kind
+)
+
+// partOfSites reports whether parts of sites come from the kind.
+func (k *kind) partOfSites() bool { return k.own == nil && len(k.settings) == 0 }
+
+func kindNamed(name string) *kind {
+	if kinds[name] == nil {
+		kinds[name] = &kind{name: name}
+	}
+	return kinds[name]
+}
+
+// RegisterKind adds a kind of entries. Call it from init.
+func RegisterKind(k Kind) {
+	ConfigureKind(k.Name, KindOptions{k.Features, k.MaxBody})
+	to := kindNamed(k.Name)
+	if to.own != nil || to.decode != nil {
+		panic("two features bring the kind " + k.Name)
+	}
+	to.own = &k
+}
+
+// ConfigureKind says what holds for a kind of settings or parts. Call it from init.
+func ConfigureKind(name string, o KindOptions) {
+	RegisterCapability(o.Features...)
+	if k := kindNamed(name); o.MaxBody > 0 {
+		k.maxBody = o.MaxBody
+	}
+}
+
+// SettingKind fills a setting from the entries of a kind of which a cluster has one, without an id. Several settings may
+// come from the same kind. Call it from init.
+func SettingKind[M proto.Message, T any](name string, setting exchange.Setting[T], compile func(M) (T, error)) {
+	k := kindNamed(name)
+	k.decodes(decoder[M]())
+	k.settings = append(k.settings, settingCompiler{
+		func(m proto.Message) (func(*exchange.Tables), error) {
+			v, err := compile(m.(M))
+			return func(t *exchange.Tables) { setting.Set(t, v) }, err
+		},
+		setting.Reset,
+	})
+}
+
+// PartOf registers a part of sites that is made from the entries of a kind whose id is the site's. Several parts, of
+// several features, may come from the same kind. An entry is checked by compiling all its parts when it is applied;
+// what serves is compiled when the first request needs it, and kept until an entry of this kind changes for the site.
+// compile must not keep the message; it returns nil for a part that the site does not have. Call it from a package
+// variable or init.
+func PartOf[M proto.Message, T any](name, part string, compile func(c *Core, siteID string, m M) (*T, error)) exchange.Part[T] {
+	slot := exchange.NewPart[T](part)
+	k := kindNamed(name)
+	k.decodes(decoder[M]())
+	k.parts = append(k.parts, partCompiler{slot.Index(), func(c *Core, siteID string, m proto.Message) (unsafe.Pointer, error) {
+		v, err := compile(c, siteID, m.(M))
+		return unsafe.Pointer(v), err
+	}})
+	for len(kindOfPart) <= slot.Index() {
+		kindOfPart = append(kindOfPart, nil)
+	}
+	kindOfPart[slot.Index()] = k
+	return slot
+}
+
+func (k *kind) decodes(decode func([]byte) (proto.Message, error)) {
+	if k.own != nil {
+		panic("two features bring the kind " + k.name)
+	}
+	k.decode = decode
+}
+
+func decoder[M proto.Message]() func([]byte) (proto.Message, error) {
+	var none M
+	made := none.ProtoReflect().Type()
+	return func(body []byte) (proto.Message, error) {
+		m := made.New().Interface()
+		return m, proto.Unmarshal(body, m)
+	}
+}
 
 var errOnlyOne = errors.New("a cluster has one entry of this kind, without an id")
 
 // compileEntry decodes and checks one entry.
-func compileEntry(c *Core, entry *configv1.Entry) (apply, error) {
+func (c *Core) compileEntry(entry *configv1.Entry, hash [sha256.Size]byte) (Change, error) {
 	k, ok := kinds[entry.GetKind()]
 	if !ok {
 		return nil, fmt.Errorf("entries of kind %q need a capability this node lacks", entry.GetKind())
 	}
-	for _, feature := range entry.GetFeatures() {
-		if !slices.Contains(capabilities, feature) {
-			return nil, fmt.Errorf("the entry needs capability %q, which this node lacks", feature)
-		}
+	if err := c.able(entry.GetFeatures()); err != nil {
+		return nil, err
 	}
-	return k.compile(c, entry.GetId(), entry.GetBody())
+	if n := len(entry.GetBody()); k.maxBody > 0 && n > k.maxBody {
+		return nil, fmt.Errorf("the body has %d bytes, allowed are %d", n, k.maxBody)
+	}
+	switch {
+	case k.own != nil:
+		return k.own.Compile(c, entry.GetId(), entry.GetBody())
+	case len(k.settings) > 0:
+		return k.compileSettings(entry.GetId(), entry.GetBody())
+	}
+	return k.compileParts(c, entry.GetId(), entry.GetBody(), hash)
 }
 
-var defaultPolicy = mustPolicy()
-
-func mustPolicy() *svcorigin.AddressPolicy {
-	policy, err := svcorigin.CompilePolicy(&configv1.OriginPolicy{})
+func (k *kind) message(body []byte) (proto.Message, error) {
+	m, err := k.decode(body)
 	if err != nil {
-		panic(err)
+		return nil, fmt.Errorf("body is not one of an entry of kind %q: %w", k.name, err)
 	}
-	return policy
+	return m, nil
 }
 
-func compileOriginPolicy(_ *Core, id string, body []byte) (apply, error) {
+func (k *kind) compileSettings(id string, body []byte) (Change, error) {
 	if id != "" {
 		return nil, errOnlyOne
 	}
-	var message configv1.OriginPolicy
-	if err := proto.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("body is not an origin policy: %w", err)
-	}
-	policy, err := svcorigin.CompilePolicy(&message)
+	m, err := k.message(body)
 	if err != nil {
 		return nil, err
 	}
-	return func(e *edit) { e.tables.Policy = policy }, nil
+	set := make([]func(*exchange.Tables), len(k.settings))
+	for i, setting := range k.settings {
+		if set[i], err = setting.compile(m); err != nil {
+			return nil, err
+		}
+	}
+	return func(e *Edit) {
+		for _, f := range set {
+			f(e.Tables)
+		}
+	}, nil
 }
 
-func removeOriginPolicy(e *edit, _ string) { e.tables.Policy = defaultPolicy }
+func (k *kind) remove(e *Edit, id string) {
+	switch {
+	case k.own != nil:
+		k.own.Remove(e, id)
+	case len(k.settings) > 0:
+		for _, setting := range k.settings {
+			setting.reset(e.Tables)
+		}
+	default:
+		e.removePart(k, id)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"edge.svc/caddy/exchange"
 )
 
 const (
@@ -19,7 +21,11 @@ const (
 
 // pattern is one domain of the pattern form.
 type pattern struct {
-	site  *Site
+	// Of the site, once it has it.
+	number      uint32
+	createdAtMs int64
+	siteID      string
+
 	order int
 	text  string
 	// Literal text a matching host must have at its end, at its start, or anywhere.
@@ -87,6 +93,13 @@ func literalParts(re *syntax.Regexp, parts []string) []string {
 	return append(parts, "")
 }
 
+// belongTo says whose pattern it is. The pattern of a site that serves is that site's already, and stays untouched.
+func (p *pattern) belongTo(s *site) {
+	if p.number != s.number {
+		p.number, p.createdAtMs, p.siteID = s.number, s.createdAtMs, s.id
+	}
+}
+
 func (p *pattern) matches(host string) bool {
 	if !strings.Contains(host, p.infix) {
 		return false
@@ -97,11 +110,7 @@ func (p *pattern) matches(host string) bool {
 
 // Patterns are tried by creation time of their site, then by their place in it.
 func comparePatterns(a, b *pattern) int {
-	return cmp.Or(compareSites(a.site, b.site), cmp.Compare(a.order, b.order))
-}
-
-func compareSites(a, b *Site) int {
-	return cmp.Or(cmp.Compare(a.createdAtMs, b.createdAtMs), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(compareSites(a.createdAtMs, b.createdAtMs, a.siteID, b.siteID), cmp.Compare(a.order, b.order))
 }
 
 // patternIndex finds the few patterns that a host can match at all: they hang on their literal end, else on their
@@ -115,7 +124,7 @@ type patternIndex struct {
 	rest       []*pattern
 }
 
-func (x *patternIndex) add(e *peditor, p *pattern) {
+func (x *patternIndex) add(e *exchange.Owner, p *pattern) {
 	x.size++
 	switch {
 	case len(p.suffix) >= minPatternKey:
@@ -131,7 +140,7 @@ func (x *patternIndex) add(e *peditor, p *pattern) {
 	}
 }
 
-func (x *patternIndex) remove(e *peditor, p *pattern) {
+func (x *patternIndex) remove(e *exchange.Owner, p *pattern) {
 	x.size--
 	switch {
 	case len(p.suffix) >= minPatternKey:
@@ -145,7 +154,7 @@ func (x *patternIndex) remove(e *peditor, p *pattern) {
 	}
 }
 
-func dropPattern(m pmap[[]*pattern], e *peditor, key string, p *pattern) pmap[[]*pattern] {
+func dropPattern(m pmap[[]*pattern], e *exchange.Owner, key string, p *pattern) pmap[[]*pattern] {
 	list, _ := m.get(key)
 	if list = withoutPattern(list, p); len(list) == 0 {
 		return m.delete(e, key)
@@ -172,10 +181,10 @@ func withoutPattern(list []*pattern, p *pattern) []*pattern {
 	return next
 }
 
-// find returns the first pattern, in the order of trying, that matches host.
-func (x *patternIndex) find(host string) *Site {
+// find returns the number of the site with the first pattern, in the order of trying, that matches host; 0 for none.
+func (x *patternIndex) find(host string) uint32 {
 	if x.size == 0 {
-		return nil
+		return 0
 	}
 	var best *pattern
 	for n := minPatternKey; n <= min(maxPatternKey, len(host)); n++ {
@@ -189,9 +198,9 @@ func (x *patternIndex) find(host string) *Site {
 		}
 	}
 	if best = firstMatch(x.rest, host, best); best == nil {
-		return nil
+		return 0
 	}
-	return best.site
+	return best.number
 }
 
 // firstMatch returns the first of list that matches and comes before best, else best.

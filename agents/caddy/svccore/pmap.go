@@ -4,19 +4,18 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
+
+	"edge.svc/caddy/exchange"
 )
 
 // pmap is a persistent hash map from strings: setting a key yields a new map that shares all but the path to that key
 // with the old one. Readers keep whichever map they loaded; a change of one key costs the same in a map of a hundred
-// entries and of a million. The zero value is an empty map.
+// entries and of a million. An owner lets a run of changes alter in place the nodes that the same run made: such maps
+// must not be read by others until the run is over. The zero value is an empty map.
 type pmap[V any] struct {
 	root *pnode[V]
 	size int
 }
-
-// peditor lets a run of changes alter in place the nodes that the same run made. Maps changed with an editor must not
-// be read by others until the run is over and the editor is dropped.
-type peditor struct{ _ byte }
 
 // Five bits of the hash choose a slot on each level; a 64-bit hash is used up after level 12, where equal hashes form a
 // chain.
@@ -26,7 +25,7 @@ const (
 )
 
 type pnode[V any] struct {
-	owner *peditor
+	owner *exchange.Owner
 	used  uint32
 	slots []pslot[V]
 }
@@ -72,7 +71,7 @@ func (m pmap[V]) get(key string) (value V, ok bool) {
 }
 
 // set returns the map with key set. e may be nil.
-func (m pmap[V]) set(e *peditor, key string, value V) pmap[V] {
+func (m pmap[V]) set(e *exchange.Owner, key string, value V) pmap[V] {
 	root, added := m.root.set(e, maphash.String(pmapSeed, key), 0, &pleaf[V]{key: key, value: value})
 	m.root = root
 	if added {
@@ -82,7 +81,7 @@ func (m pmap[V]) set(e *peditor, key string, value V) pmap[V] {
 }
 
 // delete returns the map without key. e may be nil.
-func (m pmap[V]) delete(e *peditor, key string) pmap[V] {
+func (m pmap[V]) delete(e *exchange.Owner, key string) pmap[V] {
 	if m.root == nil {
 		return m
 	}
@@ -115,14 +114,14 @@ func (n *pnode[V]) all(yield func(string, V) bool) bool {
 }
 
 // editable returns the node itself when e made it, else a copy that e owns.
-func (n *pnode[V]) editable(e *peditor) *pnode[V] {
+func (n *pnode[V]) editable(e *exchange.Owner) *pnode[V] {
 	if e != nil && n.owner == e {
 		return n
 	}
 	return &pnode[V]{owner: e, used: n.used, slots: slices.Clone(n.slots)}
 }
 
-func (n *pnode[V]) set(e *peditor, h uint64, level int, leaf *pleaf[V]) (*pnode[V], bool) {
+func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf *pleaf[V]) (*pnode[V], bool) {
 	bit := uint32(1) << (h & (1<<pmapBits - 1))
 	if n == nil {
 		return &pnode[V]{owner: e, used: bit, slots: []pslot[V]{{leaf: leaf}}}, true
@@ -163,7 +162,7 @@ func (n *pnode[V]) set(e *peditor, h uint64, level int, leaf *pleaf[V]) (*pnode[
 	return n, added
 }
 
-func (n *pnode[V]) delete(e *peditor, h uint64, key string) (*pnode[V], bool) {
+func (n *pnode[V]) delete(e *exchange.Owner, h uint64, key string) (*pnode[V], bool) {
 	bit := uint32(1) << (h & (1<<pmapBits - 1))
 	if n.used&bit == 0 {
 		return n, false

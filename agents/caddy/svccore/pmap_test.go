@@ -1,6 +1,7 @@
 package svccore
 
 import (
+	"edge.svc/caddy/exchange"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -17,9 +18,9 @@ func TestPersistentMapBehavesAsAMap(t *testing.T) {
 	}
 	var kept []version
 	for round := range 400 {
-		var e *peditor
+		var e *exchange.Owner
 		if round%2 == 0 {
-			e = &peditor{}
+			e = new(exchange.Owner)
 		}
 		for range random.IntN(40) {
 			key := fmt.Sprint(random.IntN(600))

@@ -1,16 +1,15 @@
-package svccore
+package svccore_test
 
 import (
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svccore"
 )
 
 func writeSites(t testing.TB, path string, count int) {
@@ -32,12 +31,12 @@ func writeSites(t testing.TB, path string, count int) {
 func BenchmarkLoad(b *testing.B) {
 	const sites = 100_000
 	dir := b.TempDir()
-	writeSites(b, filepath.Join(dir, configJournal), sites)
-	var core *Core
+	writeSites(b, filepath.Join(dir, "config.journal"), sites)
+	var core *svccore.Core
 	for b.Loop() {
-		core = New(Options{StateDir: dir, BanCapacity: 1000, BanMaxBytes: 1 << 20})
+		core = svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 1000, "ban_max_mib": 1}})
 	}
-	if got := core.Tables().Sites(); got != sites {
+	if got := svccore.SiteCount(core.Tables()); got != sites {
 		b.Fatalf("%d sites", got)
 	}
 	var m runtime.MemStats
@@ -51,8 +50,8 @@ func BenchmarkApplyOne(b *testing.B) {
 	for _, sites := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprint(sites), func(b *testing.B) {
 			dir := b.TempDir()
-			writeSites(b, filepath.Join(dir, configJournal), sites)
-			core := New(Options{StateDir: dir, BanCapacity: 1000, BanMaxBytes: 1 << 20})
+			writeSites(b, filepath.Join(dir, "config.journal"), sites)
+			core := svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 1000, "ban_max_mib": 1}})
 			revision := uint64(sites)
 			for b.Loop() {
 				site := edgetest.Site(uint32(1+revision%60000), "site-7.example.com", "www.site-7.example.com")
@@ -68,34 +67,15 @@ func BenchmarkApplyOne(b *testing.B) {
 
 func BenchmarkSiteOfHost(b *testing.B) {
 	dir := b.TempDir()
-	writeSites(b, filepath.Join(dir, configJournal), 100_000)
-	tables := New(Options{StateDir: dir, BanCapacity: 1000, BanMaxBytes: 1 << 20}).Tables()
+	writeSites(b, filepath.Join(dir, "config.journal"), 100_000)
+	tables := svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 1000, "ban_max_mib": 1}}).Tables()
 	for _, host := range []string{"www.site-99999.example.com", "unknown.example.org"} {
 		b.Run(host, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				name, _ := NormalizeHost(host)
-				tables.SiteOfHost(name)
+				name, _ := svccore.NormalizeHost(host)
+				svccore.PlanOfHost(tables, name)
 			}
 		})
-	}
-}
-
-func BenchmarkLoadBans(b *testing.B) {
-	const count = 100_000
-	dir := b.TempDir()
-	bans := make([]*nodev1.Ban, count)
-	for i := range bans {
-		bans[i] = &nodev1.Ban{
-			Id: fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), Cidr: fmt.Sprintf("10.%d.%d.%d/32", i>>16, i>>8&255, i&255),
-			Source: nodev1.BanSource_BAN_SOURCE_MANUAL, ExpiresAtMs: time.Now().Add(24 * time.Hour).UnixMilli(), Reason: "abuse",
-		}
-	}
-	edgetest.WriteJournal(b, filepath.Join(dir, bansJournal), edgetest.Header("node"), edgetest.Bans(1, bans))
-	core := New(Options{StateDir: dir, BanCapacity: 2 * count, BanMaxBytes: 64 << 20})
-	for b.Loop() {
-		if state := core.ReloadBans(); state.GetEntries() != count {
-			b.Fatal(state)
-		}
 	}
 }

@@ -1,97 +1,139 @@
 package svccore
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"math"
-	"strings"
-	"sync/atomic"
+	"slices"
+	"unsafe"
 
-	"google.golang.org/protobuf/proto"
+	"go.uber.org/zap"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcorigin"
 )
 
-// Site is one version of a site, immutable but for the pool that is compiled when the first request needs it: most of
-// a hundred thousand sites are idle at any time, and their pools would be the larger part of the memory.
-type Site struct {
-	ID string
-	// Disabled sites keep their names and answer 503.
-	Disabled bool
-	// WebSocket says whether upgrades to WebSocket reach the origins.
-	WebSocket bool
-	// BodyLimit is the largest request body in bytes; 0 = unlimited.
-	BodyLimit int64
-	Counter   *Counter
-	// Beside what else each request reads.
-	pool atomic.Pointer[svcorigin.Pool]
+// siteKind is the kind of entries that make a site. Its names are the core's business, all else of it the features'.
+const siteKind = "site"
 
+func init() { kindNamed(siteKind).decodes(decoder[*configv1.Site]()) }
+
+// site is what the core keeps of one version of a site: where its plan gets its parts from. It is immutable.
+type site struct {
+	core        *Core
+	id          string
+	number      uint32
+	disabled    bool
 	createdAtMs int64
 	names       []siteName
 	patterns    []*pattern
-	hash        [sha256.Size]byte
-	body        []byte
+	// Sorted by kind; the one of the site's own kind is among them.
+	entries []partEntry
 }
 
-// siteName is a domain of the exact, wildcard or suffix form.
-type siteName struct {
-	form configv1.DomainForm
-	name string
+// partEntry is an entry that parts of a site come from.
+type partEntry struct {
+	kind *kind
+	hash [sha256.Size]byte
+	body []byte
 }
 
-// Pool returns the origin pool of the site.
-func (s *Site) Pool(health *svcorigin.State) (*svcorigin.Pool, error) {
-	if p := s.pool.Load(); p != nil {
-		return p, nil
+// siteOf returns what the core keeps of a plan.
+func siteOf(p *exchange.Plan) *site { return p.Source().(*site) }
+
+func entryOf(entries []partEntry, k *kind) *partEntry {
+	for i := range entries {
+		if entries[i].kind == k {
+			return &entries[i]
+		}
 	}
-	var message configv1.Site
-	if err := proto.Unmarshal(s.body, &message); err != nil {
-		return nil, err
+	return nil
+}
+
+// withEntry and withoutEntry copy: others may hold the list.
+func withEntry(entries []partEntry, entry partEntry) []partEntry {
+	next := make([]partEntry, 0, len(entries)+1)
+	for _, other := range entries {
+		if other.kind != entry.kind {
+			next = append(next, other)
+		}
 	}
-	p, err := svcorigin.Compile(s.ID, message.GetOrigins(), message.GetPool(), health)
+	at, _ := slices.BinarySearchFunc(next, entry.kind.name, func(e partEntry, name string) int {
+		return bytes.Compare([]byte(e.kind.name), []byte(name))
+	})
+	return slices.Insert(next, at, entry)
+}
+
+func withoutEntry(entries []partEntry, k *kind) []partEntry {
+	next := make([]partEntry, 0, len(entries))
+	for _, other := range entries {
+		if other.kind != k {
+			next = append(next, other)
+		}
+	}
+	return next
+}
+
+func sameEntries(a, b []partEntry) bool {
+	return slices.EqualFunc(a, b, func(a, b partEntry) bool { return a.kind == b.kind && a.hash == b.hash })
+}
+
+// CompilePart makes a part of the plan at its first use.
+func (s *site) CompilePart(_ *exchange.Plan, index int) unsafe.Pointer {
+	k := kindOfPart[index]
+	entry := entryOf(s.entries, k)
+	if entry == nil {
+		return nil
+	}
+	m, err := k.message(entry.body)
+	if err == nil {
+		for _, part := range k.parts {
+			if part.index == index {
+				var v unsafe.Pointer
+				if v, err = part.compile(s.core, s.id, m); err == nil {
+					return v
+				}
+			}
+		}
+	}
+	// What was applied compiled then.
+	s.core.log.Error("a part of a site does not compile", zap.String("site", s.id), zap.String("kind", k.name), zap.Error(err))
+	return nil
+}
+
+// compileParts checks an entry by compiling all that comes from it, which is thrown away.
+func (k *kind) compileParts(c *Core, id string, body []byte, hash [sha256.Size]byte) (Change, error) {
+	if id == "" {
+		return nil, fmt.Errorf("an entry of kind %q needs the id of its site", k.name)
+	}
+	if serving := PlanOfSite(c.Tables(), id); serving != nil {
+		if known := entryOf(siteOf(serving).entries, k); known != nil && known.hash == hash {
+			return func(e *Edit) { e.putPart(id, *known, siteOf(serving), serving) }, nil
+		}
+	}
+	m, err := k.message(body)
 	if err != nil {
 		return nil, err
 	}
-	// Two first requests at once must agree on one pool, which holds their common round-robin state.
-	if !s.pool.CompareAndSwap(nil, p) {
-		p = s.pool.Load()
-	}
-	return p, nil
-}
-
-func compileSite(c *Core, id string, body []byte) (apply, error) {
-	if id == "" {
-		return nil, errors.New("a site needs an id")
-	}
-	site := &Site{ID: id, hash: sha256.Sum256(body), body: body}
-	if known, ok := c.tables.Load().sites.get(id); ok && known.hash == site.hash {
-		return func(e *edit) { e.putSite(known) }, nil
-	}
-	var message configv1.Site
-	if err := proto.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("body is not a site: %w", err)
-	}
-	site.Disabled = message.GetDisabled()
-	site.WebSocket = message.GetPool().GetWebsocket()
-	site.BodyLimit = int64(min(message.GetRequestBodyLimit(), math.MaxInt64))
-	site.createdAtMs = message.GetCreatedAtMs()
-	if err := site.compileDomains(message.GetDomains()); err != nil {
-		return nil, err
-	}
-	// The pool is compiled to find its faults now, and thrown away.
-	if !site.Disabled {
-		if _, err := svcorigin.Compile(id, message.GetOrigins(), message.GetPool(), c.Health); err != nil {
+	read := &site{core: c, id: id}
+	if k.name == siteKind {
+		if err := read.read(m.(*configv1.Site)); err != nil {
 			return nil, err
 		}
 	}
-	return func(e *edit) { e.putSite(site) }, nil
+	for _, part := range k.parts {
+		if _, err := part.compile(c, id, m); err != nil {
+			return nil, err
+		}
+	}
+	return func(e *Edit) { e.putPart(id, partEntry{k, hash, body}, read, nil) }, nil
 }
 
-func (s *Site) compileDomains(domains []*configv1.Domain) error {
-	s.names = make([]siteName, 0, len(domains))
-	for i, d := range domains {
+// read takes what the core itself needs of a site.
+func (s *site) read(message *configv1.Site) error {
+	s.disabled, s.createdAtMs = message.GetDisabled(), message.GetCreatedAtMs()
+	s.names = make([]siteName, 0, len(message.GetDomains()))
+	for i, d := range message.GetDomains() {
 		switch d.GetForm() {
 		case configv1.DomainForm_DOMAIN_FORM_EXACT, configv1.DomainForm_DOMAIN_FORM_WILDCARD, configv1.DomainForm_DOMAIN_FORM_SUFFIX:
 			if host, kind := NormalizeHost(d.GetName()); kind == HostInvalid || host != d.GetName() {
@@ -103,7 +145,6 @@ func (s *Site) compileDomains(domains []*configv1.Domain) error {
 			if err != nil {
 				return err
 			}
-			p.site = s
 			s.patterns = append(s.patterns, p)
 		default:
 			return fmt.Errorf("domain %q has form %d, which needs a capability this node lacks", d.GetName(), d.GetForm())
@@ -112,131 +153,110 @@ func (s *Site) compileDomains(domains []*configv1.Domain) error {
 	return nil
 }
 
-// hostTable finds the site of a host.
-type hostTable struct {
-	exact, wildcard, suffix pmap[*Site]
-	patterns                patternIndex
-}
-
-func (t *hostTable) names(form configv1.DomainForm) *pmap[*Site] {
-	switch form {
-	case configv1.DomainForm_DOMAIN_FORM_WILDCARD:
-		return &t.wildcard
-	case configv1.DomainForm_DOMAIN_FORM_SUFFIX:
-		return &t.suffix
-	default:
-		return &t.exact
-	}
-}
-
-// find returns the site of a normalised host: exact names, then wildcards of one label, then the longest suffix, then
-// patterns in their order; nil when none has it.
-func (t *hostTable) find(host string) *Site {
-	if site, ok := t.exact.get(host); ok {
-		return site
-	}
-	dot := strings.IndexByte(host, '.')
-	if dot >= 0 {
-		if site, ok := t.wildcard.get(host[dot+1:]); ok {
-			return site
-		}
-		if t.suffix.size > 0 {
-			for parent := host; dot >= 0; dot = strings.IndexByte(parent, '.') {
-				parent = parent[dot+1:]
-				if site, ok := t.suffix.get(parent); ok {
-					return site
-				}
-			}
-		}
-	}
-	return t.patterns.find(host)
-}
-
-// putSite makes site the current version of its id.
-func (e *edit) putSite(site *Site) {
-	if old, ok := e.tables.sites.get(site.ID); ok {
-		if old == site {
-			return
-		}
-		e.removeNames(old)
-		site.Counter = old.Counter
-	}
-	if site.Counter == nil {
-		site.Counter = e.core.Stats.counter(site.ID)
-	}
-	e.tables.sites = e.tables.sites.set(e.nodes, site.ID, site)
-	for _, n := range site.names {
-		e.claim(n, site)
-	}
-	for _, p := range site.patterns {
-		e.tables.hosts.patterns.add(e.nodes, p)
-	}
-}
-
-func removeSite(e *edit, id string) {
-	if old, ok := e.tables.sites.get(id); ok {
-		e.removeNames(old)
-		e.tables.sites = e.tables.sites.delete(e.nodes, id)
-	}
-}
-
-func (e *edit) removeNames(site *Site) {
-	for _, n := range site.names {
-		e.release(n, site)
-	}
-	for _, p := range site.patterns {
-		e.tables.hosts.patterns.remove(e.nodes, p)
-	}
-}
-
-// claim gives a name to a site. The console lets a name belong to one site only, but while a name moves between sites
-// both may claim it for a moment, in either order: the older site then keeps it until it lets go.
-func (e *edit) claim(n siteName, site *Site) {
-	names := e.tables.hosts.names(n.form)
-	holder, held := names.get(n.name)
-	if !held || holder == site {
-		*names = names.set(e.nodes, n.name, site)
+// putPart makes an entry the current one of its kind for a site. read has what the core read of it, where it is the
+// site's own. from, when not nil, is a plan whose parts of this kind come from the same entry.
+func (e *Edit) putPart(id string, entry partEntry, read *site, from *exchange.Plan) {
+	old := PlanOfSite(e.Tables, id)
+	own := entry.kind.name == siteKind
+	if old == nil && !own {
+		e.state.waiting[id] = withEntry(e.state.waiting[id], entry)
 		return
 	}
-	claims := e.state.contested[n]
-	if claims == nil {
-		claims = []*Site{holder}
-	}
-	for _, other := range claims {
-		if other == site {
-			return
-		}
-	}
-	e.state.contested[n] = append(claims, site)
-	if compareSites(site, holder) < 0 {
-		*names = names.set(e.nodes, n.name, site)
-	}
-}
-
-func (e *edit) release(n siteName, site *Site) {
-	names := e.tables.hosts.names(n.form)
-	claims, contested := e.state.contested[n]
-	if !contested {
-		if holder, _ := names.get(n.name); holder == site {
-			*names = names.delete(e.nodes, n.name)
-		}
-		return
-	}
-	rest := make([]*Site, 0, len(claims))
-	var first *Site
-	for _, other := range claims {
-		if other == site {
-			continue
-		}
-		rest = append(rest, other)
-		if first == nil || compareSites(other, first) < 0 {
-			first = other
-		}
-	}
-	if len(rest) > 1 {
-		e.state.contested[n] = rest
+	next := &site{core: e.Core, id: id}
+	if old != nil {
+		*next = *siteOf(old)
 	} else {
-		delete(e.state.contested, n)
+		next.number, next.entries = e.takeNumber(id), e.state.waiting[id]
+		delete(e.state.waiting, id)
 	}
-	*names = names.set(e.nodes, n.name, first)
+	next.entries = withEntry(next.entries, entry)
+	if own {
+		next.disabled, next.createdAtMs, next.names, next.patterns = read.disabled, read.createdAtMs, read.names, read.patterns
+		for _, p := range next.patterns {
+			p.belongTo(next)
+		}
+	}
+	plan := e.plan(next, old, entry.kind, from)
+	if own {
+		if old != nil {
+			e.removeNames(siteOf(old))
+		}
+		e.Tables.SetPlan(next.number, plan)
+		if old == nil {
+			names := e.names()
+			names.ids = names.ids.set(e.Owner(), id, next.number)
+		}
+		e.addNames(next)
+		return
+	}
+	e.Tables.SetPlan(next.number, plan)
+}
+
+// plan makes the plan of a version of a site: the one that serves, where that is of the same entries; else one that
+// keeps all parts of old but those of the kind that changed.
+func (e *Edit) plan(next *site, old *exchange.Plan, changed *kind, from *exchange.Plan) *exchange.Plan {
+	serving := e.published.Plan(next.number)
+	if serving != nil && serving.SiteID != next.id {
+		serving = nil
+	}
+	if serving != nil && sameEntries(siteOf(serving).entries, next.entries) {
+		return serving
+	}
+	before := old
+	if before == nil {
+		before = serving
+	}
+	plan := exchange.NewPlan(next.id, next.number, next, before)
+	plan.Disabled = next.disabled
+	if old != nil {
+		plan.Inherit(old, func(index int) bool { return kindOfPart[index] != changed })
+	}
+	if from != nil {
+		plan.Inherit(from, func(index int) bool { return kindOfPart[index] == changed })
+	}
+	return plan
+}
+
+// removePart takes an entry from its site; without its own entry a site is gone, and what else was said of it waits.
+func (e *Edit) removePart(k *kind, id string) {
+	old := PlanOfSite(e.Tables, id)
+	if old == nil {
+		if rest := withoutEntry(e.state.waiting[id], k); len(rest) > 0 {
+			e.state.waiting[id] = rest
+		} else {
+			delete(e.state.waiting, id)
+		}
+		return
+	}
+	known := siteOf(old)
+	if entryOf(known.entries, k) == nil {
+		return
+	}
+	rest := withoutEntry(known.entries, k)
+	if k.name != siteKind {
+		next := *known
+		next.entries = rest
+		e.Tables.SetPlan(next.number, e.plan(&next, old, k, nil))
+		return
+	}
+	e.removeNames(known)
+	names := e.names()
+	names.ids = names.ids.delete(e.Owner(), id)
+	e.Tables.SetPlan(known.number, nil)
+	e.giveBackNumber(known.number)
+	if len(rest) > 0 {
+		e.state.waiting[id] = rest
+	}
+}
+
+// runningPart returns the hash of the entry that serves, nil when there is none.
+func (c *Core) runningPart(k *kind, id string) []byte {
+	entries := c.state.waiting[id]
+	if plan := PlanOfSite(c.Tables(), id); plan != nil {
+		entries = siteOf(plan).entries
+	}
+	if entry := entryOf(entries, k); entry != nil {
+		return entry.hash[:]
+	}
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 func newCore(t testing.TB) *Core {
 	t.Helper()
-	return New(Options{StateDir: t.TempDir(), BanCapacity: 100, BanMaxBytes: 1 << 20})
+	return New(Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 }
 
 // change applies entries and deletes to whatever the core holds.
@@ -34,8 +34,8 @@ func siteEntry(id string, createdAtMs int64, domains ...string) *configv1.Entry 
 }
 
 func hostOwner(c *Core, host string) string {
-	if site := c.Tables().SiteOfHost(host); site != nil {
-		return site.ID
+	if site := PlanOfHost(c.Tables(), host); site != nil {
+		return site.SiteID
 	}
 	return ""
 }
@@ -145,8 +145,8 @@ func TestHostTableAgainstEveryDomainInTurn(t *testing.T) {
 	for id := range live {
 		change(t, c, nil, edgetest.Key("site", id))
 	}
-	tables := c.Tables()
-	if n := tables.hosts.exact.size + tables.hosts.wildcard.size + tables.hosts.suffix.size + tables.hosts.patterns.size + len(c.state.contested); n != 0 {
+	names := namesOf(c.Tables())
+	if n := names.ids.size + names.exact.size + names.wildcard.size + names.suffix.size + names.patterns.size + len(c.state.contested); n != 0 {
 		t.Errorf("%d names are left of no site", n)
 	}
 }

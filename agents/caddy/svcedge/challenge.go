@@ -4,9 +4,10 @@ import (
 	"net/http"
 	"strings"
 
+	plans "edge.svc/caddy/exchange"
 	"edge.svc/caddy/svcchallenge"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svclists"
 )
 
 // asked is what the stages before the challenge found that a request has to have passed.
@@ -19,17 +20,17 @@ type asked struct {
 
 // admit reports whether a request has passed the highest challenge that anybody asks of it. When it has not, it is
 // answered. Of equal demands the first one says which challenge it is.
-func (h *Handler) admit(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site, requestID string) bool {
+func (h *Handler) admit(x *exchange, r *http.Request, tables *plans.Tables, site *plans.Plan, requestID string) bool {
 	var demand svcchallenge.Demand
-	protection := x.protectionOf(tables, site)
-	if tables.Platform.UnderAttack {
-		demand.Level = tables.Platform.Challenge
+	protection := x.protectionOf(site)
+	if platform := svcchallenge.Platform.Of(tables); platform.UnderAttack {
+		demand.Level = platform.Challenge
 	}
 	if protection.UnderAttack {
 		demand = demand.Or(svcchallenge.Demand{Level: protection.Challenge})
 	}
 	demand = demand.Or(x.asked.cc)
-	if demand.Level > svcchallenge.Normal && (isACMEChallenge(r.URL.Path) || tables.Allowed(x.Client)) {
+	if demand.Level > svcchallenge.Normal && (isACMEChallenge(r.URL.Path) || svclists.Allowed(tables, x.Client)) {
 		demand = svcchallenge.Demand{}
 	}
 	// Rules ask for what they were written for, whoever it is.
@@ -37,25 +38,25 @@ func (h *Handler) admit(x *exchange, r *http.Request, tables *svccore.Tables, si
 		return true
 	}
 	visit := newVisit(x, r, site, protection, requestID)
-	return h.core.Challenges.Admit(x, r, &visit, demand)
+	return svcchallenge.Of(h.core).Admit(x, r, &visit, demand)
 }
 
-func newVisit(x *exchange, r *http.Request, site *svccore.Site, p *svccore.Protection, requestID string) svcchallenge.Visit {
+func newVisit(x *exchange, r *http.Request, site *plans.Plan, p *svcchallenge.Protection, requestID string) svcchallenge.Visit {
 	return svcchallenge.Visit{
-		SiteID: site.ID, Client: x.Client, Secure: r.TLS != nil, RequestID: requestID,
+		SiteID: site.SiteID, Client: x.Client, Secure: r.TLS != nil, RequestID: requestID,
 		PassTTL: p.PassTTL, PowBits: p.PowDifficulty, PowHighBits: p.PowHighDifficulty,
 	}
 }
 
 // serveReserved answers what is under the reserved prefix.
-func (h *Handler) serveReserved(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site, requestID string) {
+func (h *Handler) serveReserved(x *exchange, r *http.Request, site *plans.Plan, requestID string) {
 	switch {
 	case r.URL.Path == svcchallenge.VerifyPath && r.Method == http.MethodPost:
-		visit := newVisit(x, r, site, x.protectionOf(tables, site), requestID)
-		h.core.Challenges.Verify(x, r, &visit)
+		visit := newVisit(x, r, site, x.protectionOf(site), requestID)
+		svcchallenge.Of(h.core).Verify(x, r, &visit)
 	case r.URL.Path == svcchallenge.WorkerPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		svcerrors.BoundBody(x, r)
-		h.core.Challenges.ServeWorker(x, r)
+		svcchallenge.Of(h.core).ServeWorker(x, r)
 	default:
 		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.NotFound)
 	}

@@ -15,6 +15,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcchallenge"
+	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -44,7 +45,7 @@ func newProtected(t testing.TB, entries ...*configv1.Entry) *Handler {
 
 func (h *Handler) setKeys(t testing.TB) {
 	t.Helper()
-	err := h.core.Challenges.SetKeys(svcchallenge.Keys{Version: 1, Current: &svcchallenge.Key{ID: "k1", Secret: make([]byte, 32)}})
+	err := svcchallenge.Of(h.core).SetKeys(svcchallenge.Keys{Version: 1, Current: &svcchallenge.Key{ID: "k1", Secret: make([]byte, 32)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestHighestDemandWins(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := request("GET", "a.com", "/")
 		x := &exchange{ResponseWriter: w, asked: asked{c.rules, c.cc}}
-		admitted := h.admit(x, r, tables, tables.SiteOfHost("a.com"), "id")
+		admitted := h.admit(x, r, tables, svccore.PlanOfHost(tables, "a.com"), "id")
 		if admitted != (c.want == "") || w.Header().Get("X-Svc-Challenge") != c.want {
 			t.Errorf("%+v: %v %q", c, admitted, w.Header().Get("X-Svc-Challenge"))
 		}
@@ -131,7 +132,7 @@ func TestNeverChallenged(t *testing.T) {
 	r = request("GET", "a.com", "/")
 	x := &exchange{ResponseWriter: httptest.NewRecorder(), asked: asked{rules: svcchallenge.Demand{Level: svcchallenge.Pow}}}
 	x.Client = vectorAllowed
-	if h.admit(x, r, tables, tables.SiteOfHost("a.com"), "id") || x.Header().Get("X-Svc-Challenge") != "pow" {
+	if h.admit(x, r, tables, svccore.PlanOfHost(tables, "a.com"), "id") || x.Header().Get("X-Svc-Challenge") != "pow" {
 		t.Errorf("%v", x.Header())
 	}
 }
@@ -268,7 +269,7 @@ func BenchmarkRequestWithPass(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			h := newProtected(b, platform(level))
 			tables := h.core.Tables()
-			site := tables.SiteOfHost("a.com")
+			site := svccore.PlanOfHost(tables, "a.com")
 			r := request("GET", "a.com", "/")
 			r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36")
 			w, _ := h.send(r)

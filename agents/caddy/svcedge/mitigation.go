@@ -3,20 +3,23 @@ package svcedge
 import (
 	"net/http"
 
+	plans "edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svclisten"
 )
 
 // mitigate has CC mitigation count a request, and reports whether it may go on. The one that is too many for its client
 // is answered.
-func (h *Handler) mitigate(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site) bool {
-	policy := x.protectionOf(tables, site).CC
-	if policy == nil {
+func (h *Handler) mitigate(x *exchange, r *http.Request, tables *plans.Tables, site *plans.Plan) bool {
+	thresholds := svccc.ThresholdsOf(tables, site)
+	if thresholds == nil {
 		return true
 	}
-	verdict := h.core.CC.Count(site.ID, tables.Thresholds(policy), x.Client, tables.Exempt(x.Client), r.URL.Path)
+	verdict := svccc.Of(h.core).Count(site.SiteID, thresholds, x.Client, svccore.Exempt(tables, x.Client), r.URL.Path)
 	if verdict.Ban != nil {
 		x.unlist()
 		verdict.Ban()
@@ -36,13 +39,14 @@ func (x *exchange) OriginAnswered(status int) {
 }
 
 // countUnknown has scan protection count a request for a host of no site.
-func (h *Handler) countUnknown(x *exchange, tables *svccore.Tables) {
-	if tables.Unknown.Scan == nil {
+func (h *Handler) countUnknown(x *exchange, tables *plans.Tables) {
+	scan := svccc.ScanProtection.Of(tables)
+	if scan == nil {
 		return
 	}
 	// Without proxy peers whoever connects names the address that would be banned.
-	unsafe := tables.ClientIP.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && h.core.AnyProxyPeer.Load()
-	if h.core.CC.CountUnknown(tables.Unknown.Scan, x.Client, tables.Exempt(x.Client), unsafe) {
+	unsafe := svclisten.ClientIP.Of(tables).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && svclisten.AnyProxyPeer(h.core)
+	if svccc.Of(h.core).CountUnknown(scan, x.Client, svccore.Exempt(tables, x.Client), unsafe) {
 		x.Header()["Connection"] = []string{"close"}
 	}
 }

@@ -9,7 +9,10 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svcbans"
+	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svclisten"
 )
 
 // oneASecond bans clients above 5 requests in 5 seconds.
@@ -86,14 +89,14 @@ func TestBanOfAClientIsOfItsSite(t *testing.T) {
 	if w, _ := h.send(request("GET", "b.com", "/")); w.Header().Get("X-Svc-Error") != "no-origin" {
 		t.Errorf("%v", w.Header())
 	}
-	if state := h.core.Bans.State(); state.GetEntries() != 1 {
+	if state := svcbans.Of(h.core).State(); state.GetEntries() != 1 {
 		t.Errorf("%v", state)
 	}
 }
 
 func TestLevelOfASiteChallenges(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), oneASecond("a"))
-	h.core.CC.Restore([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{}, Paths: []*edgev1.PathLevelState{
+	svccc.Of(h.core).Restore([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{}, Paths: []*edgev1.PathLevelState{
 		{Path: "/login", State: &edgev1.LevelState{Level: 2}},
 	}}})
 	for target, want := range map[string]string{"/": "no-origin", "/login": "challenge-unavailable", "/x/..//login": "challenge-unavailable", "/login/": "no-origin"} {
@@ -132,11 +135,11 @@ func TestScannersOfUnknownHosts(t *testing.T) {
 		for range 10 {
 			h.send(request("GET", c.host, "/"))
 		}
-		if n := h.core.Bans.State().GetEntries(); n != 0 {
+		if n := svcbans.Of(h.core).State().GetEntries(); n != 0 {
 			t.Errorf("%s: banned at the threshold", c.name)
 		}
 		h.send(request("GET", c.host, "/"))
-		if n := h.core.Bans.State().GetEntries(); (n == 1) != c.banned {
+		if n := svcbans.Of(h.core).State().GetEntries(); (n == 1) != c.banned {
 			t.Errorf("%s: %d bans", c.name, n)
 		}
 		w, _ := h.send(request("GET", "a.com", "/"))
@@ -152,7 +155,7 @@ func TestScannersOfUnknownHosts(t *testing.T) {
 		off.send(request("GET", "x.com", "/"))
 		proxy.send(request("GET", "x.com", "/"))
 	}
-	if off.core.Bans.State().GetEntries()+proxy.core.Bans.State().GetEntries() != 0 {
+	if svcbans.Of(off.core).State().GetEntries()+svcbans.Of(proxy.core).State().GetEntries() != 0 {
 		t.Error("banned without scan protection, or a trusted proxy")
 	}
 }
@@ -162,7 +165,7 @@ func TestScanProtectionOutOfRangeFails(t *testing.T) {
 		{Enabled: true, Threshold: 9, BanSeconds: 60}, {Enabled: true, Threshold: 10_001, BanSeconds: 60},
 		{Enabled: true, Threshold: 10, BanSeconds: 59}, {Enabled: true, Threshold: 10, BanSeconds: 86_401},
 	} {
-		core := svccore.New(svccore.Options{StateDir: t.TempDir(), BanCapacity: 10, BanMaxBytes: 1 << 20})
+		core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 10, "ban_max_mib": 1}})
 		entry := edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{Scan: s})
 		if _, failed, err := core.Apply(core.Status().Position, edgetest.Position(1), []*configv1.Entry{entry}, nil); err != nil || len(failed) != 1 {
 			t.Errorf("%v: %v %v", s, failed, err)
@@ -176,7 +179,9 @@ func TestScanBansAreLimitedWithoutProxyPeers(t *testing.T) {
 		h := newHandler(t,
 			edgetest.Entry("client-ip", "", &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL}),
 			edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{Scan: &configv1.ScanProtection{Enabled: true, Threshold: 10, BanSeconds: 600}}))
-		h.core.AnyProxyPeer.Store(anyPeer)
+		if anyPeer {
+			svclisten.BelieveAnyProxyPeer(h.core)
+		}
 		for i := range 30 {
 			for range 11 {
 				r := request("GET", "x.com", "/")
@@ -184,7 +189,7 @@ func TestScanBansAreLimitedWithoutProxyPeers(t *testing.T) {
 				h.send(r)
 			}
 		}
-		if n := h.core.Bans.State().GetEntries(); n != want {
+		if n := svcbans.Of(h.core).State().GetEntries(); n != want {
 			t.Errorf("any peer %v: %d bans, not %d", anyPeer, n, want)
 		}
 	}

@@ -9,12 +9,18 @@ import (
 
 	"go.uber.org/zap"
 
+	plans "edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
+	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svccount"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/svclists"
 	"edge.svc/caddy/svcorigin"
+	"edge.svc/caddy/svcsites"
 )
 
 // exchange is a request on its way through the stages. It is also the response writer, to know whether a response has
@@ -33,7 +39,7 @@ type exchange struct {
 	peer   netip.Addr
 	asked  asked
 	// Of the site, once a stage asked for it.
-	protection *svccore.Protection
+	protection *svcchallenge.Protection
 	// Where CC mitigation counts the outcome at the origin.
 	counted *svccc.Site
 	// A failure in this stage is one of the challenges, and nobody passes.
@@ -111,7 +117,7 @@ func (h *Handler) serve(x *exchange, r *http.Request) {
 		svcerrors.Write(x, r, http.StatusNotFound, svcerrors.UnknownHost)
 		return
 	}
-	site.Counter.Add()
+	svccount.Of(h.core).Count(site)
 	if site.Disabled {
 		svcerrors.Write(x, r, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
 		return
@@ -119,7 +125,7 @@ func (h *Handler) serve(x *exchange, r *http.Request) {
 
 	r = x.enter(site, r)
 	defer x.leave()
-	if _, banned := h.core.Bans.Lookup(site.ID, x.Client); banned && !tables.Exempt(x.Client) {
+	if svcbans.Of(h.core).Banned(site.SiteID, x.Client) && !svccore.Exempt(tables, x.Client) {
 		refuseBanned(x, r)
 		return
 	}
@@ -129,10 +135,10 @@ func (h *Handler) serve(x *exchange, r *http.Request) {
 	upgrade := upgrades(r)
 	x.challenging = true
 	if isReserved(r.URL.Path) {
-		h.serveReserved(x, r, tables, site, requestID)
+		h.serveReserved(x, r, site, requestID)
 		return
 	}
-	if tables.Blocked(x.Client) {
+	if svclists.Blocked(tables, x.Client) {
 		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.PolicyDenied)
 		return
 	}
@@ -140,61 +146,68 @@ func (h *Handler) serve(x *exchange, r *http.Request) {
 		return
 	}
 	x.challenging = false
-	if upgrade && !site.WebSocket {
+	pool := svcorigin.PoolOf(site)
+	if pool == nil {
+		h.log.Error("site cannot be served", zap.String("site", site.SiteID))
+		svcerrors.Write(x, r, http.StatusInternalServerError, svcerrors.InternalError)
+		return
+	}
+	if upgrade && !pool.WebSocket() {
 		svcerrors.Write(x, r, http.StatusForbidden, svcerrors.WebSocketDisabled)
 		return
 	}
-	if site.BodyLimit > 0 && r.ContentLength > site.BodyLimit {
+	if pool.BodyLimit > 0 && r.ContentLength > pool.BodyLimit {
 		svcerrors.Write(x, r, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
 		return
 	}
-	h.proxy(x, r, tables, site, requestID)
+	h.proxy(x, r, tables, pool, requestID)
 }
 
 // findSite returns the site of a host, or the default site where the cluster wants that for unknown ones. It returns nil
 // for a host that gets the page, and ends the handler for one that gets no answer at all.
-func (h *Handler) findSite(x *exchange, tables *svccore.Tables, rawHost string) *svccore.Site {
+func (h *Handler) findSite(x *exchange, tables *plans.Tables, rawHost string) *plans.Plan {
 	host, kind := svccore.NormalizeHost(rawHost)
 	if kind != svccore.HostInvalid {
-		if site := tables.SiteOfHost(host); site != nil {
+		if site := svccore.PlanOfHost(tables, host); site != nil {
 			return site
 		}
 	}
 	h.countUnknown(x, tables)
-	action := tables.Unknown.Host
+	unknown := svcsites.Unknown.Of(tables)
+	action := unknown.Host
 	if kind == svccore.HostAddress {
-		action = tables.Unknown.Address
+		action = unknown.Address
 	}
 	switch action {
 	case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_CLOSE:
 		panic(http.ErrAbortHandler)
 	case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_SITE:
-		return tables.DefaultSite()
+		return svcsites.DefaultSite(tables)
 	}
 	return nil
 }
 
-func (x *exchange) protectionOf(tables *svccore.Tables, site *svccore.Site) *svccore.Protection {
+func (x *exchange) protectionOf(site *plans.Plan) *svcchallenge.Protection {
 	if x.protection == nil {
-		x.protection = tables.Protection(site.ID)
+		x.protection = svcchallenge.ProtectionOf(site)
 	}
 	return x.protection
 }
 
 // resolve finds the client.
-func (x *exchange) resolve(tables *svccore.Tables, r *http.Request) {
+func (x *exchange) resolve(tables *plans.Tables, r *http.Request) {
 	var proxied netip.Addr
 	if x.conn != nil {
 		x.peer, proxied = x.conn.Peer, x.conn.Proxied()
 	} else if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		x.peer = peer.Addr().WithZone("").Unmap()
 	}
-	x.Client = tables.ClientIP.Resolve(x.peer, proxied, r.Header)
+	x.Client = svclisten.ClientIP.Of(tables).Resolve(x.peer, proxied, r.Header)
 }
 
 // enter makes the exchange known to new bans, until it leaves.
-func (x *exchange) enter(site *svccore.Site, r *http.Request) *http.Request {
-	x.SiteID = site.ID
+func (x *exchange) enter(site *plans.Plan, r *http.Request) *http.Request {
+	x.SiteID = site.SiteID
 	if x.conn == nil {
 		return r
 	}
@@ -227,27 +240,21 @@ func (x *exchange) leave() {
 	}
 }
 
-func (h *Handler) proxy(x *exchange, r *http.Request, tables *svccore.Tables, site *svccore.Site, requestID string) {
-	pool, err := site.Pool(h.core.Health)
-	if err != nil {
-		h.log.Error("site cannot be served", zap.String("site", site.ID), zap.Error(err))
-		svcerrors.Write(x, r, http.StatusInternalServerError, svcerrors.InternalError)
-		return
-	}
+func (h *Handler) proxy(x *exchange, r *http.Request, tables *plans.Tables, pool *svcorigin.Pool, requestID string) {
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
 	pool.ServeHTTP(x, r, svcorigin.Request{
-		Transports:       h.core.Transports,
+		Transports:       svcorigin.TransportsOf(h.core),
 		ClientAddr:       x.Client,
 		PeerAddr:         x.peer,
 		Scheme:           scheme,
 		RequestID:        requestID,
 		CDNLoop:          h.core.LoopID(),
-		DropForwardedFor: tables.ClientIP.DropForwardedFor,
-		Mode:             modeNames[tables.ClientIP.Mode],
-		BodyLimit:        site.BodyLimit,
+		DropForwardedFor: svclisten.ClientIP.Of(tables).DropForwardedFor,
+		Mode:             modeNames[svclisten.ClientIP.Of(tables).Mode],
+		BodyLimit:        pool.BodyLimit,
 		Fail:             svcerrors.Write,
 		Outcome:          x,
 	})

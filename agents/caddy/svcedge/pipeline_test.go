@@ -13,12 +13,14 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svccount"
 )
 
 func newHandler(t testing.TB, entries ...*configv1.Entry) *Handler {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), BanCapacity: 100, BanMaxBytes: 1 << 20})
+	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 	h := &Handler{core: core, log: zap.NewNop()}
 	h.change(t, entries...)
 	return h
@@ -35,13 +37,13 @@ func (h *Handler) change(t testing.TB, entries ...*configv1.Entry) {
 
 func (h *Handler) ban(t *testing.T, siteID, cidr string) {
 	t.Helper()
-	base := h.core.Bans.State().GetPosition()
+	base := svcbans.Of(h.core).State().GetPosition()
 	target := proto.CloneOf(base)
 	target.Sequence++
 	ban := &nodev1.Ban{
 		Id: "b", SiteId: siteID, Cidr: cidr, Source: nodev1.BanSource_BAN_SOURCE_MANUAL, ExpiresAtMs: time.Now().Add(time.Hour).UnixMilli(),
 	}
-	if _, err := h.core.Bans.Apply(base, target, []*nodev1.Ban{ban}, nil, nil); err != nil {
+	if _, err := svcbans.Of(h.core).Apply(base, target, []*nodev1.Ban{ban}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -114,10 +116,10 @@ func TestOrderOfTheStages(t *testing.T) {
 	expect(r, 503, "site-disabled")
 	h.change(t, site(func(s *configv1.Site) { s.Disabled = false }))
 	expect(r, 403, "ip-banned")
-	state := h.core.Bans.State().GetPosition()
+	state := svcbans.Of(h.core).State().GetPosition()
 	lifted := proto.CloneOf(state)
 	lifted.Sequence++
-	if _, err := h.core.Bans.Apply(state, lifted, nil, []string{"b"}, nil); err != nil {
+	if _, err := svcbans.Of(h.core).Apply(state, lifted, nil, []string{"b"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(r, 404, "not-found")
@@ -181,7 +183,7 @@ func TestUnknownHosts(t *testing.T) {
 		if aborted != c.aborted || w.Header().Get("X-Svc-Error") != c.code {
 			t.Errorf("%s: aborted %v, %v", c.name, aborted, w.Header())
 		}
-		if warnings := h.core.Status().Warnings; (len(warnings) > 0) != c.warns {
+		if warnings := h.core.Report().GetWarnings(); (len(warnings) > 0) != c.warns {
 			t.Errorf("%s: %q", c.name, warnings)
 		}
 	}
@@ -195,7 +197,7 @@ func TestHealthIsNotCounted(t *testing.T) {
 			t.Errorf("%s: %d %q %v", method, w.Code, w.Body, w.Header())
 		}
 	}
-	if sequence, minutes := h.core.Stats.Drain(0); sequence != 0 {
+	if sequence, minutes := svccount.Of(h.core).Drain(0); sequence != 0 {
 		t.Errorf("%v", minutes)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/svccore"
 )
@@ -66,7 +67,7 @@ var errNoProxyAddress = errors.New("the PROXY header names no TCP address")
 func (c *Conn) Read(p []byte) (int, error) {
 	if !c.started {
 		c.started = true
-		if c.core.Tables().ClientIP.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
+		if ClientIP.Of(c.core.Tables()).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
 			if err := c.readProxyHeader(); err != nil {
 				c.Close()
 				return 0, err
@@ -114,8 +115,8 @@ func (c *Conn) Proxied() netip.Addr {
 }
 
 // client is whose connection it is; invalid while it is not known because the PROXY header has not come yet.
-func (c *Conn) client(tables *svccore.Tables) netip.Addr {
-	if tables.ClientIP.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
+func (c *Conn) client(tables *exchange.Tables) netip.Addr {
+	if ClientIP.Of(tables).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
 		return c.Proxied()
 	}
 	return c.Peer

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svccore"
 )
 
@@ -50,7 +51,9 @@ func (r *Registry) check() {
 // watch makes every new ban of core, and the end of an exemption from one, end what its clients have open.
 func (r *Registry) watch(core *svccore.Core) {
 	r.startOnce.Do(func() {
-		core.Bans.OnBan(func(string, netip.Prefix) { r.check() })
+		if bans := svccore.Find[exchange.Bans](core); bans != nil {
+			bans.OnBan(func(string, netip.Prefix) { r.check() })
+		}
 		core.OnExemptions(r.check)
 		go r.run(core)
 	})
@@ -68,13 +71,13 @@ func (r *Registry) run(core *svccore.Core) {
 
 // sweep ends the connections of globally banned clients and the exchanges of all banned ones.
 func (r *Registry) sweep(core *svccore.Core) {
+	bans := svccore.Find[exchange.Bans](core)
+	if bans == nil {
+		return
+	}
 	tables := core.Tables()
 	banned := func(siteID string, addr netip.Addr) bool {
-		if !addr.IsValid() {
-			return false
-		}
-		_, hit := core.Bans.Lookup(siteID, addr)
-		return hit && !tables.Exempt(addr)
+		return addr.IsValid() && bans.Banned(siteID, addr) && !svccore.Exempt(tables, addr)
 	}
 	var closing []*Conn
 	for i := range r.shards {

@@ -13,12 +13,14 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccore"
+	_ "edge.svc/caddy/svclists"
 )
 
 func newCore(t *testing.T, clientIP *configv1.ClientIp) *svccore.Core {
 	t.Helper()
-	c := svccore.New(svccore.Options{StateDir: t.TempDir(), BanCapacity: 100, BanMaxBytes: 1 << 20})
+	c := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 	_, failed, err := c.Apply(nil, edgetest.Position(1), []*configv1.Entry{
 		edgetest.Entry("client-ip", "", clientIP),
 		edgetest.Entry("ip-list", "allow", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
@@ -39,8 +41,8 @@ func banAll(t *testing.T, c *svccore.Core, siteID string, cidrs ...string) {
 			ExpiresAtMs: time.Now().Add(time.Hour).UnixMilli(),
 		})
 	}
-	base := c.Bans.State().GetPosition()
-	if _, err := c.Bans.Apply(base, &nodev1.BanPosition{Epoch: 1, Sequence: base.GetSequence() + 1}, bans, nil, nil); err != nil {
+	base := svcbans.Of(c).State().GetPosition()
+	if _, err := svcbans.Of(c).Apply(base, &nodev1.BanPosition{Epoch: 1, Sequence: base.GetSequence() + 1}, bans, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -56,7 +56,7 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	}
 	w.core, w.registry = core, Process
 	if w.peers == nil {
-		core.AnyProxyPeer.Store(true)
+		BelieveAnyProxyPeer(core)
 	}
 	w.registry.watch(core)
 	var once sync.Once
@@ -120,7 +120,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 func (w *Wrapper) admits(peer netip.Addr) bool {
 	return w.peers == nil || w.peers.Lookup(peer) ||
-		w.core.Tables().ClientIP.Mode != configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL
+		ClientIP.Of(w.core.Tables()).Mode != configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL
 }
 
 func (l *listener) Close() error {

@@ -108,6 +108,13 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: svc.edge.v1.ChallengeCounters challenges = 13;
    */
   challenges?: ChallengeCounters | undefined;
+
+  /**
+   * What this data plane can do, sorted; entries that need anything else fail.
+   *
+   * @generated from field: repeated string capabilities = 14;
+   */
+  capabilities: string[];
 };
 
 /**

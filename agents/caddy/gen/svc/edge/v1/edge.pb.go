@@ -80,8 +80,10 @@ type GetStatusResponse struct {
 	// Version of the challenge keys in use; 0 = none.
 	ChallengeKeysVersion uint64 `protobuf:"varint,11,opt,name=challenge_keys_version,json=challengeKeysVersion,proto3" json:"challenge_keys_version,omitempty"`
 	// Sites above normal or with escalated paths, at most 2000.
-	Security      []*v1.SiteSecurity `protobuf:"bytes,12,rep,name=security,proto3" json:"security,omitempty"`
-	Challenges    *ChallengeCounters `protobuf:"bytes,13,opt,name=challenges,proto3" json:"challenges,omitempty"`
+	Security   []*v1.SiteSecurity `protobuf:"bytes,12,rep,name=security,proto3" json:"security,omitempty"`
+	Challenges *ChallengeCounters `protobuf:"bytes,13,opt,name=challenges,proto3" json:"challenges,omitempty"`
+	// What this data plane can do, sorted; entries that need anything else fail.
+	Capabilities  []string `protobuf:"bytes,14,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -203,6 +205,13 @@ func (x *GetStatusResponse) GetSecurity() []*v1.SiteSecurity {
 func (x *GetStatusResponse) GetChallenges() *ChallengeCounters {
 	if x != nil {
 		return x.Challenges
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
 	}
 	return nil
 }
@@ -1699,7 +1708,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xaf\x04\n" +
+	"\x10GetStatusRequest\"\xd3\x04\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -1717,7 +1726,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bsecurity\x18\f \x03(\v2\x19.svc.node.v1.SiteSecurityR\bsecurity\x12>\n" +
 	"\n" +
 	"challenges\x18\r \x01(\v2\x1e.svc.edge.v1.ChallengeCountersR\n" +
-	"challenges\"\xeb\x01\n" +
+	"challenges\x12\"\n" +
+	"\fcapabilities\x18\x0e \x03(\tR\fcapabilities\"\xeb\x01\n" +
 	"\x11ChallengeCounters\x12\x16\n" +
 	"\x06served\x18\x01 \x03(\x04R\x06served\x12\x16\n" +
 	"\x06passed\x18\x02 \x03(\x04R\x06passed\x12\x16\n" +

@@ -1,4 +1,4 @@
-package svccore
+package svclisten
 
 import (
 	"net/http"
@@ -7,19 +7,24 @@ import (
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svccore"
 )
 
-func clientIPOf(t *testing.T, c *Core, settings *configv1.ClientIp) *ClientIP {
+func emptyCore(t testing.TB) *svccore.Core {
+	return svccore.New(svccore.Options{StateDir: t.TempDir()})
+}
+
+func clientIPOf(t *testing.T, c *svccore.Core, settings *configv1.ClientIp) *ClientIPSetting {
 	t.Helper()
-	change(t, c, []*configv1.Entry{edgetest.Entry("client-ip", "", settings)})
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("client-ip", "", settings)})
 	if failed := c.Status().Failed; len(failed) != 0 {
 		t.Fatal(failed)
 	}
-	return c.Tables().ClientIP
+	return ClientIP.Of(c.Tables())
 }
 
 func TestClientAddress(t *testing.T) {
-	c := newCore(t)
+	c := emptyCore(t)
 	direct := clientIPOf(t, c, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
 	proxied := clientIPOf(t, c, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
 	header := clientIPOf(t, c, &configv1.ClientIp{
@@ -28,7 +33,7 @@ func TestClientAddress(t *testing.T) {
 	})
 	for _, c := range []struct {
 		name     string
-		settings *ClientIP
+		settings *ClientIPSetting
 		peer     string
 		proxied  string
 		values   []string
@@ -73,15 +78,15 @@ func TestClientAddress(t *testing.T) {
 }
 
 func TestClientAddressSettingsThatFail(t *testing.T) {
-	c := newCore(t)
+	c := emptyCore(t)
 	for name, settings := range map[string]*configv1.ClientIp{
 		"no header name": {Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER},
 		"bad header":     {Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "a b"},
 		"bad network":    {Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "a", TrustedCidrs: []string{"10.0.0.0/40"}},
 		"unknown mode":   {Mode: 9},
 	} {
-		change(t, c, []*configv1.Entry{edgetest.Entry("client-ip", "", settings)})
-		if len(c.Status().Failed) != 1 || c.Tables().ClientIP != directClientIP {
+		edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("client-ip", "", settings)})
+		if len(c.Status().Failed) != 1 || ClientIP.Of(c.Tables()) != directClientIP {
 			t.Errorf("%s was accepted", name)
 		}
 	}
@@ -92,11 +97,11 @@ func FuzzClientAddress(f *testing.F) {
 	for _, seed := range []string{"", "1.1.1.1", "1.1.1.1, 10.0.0.1", "[::1]:80,", "x,,y", "10.0.0.1,10.0.0.2"} {
 		f.Add(seed, seed)
 	}
-	c := New(Options{StateDir: f.TempDir(), BanCapacity: 1, BanMaxBytes: 1 << 20})
-	change(f, c, []*configv1.Entry{edgetest.Entry("client-ip", "", &configv1.ClientIp{
+	c := emptyCore(f)
+	edgetest.Change(f, c, []*configv1.Entry{edgetest.Entry("client-ip", "", &configv1.ClientIp{
 		Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "x-client", TrustedCidrs: []string{"10.0.0.0/8"},
 	})})
-	settings := c.Tables().ClientIP
+	settings := ClientIP.Of(c.Tables())
 	peer := netip.MustParseAddr("10.0.0.1")
 	f.Fuzz(func(t *testing.T, first, second string) {
 		got := settings.Resolve(peer, netip.Addr{}, http.Header{"X-Client": {first, second}})

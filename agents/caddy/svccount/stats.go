@@ -1,13 +1,19 @@
-package svccore
+// Package svccount counts the requests of each site by minute, for the agent to take.
+package svccount
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"edge.svc/caddy/exchange"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -16,15 +22,15 @@ const (
 	maxBatchCounters   = 20_000
 )
 
-// Counter counts the requests of one site. It outlives the versions of the site.
-type Counter struct {
+// counter counts the requests of one site. It lies beside the plans of the site and outlives their versions.
+type counter struct {
 	stats  *Stats
 	siteID string
 	n      atomic.Uint64
 }
 
-// Add counts one request.
-func (c *Counter) Add() {
+// add counts one request.
+func (c *counter) add() {
 	if c.n.Add(1) == 1 {
 		c.stats.touch(c)
 	}
@@ -36,7 +42,7 @@ type Stats struct {
 	now func() time.Time
 
 	touchedMu sync.Mutex
-	touched   []*Counter
+	touched   []*counter
 
 	mu      sync.Mutex
 	pending map[int64]map[string]uint64
@@ -47,15 +53,39 @@ type Stats struct {
 	sequence uint64
 }
 
+var (
+	component = svccore.NewComponent("request counters", func(c *svccore.Core) *Stats { return newStats(c.Now) })
+	counters  = exchange.NewLive[counter]("requests")
+)
+
+func init() { svccore.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure, drainStats) }
+
+// Of returns the counters of a core.
+func Of(c *svccore.Core) *Stats { return component.Of(c) }
+
 func newStats(now func() time.Time) *Stats {
 	return &Stats{now: now, pending: map[int64]map[string]uint64{}}
 }
 
-func (s *Stats) counter(siteID string) *Counter { return &Counter{stats: s, siteID: siteID} }
+// Count counts a request of a site.
+func (s *Stats) Count(p *exchange.Plan) {
+	c := counters.Of(p)
+	if c == nil {
+		c = counters.Put(p, s.counter(p.SiteID))
+	}
+	c.add()
+}
+
+func (s *Stats) counter(siteID string) *counter { return &counter{stats: s, siteID: siteID} }
+
+func drainStats(_ context.Context, c *svccore.Core, r *edgev1.DrainStatsRequest) (*edgev1.DrainStatsResponse, error) {
+	sequence, minutes := Of(c).Drain(r.GetAcknowledged())
+	return &edgev1.DrainStatsResponse{Sequence: sequence, Minutes: minutes}, nil
+}
 
 // touch remembers a counter that left zero. A counter is zeroed only after it was taken off the list, so none that
 // holds requests is ever missing from it.
-func (s *Stats) touch(c *Counter) {
+func (s *Stats) touch(c *counter) {
 	s.touchedMu.Lock()
 	s.touched = append(s.touched, c)
 	s.touchedMu.Unlock()
@@ -65,7 +95,7 @@ func (s *Stats) touch(c *Counter) {
 func (s *Stats) roll(at time.Time) {
 	s.touchedMu.Lock()
 	touched := s.touched
-	s.touched = make([]*Counter, 0, len(touched))
+	s.touched = make([]*counter, 0, len(touched))
 	s.touchedMu.Unlock()
 	if len(touched) == 0 {
 		return
@@ -94,8 +124,8 @@ func (s *Stats) roll(at time.Time) {
 	}
 }
 
-// run closes each minute at its end until stop is closed.
-func (s *Stats) run(stop <-chan struct{}) {
+// Run closes each minute at its end until stop is closed.
+func (s *Stats) Run(stop <-chan struct{}) {
 	for {
 		now := s.now()
 		timer := time.NewTimer(now.Truncate(time.Minute).Add(time.Minute).Sub(now))

@@ -1,4 +1,4 @@
-package svccore
+package svclisten
 
 import (
 	"errors"
@@ -9,13 +9,15 @@ import (
 
 	"github.com/gaissmai/bart"
 	"golang.org/x/net/http/httpguts"
-	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/address"
+	"edge.svc/caddy/svccore"
 )
 
-// ClientIP says how the address of a request's client is found. It is immutable.
-type ClientIP struct {
+// ClientIPSetting says how the address of a request's client is found. It is immutable.
+type ClientIPSetting struct {
 	Mode configv1.ClientIpMode
 	// DropForwardedFor replaces X-Forwarded-For instead of adding to it, in direct mode.
 	DropForwardedFor bool
@@ -25,17 +27,22 @@ type ClientIP struct {
 	trusted *bart.Lite
 }
 
-var directClientIP = &ClientIP{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT, trusted: new(bart.Lite)}
+var directClientIP = &ClientIPSetting{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT, trusted: new(bart.Lite)}
 
-func compileClientIP(_ *Core, id string, body []byte) (apply, error) {
-	if id != "" {
-		return nil, errOnlyOne
-	}
-	var message configv1.ClientIp
-	if err := proto.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("body is not a client address setting: %w", err)
-	}
-	next := &ClientIP{Mode: message.GetMode(), DropForwardedFor: message.GetDropForwardedFor(), trusted: new(bart.Lite)}
+// ClientIP is the setting of the cluster.
+var ClientIP = exchange.NewSetting("client-ip", directClientIP)
+
+func init() {
+	svccore.SettingKind("client-ip", ClientIP, compileClientIP)
+	svccore.ConfigureKind("client-ip", svccore.KindOptions{Features: []string{"client-ip-v1"}})
+	svccore.RegisterExemption(svccore.Exemption{
+		Exempts: func(t *exchange.Tables, addr netip.Addr) bool { return ClientIP.Of(t).Trusts(addr) },
+		Changed: func(before, after *exchange.Tables) bool { return ClientIP.Of(before) != ClientIP.Of(after) },
+	})
+}
+
+func compileClientIP(message *configv1.ClientIp) (*ClientIPSetting, error) {
+	next := &ClientIPSetting{Mode: message.GetMode(), DropForwardedFor: message.GetDropForwardedFor(), trusted: new(bart.Lite)}
 	switch message.GetMode() {
 	case configv1.ClientIpMode_CLIENT_IP_MODE_UNSPECIFIED:
 		next.Mode = configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT
@@ -46,7 +53,7 @@ func compileClientIP(_ *Core, id string, body []byte) (apply, error) {
 		}
 		next.header = http.CanonicalHeaderKey(message.GetHeader())
 		for _, cidr := range message.GetTrustedCidrs() {
-			p, err := parsePrefix(cidr)
+			p, err := address.ParseNetwork(cidr)
 			if err != nil {
 				return nil, err
 			}
@@ -55,13 +62,11 @@ func compileClientIP(_ *Core, id string, body []byte) (apply, error) {
 	default:
 		return nil, fmt.Errorf("client address mode %d needs a capability this node lacks", message.GetMode())
 	}
-	return func(e *edit) { e.tables.ClientIP = next }, nil
+	return next, nil
 }
 
-func removeClientIP(e *edit, _ string) { e.tables.ClientIP = directClientIP }
-
 // Trusts reports whether addr is a proxy whose header is believed. Such addresses are never banned.
-func (c *ClientIP) Trusts(addr netip.Addr) bool {
+func (c *ClientIPSetting) Trusts(addr netip.Addr) bool {
 	return c.header != "" && c.trusted.Lookup(addr)
 }
 
@@ -69,7 +74,7 @@ func (c *ClientIP) Trusts(addr netip.Addr) bool {
 // connection, invalid when it had none. In header mode the named header of a trusted peer is read from right to left
 // past trusted addresses: the first other one is the client, because everything to its left was sent by it. Where
 // nothing readable remains, the client is the last address that was reached.
-func (c *ClientIP) Resolve(peer, proxied netip.Addr, h http.Header) netip.Addr {
+func (c *ClientIPSetting) Resolve(peer, proxied netip.Addr, h http.Header) netip.Addr {
 	switch {
 	case c.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && proxied.IsValid():
 		return proxied
@@ -86,7 +91,7 @@ func (c *ClientIP) Resolve(peer, proxied netip.Addr, h http.Header) netip.Addr {
 			} else {
 				item, more = rest, false
 			}
-			addr, ok := parseForwarded(item)
+			addr, ok := address.ParseForwarded(item)
 			if !ok {
 				return client
 			}
@@ -96,48 +101,4 @@ func (c *ClientIP) Resolve(peer, proxied netip.Addr, h http.Header) netip.Addr {
 		}
 	}
 	return client
-}
-
-// parseForwarded reads an address as proxies write it: plain, with a port, or in brackets.
-func parseForwarded(s string) (netip.Addr, bool) {
-	s = strings.Trim(s, " \t")
-	if s == "" {
-		return netip.Addr{}, false
-	}
-	if s[0] == '[' {
-		end := strings.IndexByte(s, ']')
-		if end < 0 || !isPortSuffix(s[end+1:]) {
-			return netip.Addr{}, false
-		}
-		s = s[1:end]
-	} else if colon := strings.IndexByte(s, ':'); colon >= 0 && colon == strings.LastIndexByte(s, ':') {
-		if !isPortSuffix(s[colon:]) {
-			return netip.Addr{}, false
-		}
-		s = s[:colon]
-	}
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	return addr.WithZone("").Unmap(), true
-}
-
-// parsePrefix reads a CIDR or an address; IPv4-mapped ones come out as IPv4, host bits cleared.
-func parsePrefix(s string) (netip.Prefix, error) {
-	p, err := netip.ParsePrefix(s)
-	if err != nil {
-		addr, addrErr := netip.ParseAddr(s)
-		if addrErr != nil || addr.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%q is not an address or CIDR", s)
-		}
-		p = netip.PrefixFrom(addr, addr.BitLen())
-	}
-	if p.Addr().Is4In6() {
-		if p.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("%q is wider than the IPv4-mapped range", s)
-		}
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p.Masked(), nil
 }

@@ -1,0 +1,28 @@
+package exchange
+
+import (
+	"net/netip"
+	"time"
+)
+
+// What features ask of one another without knowing each other: svccore finds who can do it.
+
+// Bans knows who is banned.
+type Bans interface {
+	// Banned reports whether an address is banned everywhere, or from the site; "" asks for bans of everything alone.
+	Banned(siteID string, addr netip.Addr) bool
+	// OnBan registers what is called after a ban took effect, without any lock held. Call it before the first change.
+	OnBan(f func(siteID string, network netip.Prefix))
+}
+
+// OwnBans takes bans that this node decides on by itself.
+type OwnBans interface {
+	Banned(siteID string, addr netip.Addr) bool
+	// AddOwn bans a network from a site, or from everything when siteID is "".
+	AddOwn(siteID string, network netip.Prefix, lifetime time.Duration)
+}
+
+// LiftWatcher hears of own bans that were lifted, so that who was banned starts anew.
+type LiftWatcher interface {
+	Lifted(siteID string, network netip.Prefix)
+}

@@ -1,0 +1,116 @@
+package exchange
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Plan is one version of a site as its requests meet it: the parts of it that features registered. It is immutable but
+// for parts that are compiled when the first request needs them: most of a hundred thousand sites are idle at any time,
+// and their parts would be the larger part of the memory.
+type Plan struct {
+	// SiteID is the site's id.
+	SiteID string
+	// Number is the site's number in this process; it stays while the site exists, and may be another's afterwards.
+	Number uint32
+	// Disabled sites keep their names and answer nothing of their own.
+	Disabled bool
+
+	parts  []unsafe.Pointer
+	source PartSource
+	// Of all versions of the site.
+	live []unsafe.Pointer
+}
+
+// PartSource compiles a part of a plan at its first use; it returns nil for a part that the site does not have.
+type PartSource interface {
+	CompilePart(p *Plan, index int) unsafe.Pointer
+}
+
+var partNames []string
+
+// Part is a slot of plans: what one feature keeps for a site. Make it with NewPart while the program starts.
+type Part[T any] struct{ index int }
+
+// NewPart registers a part. Call it from a package variable or init; svccore knows how a part comes about.
+func NewPart[T any](name string) Part[T] {
+	partNames = append(partNames, name)
+	return Part[T]{len(partNames) - 1}
+}
+
+// Index is the place of the part in plans.
+func (s Part[T]) Index() int { return s.index }
+
+// absent stands for a part that was looked for and is not there.
+var absent byte
+
+// Of returns the part of a plan, nil when the site does not have it. It costs one load once it was asked for.
+func (s Part[T]) Of(p *Plan) *T {
+	part := atomic.LoadPointer(&p.parts[s.index])
+	if part == nil {
+		part = p.compile(s.index)
+	}
+	if part == unsafe.Pointer(&absent) {
+		return nil
+	}
+	return (*T)(part)
+}
+
+func (p *Plan) compile(index int) unsafe.Pointer {
+	part := p.source.CompilePart(p, index)
+	if part == nil {
+		part = unsafe.Pointer(&absent)
+	}
+	// Two first requests at once must agree on one part, which may hold what they share.
+	if !atomic.CompareAndSwapPointer(&p.parts[index], nil, part) {
+		part = atomic.LoadPointer(&p.parts[index])
+	}
+	return part
+}
+
+// NewPlan makes a plan whose parts come from source when they are asked for. It follows before, another version of the
+// same site, where that is not nil: what is live goes on.
+func NewPlan(siteID string, number uint32, source PartSource, before *Plan) *Plan {
+	p := &Plan{SiteID: siteID, Number: number, parts: make([]unsafe.Pointer, len(partNames)), source: source}
+	if before != nil {
+		p.live = before.live
+	} else {
+		p.live = make([]unsafe.Pointer, len(liveNames))
+	}
+	return p
+}
+
+// Source is where the parts of the plan come from.
+func (p *Plan) Source() PartSource { return p.source }
+
+// Inherit takes the parts of another plan for which keep answers true, compiled or not, into one that nobody else has yet.
+func (p *Plan) Inherit(from *Plan, keep func(index int) bool) {
+	for i := range p.parts {
+		if keep(i) {
+			p.parts[i] = atomic.LoadPointer(&from.parts[i])
+		}
+	}
+}
+
+var liveNames []string
+
+// Live is a slot of sites for what is counted or remembered while they are served. It lies beside their plans: every
+// version of a site has the same one, and it ends with the site. Make it with NewLive while the program starts.
+type Live[T any] struct{ index int }
+
+// NewLive registers a slot. Call it from a package variable or init.
+func NewLive[T any](name string) Live[T] {
+	liveNames = append(liveNames, name)
+	return Live[T]{len(liveNames) - 1}
+}
+
+// Of returns what is in the slot of the plan's site, nil while nobody put anything there.
+func (s Live[T]) Of(p *Plan) *T { return (*T)(atomic.LoadPointer(&p.live[s.index])) }
+
+// Put fills the slot of the plan's site, unless somebody was faster, and returns what is in it.
+func (s Live[T]) Put(p *Plan, v *T) *T {
+	if atomic.CompareAndSwapPointer(&p.live[s.index], nil, unsafe.Pointer(v)) {
+		return v
+	}
+	return s.Of(p)
+}

@@ -1,0 +1,145 @@
+package svcbans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"edge.svc/caddy/exchange"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	"edge.svc/caddy/svccore"
+)
+
+const bansJournal = "bans.journal"
+
+// Bans is the ban table of a core, with the journal that it comes from.
+type Bans struct {
+	*Table
+	core *svccore.Core
+	// Serialises readings of the journal.
+	reloading sync.Mutex
+}
+
+var (
+	capacity  = svccore.NewOption("ban_capacity", 100_000, positive)
+	maxMiB    = svccore.NewOption("ban_max_mib", 32, positive)
+	component = svccore.NewComponent("bans", func(c *svccore.Core) *Bans {
+		return &Bans{Table: New(capacity.Of(c), int64(maxMiB.Of(c))<<20, c.Clock()), core: c}
+	})
+)
+
+func init() {
+	svccore.RegisterCapability("bans-v1")
+	svccore.RegisterCall(edgev1connect.EdgeServiceApplyBansProcedure, applyBans)
+	svccore.RegisterCall(edgev1connect.EdgeServiceReloadBansProcedure, reloadBans)
+	svccore.RegisterCall(edgev1connect.EdgeServiceRetryBansProcedure, retryBans)
+}
+
+func positive(n int) error {
+	if n < 1 {
+		return fmt.Errorf("is %d and must be positive", n)
+	}
+	return nil
+}
+
+// Of returns the bans of a core.
+func Of(c *svccore.Core) *Bans { return component.Of(c) }
+
+// Restore reads the ban journal when the process starts.
+func (b *Bans) Restore() { b.ReloadBans() }
+
+// ReloadBans reads the ban journal and swaps to what it says.
+func (b *Bans) ReloadBans() *edgev1.BanState {
+	b.reloading.Lock()
+	defer b.reloading.Unlock()
+	position := &nodev1.BanPosition{}
+	// Bans by id, in the order in which they came.
+	at := map[string]int{}
+	var bans []*nodev1.Ban
+	header, d := svccore.ReadJournal(filepath.Join(b.core.StateDir(), bansJournal), func(record *edgev1.JournalRecord) {
+		change := record.GetBans()
+		for _, id := range change.GetRemovedIds() {
+			if i, ok := at[id]; ok {
+				bans[i] = nil
+				delete(at, id)
+			}
+		}
+		for _, ban := range change.GetUpserts() {
+			if i, ok := at[ban.GetId()]; ok {
+				bans[i] = ban
+				continue
+			}
+			at[ban.GetId()] = len(bans)
+			bans = append(bans, ban)
+		}
+		if change.GetPosition() != nil {
+			position = change.GetPosition()
+		}
+	})
+	b.core.NoteJournal(bansJournal, header, d)
+	bans = slices.DeleteFunc(bans, func(ban *nodev1.Ban) bool { return ban == nil })
+	return b.Replace(position, bans)
+}
+
+// ApplyBans moves the bans from base to target; it fails with ErrBase when base is not the position held.
+func (b *Bans) ApplyBans(base, target *nodev1.BanPosition, upserts []*nodev1.Ban, removed []string, lifted []*nodev1.OwnBanLift) (*edgev1.BanState, error) {
+	state, err := b.Apply(base, target, upserts, removed, lifted)
+	if err == nil {
+		b.core.Followed(bansJournal)
+		b.tellLifted(lifted)
+	}
+	return state, err
+}
+
+// tellLifted makes clients whose own bans were lifted start anew.
+func (b *Bans) tellLifted(lifted []*nodev1.OwnBanLift) {
+	if len(lifted) == 0 {
+		return
+	}
+	watchers := svccore.Each[exchange.LiftWatcher](b.core)
+	for _, l := range lifted {
+		if prefix, err := netip.ParsePrefix(l.GetCidr()); err == nil {
+			for _, w := range watchers {
+				w.Lifted(l.GetSiteId(), prefix)
+			}
+		}
+	}
+}
+
+// RestoreSecurity takes in own bans of a former process.
+func (b *Bans) RestoreSecurity(r *edgev1.RestoreSecurityRequest) { b.RestoreOwn(r.GetBans()) }
+
+// FillStatus says what bans are held.
+func (b *Bans) FillStatus(status *edgev1.GetStatusResponse) { status.Bans = b.State() }
+
+func applyBans(_ context.Context, c *svccore.Core, r *edgev1.ApplyBansRequest) (*edgev1.ApplyBansResponse, error) {
+	if r.GetTarget() == nil {
+		return nil, svccore.ErrNoTarget
+	}
+	state, err := Of(c).ApplyBans(r.GetBase(), r.GetTarget(), r.GetUpserts(), r.GetRemovedIds(), r.GetLiftedOwn())
+	if errors.Is(err, ErrBase) {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+	return &edgev1.ApplyBansResponse{State: state}, err
+}
+
+func reloadBans(_ context.Context, c *svccore.Core, _ *edgev1.ReloadBansRequest) (*edgev1.ApplyBansResponse, error) {
+	return &edgev1.ApplyBansResponse{State: Of(c).ReloadBans()}, nil
+}
+
+func retryBans(_ context.Context, c *svccore.Core, _ *edgev1.RetryBansRequest) (*edgev1.ApplyBansResponse, error) {
+	return &edgev1.ApplyBansResponse{State: Of(c).Retry()}, nil
+}
+
+var (
+	_ exchange.Bans    = (*Bans)(nil)
+	_ exchange.OwnBans = (*Bans)(nil)
+)

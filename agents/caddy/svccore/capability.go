@@ -1,0 +1,32 @@
+package svccore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+var capabilities = map[string]bool{}
+
+func init() { RegisterCapability("domains-v2") }
+
+// RegisterCapability names what a feature makes a node able to do; entries ask for it by this name, and the console
+// learns it from the node. Two features may name the same one. Call it from init.
+func RegisterCapability(names ...string) {
+	for _, name := range names {
+		capabilities[name] = true
+	}
+}
+
+// Capabilities returns the names of all that this program can do, sorted.
+func Capabilities() []string { return slices.Sorted(maps.Keys(capabilities)) }
+
+// able fails when an entry asks for what neither this program nor its agent can do.
+func (c *Core) able(features []string) error {
+	for _, feature := range features {
+		if !capabilities[feature] && !slices.Contains(c.agentCapabilities, feature) {
+			return fmt.Errorf("the entry needs capability %q, which this node lacks", feature)
+		}
+	}
+	return nil
+}

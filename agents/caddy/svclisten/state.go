@@ -1,0 +1,33 @@
+package svclisten
+
+import (
+	"sync/atomic"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/svccore"
+)
+
+// state is what a core has of its listeners.
+type state struct {
+	core *svccore.Core
+	// A listener believes the PROXY header of every peer.
+	anyProxyPeer atomic.Bool
+}
+
+var states = svccore.NewComponent("listeners", func(c *svccore.Core) *state { return &state{core: c} })
+
+// AnyProxyPeer reports whether a listener believes the PROXY header of every peer.
+func AnyProxyPeer(c *svccore.Core) bool { return states.Of(c).anyProxyPeer.Load() }
+
+// BelieveAnyProxyPeer notes that a listener does.
+func BelieveAnyProxyPeer(c *svccore.Core) { states.Of(c).anyProxyPeer.Store(true) }
+
+// FillStatus says how many connections are open, and names settings that do not do what they seem to.
+func (s *state) FillStatus(status *edgev1.GetStatusResponse) {
+	status.ActiveConnections = uint64(max(Process.Connections(), 0))
+	status.Serving = Process.Serving()
+	if ClientIP.Of(s.core.Tables()).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && s.anyProxyPeer.Load() {
+		status.Warnings = append(status.Warnings, "proxy_protocol mode without proxy peers: whoever connects can name any client address")
+	}
+}

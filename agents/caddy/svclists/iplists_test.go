@@ -1,0 +1,109 @@
+package svclists
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/svccore"
+)
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func list(kind configv1.IpListKind) *configv1.IpList { return &configv1.IpList{ListKind: kind} }
+
+func chunk(listID string, cidrs ...string) *configv1.IpListChunk {
+	return &configv1.IpListChunk{ListId: listID, Cidrs: cidrs}
+}
+
+// seen is what the writer knows after the last change.
+var seen map[string]*ipList
+
+func init() {
+	svccore.RegisterKind(svccore.Kind{
+		Name: "test: look at the lists",
+		Compile: func(*svccore.Core, string, []byte) (svccore.Change, error) {
+			return func(e *svccore.Edit) { seen = *lists.Of(e) }, nil
+		},
+		Remove: func(*svccore.Edit, string) {},
+	})
+}
+
+func writerLists(c *svccore.Core) map[string]*ipList {
+	base := c.Position()
+	_, _, _ = c.Apply(base, base, []*configv1.Entry{{Kind: "test: look at the lists"}}, nil)
+	return seen
+}
+
+func TestIPListsByKindAndChunk(t *testing.T) {
+	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	check := func(step string, address string, blocked, allowed bool) {
+		t.Helper()
+		tables := c.Tables()
+		if Blocked(tables, mustAddr(address)) != blocked || Allowed(tables, mustAddr(address)) != allowed {
+			t.Errorf("%s: %s blocked %v, allowed %v", step, address, !blocked, !allowed)
+		}
+	}
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "192.0.2.0/24", "2001:db8::/32"))})
+	check("a chunk without its list", "192.0.2.1", false, false)
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK))})
+	check("a block list", "192.0.2.1", true, false)
+	check("a block list", "2001:db8::1", true, false)
+	edgetest.Change(t, c, []*configv1.Entry{
+		edgetest.Entry("ip-list", "a", list(configv1.IpListKind_IP_LIST_KIND_ALLOW)),
+		edgetest.Entry("ip-list-chunk", "a/7", chunk("a", "192.0.2.5/32", "::ffff:198.51.100.0/120")),
+		edgetest.Entry("ip-list", "b2", list(configv1.IpListKind_IP_LIST_KIND_BLOCK)),
+		edgetest.Entry("ip-list-chunk", "b2/0", chunk("b2", "192.0.2.0/24", "198.51.100.0/24")),
+	})
+	check("allow wins over block", "192.0.2.5", false, true)
+	check("a mapped network is IPv4", "198.51.100.9", false, true)
+	check("the rest stays blocked", "192.0.2.6", true, false)
+	edgetest.Change(t, c, nil, edgetest.Key("ip-list", "b2"), edgetest.Key("ip-list-chunk", "b2/0"))
+	check("another list has the network too", "192.0.2.6", true, false)
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "2001:db8::/32"))})
+	check("a network left the chunk", "192.0.2.6", false, false)
+	check("another stayed", "2001:db8::1", true, false)
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_COLLECTION))})
+	check("a collection blocks nothing", "2001:db8::1", false, false)
+	edgetest.Change(t, c, nil, edgetest.Key("ip-list-chunk", "b/0"), edgetest.Key("ip-list", "b"), edgetest.Key("ip-list", "a"), edgetest.Key("ip-list-chunk", "a/7"))
+	if n := len(writerLists(c)); n != 0 || allow.Of(c.Tables()).Size() != 0 || block.Of(c.Tables()).Size() != 0 {
+		t.Errorf("%d lists, %d and %d networks are left", n, allow.Of(c.Tables()).Size(), block.Of(c.Tables()).Size())
+	}
+}
+
+// Published tables never change: readers beside a writer see each change whole or not at all.
+func TestReadersSeeWholeChanges(t *testing.T) {
+	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	on := []*configv1.Entry{
+		edgetest.Entry("site", "a", edgetest.Site(0, "a.com", "~a[0-9]\\.com")), edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK)),
+		edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "192.0.2.0/24")),
+	}
+	off := []*configv1.EntryKey{edgetest.Key("site", "a"), edgetest.Key("ip-list-chunk", "b/0")}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				tables := c.Tables()
+				exact, pattern := svccore.PlanOfHost(tables, "a.com") != nil, svccore.PlanOfHost(tables, "a1.com") != nil
+				if blocked := Blocked(tables, mustAddr("192.0.2.1")); exact != pattern || exact != blocked {
+					t.Errorf("half a change: %v %v %v", exact, pattern, blocked)
+					return
+				}
+			}
+		})
+	}
+	for range 300 {
+		edgetest.Change(t, c, on)
+		edgetest.Change(t, c, nil, off...)
+	}
+	close(stop)
+	wg.Wait()
+}
