@@ -12,6 +12,8 @@ export interface EdgePaths {
   banJournal: string;
   securityJournal: string;
   challengeKeys: string;
+  /** What the data plane said last that it can do. */
+  capabilities: string;
   statsLedger: string;
   supervisorFile: string;
   socket: string;
@@ -35,6 +37,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     banJournal: join(stateDir, 'bans.journal'),
     securityJournal: join(stateDir, 'security.journal'),
     challengeKeys: join(stateDir, 'challenge-keys.json'),
+    capabilities: join(stateDir, 'capabilities.json'),
     statsLedger: join(stateDir, 'stats.json'),
     supervisorFile: join(stateDir, 'supervisor.lock'),
     socket,

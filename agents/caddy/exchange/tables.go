@@ -72,7 +72,7 @@ type planVector struct {
 	chunks []*planChunk
 }
 
-const plansInChunk = 512
+const plansInChunk = 256
 
 type planChunk struct {
 	owner *Owner

@@ -8,6 +8,8 @@ export interface CaddyConfigOptions {
   banMaxMib: number;
   /** Peers that may send a PROXY protocol header, CIDRs. */
   proxyPeers: readonly string[];
+  /** What the agent can do by itself: entries may ask for it, too. */
+  agentCapabilities?: readonly string[];
 }
 
 /** Caddy's JSON for this node. */
@@ -22,6 +24,7 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
         socket: options.socketPath,
         ban_capacity: options.banCapacity,
         ban_max_mib: options.banMaxMib,
+        ...(options.agentCapabilities ? { agent_capabilities: [...options.agentCapabilities] } : {}),
       },
       http: {
         grace_period: '10s',

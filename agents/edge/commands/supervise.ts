@@ -12,6 +12,7 @@ import { deleteOwnTable } from '../nft/kernel-bans.ts';
 import { defaultTableName } from '../nft/script.ts';
 import type { Options } from '../options.ts';
 import { type EdgePaths, edgePaths } from '../paths.ts';
+import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
 import { childEnvironment } from '../supervise/child-environment.ts';
 import { ManagedChild } from '../supervise/managed-child.ts';
 import { stopLeftovers, writeSupervisorRecord } from '../supervise/supervisor-file.ts';
@@ -106,6 +107,7 @@ function writeCaddyConfig(options: Options, paths: EdgePaths): void {
     banCapacity: options.integer('ban-capacity'),
     banMaxMib: options.integer('ban-max-mib'),
     proxyPeers: options.list('proxy-peers'),
+    agentCapabilities: AGENT_CAPABILITIES,
   });
   writeFileAtomic(paths.caddyConfig, `${JSON.stringify(config, null, 2)}\n`, 0o600, false);
 }

@@ -23,6 +23,7 @@ import type { EdgePaths } from '../paths.ts';
 import { Protection } from '../security/protection.ts';
 import { AppliedReporter } from './applied-reporter.ts';
 import { HeartbeatLoop } from './heartbeat.ts';
+import { NodeCapabilities } from './node-capabilities.ts';
 import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
 import { ServerClock } from './server-clock.ts';
 import { StatsReporter } from './stats-reporter.ts';
@@ -67,6 +68,7 @@ export class EdgeAgent {
   private readonly heartbeat: HeartbeatLoop;
   private readonly stats: StatsReporter;
   private readonly protection: Protection;
+  private readonly capabilities: NodeCapabilities;
   private readonly status: StatusFile;
   private readonly renewal: Renewal;
   private channel: NodeChannel;
@@ -97,6 +99,7 @@ export class EdgeAgent {
     this.channel = new NodeChannel(identity);
     this.renewal = new Renewal({ stateDir: paths.stateDir, log, identity, renewed: (next) => this.useIdentity(next) });
     this.client = new EdgeClient(paths.socket);
+    this.capabilities = new NodeCapabilities(paths.capabilities, log);
     const channel = (): NodeChannel | undefined => (this.stopping.signal.aborted ? undefined : this.channel);
     this.applied = new AppliedReporter(channel, log);
     this.dataPlane = new DataPlane({
@@ -116,12 +119,15 @@ export class EdgeAgent {
         this.reportSoon();
       },
       changed: () => this.reportSoon(),
-      answered: (status) => this.protection.onStatus(status),
+      answered: (status) => {
+        this.capabilities.observe(status.capabilities);
+        this.protection.onStatus(status);
+      },
     });
     this.configFeed = new ConfigFeed({
       store: this.config,
       log,
-      features: () => nodeFeatures(this.kernel),
+      features: () => nodeFeatures(this.view()),
       channel,
       changed: (base, change, receivedAt) => this.dataPlane.pushConfig(base, change, receivedAt),
       replaced: () => this.dataPlane.reloadConfig(),
@@ -350,6 +356,7 @@ export class EdgeAgent {
       banFeed: this.banFeed,
       dataPlane: this.dataPlane,
       protection: this.protection,
+      capabilities: this.capabilities,
       kernel: this.kernel,
       kernelProblem: this.kernelProblem,
       metrics: this.metrics,

@@ -1,6 +1,5 @@
 // What a node says about itself: to the console in heartbeats, to people in the status file.
 import { create } from '@bufbuild/protobuf';
-import type { Capability } from '../../../contract/capabilities.ts';
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
@@ -16,16 +15,8 @@ import type { ConfigStore } from '../config/config-store.ts';
 import type { KernelBans } from '../nft/kernel-bans.ts';
 import type { Protection } from '../security/protection.ts';
 import { AGENT_VERSION } from '../version.ts';
+import type { NodeCapabilities } from './node-capabilities.ts';
 
-const ALWAYS_FEATURES: readonly Capability[] = [
-  'bans-v1',
-  'challenge-v1',
-  'client-ip-v1',
-  'domains-v2',
-  'metrics-v1',
-  'unknown-host-v1',
-];
-const KERNEL_FEATURE: Capability = 'kernel-ban-v1';
 const MAX_MESSAGE = 500;
 const MAX_UNAPPLIED = 100;
 
@@ -42,6 +33,7 @@ export interface NodeView {
   banFeed: BanFeed;
   dataPlane: DataPlane;
   protection: Protection;
+  capabilities: NodeCapabilities;
   kernel: KernelBans | undefined;
   kernelProblem: string;
   metrics: SystemMetrics;
@@ -53,9 +45,9 @@ export interface NodeView {
   banState: BanState | undefined;
 }
 
-/** Capabilities of this node; kernel bans only while their table works. */
-export function nodeFeatures(kernel: KernelBans | undefined): ReadonlySet<string> {
-  return new Set(kernel?.message === '' ? [...ALWAYS_FEATURES, KERNEL_FEATURE] : ALWAYS_FEATURES);
+/** Capabilities of this node at this moment. */
+export function nodeFeatures(node: Pick<NodeView, 'capabilities' | 'kernel'>): ReadonlySet<string> {
+  return node.capabilities.names(node.kernel?.message === '');
 }
 
 export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, '$typeName' | '$unknown'> {
@@ -67,7 +59,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
       engine: 'caddy',
       engineVersion: node.dataPlane.status?.version ?? '',
       ipAddresses: interfaceAddresses(),
-      features: [...nodeFeatures(node.kernel)].sort(),
+      features: [...nodeFeatures(node)],
     }),
     ...(node.appliedConfig ? { config: node.appliedConfig } : {}),
     failed: node.failed,
@@ -143,7 +135,7 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       version: node.dataPlane.status?.version ?? null,
       sites: Number(node.dataPlane.status?.sites ?? 0n),
     },
-    features: [...nodeFeatures(node.kernel)].sort(),
+    features: [...nodeFeatures(node)],
     lastError: nodeMessage(node),
   };
 }

@@ -1,0 +1,70 @@
+// What this node can do: what the data plane says it can, and what the agent does by itself.
+import type { Capability } from '../../../contract/capabilities.ts';
+import { readTextIfPresent, writeFileAtomic } from '../../kit/files.ts';
+import type { Log } from '../../kit/log.ts';
+
+const KERNEL_BANS: Capability = 'kernel-ban-v1';
+const METRICS: Capability = 'metrics-v1';
+
+/** What the agent can do by itself on some machine; the data plane takes entries that ask for it. */
+export const AGENT_CAPABILITIES: readonly Capability[] = [KERNEL_BANS, METRICS];
+
+const MAX_NAMES = 1000;
+const NAME = /^[a-z0-9-]{1,64}$/;
+
+/** The last answer of the data plane holds while it is silent, across a restart of the agent too. */
+export class NodeCapabilities {
+  private readonly path: string;
+  private readonly log: Log;
+  private dataPlane: readonly string[];
+  private failing = false;
+
+  constructor(path: string, log: Log) {
+    this.path = path;
+    this.log = log;
+    this.dataPlane = this.read();
+  }
+
+  /** Takes what the data plane answered. A name that only a newer console knows is reported like any other. */
+  observe(answered: readonly string[]): void {
+    const names = clean(answered);
+    // A data plane that does not speak of capabilities yet says nothing about them.
+    if (names.length === 0) return;
+    const changed = names.join() !== this.dataPlane.join();
+    this.dataPlane = names;
+    if (changed || this.failing) this.write();
+  }
+
+  /** Names of everything this node can do now, sorted; kernel bans only while their table works. */
+  names(kernelBansWork: boolean): ReadonlySet<string> {
+    return new Set([...this.dataPlane, METRICS, ...(kernelBansWork ? [KERNEL_BANS] : [])].sort());
+  }
+
+  private read(): readonly string[] {
+    try {
+      const text = readTextIfPresent(this.path);
+      const names: unknown = text === undefined ? [] : JSON.parse(text);
+      return Array.isArray(names) ? clean(names) : [];
+    } catch (error) {
+      // The data plane tells it again.
+      this.log.warn('capabilities of the data plane not read', { path: this.path, error });
+      return [];
+    }
+  }
+
+  private write(): void {
+    try {
+      writeFileAtomic(this.path, `${JSON.stringify(this.dataPlane)}\n`);
+      this.failing = false;
+    } catch (error) {
+      if (!this.failing) this.log.warn('capabilities of the data plane not written', { path: this.path, error });
+      this.failing = true;
+    }
+  }
+}
+
+function clean(names: readonly unknown[]): string[] {
+  return [...new Set(names.filter((name): name is string => typeof name === 'string' && NAME.test(name)))]
+    .sort()
+    .slice(0, MAX_NAMES);
+}
