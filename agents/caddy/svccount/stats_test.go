@@ -1,11 +1,13 @@
 package svccount
 
 import (
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svccore"
 )
@@ -88,4 +90,44 @@ func TestStatsLoseNothingUnderLoad(t *testing.T) {
 	if drain(); total != workers*each {
 		t.Errorf("%d of %d", total, workers*each)
 	}
+}
+
+// A site is counted while its configuration is read again and again, also from a journal that has an older version of
+// it. Nothing is lost, and nothing that serves is written: the race detector watches.
+func TestRequestsAreCountedThroughReloads(t *testing.T) {
+	dir := t.TempDir()
+	edgetest.WriteJournal(t, filepath.Join(dir, "config.journal"), edgetest.Header("node"),
+		edgetest.Config(1, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "old.com", "a.com"))}),
+		edgetest.Config(2, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))}))
+	c := svccore.New(svccore.Options{StateDir: dir})
+	stats := Of(c)
+	const workers, each = 2, 20_000
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range each {
+				stats.Count(svccore.PlanOfHost(c.Tables(), "a.com"))
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		c.ReloadConfig()
+	}
+	if _, minutes := stats.Drain(0); total(minutes) != workers*each {
+		t.Errorf("%d of %d", total(minutes), workers*each)
+	}
+}
+
+func total(minutes []*nodev1.SiteMinute) (sum uint64) {
+	for _, minute := range minutes {
+		sum += minute.GetRequests()
+	}
+	return sum
 }
