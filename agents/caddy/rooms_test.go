@@ -27,7 +27,7 @@ var rooms = map[string][]string{
 	"svclisten": {"exchange", "svccore"},
 	"svcedge":   {allOfThem},
 	"svcapi":    {"svccore"},
-	"svcerrors": {},
+	"svcerrors": {"exchange"},
 	".":         {allOfThem},
 }
 

@@ -36,3 +36,15 @@ func (l Level) String() string {
 	}
 	return "unknown"
 }
+
+// What features tell each other about an exchange.
+var (
+	// RuleDemand is of rules that matched, FloodDemand of CC mitigation, for the site or the path.
+	RuleDemand, FloodDemand = NewFact[Demand](), NewFact[Demand]()
+	// AllowListed says that the client is on an allow list, for all anybody knows.
+	AllowListed = NewFact[bool]()
+	// Validation says that a certificate authority asks who controls the host: it has no cookies and follows nobody.
+	Validation = NewFact[bool]()
+	// UnknownHost says that the host is of no site, though a site may answer for it.
+	UnknownHost = NewFact[bool]()
+)

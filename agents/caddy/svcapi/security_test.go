@@ -49,8 +49,10 @@ func serveCore(t *testing.T, core *svccore.Core) string {
 func flood(core *svccore.Core, addr string) {
 	tables := core.Tables()
 	for range 6 {
-		if v := svccc.Of(core).Count("a", svccc.ThresholdsOf(tables, svccore.PlanOfSite(tables, "a")), netip.MustParseAddr(addr), false, "/"); v.Ban != nil {
-			v.Ban()
+		guard, thresholds := svccc.Of(core), svccc.ThresholdsOf(tables, svccore.PlanOfSite(tables, "a"))
+		site, _ := guard.CountRequest("a", thresholds, netip.MustParseAddr(addr), false, "/")
+		if ban := guard.CountClient(site, thresholds, netip.MustParseAddr(addr), false); ban != nil {
+			ban()
 		}
 	}
 }

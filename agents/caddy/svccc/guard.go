@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/internal/urlpath"
 )
 
 const (
@@ -72,41 +71,31 @@ func (g *Guard) clock() time.Duration {
 	return g.options.Now().Sub(g.start)
 }
 
-// Verdict is what CC mitigation asks of a request.
-type Verdict struct {
-	// Ban is set when this request is the one too many: it bans the client. The caller calls it, so that it can see to it
-	// that the answer to this request is not ended by the ban.
-	Ban func()
-	// Level is that of the site or of the path, the higher one. HighPow says that its captcha is the high-difficulty
-	// proof of work.
-	Level   Level
-	HighPow bool
-	// Site takes the outcome at the origin, nil where none is wanted.
-	Site *Site
+// CountRequest adds a request of a site whose policy is on to what is counted, and says where it counts and what the level
+// of the site or of the path asks of it, the higher one. exempt clients are never named as heavy; path is canonical.
+func (g *Guard) CountRequest(siteID string, t *Thresholds, client netip.Addr, exempt bool, path string) (s *Site, demand exchange.Demand) {
+	s = g.site(siteID)
+	s.count(networkOf(client), !exempt && countable(client), path)
+	if p := s.published.Load(); p != nil {
+		demand.Level = min(max(p.level, p.paths[path]), t.MaxLevel)
+		demand.HighPow = t.HighPow && demand.Level == exchange.Captcha
+	}
+	return s, demand
 }
 
-// Count adds a request of a site whose policy is on to what is counted, and says what is asked of it. exempt clients are
-// never banned; path is decoded.
-func (g *Guard) Count(siteID string, t *Thresholds, client netip.Addr, exempt bool, path string) Verdict {
-	s := g.site(siteID)
+// CountClient adds a request to what its client asked of a site. When it is the one too many, it returns what bans the
+// client: the caller calls it, so that it can see to it that the answer to this request is not ended by the ban.
+func (g *Guard) CountClient(s *Site, t *Thresholds, client netip.Addr, exempt bool) (ban func()) {
+	if t.IPQPS == 0 || exempt || !countable(client) {
+		return nil
+	}
 	n := networkOf(client)
-	exempt = exempt || !countable(client)
-	path = urlpath.Canonical(path)
-	s.count(n, !exempt, path)
-	v := Verdict{Site: s}
-	if p := s.published.Load(); p != nil {
-		v.Level = min(max(p.level, p.paths[path]), t.MaxLevel)
-		v.HighPow = t.HighPow && v.Level == exchange.Captcha
-	}
-	if t.IPQPS == 0 || exempt {
-		return v
-	}
-	now := g.clock()
 	limit := float64(t.IPQPS) * t.Window.Seconds()
-	if estimate, over := g.clients.count(s.number, n, now, t.Window, limit); over && !g.protected.Load().has(n) {
-		v.Ban = func() { g.banClient(s, n, t, estimate) }
+	estimate, over := g.clients.count(s.number, n, g.clock(), t.Window, limit)
+	if !over || g.protected.Load().has(n) {
+		return nil
 	}
-	return v
+	return func() { g.banClient(s, n, t, estimate) }
 }
 
 func (g *Guard) site(siteID string) *Site {

@@ -6,13 +6,12 @@ import (
 	mrand "math/rand/v2"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -124,76 +123,72 @@ func (c *Challenges) Counters() (n Counters) {
 	return n
 }
 
-// Admit reports whether a request has what is demanded of it. When it has not, the answer was written.
-func (c *Challenges) Admit(w http.ResponseWriter, r *http.Request, v *Visit, demand Demand) bool {
+// Admit answers a request that has not what is demanded of it, and nil where it may go on.
+func (c *Challenges) Admit(x *exchange.Exchange, v *Visit, demand Demand) *exchange.Answer {
 	if demand.Level == Normal {
-		return true
+		return nil
 	}
 	keys := c.keys.Load()
 	if keys == nil {
-		svcerrors.Write(w, r, http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable)
-		return false
+		return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable)
 	}
-	b := bind(v.SiteID, v.Client, userAgent(r))
+	b := bind(v.SiteID, v.Client, userAgent(x))
 	now := c.now().Unix()
-	if level, issued := bestPass(keys, &b, r.Header["Cookie"], now); level >= demand.Level {
+	if level, issued := bestPass(keys, &b, x.In.Header["Cookie"], now); level >= demand.Level {
 		if now-issued <= verifiedSeconds {
-			c.cookieKept(r, v, &b, now)
+			c.cookieKept(x, v, &b, now)
 		}
-		return true
+		return nil
 	}
-	svcerrors.BoundBody(w, r)
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		refuse(w, r, "required")
-		return false
+	if x.In.Method != http.MethodGet && x.In.Method != http.MethodHead {
+		return refuse(x, "required")
 	}
 	c.counters.served[demand.Level-1].Add(1)
 	if demand.Level == Cookie302 {
-		c.redirect(w, r, v, keys, &b, now)
-		return false
+		return c.redirect(x, v, keys, &b, now)
 	}
 	shown := noNotice
 	if c.verified.take(c.verified.key(&b, v.Client, ""), now) {
 		shown = cookieLost
 	}
-	c.show(w, r, v, keys, &b, demand, now, shown, "")
-	return false
+	return c.show(x, v, keys, &b, demand, now, shown, "")
 }
 
 // cookieKept takes a client off the list of those that seem to lose cookies.
-func (c *Challenges) cookieKept(r *http.Request, v *Visit, b *binding, now int64) {
-	if c.redirects.take(c.redirects.key(b, netip.Addr{}, rawTarget(r)), now) {
+func (c *Challenges) cookieKept(x *exchange.Exchange, v *Visit, b *binding, now int64) {
+	if c.redirects.take(c.redirects.key(b, netip.Addr{}, x.In.Target.Raw), now) {
 		c.counters.passed[Cookie302-1].Add(1)
 	}
 	c.verified.take(c.verified.key(b, v.Client, ""), now)
 }
 
 // redirect sends the client back to where it is, with a pass; or tells it that it does not keep cookies.
-func (c *Challenges) redirect(w http.ResponseWriter, r *http.Request, v *Visit, keys *keySet, b *binding, now int64) {
-	h := w.Header()
-	target := rawTarget(r)
+func (c *Challenges) redirect(x *exchange.Exchange, v *Visit, keys *keySet, b *binding, now int64) *exchange.Answer {
+	target := x.In.Target.Raw
 	// The page for those who lose cookies carries a pass as well: it may be others behind the same address that do.
-	h["Set-Cookie"] = []string{passHeader(keys.current, b, Cookie302, now, v.PassTTL, v.Secure)}
+	pass := []string{passHeader(keys.current, b, Cookie302, now, v.PassTTL, v.Secure)}
 	if c.redirects.add(c.redirects.key(b, netip.Addr{}, target), now) > maxRedirects {
-		c.respond(w, r, http.StatusForbidden, typeCookie, &filling{back: selfLocation(target), requestID: v.RequestID})
-		return
+		a := c.respond(x, http.StatusForbidden, typeCookie, &filling{back: selfLocation(target), requestID: v.RequestID})
+		a.Header["Set-Cookie"] = pass
+		return a
 	}
+	a := x.Respond(http.StatusFound)
+	h := a.Header
+	h["Set-Cookie"] = pass
 	h[headerChallenge] = challengeNames[Cookie302]
 	h["Cache-Control"] = noStore
 	h["Location"] = []string{selfLocation(target)}
-	h["Content-Length"] = zero
-	w.WriteHeader(http.StatusFound)
+	return a
 }
 
-// show writes the page of a demand above cookie302. back is where its answer leads, "" for the address it is shown at.
-func (c *Challenges) show(w http.ResponseWriter, r *http.Request, v *Visit, keys *keySet, b *binding, demand Demand, now int64, shown notice, back string) {
+// show is the page of a demand above cookie302. back is where its answer leads, "" for the address it is shown at.
+func (c *Challenges) show(x *exchange.Exchange, v *Visit, keys *keySet, b *binding, demand Demand, now int64, shown notice, back string) *exchange.Answer {
 	t := token{level: demand.Level, issued: now, expires: now + tokenSeconds}
 	f := filling{requestID: v.RequestID, notice: shown, back: back, ownPage: back == "", highBits: v.PowHighBits}
 	// Programs get no token: they could not answer, and an image would be lost on them.
-	if r.Method == http.MethodHead || !wantsPage(r) {
+	if x.In.Method == http.MethodHead || !wantsPage(x) {
 		t.kind = kindOf(demand)
-		c.respond(w, r, http.StatusForbidden, t.kind, &f)
-		return
+		return c.respond(x, http.StatusForbidden, t.kind, &f)
 	}
 	c.nonce(&t.nonce)
 	switch t.kind = kindOf(demand); t.kind {
@@ -212,13 +207,13 @@ func (c *Challenges) show(w http.ResponseWriter, r *http.Request, v *Visit, keys
 	}
 	f.bits = t.bits
 	if t.kind == typeCaptcha && f.ownPage {
-		if f.back = returnPath(rawTarget(r)); escapedBytes(f.back) > maxBackBytes {
+		if f.back = returnPath(x.In.Target.Raw); escapedBytes(f.back) > maxBackBytes {
 			f.back = "/"
 		}
 	}
 	var scratch [512]byte
 	f.token = appendToken(scratch[:0], keys.current, b, &t)
-	c.respond(w, r, http.StatusForbidden, t.kind, &f)
+	return c.respond(x, http.StatusForbidden, t.kind, &f)
 }
 
 // maxBackBytes leaves room for the token in a form of the largest size.
@@ -249,8 +244,8 @@ func (c *Challenges) madeHere(t *token) bool {
 	return err == nil && [originBytes]byte(raw[:]) == c.origin
 }
 
-func userAgent(r *http.Request) string {
-	if values := r.Header["User-Agent"]; len(values) > 0 {
+func userAgent(x *exchange.Exchange) string {
+	if values := x.In.Header["User-Agent"]; len(values) > 0 {
 		return values[0]
 	}
 	return ""
@@ -258,28 +253,18 @@ func userAgent(r *http.Request) string {
 
 // wantsPage reports whether somebody would look at a page: not what a script or an element of a page asks for, nor an
 // upgrade or a prefetch.
-func wantsPage(r *http.Request) bool {
-	if dest := r.Header["Sec-Fetch-Dest"]; len(dest) > 0 && dest[0] != "document" && dest[0] != "iframe" {
+func wantsPage(x *exchange.Exchange) bool {
+	h := x.In.Header
+	if dest := h["Sec-Fetch-Dest"]; len(dest) > 0 && dest[0] != "document" && dest[0] != "iframe" {
 		return false
 	}
-	if _, upgrade := r.Header["Upgrade"]; upgrade {
+	if x.In.Upgrade {
 		return false
 	}
 	for _, name := range [...]string{"Sec-Purpose", "Purpose"} {
-		if value := r.Header[name]; len(value) > 0 && strings.HasPrefix(value[0], "prefetch") {
+		if value := h[name]; len(value) > 0 && strings.HasPrefix(value[0], "prefetch") {
 			return false
 		}
 	}
 	return true
-}
-
-// itoa is the value of a header: one piece of memory for the text and the list it is in.
-func itoa(n int) []string {
-	made := new(struct {
-		values [1]string
-		text   [20]byte
-	})
-	text := strconv.AppendInt(made.text[:0], int64(n), 10)
-	made.values[0] = unsafe.String(&made.text[0], len(text))
-	return made.values[:]
 }

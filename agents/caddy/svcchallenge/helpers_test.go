@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/exchangetest"
 )
 
 // node is Challenges of one node with a clock of its own, and a visitor of site-1 with its cookies.
@@ -51,8 +54,22 @@ func (n *node) admit(method, target string, demand Demand) (w *httptest.Response
 	r := httptest.NewRequest(method, target, nil)
 	r.RequestURI = target
 	r.Header = n.headers.Clone()
+	return n.admitRequest(r, demand)
+}
+
+func (n *node) admitRequest(r *http.Request, demand Demand) (w *httptest.ResponseRecorder, admitted bool) {
 	w = httptest.NewRecorder()
-	return w, n.Admit(w, r, &n.visit, demand)
+	x := exchangetest.New(w, r)
+	if a := n.Admit(x, &n.visit, demand); a != nil {
+		x.Send(a)
+		return w, false
+	}
+	return w, true
+}
+
+// verify answers a request as the edge does.
+func (n *node) verify(w http.ResponseWriter, r *http.Request) {
+	exchangetest.Serve(w, r, func(x *exchange.Exchange) *exchange.Answer { return n.Verify(x, &n.visit) })
 }
 
 // passes reports whether the visitor has a pass of a level.
@@ -66,7 +83,7 @@ func (n *node) post(form url.Values) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", VerifyPath, strings.NewReader(form.Encode()))
 	r.Header = n.headers.Clone()
 	w := httptest.NewRecorder()
-	n.Verify(w, r, &n.visit)
+	n.verify(w, r)
 	return w
 }
 

@@ -1,5 +1,5 @@
 // Package svcchallenge asks visitors to show that they are not a flood: it makes the challenges, checks the answers and
-// gives and checks the passes. Challenges know nothing of configuration; whoever uses them says what a request needs.
+// gives and checks the passes. It knows nothing of configuration; whoever uses it says what a request needs.
 //
 // Nothing is kept about a visitor: a challenge is a signed token, a pass a signed cookie. What is kept is bounded: which
 // tokens were answered, and who came back without a cookie.
@@ -10,9 +10,6 @@ import "edge.svc/caddy/exchange"
 // Level is how hard a challenge is. A pass of a level is good for every level up to it.
 type Level = exchange.Level
 
-// Demand is what somebody asks of a request.
-type Demand = exchange.Demand
-
 // The levels, in their order.
 const (
 	Normal    = exchange.Normal
@@ -21,3 +18,6 @@ const (
 	Pow       = exchange.Pow
 	Captcha   = exchange.Captcha
 )
+
+// Demand is what somebody asks of a request.
+type Demand = exchange.Demand

@@ -1,9 +1,6 @@
 package svcchallenge
 
-import (
-	"net/http"
-	"strings"
-)
+import "strings"
 
 const maxReturnBytes = 2048
 
@@ -26,14 +23,6 @@ func isSitePath(path string) bool {
 		}
 	}
 	return true
-}
-
-// rawTarget is the path and query as the client sent them.
-func rawTarget(r *http.Request) string {
-	if strings.HasPrefix(r.RequestURI, "/") {
-		return r.RequestURI
-	}
-	return r.URL.RequestURI()
 }
 
 // selfLocation is a Location that leads back to the same target. A target that a browser would read as a host gets "/."

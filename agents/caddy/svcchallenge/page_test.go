@@ -11,6 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/exchangetest"
 )
 
 var addresses = regexp.MustCompile(`(?i)(?:href|src|action|url\()\s*=?\s*["']?([^"'>\s)]+)`)
@@ -122,7 +125,9 @@ func TestWhoGetsWhichAnswer(t *testing.T) {
 		{"an image", "GET", map[string]string{"Sec-Fetch-Dest": "image"}, "pow", lineText},
 		{"a prefetch", "GET", map[string]string{"Sec-Purpose": "prefetch;prerender", "Sec-Fetch-Dest": "document"}, "pow", lineText},
 		{"an older prefetch", "GET", map[string]string{"Purpose": "prefetch"}, "pow", lineText},
-		{"an upgrade", "GET", map[string]string{"Upgrade": "websocket"}, "pow", lineText},
+		{"an upgrade", "GET", map[string]string{
+			"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		}, "pow", lineText},
 		{"HEAD", "HEAD", nil, "pow", ""},
 		{"HEAD by fetch", "HEAD", map[string]string{"Sec-Fetch-Dest": "empty"}, "pow", ""},
 		{"POST", "POST", nil, "required", lineText},
@@ -206,7 +211,7 @@ func TestWorkerScript(t *testing.T) {
 			r := httptest.NewRequest(method, WorkerPath, nil)
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()
-			c.ServeWorker(w, r)
+			exchangetest.Serve(w, r, c.Worker)
 			body := w.Body.Bytes()
 			if want == "gzip" && method == "GET" {
 				reader, err := gzip.NewReader(bytes.NewReader(body))
@@ -285,7 +290,7 @@ func BenchmarkPage(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					clear(w.header)
-					n.Admit(w, r, &n.visit, demand)
+					exchangetest.Serve(w, r, func(x *exchange.Exchange) *exchange.Answer { return n.Admit(x, &n.visit, demand) })
 				}
 			})
 		}

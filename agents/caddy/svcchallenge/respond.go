@@ -1,11 +1,11 @@
 package svcchallenge
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -34,54 +34,38 @@ var (
 	workerCache = []string{"public, max-age=3600"}
 	// A worker has a policy of its own. It compiles what it wrote itself; the policies of pages allow no WebAssembly.
 	workerPolicy = []string{"default-src 'none'; script-src 'wasm-unsafe-eval'"}
-	zero         = []string{"0"}
 )
 
 // line is the answer to programs.
 const line = "A challenge has to be passed first: open a page of this site in a browser.\n"
 
 // refuse answers a request that cannot be challenged.
-func refuse(w http.ResponseWriter, r *http.Request, challenge string) {
-	h := w.Header()
-	h[headerChallenge] = []string{challenge}
-	writeLine(w, r)
+func refuse(x *exchange.Exchange, challenge string) *exchange.Answer {
+	a := x.Respond(http.StatusForbidden)
+	a.Header[headerChallenge] = []string{challenge}
+	return sayLine(x, a)
 }
 
-func writeLine(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h["Cache-Control"] = noStore
-	h["Content-Type"] = plainType
-	h["X-Content-Type-Options"] = noSniff
-	h["Content-Length"] = itoa(len(line))
-	w.WriteHeader(http.StatusForbidden)
-	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, line)
-	}
+func sayLine(x *exchange.Exchange, a *exchange.Answer) *exchange.Answer {
+	a.Header["Cache-Control"] = noStore
+	a.Header["Content-Type"] = plainType
+	a.Header["X-Content-Type-Options"] = noSniff
+	x.SetBytes(a, append(x.Page(), line...))
+	return a
 }
 
-// writeWhole writes a body with one call to the system where the connection offers that.
-func writeWhole(w http.ResponseWriter, body []byte) {
-	if whole, ok := w.(interface{ WriteWhole(p []byte) (int, error) }); ok {
-		_, _ = whole.WriteWhole(body)
-		return
-	}
-	_, _ = w.Write(body)
-}
-
-// buffers hold pages on their way out.
-var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 16<<10)) }}
-
-// respond writes the page of a kind, or one line to those who would not look at a page.
-func (c *Challenges) respond(w http.ResponseWriter, r *http.Request, status int, kind string, f *filling) {
-	h := w.Header()
+// respond is the page of a kind, or one line to those who would not look at a page.
+func (c *Challenges) respond(x *exchange.Exchange, status int, kind string, f *filling) *exchange.Answer {
+	a := x.Respond(status)
+	h := a.Header
 	h[headerChallenge] = kindNames[kind]
 	h["Vary"] = varyPage
-	if !wantsPage(r) {
-		writeLine(w, r)
-		return
+	if !wantsPage(x) {
+		a.Status = http.StatusForbidden
+		return sayLine(x, a)
 	}
 	f.language = english
-	if svcerrors.PrefersChinese(r.Header["Accept-Language"]) {
+	if svcerrors.PrefersChinese(x.In.Header["Accept-Language"]) {
 		f.language = chinese
 	}
 	page := pages[f.language][kind]()
@@ -90,42 +74,33 @@ func (c *Challenges) respond(w http.ResponseWriter, r *http.Request, status int,
 	h["Content-Security-Policy"] = page.policy
 	h["X-Content-Type-Options"] = noSniff
 	h["Referrer-Policy"] = sameOrigin
-	if r.Method == http.MethodHead {
-		w.WriteHeader(status)
-		return
+	if x.In.Method == http.MethodHead {
+		return a
 	}
-	buffer := buffers.Get().(*[]byte)
-	body := (*buffer)[:0]
-	if acceptsGzip(r.Header["Accept-Encoding"]) {
+	if acceptsGzip(x.In.Header["Accept-Encoding"]) {
 		h["Content-Encoding"] = gzipCoding
-		body = page.gzip(body, f)
+		x.SetBytes(a, page.gzip(x.Page(), f))
 	} else {
-		body = page.plain(body, f)
+		x.SetBytes(a, page.plain(x.Page(), f))
 	}
-	h["Content-Length"] = itoa(len(body))
-	w.WriteHeader(status)
-	writeWhole(w, body)
-	*buffer = body
-	buffers.Put(buffer)
+	return a
 }
 
-// ServeWorker answers with the script that proofs of work run in.
-func (c *Challenges) ServeWorker(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+// Worker answers with the script that proofs of work run in.
+func (c *Challenges) Worker(x *exchange.Exchange) *exchange.Answer {
+	a := x.Respond(http.StatusOK)
+	h := a.Header
 	h["Content-Type"] = scriptType
 	h["Cache-Control"] = workerCache
 	h["Content-Security-Policy"] = workerPolicy
 	h["X-Content-Type-Options"] = noSniff
 	h["Vary"] = varyCoding
-	body := []byte(worker)
-	if acceptsGzip(r.Header["Accept-Encoding"]) {
+	a.Bytes = []byte(worker)
+	if acceptsGzip(x.In.Header["Accept-Encoding"]) {
 		h["Content-Encoding"] = gzipCoding
-		body = workerGzip()
+		a.Bytes = workerGzip()
 	}
-	h["Content-Length"] = itoa(len(body))
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body)
-	}
+	return a
 }
 
 var workerGzip = sync.OnceValue(func() []byte {

@@ -256,7 +256,7 @@ func TestFormsThatAreTooLarge(t *testing.T) {
 		}
 		r.Header = n.headers.Clone()
 		w := httptest.NewRecorder()
-		n.Verify(w, r, &n.visit)
+		n.verify(w, r)
 		if w.Code != c.status || c.status == 413 && w.Header().Get("X-Svc-Error") != "too-large" {
 			t.Errorf("%s: %d %v", name, w.Code, w.Header())
 		}
@@ -407,7 +407,7 @@ func BenchmarkVerify(b *testing.B) {
 			r := httptest.NewRequest("POST", VerifyPath, strings.NewReader("t="+text+"&a="+hex.EncodeToString(sum[:])+"&r=%2F"))
 			r.Header = n.headers
 			clear(w.header)
-			if n.Verify(w, r, &n.visit); w.header["Set-Cookie"] == nil {
+			if n.verify(w, r); w.header["Set-Cookie"] == nil {
 				b.Fatal("refused")
 			}
 		}

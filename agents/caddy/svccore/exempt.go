@@ -29,6 +29,10 @@ func Exempt(t *exchange.Tables, addr netip.Addr) bool {
 	return false
 }
 
+// ExemptClient reports whether bans and CC mitigation pass the client of an exchange over. An address that is merely
+// claimed spares nothing.
+func ExemptClient(x *exchange.Exchange) bool { return !x.In.Claimed && Exempt(x.Tables, x.In.Client) }
+
 // OnExemptions registers what is called after the addresses exempt from bans changed. It is called while the
 // configuration is locked against other changes. Call it before the first change.
 func (c *Core) OnExemptions(f func()) {

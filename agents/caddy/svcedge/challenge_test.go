@@ -6,14 +6,17 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/internal/exchangetest"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccore"
 )
@@ -26,8 +29,6 @@ const (
 	captcha   = configv1.ChallengeType_CHALLENGE_TYPE_CAPTCHA
 )
 
-var vectorClient, vectorAllowed = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.7")
-
 func platform(level configv1.ChallengeType) *configv1.Entry {
 	return edgetest.Entry("platform-protection", "", &configv1.PlatformProtection{UnderAttack: level != calm, UnderAttackChallenge: level})
 }
@@ -36,14 +37,14 @@ func siteProtection(level configv1.ChallengeType) *configv1.Entry {
 	return edgetest.Entry("protection", "a", &configv1.SiteProtection{UnderAttack: level != calm, UnderAttackChallenge: level, PowDifficulty: 8, PowHighDifficulty: 9})
 }
 
-func newProtected(t testing.TB, entries ...*configv1.Entry) *Handler {
+func newProtected(t testing.TB, entries ...*configv1.Entry) *edge {
 	t.Helper()
 	h := newHandler(t, append(entries, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))...)
 	h.setKeys(t)
 	return h
 }
 
-func (h *Handler) setKeys(t testing.TB) {
+func (h *edge) setKeys(t testing.TB) {
 	t.Helper()
 	err := svcchallenge.Of(h.core).SetKeys(svcchallenge.Keys{Version: 1, Current: &svcchallenge.Key{ID: "k1", Secret: make([]byte, 32)}})
 	if err != nil {
@@ -82,15 +83,28 @@ func TestHighestDemandWins(t *testing.T) {
 		{calm, captcha, demand{}, demand{Level: svcchallenge.Captcha, HighPow: true}, "captcha"},
 	} {
 		h := newProtected(t, platform(c.platform), siteProtection(c.site))
-		tables := h.core.Tables()
-		w := httptest.NewRecorder()
-		r := request("GET", "a.com", "/")
-		x := &exchange{ResponseWriter: w, asked: asked{c.rules, c.cc}}
-		admitted := h.admit(x, r, tables, svccore.PlanOfHost(tables, "a.com"), "id")
-		if admitted != (c.want == "") || w.Header().Get("X-Svc-Challenge") != c.want {
-			t.Errorf("%+v: %v %q", c, admitted, w.Header().Get("X-Svc-Challenge"))
+		x := h.beforeChallenge(request("GET", "a.com", "/"))
+		*exchange.RuleDemand.Of(x), *exchange.FloodDemand.Of(x) = c.rules, c.cc
+		if got := challenged(svcchallenge.Stage(h.core)(x)); got != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
+}
+
+// beforeChallenge is an exchange of a.com as it reaches the stage of challenges.
+func (h *edge) beforeChallenge(r *http.Request) *exchange.Exchange {
+	x := exchangetest.New(httptest.NewRecorder(), r)
+	x.Tables = h.core.Tables()
+	x.Plan, x.In.ID = svccore.PlanOfHost(x.Tables, "a.com"), "id"
+	return x
+}
+
+// challenged is the challenge in an answer, "" without one.
+func challenged(a *exchange.Answer) string {
+	if a == nil {
+		return ""
+	}
+	return a.Header.Get("X-Svc-Challenge")
 }
 
 func TestNeverChallenged(t *testing.T) {
@@ -128,12 +142,10 @@ func TestNeverChallenged(t *testing.T) {
 		t.Errorf("a target of two readings: %d %q", w.Code, challengeOf(w))
 	}
 	// A rule was written for exactly those it matches, so no list takes it back.
-	tables := h.core.Tables()
-	r = request("GET", "a.com", "/")
-	x := &exchange{ResponseWriter: httptest.NewRecorder(), asked: asked{rules: svcchallenge.Demand{Level: svcchallenge.Pow}}}
-	x.Client = vectorAllowed
-	if h.admit(x, r, tables, svccore.PlanOfHost(tables, "a.com"), "id") || x.Header().Get("X-Svc-Challenge") != "pow" {
-		t.Errorf("%v", x.Header())
+	x := h.beforeChallenge(request("GET", "a.com", "/"))
+	*exchange.RuleDemand.Of(x), *exchange.AllowListed.Of(x) = svcchallenge.Demand{Level: svcchallenge.Pow}, true
+	if got := challenged(svcchallenge.Stage(h.core)(x)); got != "pow" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -251,15 +263,13 @@ func TestNoKeysNoEntry(t *testing.T) {
 
 // A fault where passes are checked opens nothing.
 func TestPanicInTheChallengeFailsClosed(t *testing.T) {
-	h := newHandler(t)
-	recorder := httptest.NewRecorder()
-	x := &exchange{ResponseWriter: recorder, challenging: true}
-	func() {
-		defer h.contain(x, request("GET", "a.com", "/"))
-		panic("in the challenge")
-	}()
-	if recorder.Code != 503 || challengeOf(recorder) != "challenge-unavailable" {
-		t.Errorf("%d %v", recorder.Code, recorder.Header())
+	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
+	for row, want := range map[string]string{"challenge": "challenge-unavailable", "reserved": "challenge-unavailable", "lists": "policy-unavailable"} {
+		h.pipeline = newPipeline(h.core, zap.NewNop(), false)
+		h.replace(row, func(*exchange.Exchange) *exchange.Answer { panic("in the stage") })
+		if w, _ := h.send(request("GET", "a.com", "/")); w.Code != 503 || challengeOf(w) != want {
+			t.Errorf("%s: %d %v", row, w.Code, w.Header())
+		}
 	}
 }
 
@@ -268,19 +278,16 @@ func BenchmarkRequestWithPass(b *testing.B) {
 	for name, level := range map[string]configv1.ChallengeType{"asked": cookie302, "not asked": calm} {
 		b.Run(name, func(b *testing.B) {
 			h := newProtected(b, platform(level))
-			tables := h.core.Tables()
-			site := svccore.PlanOfHost(tables, "a.com")
 			r := request("GET", "a.com", "/")
 			r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36")
 			w, _ := h.send(r)
 			for _, cookie := range w.Result().Cookies() {
 				r.AddCookie(cookie)
 			}
-			x := &exchange{ResponseWriter: httptest.NewRecorder()}
-			x.Client = vectorClient
+			x, stage := h.beforeChallenge(r), svcchallenge.Stage(h.core)
 			b.ReportAllocs()
 			for b.Loop() {
-				if !h.admit(x, r, tables, site, "id") {
+				if stage(x) != nil {
 					b.Fatal("challenged")
 				}
 			}

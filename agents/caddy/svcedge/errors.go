@@ -3,15 +3,24 @@ package svcedge
 import (
 	"net/http"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svcerrors"
 )
 
+// ErrorHandler is the HTTP handler `svc_error` for the error routes of a server: it answers what Caddy itself refuses
+// before a request reaches `svc_edge`, in the form of all other answers of the edge.
+type ErrorHandler struct{}
+
+// CaddyModule returns the Caddy module information.
+func (ErrorHandler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.svc_error", New: func() caddy.Module { return new(ErrorHandler) }}
+}
+
 // ServeHTTP answers the error in the context of the request.
 func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	delete(w.Header(), "Server")
-	assignRequestID(w.Header(), r.Header)
 	status := http.StatusInternalServerError
 	if failure, ok := r.Context().Value(caddyhttp.ErrorCtxKey).(caddyhttp.HandlerError); ok && failure.StatusCode >= 400 {
 		status = failure.StatusCode
@@ -23,6 +32,16 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 	case status < 500:
 		code = svcerrors.BadRequest
 	}
-	svcerrors.Write(w, r, status, code)
+	x := exchanges.Get().(*exchange.Exchange)
+	x.Begin(w, r)
+	assignRequestID(&x.In)
+	a := svcerrors.Respond(x, status, code)
+	addEdgeHeaders(x, a)
+	whole := x.Send(a)
+	x.Reset()
+	exchanges.Put(x)
+	if !whole {
+		panic(http.ErrAbortHandler)
+	}
 	return nil
 }

@@ -57,5 +57,5 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.chain.ServeHTTP(w, r)
 		return
 	}
-	f.handler.serve(&exchange{ResponseWriter: w, conn: conn, writeIdle: f.writeIdle}, r)
+	f.handler.serve(w, r, conn, f.writeIdle)
 }

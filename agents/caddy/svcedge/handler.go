@@ -1,14 +1,15 @@
-// Package svcedge answers the requests of the edge: it decides in a fixed order what happens to a request, and passes
-// what may pass to the origins of its site.
+// Package svcedge takes requests through the stages in their order and sends the answers.
 package svcedge
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svclisten"
 )
@@ -23,9 +24,10 @@ func init() {
 type Handler struct {
 	// Direct lets plain HTTP/1 requests skip the chain of the server, with all of its routes.
 	Direct bool `json:"direct,omitempty"`
+	// Local is for a listener over which the node itself asks: nothing that concerns visitors applies.
+	Local bool `json:"local,omitempty"`
 
-	core *svccore.Core
-	log  *zap.Logger
+	pipeline *pipeline
 }
 
 // CaddyModule returns the Caddy module information.
@@ -33,30 +35,36 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.svc_edge", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision gets the core.
+// Provision makes the order ready.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	core, err := svccore.FromContext(ctx)
-	if h.core, h.log = core, ctx.Logger(); err != nil || !h.Direct {
+	if err != nil {
 		return err
+	}
+	log := ctx.Logger()
+	exchange.OnPanic(func(doing string, p any, stack []byte) {
+		log.Error("panic contained", zap.String("doing", doing), zap.Any("panic", p), zap.ByteString("stack", stack))
+	})
+	h.pipeline = newPipeline(core, log, h.Local)
+	if !h.Direct {
+		return nil
 	}
 	return h.takeFront(ctx)
 }
 
 // ServeHTTP answers the request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	// Caddy's own, set before any handler.
-	delete(w.Header(), "Server")
-	h.serve(&exchange{ResponseWriter: w, conn: svclisten.FromContext(r.Context())}, r)
+	h.serve(w, r, svclisten.FromContext(r.Context()), 0)
 	return nil
 }
 
-// ErrorHandler is the HTTP handler `svc_error` for the error routes of a server: it answers what Caddy itself refuses
-// before a request reaches `svc_edge`, in the form of all other answers of the edge.
-type ErrorHandler struct{}
-
-// CaddyModule returns the Caddy module information.
-func (ErrorHandler) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.svc_error", New: func() caddy.Module { return new(ErrorHandler) }}
+// serve answers a request of a connection, nil where it is not known.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, conn *svclisten.Conn, writeIdle time.Duration) {
+	x := h.pipeline.begin(w, r)
+	svclisten.Carry(x, conn, writeIdle)
+	if !h.pipeline.serve(x) {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 var (

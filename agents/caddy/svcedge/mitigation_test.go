@@ -3,16 +3,17 @@ package svcedge
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svccore"
-	"edge.svc/caddy/svclisten"
 )
 
 // oneASecond bans clients above 5 requests in 5 seconds.
@@ -23,7 +24,7 @@ func oneASecond(siteID string) *configv1.Entry {
 }
 
 // codes are the codes of so many answers to the same request.
-func (h *Handler) codes(n int, change func(i int, r *http.Request)) string {
+func (h *edge) codes(n int, change func(i int, r *http.Request)) string {
 	var codes []string
 	for i := range n {
 		r := request("GET", "a.com", "/")
@@ -175,13 +176,14 @@ func TestScanProtectionOutOfRangeFails(t *testing.T) {
 
 // Where any peer may send a PROXY header, whoever connects can have any address banned everywhere: 20 a minute must do.
 func TestScanBansAreLimitedWithoutProxyPeers(t *testing.T) {
-	for anyPeer, want := range map[bool]uint64{true: 20, false: 30} {
+	for claimed, want := range map[bool]uint64{true: 20, false: 30} {
 		h := newHandler(t,
 			edgetest.Entry("client-ip", "", &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL}),
 			edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{Scan: &configv1.ScanProtection{Enabled: true, Threshold: 10, BanSeconds: 600}}))
-		if anyPeer {
-			svclisten.BelieveAnyProxyPeer(h.core)
-		}
+		h.replace("client", func(x *exchange.Exchange) *exchange.Answer {
+			x.In.Client, x.In.Claimed = netip.MustParseAddrPort(x.In.Remote).Addr(), claimed
+			return nil
+		})
 		for i := range 30 {
 			for range 11 {
 				r := request("GET", "x.com", "/")
@@ -190,7 +192,7 @@ func TestScanBansAreLimitedWithoutProxyPeers(t *testing.T) {
 			}
 		}
 		if n := svcbans.Of(h.core).State().GetEntries(); n != want {
-			t.Errorf("any peer %v: %d bans, not %d", anyPeer, n, want)
+			t.Errorf("claimed %v: %d bans, not %d", claimed, n, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package svcedge
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
@@ -18,15 +20,22 @@ import (
 	"edge.svc/caddy/svccount"
 )
 
-func newHandler(t testing.TB, entries ...*configv1.Entry) *Handler {
+// edge is a handler with the core behind it.
+type edge struct {
+	Handler
+	core *svccore.Core
+}
+
+func newHandler(t testing.TB, entries ...*configv1.Entry) *edge {
 	t.Helper()
 	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
-	h := &Handler{core: core, log: zap.NewNop()}
+	h := &edge{core: core}
+	h.pipeline = newPipeline(core, zap.NewNop(), false)
 	h.change(t, entries...)
 	return h
 }
 
-func (h *Handler) change(t testing.TB, entries ...*configv1.Entry) {
+func (h *edge) change(t testing.TB, entries ...*configv1.Entry) {
 	t.Helper()
 	base := h.core.Status().Position
 	_, failed, err := h.core.Apply(base, edgetest.Position(base.GetRevision()+1), entries, nil)
@@ -35,7 +44,7 @@ func (h *Handler) change(t testing.TB, entries ...*configv1.Entry) {
 	}
 }
 
-func (h *Handler) ban(t *testing.T, siteID, cidr string) {
+func (h *edge) ban(t *testing.T, siteID, cidr string) {
 	t.Helper()
 	base := svcbans.Of(h.core).State().GetPosition()
 	target := proto.CloneOf(base)
@@ -49,7 +58,7 @@ func (h *Handler) ban(t *testing.T, siteID, cidr string) {
 }
 
 // send answers a request from 192.0.2.1, and reports whether the handler gave up the connection instead.
-func (h *Handler) send(r *http.Request) (w *httptest.ResponseRecorder, aborted bool) {
+func (h *edge) send(r *http.Request) (w *httptest.ResponseRecorder, aborted bool) {
 	w = httptest.NewRecorder()
 	w.Header().Set("Server", "Caddy")
 	defer func() {
@@ -129,7 +138,7 @@ func TestOrderOfTheStages(t *testing.T) {
 	h.change(t, edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_COLLECTION}))
 	expect(r, 403, "websocket-disabled")
 	r = request("POST", "a.com", "/")
-	r.ContentLength = 6
+	r.ContentLength, r.Body = 6, io.NopCloser(strings.NewReader("abcdef"))
 	expect(r, 413, "body-too-large")
 	// Loopback is not an address an origin may have, so the pool has nothing to try.
 	expect(request("GET", "a.com", "/"), 502, "no-origin")
@@ -202,27 +211,45 @@ func TestHealthIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestPanicStaysInItsRequest(t *testing.T) {
-	h := newHandler(t)
-	recorder := httptest.NewRecorder()
-	x := &exchange{ResponseWriter: recorder}
-	func() {
-		defer h.contain(x, request("GET", "a.com", "/"))
-		panic("before the response")
-	}()
-	if recorder.Code != 500 || recorder.Header().Get("X-Svc-Error") != "internal-error" || !strings.Contains(recorder.Body.String(), "Internal error") {
-		t.Errorf("%d %v", recorder.Code, recorder.Header())
-	}
-
-	x = &exchange{ResponseWriter: httptest.NewRecorder()}
-	defer func() {
-		if p := recover(); p != http.ErrAbortHandler {
-			t.Errorf("a response that had begun ended with %v", p)
+// replace puts another stage into a place of the order.
+func (h *edge) replace(row string, stage exchange.Stage) {
+	for i := range h.pipeline.stages {
+		if h.pipeline.stages[i].name == row {
+			h.pipeline.stages[i].run = stage
 		}
-	}()
-	func() {
-		defer h.contain(x, request("GET", "a.com", "/"))
-		x.WriteHeader(200)
-		panic("within the response")
-	}()
+	}
 }
+
+func TestPanicStaysInItsRequest(t *testing.T) {
+	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
+	h.replace("disabled", func(*exchange.Exchange) *exchange.Answer { panic("before the answer") })
+	w, aborted := h.send(request("GET", "a.com", "/"))
+	if aborted || w.Code != 500 || w.Header().Get("X-Svc-Error") != "internal-error" || !strings.Contains(w.Body.String(), "Internal error") ||
+		w.Header().Get("X-Request-Id") == "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	h.replace("disabled", func(x *exchange.Exchange) *exchange.Answer {
+		a := x.RespondFrom(exchange.FromOrigin, 200)
+		a.Body = panickingBody{}
+		return a
+	})
+	if _, aborted := h.send(request("GET", "a.com", "/")); !aborted {
+		t.Error("an answer that broke off ended as if it were whole")
+	}
+	// Nothing of it is left for the next request.
+	h.replace("disabled", func(*exchange.Exchange) *exchange.Answer { return nil })
+	if w, aborted := h.send(request("GET", "a.com", "/")); aborted || w.Header().Get("X-Svc-Error") != "no-origin" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+type panickingBody struct{}
+
+// CopyTo panics in the middle of a body.
+func (panickingBody) CopyTo(sink exchange.Sink) error {
+	_ = sink.Write([]byte("half"))
+	panic("in the middle of a body")
+}
+
+// Close has nothing to give up.
+func (panickingBody) Close() {}

@@ -5,6 +5,7 @@ const (
 	BadRequest           = "bad-request"
 	BodyTooLarge         = "body-too-large"
 	ChallengeUnavailable = "challenge-unavailable"
+	HeaderTooLarge       = "header-too-large"
 	IPBanned             = "ip-banned"
 	InternalError        = "internal-error"
 	LoopDetected         = "loop-detected"
@@ -15,13 +16,14 @@ const (
 	OriginTimeout        = "origin-timeout"
 	OriginUnreachable    = "origin-unreachable"
 	PolicyDenied         = "policy-denied"
+	PolicyUnavailable    = "policy-unavailable"
 	SiteDisabled         = "site-disabled"
 	SNIHostMismatch      = "sni-host-mismatch"
 	TooLarge             = "too-large"
 	UnknownHost          = "unknown-host"
+	URITooLong           = "uri-too-long"
 	WebSocketDisabled    = "websocket-disabled"
 	headerError          = "X-Svc-Error"
-	headerRequestID      = "X-Request-Id"
 	maxRequestIDBytes    = 128
 	chinese, english     = 0, 1
 	languages            = 2
@@ -52,6 +54,11 @@ var texts = map[string]text{
 		[languages]string{"暂时无法验证", "Check unavailable"},
 		[languages]string{"此网站需要先验证访客，但该节点暂时无法进行验证，请稍后重试。", "This website checks its visitors, which this node cannot do at the moment. Please try again later."},
 		hopEdge,
+	},
+	HeaderTooLarge: {
+		[languages]string{"请求头过大", "Request header too large"},
+		[languages]string{"请求头（例如 Cookie）超过了允许的大小。", "The header of this request, such as its cookies, is larger than allowed."},
+		hopVisitor,
 	},
 	IPBanned: {
 		[languages]string{"访问被拒绝", "Access denied"},
@@ -98,6 +105,11 @@ var texts = map[string]text{
 		[languages]string{"安全策略不允许此请求。", "A security policy does not allow this request."},
 		hopEdge,
 	},
+	PolicyUnavailable: {
+		[languages]string{"暂时无法检查请求", "Request cannot be checked"},
+		[languages]string{"此网站的安全策略暂时无法执行，请稍后重试。", "The security policy of this website cannot be applied at the moment. Please try again later."},
+		hopEdge,
+	},
 	SiteDisabled: {
 		[languages]string{"网站已停用", "Website disabled"},
 		[languages]string{"此网站目前已停用。", "This website is disabled at the moment."},
@@ -112,6 +124,11 @@ var texts = map[string]text{
 		[languages]string{"未知的网站", "Unknown website"},
 		[languages]string{"此节点上没有该域名的网站。", "No website with this name is served here."},
 		hopEdge,
+	},
+	URITooLong: {
+		[languages]string{"地址过长", "Address too long"},
+		[languages]string{"请求的地址超过了允许的长度。", "The address of this request is longer than allowed."},
+		hopVisitor,
 	},
 	WebSocketDisabled: {
 		[languages]string{"WebSocket 已关闭", "WebSocket is off"},

@@ -10,45 +10,47 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"edge.svc/caddy/exchange"
 )
 
-// Write answers with the page of a code. The request id is taken from the response header, where the caller put it.
-// Headers that describe another body are removed. HEAD gets the headers only.
-func Write(w http.ResponseWriter, r *http.Request, status int, code string) {
-	BoundBody(w, r)
-	h := w.Header()
-	for _, name := range []string{"Content-Encoding", "Etag", "Last-Modified", "Expires", "Accept-Ranges", "Content-Range", "Trailer"} {
-		delete(h, name)
-	}
+// Respond answers with the page of a code. HEAD gets the headers only.
+func Respond(x *exchange.Exchange, status int, code string) *exchange.Answer {
+	a := x.Respond(status)
+	a.Code = code
+	h := a.Header
 	h[headerError] = []string{code}
-	h["Cache-Control"] = []string{"no-store"}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
-	var body []byte
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
 	if line, ok := plain[code]; ok {
-		h["Content-Type"] = []string{"text/plain; charset=utf-8"}
-		body = []byte(line)
-	} else {
-		h["Content-Type"] = []string{"text/html; charset=utf-8"}
-		h["Content-Security-Policy"] = []string{"default-src 'none'; style-src 'unsafe-inline'"}
-		language := english
-		if PrefersChinese(r.Header["Accept-Language"]) {
-			language = chinese
-		}
-		body = render(status, code, language, first(h[headerRequestID]))
+		h["Content-Type"] = plainType
+		x.SetBytes(a, append(x.Page(), line...))
+		return a
 	}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body)
+	h["Content-Type"] = htmlType
+	h["Content-Security-Policy"] = policy
+	language := english
+	if PrefersChinese(x.In.Header["Accept-Language"]) {
+		language = chinese
 	}
+	x.SetBytes(a, appendPage(x.Page(), status, code, language, x.In.ID))
+	return a
 }
 
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
+// RespondBanned answers a banned client and ends its connection.
+func RespondBanned(x *exchange.Exchange) *exchange.Answer {
+	x.CloseAfter()
+	return Respond(x, http.StatusForbidden, IPBanned)
 }
+
+// Values of headers, made once. Nobody changes them.
+var (
+	noStore   = []string{"no-store"}
+	noSniff   = []string{"nosniff"}
+	plainType = []string{"text/plain; charset=utf-8"}
+	htmlType  = []string{"text/html; charset=utf-8"}
+	policy    = []string{"default-src 'none'; style-src 'unsafe-inline'"}
+)
 
 type pageKey struct {
 	status   int
@@ -65,7 +67,7 @@ var pages = func() map[pageKey]page {
 	for code, status := range map[string]int{
 		BadRequest: 400, BodyTooLarge: 413, IPBanned: 403, InternalError: 500, MethodNotAllowed: 405, NoOrigin: 502,
 		NotFound: 404, OriginError: 502, OriginTimeout: 504, OriginUnreachable: 502, PolicyDenied: 403, SiteDisabled: 503,
-		ChallengeUnavailable: 503, TooLarge: 413,
+		ChallengeUnavailable: 503, PolicyUnavailable: 503, TooLarge: 413, HeaderTooLarge: 400, URITooLong: 414,
 		UnknownHost: 404, WebSocketDisabled: 403,
 	} {
 		for language := range languages {
@@ -75,16 +77,14 @@ var pages = func() map[pageKey]page {
 	return made
 }()
 
-func render(status int, code string, language int, requestID string) []byte {
+func appendPage(b []byte, status int, code string, language int, requestID string) []byte {
 	p, ok := pages[pageKey{status, code, language}]
 	if !ok {
 		p = build(status, code, language)
 	}
-	id := html.EscapeString(requestID[:min(len(requestID), maxRequestIDBytes)])
-	body := make([]byte, 0, len(p.before)+len(id)+len(p.after))
-	body = append(body, p.before...)
-	body = append(body, id...)
-	return append(body, p.after...)
+	b = append(b, p.before...)
+	b = append(b, html.EscapeString(requestID[:min(len(requestID), maxRequestIDBytes)])...)
+	return append(b, p.after...)
 }
 
 const style = `:root{color-scheme:light dark;--b:#f6f7f9;--f:#1c2230;--m:#667085;--l:#d0d5dd;--e:#d92d20}` +

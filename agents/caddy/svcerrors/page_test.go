@@ -7,17 +7,22 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/exchangetest"
 )
 
 func answer(t *testing.T, method, accept string, status int, code, requestID string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	w.Header().Set("X-Request-Id", requestID)
 	r := httptest.NewRequest(method, "/", nil)
 	if accept != "" {
 		r.Header.Set("Accept-Language", accept)
 	}
-	Write(w, r, status, code)
+	exchangetest.Serve(w, r, func(x *exchange.Exchange) *exchange.Answer {
+		x.In.ID = requestID
+		return Respond(x, status, code)
+	})
 	return w
 }
 
@@ -88,7 +93,9 @@ func TestHeadersOfAnotherBodyAreRemoved(t *testing.T) {
 	for _, name := range []string{"Content-Encoding", "ETag", "Last-Modified", "Content-Range"} {
 		w.Header().Set(name, "x")
 	}
-	Write(w, httptest.NewRequest("GET", "/", nil), 502, OriginUnreachable)
+	exchangetest.Serve(w, httptest.NewRequest("GET", "/", nil), func(x *exchange.Exchange) *exchange.Answer {
+		return Respond(x, 502, OriginUnreachable)
+	})
 	for _, name := range []string{"Content-Encoding", "ETag", "Last-Modified", "Content-Range"} {
 		if w.Header().Get(name) != "" {
 			t.Errorf("%s is left", name)

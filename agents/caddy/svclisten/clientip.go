@@ -65,6 +65,11 @@ func compileClientIP(message *configv1.ClientIp) (*ClientIPSetting, error) {
 	return next, nil
 }
 
+// hidesForwardedFor reports whether origins are told the peer alone, which direct mode can be asked for.
+func (c *ClientIPSetting) hidesForwardedFor() bool {
+	return c.DropForwardedFor && c.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT
+}
+
 // Trusts reports whether addr is a proxy whose header is believed. Such addresses are never banned.
 func (c *ClientIPSetting) Trusts(addr netip.Addr) bool {
 	return c.header != "" && c.trusted.Lookup(addr)

@@ -26,6 +26,8 @@ type Conn struct {
 	net.Conn
 	// Peer is the TCP peer, invalid on other networks.
 	Peer netip.Addr
+	// The port that was connected to, 0 on other networks.
+	port uint16
 
 	core     *svccore.Core
 	registry *Registry

@@ -1,6 +1,7 @@
 package svclisten
 
 import (
+	"net/netip"
 	"sync/atomic"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
@@ -22,6 +23,12 @@ func AnyProxyPeer(c *svccore.Core) bool { return states.Of(c).anyProxyPeer.Load(
 
 // BelieveAnyProxyPeer notes that a listener does.
 func BelieveAnyProxyPeer(c *svccore.Core) { states.Of(c).anyProxyPeer.Store(true) }
+
+// claimed reports whether a client's address is only what its peer says: any peer may send a PROXY header, and this one
+// named somebody else.
+func claimed(c *svccore.Core, setting *ClientIPSetting, client, peer netip.Addr) bool {
+	return setting.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && client != peer && AnyProxyPeer(c)
+}
 
 // FillStatus says how many connections are open, and names settings that do not do what they seem to.
 func (s *state) FillStatus(status *edgev1.GetStatusResponse) {

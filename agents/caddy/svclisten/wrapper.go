@@ -89,12 +89,13 @@ func (w *Wrapper) parsePeers() error {
 // WrapListener wraps a listener.
 func (w *Wrapper) WrapListener(ln net.Listener) net.Listener {
 	w.registry.listeners.Add(1)
-	return &listener{Listener: ln, wrapper: w}
+	return &listener{Listener: ln, wrapper: w, port: portOf(ln.Addr())}
 }
 
 type listener struct {
 	net.Listener
 	wrapper *Wrapper
+	port    uint16
 	closed  atomic.Bool
 }
 
@@ -112,7 +113,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			_ = raw.Close()
 			continue
 		}
-		c := &Conn{Conn: raw, Peer: peer, core: l.wrapper.core}
+		c := &Conn{Conn: raw, Peer: peer, port: l.port, core: l.wrapper.core}
 		l.wrapper.registry.add(c)
 		return c, nil
 	}

@@ -46,10 +46,8 @@ func init() {
 // Allowed reports whether addr is on an allow list.
 func Allowed(t *exchange.Tables, addr netip.Addr) bool { return allow.Of(t).has(addr) }
 
-// Blocked reports whether addr is on a block list and on no allow list.
-func Blocked(t *exchange.Tables, addr netip.Addr) bool {
-	return block.Of(t).has(addr) && !Allowed(t, addr)
-}
+// onBlockList reports whether addr is on a block list, whatever allow lists say.
+func onBlockList(t *exchange.Tables, addr netip.Addr) bool { return block.Of(t).has(addr) }
 
 func (n *networks) has(addr netip.Addr) bool {
 	if n.Size() == 0 {

@@ -1,12 +1,15 @@
 package svclists
 
 import (
+	"net/http/httptest"
 	"net/netip"
 	"sync"
 	"testing"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/internal/exchangetest"
 	"edge.svc/caddy/svccore"
 )
 
@@ -42,7 +45,7 @@ func TestIPListsByKindAndChunk(t *testing.T) {
 	check := func(step string, address string, blocked, allowed bool) {
 		t.Helper()
 		tables := c.Tables()
-		if Blocked(tables, mustAddr(address)) != blocked || Allowed(tables, mustAddr(address)) != allowed {
+		if blocks(tables, address) != blocked || Allowed(tables, mustAddr(address)) != allowed {
 			t.Errorf("%s: %s blocked %v, allowed %v", step, address, !blocked, !allowed)
 		}
 	}
@@ -93,7 +96,7 @@ func TestReadersSeeWholeChanges(t *testing.T) {
 				}
 				tables := c.Tables()
 				exact, pattern := svccore.PlanOfHost(tables, "a.com") != nil, svccore.PlanOfHost(tables, "a1.com") != nil
-				if blocked := Blocked(tables, mustAddr("192.0.2.1")); exact != pattern || exact != blocked {
+				if blocked := blocks(tables, "192.0.2.1"); exact != pattern || exact != blocked {
 					t.Errorf("half a change: %v %v %v", exact, pattern, blocked)
 					return
 				}
@@ -106,4 +109,29 @@ func TestReadersSeeWholeChanges(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// blocks reports whether the stage denies a client.
+func blocks(tables *exchange.Tables, address string) bool {
+	x := exchangetest.New(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	x.Tables, x.In.Client = tables, mustAddr(address)
+	Stage(nil)(x)
+	return x.Held() != nil
+}
+
+// An address that is merely claimed is spared by no list, and denied by one all the same.
+func TestClaimedAddress(t *testing.T) {
+	core := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	edgetest.Change(t, core, []*configv1.Entry{edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
+		edgetest.Entry("ip-list-chunk", "a/0", &configv1.IpListChunk{ListId: "a", Cidrs: []string{"192.0.2.0/24"}}),
+		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.1/32"}})})
+	for _, claimed := range []bool{false, true} {
+		x := exchangetest.New(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		x.Tables, x.In.Client, x.In.Claimed = core.Tables(), mustAddr("192.0.2.1"), claimed
+		Stage(core)(x)
+		if listed, _ := exchange.AllowListed.Known(x); listed == claimed || (x.Held() != nil) != claimed {
+			t.Errorf("claimed %v: listed %v", claimed, listed)
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"edge.svc/caddy/exchange"
 )
 
 const (
@@ -14,16 +16,16 @@ const (
 )
 
 // deliver sends the body of an answer to the client. Its error is the origin's; errClient wraps one of the client's.
-func (c *conn) deliver(w http.ResponseWriter, a *response, flush *flusher) error {
+func (c *conn) deliver(sink exchange.Sink, a *response, answer *exchange.Answer) error {
 	switch {
 	case a.chunked:
-		return c.deliverChunked(w, a, flush)
+		return c.deliverChunked(sink, a, answer)
 	case a.length == 0:
 		return nil
 	case a.length > 0:
-		return c.deliverLength(w, a.length, flush)
+		return c.deliverLength(sink, a.length)
 	}
-	return c.deliverToEnd(w, flush)
+	return c.deliverToEnd(sink)
 }
 
 type clientError struct{ error }
@@ -31,14 +33,14 @@ type clientError struct{ error }
 // Unwrap gives the cause.
 func (e clientError) Unwrap() error { return e.error }
 
-func (c *conn) deliverLength(w http.ResponseWriter, left int64, flush *flusher) error {
+func (c *conn) deliverLength(sink exchange.Sink, left int64) error {
 	if left > int64(c.w-c.r) {
 		c.grow(largeBuffer)
 	}
 	for {
 		n := int(min(left, int64(c.w-c.r)))
 		if n > 0 {
-			if _, err := w.Write(c.buf[c.r : c.r+n]); err != nil {
+			if err := sink.Write(c.buf[c.r : c.r+n]); err != nil {
 				return clientError{err}
 			}
 			c.r += n
@@ -47,7 +49,9 @@ func (c *conn) deliverLength(w http.ResponseWriter, left int64, flush *flusher) 
 			}
 			// A full buffer means more is there already.
 			if c.w < len(c.buf) {
-				flush.now()
+				if err := sink.Flush(); err != nil {
+					return clientError{err}
+				}
 			}
 		}
 		if err := c.fill(); err != nil {
@@ -56,10 +60,10 @@ func (c *conn) deliverLength(w http.ResponseWriter, left int64, flush *flusher) 
 	}
 }
 
-func (c *conn) deliverToEnd(w http.ResponseWriter, flush *flusher) error {
+func (c *conn) deliverToEnd(sink exchange.Sink) error {
 	for {
 		if c.w > c.r {
-			if _, err := w.Write(c.buf[c.r:c.w]); err != nil {
+			if err := sink.Write(c.buf[c.r:c.w]); err != nil {
 				return clientError{err}
 			}
 			c.r = c.w
@@ -67,7 +71,9 @@ func (c *conn) deliverToEnd(w http.ResponseWriter, flush *flusher) error {
 				c.grow(largeBuffer)
 			}
 		}
-		flush.now()
+		if err := sink.Flush(); err != nil {
+			return clientError{err}
+		}
 		if err := c.fill(); err == io.EOF {
 			return nil
 		} else if err != nil {
@@ -76,10 +82,10 @@ func (c *conn) deliverToEnd(w http.ResponseWriter, flush *flusher) error {
 	}
 }
 
-func (c *conn) deliverChunked(w http.ResponseWriter, a *response, flush *flusher) error {
+func (c *conn) deliverChunked(sink exchange.Sink, a *response, answer *exchange.Answer) error {
 	waste := 0
 	for {
-		size, err := c.chunkSize(&waste, flush)
+		size, err := c.chunkSize(&waste, sink)
 		if err != nil {
 			return unexpected(err)
 		}
@@ -92,14 +98,16 @@ func (c *conn) deliverChunked(w http.ResponseWriter, a *response, flush *flusher
 		for left := size; left > 0; {
 			n := int(min(left, int64(c.w-c.r)))
 			if n > 0 {
-				if _, err := w.Write(c.buf[c.r : c.r+n]); err != nil {
+				if err := sink.Write(c.buf[c.r : c.r+n]); err != nil {
 					return clientError{err}
 				}
 				c.r += n
 				left -= int64(n)
 				continue
 			}
-			flush.now()
+			if err := sink.Flush(); err != nil {
+				return clientError{err}
+			}
 			if err := c.fill(); err != nil {
 				return unexpected(err)
 			}
@@ -108,12 +116,12 @@ func (c *conn) deliverChunked(w http.ResponseWriter, a *response, flush *flusher
 			return unexpected(err)
 		}
 	}
-	return unexpected(c.copyTrailer(w.Header(), a))
+	return unexpected(c.readTrailer(answer, a))
 }
 
 // chunkSize reads the line before a chunk. waste counts the bytes that were no data and pays for them with data.
-func (c *conn) chunkSize(waste *int, flush *flusher) (int64, error) {
-	line, err := c.line(flush)
+func (c *conn) chunkSize(waste *int, sink exchange.Sink) (int64, error) {
+	line, err := c.line(sink)
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +173,7 @@ func (c *conn) chunkEnd() error {
 }
 
 // line reads up to CR LF and returns what is before. It flushes to the client before it waits.
-func (c *conn) line(flush *flusher) ([]byte, error) {
+func (c *conn) line(sink exchange.Sink) ([]byte, error) {
 	for {
 		data := c.buf[c.r:c.w]
 		if n := bytes.IndexByte(data, '\n'); n >= 0 {
@@ -181,16 +189,17 @@ func (c *conn) line(flush *flusher) ([]byte, error) {
 		if len(data) == len(c.buf) {
 			c.grow(largeBuffer)
 		}
-		flush.now()
+		if err := sink.Flush(); err != nil {
+			return nil, clientError{err}
+		}
 		if err := c.fill(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// copyTrailer reads the fields after the last chunk. Those announced are sent under their name, others the way
-// net/http sends what was not announced.
-func (c *conn) copyTrailer(h http.Header, a *response) error {
+// readTrailer reads the fields after the last chunk.
+func (c *conn) readTrailer(answer *exchange.Answer, a *response) error {
 	budget := maxHeader
 	text, err := c.readHeader(&budget)
 	if err != nil {
@@ -199,13 +208,11 @@ func (c *conn) copyTrailer(h http.Header, a *response) error {
 	if text == "" {
 		return nil
 	}
-	announced, ofHop := map[string]bool{}, map[string]bool{}
-	for _, name := range h["Trailer"] {
-		announced[name] = true
-	}
+	ofHop := map[string]bool{}
 	for name := range named(a.connection) {
 		ofHop[name] = true
 	}
+	answer.Trailer = http.Header{}
 	for count := 0; text != ""; count++ {
 		var line string
 		line, text = cutLine(text)
@@ -219,11 +226,7 @@ func (c *conn) copyTrailer(h http.Header, a *response) error {
 		if !trailerAllowed(name) || ofHop[name] {
 			continue
 		}
-		key := name
-		if !announced[name] {
-			key = http.TrailerPrefix + name
-		}
-		h[key] = append(h[key], value)
+		answer.Trailer[name] = append(answer.Trailer[name], value)
 	}
 	return nil
 }
@@ -234,18 +237,4 @@ func unexpected(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// flusher sends what the server buffers on to the client.
-type flusher struct {
-	control *http.ResponseController
-	w       http.ResponseWriter
-}
-
-func (f *flusher) now() {
-	if f.control == nil {
-		f.control = http.NewResponseController(f.w)
-	}
-	// A writer that cannot flush buffers; nothing is lost.
-	_ = f.control.Flush()
 }

@@ -3,14 +3,14 @@ package svcorigin
 import (
 	"math"
 
-	plans "edge.svc/caddy/exchange"
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/svccore"
 )
 
 var (
 	// policySetting says which addresses origins may have.
-	policySetting = plans.NewSetting("origin-policy", new(AddressPolicy))
+	policySetting = exchange.NewSetting("origin-policy", new(AddressPolicy))
 	pools         = svccore.PartOf("site", "origins", compilePart)
 
 	states     = svccore.NewComponent("health of origins", func(*svccore.Core) *State { return NewState() })
@@ -28,7 +28,7 @@ func HealthOf(c *svccore.Core) *State { return states.Of(c) }
 func TransportsOf(c *svccore.Core) *Transports { return transports.Of(c) }
 
 // PoolOf returns the origins of a site, nil for a disabled one.
-func PoolOf(p *plans.Plan) *Pool { return pools.Of(p) }
+func PoolOf(p *exchange.Plan) *Pool { return pools.Of(p) }
 
 // compilePart compiles the pool of a site. A disabled site needs none, so that nothing in it is at fault.
 func compilePart(c *svccore.Core, siteID string, m *configv1.Site) (*Pool, error) {
@@ -37,7 +37,7 @@ func compilePart(c *svccore.Core, siteID string, m *configv1.Site) (*Pool, error
 	}
 	p, err := Compile(siteID, m.GetOrigins(), m.GetPool(), HealthOf(c))
 	if err == nil {
-		p.BodyLimit = int64(min(m.GetRequestBodyLimit(), math.MaxInt64))
+		p.bodyLimit = int64(min(m.GetRequestBodyLimit(), math.MaxInt64))
 	}
 	return p, err
 }

@@ -45,16 +45,16 @@ func (c *corked) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-type recorder struct {
-	header http.Header
-	body   bytes.Buffer
+// gathered is a sink that keeps what it gets.
+type gathered struct{ bytes.Buffer }
+
+func (g *gathered) Write(p []byte) error {
+	_, err := g.Buffer.Write(p)
+	return err
 }
 
-func newRecorder() *recorder                    { return &recorder{header: http.Header{}} }
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
-func (r *recorder) WriteHeader(int)             {}
-func (r *recorder) FlushError() error           { return nil }
+func (g *gathered) Flush() error { return nil }
+
 func httpTLS(t *testing.T, h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true

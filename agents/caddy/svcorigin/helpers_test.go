@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/exchangetest"
 )
 
 // edge is a real HTTP server in front of a Pool.
@@ -26,7 +28,9 @@ type edge struct {
 	transports *Transports
 	state      *State
 	pool       atomic.Pointer[Pool]
-	request    func(*Request)
+	// Changes an exchange before it is fetched, and its answer.
+	request func(*exchange.Exchange)
+	answer  func(*exchange.Answer)
 	// Codes of failed requests, in order.
 	mu    sync.Mutex
 	codes []string
@@ -46,18 +50,7 @@ func newEdge(t testing.TB, settings *configv1.OriginPool, origins ...*configv1.O
 	policy := loopbackPolicy(t)
 	e := &edge{t: t, transports: NewTransportSet(func() *AddressPolicy { return policy }), state: NewState()}
 	e.compile(settings, origins...)
-	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		in := Request{
-			Transports: e.transports, ClientAddr: netip.MustParseAddr("192.0.2.77"), PeerAddr: netip.MustParseAddr(host),
-			Scheme: "https", RequestID: "req-00000001", CDNLoop: "svc-0123456789abcdef", Mode: "direct", Fail: e.fail,
-		}
-		if e.request != nil {
-			e.request(&in)
-		}
-		w.Header().Set("X-Request-Id", in.RequestID)
-		e.pool.Load().ServeHTTP(w, r, in)
-	}))
+	e.Server = httptest.NewUnstartedServer(exchangetest.Handler(e.fetch))
 	e.Server.EnableHTTP2 = true
 	e.Server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	e.Server.Start()
@@ -78,13 +71,30 @@ func (e *edge) compile(settings *configv1.OriginPool, origins ...*configv1.Origi
 	e.pool.Store(p)
 }
 
-func (e *edge) fail(w http.ResponseWriter, _ *http.Request, status int, code string) {
-	e.mu.Lock()
-	e.codes = append(e.codes, code)
-	e.mu.Unlock()
-	w.Header().Set("X-Svc-Error", code)
-	w.WriteHeader(status)
-	io.WriteString(w, "edge: "+code)
+// fetch answers as the edge does, with pages that are easy to tell.
+func (e *edge) fetch(x *exchange.Exchange) *exchange.Answer {
+	x.In.Client, x.In.Scheme, x.In.ID = netip.MustParseAddr("192.0.2.77"), "https", "req-00000001"
+	if e.request != nil {
+		e.request(x)
+	}
+	pool := e.pool.Load()
+	a := pool.Refuse(x)
+	if a == nil {
+		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool}.Fetch(x)
+	}
+	if a.Code != "" {
+		e.mu.Lock()
+		e.codes = append(e.codes, a.Code)
+		e.mu.Unlock()
+		a.Bytes = []byte("edge: " + a.Code)
+	}
+	if e.answer != nil {
+		e.answer(a)
+	}
+	if !a.Drop {
+		a.Header["X-Request-Id"] = []string{x.In.ID}
+	}
+	return a
 }
 
 // settings are those of the console's defaults, with short timeouts.

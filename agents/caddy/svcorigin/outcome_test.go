@@ -7,12 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
-
-type outcomes chan int
-
-func (o outcomes) OriginAnswered(status int) { o <- status }
 
 // What became of a request at its origins is told once: the status of the last answer, 0 where there was none.
 func TestOutcome(t *testing.T) {
@@ -41,14 +38,15 @@ func TestOutcome(t *testing.T) {
 				list = append(list, originAt(fmt.Sprint(i), address))
 			}
 			e := newEdge(t, settings(), list...)
-			heard := make(outcomes, 10)
-			e.request = func(in *Request) { in.Outcome = heard }
-			e.send("GET", "/", nil)
-			close(heard)
+			var asked *exchange.Exchange
 			var got []int
-			for status := range heard {
-				got = append(got, status)
+			e.request = func(x *exchange.Exchange) { asked = x }
+			e.answer = func(*exchange.Answer) {
+				if asked.Origin.Asked {
+					got = append(got, asked.Origin.Status)
+				}
 			}
+			e.send("GET", "/", nil)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%v, not %v", got, c.want)
 			}

@@ -19,9 +19,6 @@ const maxOrigins = 1000
 // Pool is the compiled origin group of a site: what a request needs to find and reach an origin. It holds no
 // connection and no goroutine, so a node can have any number of them.
 type Pool struct {
-	// BodyLimit is the largest request body in bytes; 0 = unlimited.
-	BodyLimit int64
-
 	origins    []origin
 	state      *State
 	policy     configv1.BalancePolicy
@@ -35,6 +32,8 @@ type Pool struct {
 	send, read time.Duration
 	idle       time.Duration
 	maxUses    uint32
+	// Largest request body in bytes, 0 for any.
+	bodyLimit int64
 
 	mu sync.Mutex
 	// Current weights of the smooth round robin.
@@ -128,9 +127,6 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 	}
 	return p, nil
 }
-
-// WebSocket reports whether upgrades to WebSocket reach the origins.
-func (p *Pool) WebSocket() bool { return p.websocket }
 
 func milliseconds(n uint32, unset time.Duration) time.Duration {
 	if n == 0 {

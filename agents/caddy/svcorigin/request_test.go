@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"cmp"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/exchangetest"
 )
 
 // fields returns the header lines of a raw request, sorted, without the request line.
@@ -20,20 +24,29 @@ func fields(head string) []string {
 
 func TestRequestHeaders(t *testing.T) {
 	o, seen := answering(t, okAnswer)
-	own := []string{"X-Forwarded-Proto: https", "X-Real-IP: 192.0.2.77", "X-Request-Id: req-00000001"}
+	own := []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: site.test", "X-Real-IP: 192.0.2.77", "X-Request-Id: req-00000001"}
 	loop := "CDN-Loop: svc-0123456789abcdef"
 	xff := "X-Forwarded-For: 127.0.0.1"
 	for name, c := range map[string]struct {
 		sent string
 		want []string
-		in   func(*Request)
+		in   func(*exchange.Exchange)
 		host string
 	}{
 		"nothing of the client's": {"", []string{"Host: site.test", loop, xff}, nil, ""},
 		"ordinary fields pass": {"Accept: a\r\nAccept: b\r\nCookie: x=y\r\nUser-Agent: ü\r\nAuthorization: Basic x\r\nVia: 1.1 a\r\n",
 			[]string{"Host: site.test", "Accept: a", "Accept: b", "Cookie: x=y", "User-Agent: ü", "Authorization: Basic x", "Via: 1.1 a", loop, xff}, nil, ""},
-		"what the edge says cannot be forged": {"X-Real-IP: 1.1.1.1\r\nX-Forwarded-Proto: gopher\r\nX-Request-Id: evil-id-1\r\nX-Svc-Site: s\r\nx-svc-anything: s\r\nForwarded: for=1.1.1.1\r\n",
-			[]string{"Host: site.test", "Forwarded: for=1.1.1.1", loop, xff}, nil, ""},
+		"what the edge says cannot be forged": {"X-Real-IP: 1.1.1.1\r\nX-Forwarded-Proto: gopher\r\nX-Request-Id: evil-id-1\r\nX-Svc-Site: s\r\nx-svc-anything: s\r\n",
+			[]string{"Host: site.test", loop, xff}, nil, ""},
+		"nobody says where a request really was to go": {"Forwarded: for=1.1.1.1;host=evil.test\r\nX-Forwarded-Host: evil.test\r\nX-Forwarded-Port: 1\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n",
+			[]string{"Host: site.test", loop, xff}, nil, ""},
+		"the port that was asked": {"X-Forwarded-Port: 1\r\nConnection: X-Forwarded-Port, X-Forwarded-Host\r\n", []string{"Host: site.test", loop, xff, "X-Forwarded-Port: 8443"},
+			func(x *exchange.Exchange) { x.In.Port = 8443 }, ""},
+		"edits come last": {"X-Gone: 1\r\nX-New: old\r\nX-More: 1\r\n", []string{"Host: other.test", loop, xff, "X-New: new", "X-More: 1", "X-More: 2"},
+			func(x *exchange.Exchange) {
+				x.Out.Host = "Other.test:99"
+				x.Out.Edits = []exchange.HeaderEdit{{Name: "X-Gone"}, {Name: "X-New", Values: []string{"new"}}, {Name: "X-More", Values: []string{"2"}, Add: true}}
+			}, ""},
 		"fields of one hop end here": {"Keep-Alive: 1\r\nProxy-Connection: x\r\nProxy-Authorization: x\r\nProxy-Authenticate: x\r\nTE: gzip\r\nHTTP2-Settings: x\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings, X-Mine\r\nX-Mine: 1\r\n",
 			[]string{"Host: site.test", loop, xff}, nil, ""},
 		"Connection cannot remove the edge's fields": {"CDN-Loop: other; a=b\r\nX-Forwarded-For: 9.9.9.9\r\nConnection: CDN-Loop, X-Real-IP, X-Forwarded-For, Host, X-Request-Id\r\n",
@@ -43,11 +56,9 @@ func TestRequestHeaders(t *testing.T) {
 		"an expectation is met here":      {"Expect: 100-continue\r\n", []string{"Host: site.test", loop, xff}, nil, ""},
 		"chain of several proxies":        {"X-Forwarded-For: 9.9.9.9, 8.8.8.8\r\nX-Forwarded-For: 7.7.7.7\r\n", []string{"Host: site.test", loop, "X-Forwarded-For: 9.9.9.9, 8.8.8.8, 7.7.7.7, 127.0.0.1"}, nil, ""},
 		"dropped chain in direct mode": {"X-Forwarded-For: 9.9.9.9\r\n", []string{"Host: site.test", loop, xff},
-			func(in *Request) { in.DropForwardedFor = true }, ""},
-		"the chain is not dropped in other modes": {"X-Forwarded-For: 9.9.9.9\r\n", []string{"Host: site.test", loop, "X-Forwarded-For: 9.9.9.9, 198.51.100.1"},
-			func(in *Request) {
-				in.DropForwardedFor, in.Mode, in.PeerAddr = true, "header", netip.MustParseAddr("198.51.100.1")
-			}, ""},
+			func(x *exchange.Exchange) { x.In.HideForwardedFor = true }, ""},
+		"the chain ends with the other end of the connection": {"X-Forwarded-For: 9.9.9.9\r\n", []string{"Host: site.test", loop, "X-Forwarded-For: 9.9.9.9, 198.51.100.1"},
+			func(x *exchange.Exchange) { x.In.Peer = netip.MustParseAddr("198.51.100.1") }, ""},
 		"host of the origin": {"", []string{"Host: Other.test:8080", loop, xff}, nil, "Other.test:8080"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +117,7 @@ func TestRequestTargetIsPassedAsItCame(t *testing.T) {
 
 func TestHostIsSentInLowerCaseWithoutPort(t *testing.T) {
 	for host, want := range map[string]string{"A.Test": "a.test", "a.test:80": "a.test", "[2001:DB8::1]:80": "[2001:db8::1]", "[::1]": "[::1]", "192.0.2.1:8080": "192.0.2.1", "A.test.": "a.test", "a.test.:80": "a.test"} {
-		r := &http.Request{Host: host}
-		if got := string(appendLower(nil, hostOf(r))); got != want {
+		if got := string(appendLower(nil, hostOf(host))); got != want {
 			t.Errorf("%s: got %s", host, got)
 		}
 	}
@@ -129,7 +139,7 @@ func FuzzTarget(f *testing.F) {
 		if err != nil || r.URL.Opaque != "" {
 			return
 		}
-		sent := string(appendTarget(nil, rawTarget(r)))
+		sent := string(appendTarget(nil, exchangetest.New(httptest.NewRecorder(), r).In.Target.Raw))
 		read, err := url.ParseRequestURI(sent)
 		if err != nil {
 			t.Fatalf("%q is sent as %q: %v", target, sent, err)
@@ -142,16 +152,15 @@ func FuzzTarget(f *testing.F) {
 
 // A head of thousands of fields, and of as many names in Connection.
 func BenchmarkNamesInConnection(b *testing.B) {
-	r := &http.Request{Method: "GET", RequestURI: "/", Host: "h.test", Header: http.Header{}}
+	r := &http.Request{Method: "GET", RequestURI: "/", Host: "h.test", URL: &url.URL{Path: "/"}, Header: http.Header{}}
 	names := numbered("N%d", 2500)
 	for _, name := range names {
 		r.Header["X"+name] = []string{"v"}
 	}
 	r.Header["Connection"] = []string{strings.Join(names, ",")}
-	in := Request{Scheme: "http"}
+	t := &fetch{Fetcher: Fetcher{Pool: &Pool{}}, x: exchangetest.New(httptest.NewRecorder(), r)}
 	for range b.N {
-		dropNamed(r.Header)
-		in.head(nil, r, &Pool{}, &origin{}, 0, false)
+		t.appendHead(nil, &origin{})
 	}
 }
 
@@ -166,9 +175,11 @@ func FuzzHead(f *testing.F) {
 		}
 		r := &http.Request{Method: "PUT", RequestURI: target, Host: host, URL: &url.URL{Path: "/"}, Header: http.Header{"Connection": {connection}}, Trailer: http.Header{"X-Later": nil}}
 		r.Header.Add(name, value)
-		in := Request{ClientAddr: netip.MustParseAddr("192.0.2.1"), PeerAddr: netip.MustParseAddr("2001:db8::1"), Scheme: "https", RequestID: "id", CDNLoop: "loop"}
+		x := exchangetest.New(httptest.NewRecorder(), r)
+		x.In.Client, x.In.Peer, x.In.ID = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), "id"
 		for _, length := range []int64{-1, 0, 5} {
-			head := string(in.head(nil, r, &Pool{}, &origin{}, length, false))
+			way := &fetch{Fetcher: Fetcher{CDNLoop: "loop", Pool: &Pool{}}, x: x, length: length}
+			head := string(way.appendHead(nil, &origin{}))
 			lines := strings.Split(head, "\r\n")
 			if n := len(lines); n < 3 || lines[n-1] != "" || lines[n-2] != "" {
 				t.Fatalf("no single end: %q", head)
@@ -190,7 +201,7 @@ func FuzzHead(f *testing.F) {
 					seen[strings.ToLower(name)]++
 				}
 			}
-			for _, once := range []string{"host", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-request-id", "cdn-loop", "connection"} {
+			for _, once := range []string{"host", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id", "cdn-loop", "connection"} {
 				if seen[once] != 1 {
 					t.Fatalf("%s %d times in %q", once, seen[once], head)
 				}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"edge.svc/caddy/exchange"
 )
 
 const (
@@ -144,7 +146,7 @@ func (a *response) parse(text, method string) error {
 		}
 		a.fields = append(a.fields, field{name, value})
 	}
-	a.close = minor == 0 && !hasToken(a.connection, "keep-alive") || hasToken(a.connection, "close")
+	a.close = minor == 0 && !exchange.HasToken(a.connection, "keep-alive") || exchange.HasToken(a.connection, "close")
 	return a.frame(minor, method, lengths, encodings)
 }
 

@@ -46,7 +46,7 @@ func (a *response) copyHeader(h http.Header) {
 // cookies of the edge.
 func originOwns(name, value string) bool {
 	switch name {
-	case "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Te", "Server", "X-Request-Id":
+	case "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Te", "Server", "X-Request-Id", "Alt-Svc":
 		return true
 	case "Set-Cookie":
 		return strings.HasPrefix(value, "__ew_")

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"edge.svc/caddy/exchange"
 )
 
 func TestResponseHeaders(t *testing.T) {
@@ -26,9 +28,7 @@ func TestResponseHeaders(t *testing.T) {
 		`299 map[Content-Length:[2] Etag:["e"] Set-Cookie:[a=b c=d] X-Empty:[] X-Lower:[yes] X-Request-Id:[req-00000001]] ok`; got != want {
 		t.Fatalf("got  %s\nwant %s", got, want)
 	}
-	e.request = func(in *Request) {
-		in.Response = func(status int, h http.Header) { h.Set("X-Seen", fmt.Sprint(status)); h.Del("X-Lower") }
-	}
+	e.answer = func(a *exchange.Answer) { a.Header.Set("X-Seen", fmt.Sprint(a.Status)); a.Header.Del("X-Lower") }
 	res2, err := http.Get(e.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -241,12 +241,9 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		recorder := newRecorder()
-		h := recorder.Header()
+		recorder, h := new(gathered), http.Header{}
 		a.copyHeader(h)
-		recorder.WriteHeader(a.status)
-		flush := flusher{w: recorder}
-		deliverErr := c.deliver(recorder, a, &flush)
+		deliverErr := c.deliver(recorder, a, new(exchange.Answer))
 		for name, values := range h {
 			for _, v := range values {
 				if strings.ContainsAny(name+v, "\r\n\x00") {
@@ -268,8 +265,8 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("status %d, net/http %d", a.status, res.StatusCode)
 			}
 			want, err := io.ReadAll(res.Body)
-			if deliverErr == nil && (err != nil || string(want) != recorder.body.String()) {
-				t.Fatalf("body %q, net/http %q %v", recorder.body.String(), want, err)
+			if deliverErr == nil && (err != nil || string(want) != recorder.String()) {
+				t.Fatalf("body %q, net/http %q %v", recorder.String(), want, err)
 			}
 			if deliverErr == nil && !a.close {
 				left, _ := io.ReadAll(r)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
@@ -257,7 +258,7 @@ func TestBodyLimit(t *testing.T) {
 	o, seen := answering(t, okAnswer)
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
 	for _, limit := range []int64{10, 100_000} {
-		e.request = func(in *Request) { in.BodyLimit = limit }
+		e.pool.Load().bodyLimit = limit
 		for _, chunked := range []bool{false, true} {
 			for _, over := range []int64{0, 1} {
 				var body io.Reader = strings.NewReader(strings.Repeat("x", int(limit+over)))
@@ -376,7 +377,7 @@ func TestPanicOfTheWriterEndsEverything(t *testing.T) {
 		close(ended)
 	})
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
-	e.request = func(in *Request) { in.Response = func(int, http.Header) { panic(http.ErrAbortHandler) } }
+	e.answer = func(*exchange.Answer) { panic(http.ErrAbortHandler) }
 	c, err := net.Dial("tcp", e.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -3,91 +3,24 @@ package svcorigin
 import (
 	"errors"
 	"io"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-)
 
-// A body of known length up to this size is read before an origin is asked, so that it can be sent again.
-const maxReplay = 64 << 10
+	"edge.svc/caddy/exchange"
+)
 
 const uploadGrace = 50 * time.Millisecond
 
-var errBodyTooLarge = errors.New("request body is too large")
-
-// body is what a request sends to the origin.
-type body struct {
-	// Length, 0 for none, -1 for unknown.
-	length int64
-	// A small body, read already.
-	small []byte
-	// Any other body, sent as it comes in.
-	stream io.Reader
-	// Largest size of a body of unknown length, 0 for any.
-	limit   int64
-	trailer http.Header
-	control *http.ResponseController
-	// Longest pause of the client, and of the origin while it takes the body.
-	pause time.Duration
-	// The stream was read from, so it cannot be sent again.
-	used bool
-}
-
-// prepareBody reads a small body. A failure is the client's.
-func (p *Pool) prepareBody(b *body, w http.ResponseWriter, r *http.Request, limit int64) error {
-	b.length = r.ContentLength
-	if b.length == 0 || r.Body == nil || r.Body == http.NoBody {
-		b.length = 0
-		return nil
-	}
-	if limit > 0 && b.length > limit {
-		return errBodyTooLarge
-	}
-	b.control, b.pause, b.limit = http.NewResponseController(w), p.send, limit
-	if b.length < 0 || b.length > maxReplay || len(r.Trailer) > 0 {
-		if len(r.Trailer) > 0 {
-			b.length = -1
-		}
-		b.stream, b.trailer = r.Body, r.Trailer
-		// Without this the server reads the rest of the body itself when the answer begins.
-		_ = b.control.EnableFullDuplex()
-		return nil
-	}
-	// Memory is taken as bytes come in, not as they are announced.
-	b.small = make([]byte, 0, min(b.length, smallBuffer))
-	for int64(len(b.small)) < b.length {
-		if len(b.small) == cap(b.small) {
-			b.small = slices.Grow(b.small, int(min(b.length-int64(len(b.small)), int64(len(b.small)))))
-		}
-		b.arm()
-		n, err := r.Body.Read(b.small[len(b.small):min(int64(cap(b.small)), b.length)])
-		b.small = b.small[:len(b.small)+n]
-		if err != nil && int64(len(b.small)) < b.length {
-			return unexpected(err)
-		}
-	}
-	b.disarm()
-	return nil
-}
-
-// arm bounds the next read from the client. A server that cannot do it has its own limits.
-func (b *body) arm() time.Time {
-	deadline := time.Now().Add(b.pause)
-	_ = b.control.SetReadDeadline(deadline)
-	return deadline
-}
-
-func (b *body) disarm() { _ = b.control.SetReadDeadline(time.Time{}) }
-
 // upload sends a stream to an origin beside the reading of the answer.
 type upload struct {
-	body     *body
-	done     chan struct{}
-	stopping atomic.Bool
+	body *exchange.Body
+	// Length of the body, -1 for one that is chunked.
+	length int64
+	// Longest pause of the origin while it takes the body.
+	pause time.Duration
+	done  chan struct{}
 
 	mu sync.Mutex
 	// Everything was sent, or cannot be sent any more: the origin's time to answer runs.
@@ -98,17 +31,28 @@ type upload struct {
 	err error
 }
 
-func startUpload(c *conn, b *body) *upload {
-	u := &upload{body: b, done: make(chan struct{})}
-	b.used = true
+func (t *fetch) startUpload(c *conn) *upload {
+	t.x.Body.Stream()
+	u := &upload{body: &t.x.Body, length: t.length, pause: t.Pool.send, done: make(chan struct{})}
 	c.upload = u
-	go u.run(c)
+	exchange.Go("uploading a request body", func() { u.run(c) }, func() { u.failed(c) })
 	return u
 }
 
 func (u *upload) run(c *conn) {
+	err := u.copy(c)
+	u.end(c, err)
+}
+
+// failed ends an upload in which something panicked.
+func (u *upload) failed(c *conn) {
+	u.client = errUploadPanicked
+	u.end(c, errUploadPanicked)
+}
+
+func (u *upload) end(c *conn, err error) {
 	defer close(u.done)
-	u.err = u.copy(c)
+	u.err = err
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.sent = true
@@ -120,6 +64,8 @@ func (u *upload) run(c *conn) {
 	// When the origin closed its side it may have answered before.
 	_ = c.arm(time.Now().Add(c.readTimeout))
 }
+
+var errUploadPanicked = errors.New("uploading panicked")
 
 func (u *upload) copy(c *conn) error {
 	b := u.body
@@ -136,23 +82,19 @@ func (u *upload) copy(c *conn) error {
 			buffer = large[:]
 		}
 		data := buffer[front : len(buffer)-2]
-		deadline := b.arm()
-		if u.stopping.Load() {
-			return errAborted
-		}
-		n, err := b.stream.Read(data)
+		n, err := b.Read(data)
 		total += int64(n)
 		full = n == len(data)
-		if b.limit > 0 && total > b.limit {
-			u.client = errBodyTooLarge
-			return errBodyTooLarge
+		if err == exchange.ErrBodyTooLarge {
+			u.client = err
+			return err
 		}
 		if n > 0 {
 			out := data[:n]
-			if b.length < 0 {
+			if u.length < 0 {
 				out = frameChunk(buffer, front, n)
 			}
-			if werr := c.SetWriteDeadline(time.Now().Add(b.pause)); werr != nil {
+			if werr := c.SetWriteDeadline(time.Now().Add(u.pause)); werr != nil {
 				return werr
 			}
 			if c.aborted.Load() {
@@ -166,24 +108,18 @@ func (u *upload) copy(c *conn) error {
 			break
 		}
 		if err != nil {
-			// The server cancels the request at any failure to read, so only the clock tells a client that is
-			// too slow from an upload that was stopped.
-			if !isTimeout(err) || !time.Now().Before(deadline) {
+			// What was stopped from here is not the client's failure.
+			if err != exchange.ErrBodyStopped {
 				u.client = err
 			}
 			return err
 		}
 	}
-	b.disarm()
-	if b.length >= 0 {
-		if total != b.length {
-			u.client = io.ErrUnexpectedEOF
-			return io.ErrUnexpectedEOF
-		}
+	if u.length >= 0 {
 		return nil
 	}
 	end := append(buffer[:0], "0\r\n"...)
-	for name, values := range b.trailer {
+	for name, values := range b.Trailer {
 		// Programs behind an origin could take "_" and "." for "-". A header has none of these any more here.
 		if edgeOwns(name) || !trailerAllowed(name) || strings.ContainsAny(name, "_.") {
 			continue
@@ -225,9 +161,8 @@ func (u *upload) stop(c *conn, grace time.Duration) error {
 	sent := u.sent
 	u.mu.Unlock()
 	if !sent {
-		u.stopping.Store(true)
 		c.abort()
-		_ = u.body.control.SetReadDeadline(longAgo)
+		u.body.Stop()
 	}
 	<-u.done
 	return u.client

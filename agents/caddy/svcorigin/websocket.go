@@ -2,13 +2,12 @@ package svcorigin
 
 import (
 	"context"
-	"encoding/base64"
 	"net"
-	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 const (
@@ -18,66 +17,42 @@ const (
 	tunnelDrain = 10 * time.Second
 )
 
-// wantsWebSocket says whether a request is a WebSocket handshake in every respect. Any other wish for an upgrade is
-// not passed on.
-func wantsWebSocket(r *http.Request) bool {
-	upgrade := r.Header["Upgrade"]
-	if len(upgrade) != 1 {
-		return false
-	}
-	if !strings.EqualFold(upgrade[0], "websocket") || r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1 {
-		return false
-	}
-	if r.ContentLength != 0 || !hasToken(r.Header["Connection"], "upgrade") {
-		return false
-	}
-	key, version := r.Header["Sec-Websocket-Key"], r.Header["Sec-Websocket-Version"]
-	if len(key) != 1 || len(version) != 1 || version[0] != "13" {
-		return false
-	}
-	nonce, err := base64.StdEncoding.Strict().DecodeString(key[0])
-	return err == nil && len(nonce) == 16
+// isWebSocket reports whether an origin agreed to a WebSocket.
+func (a *response) isWebSocket() bool {
+	return len(a.upgrade) == 1 && strings.EqualFold(a.upgrade[0], "websocket") && exchange.HasToken(a.connection, "upgrade")
 }
 
-// tunnel joins client and origin after the origin agreed to a WebSocket. Another protocol is not what was asked for.
-func (x *exchange) tunnel(c *conn, a *response) {
-	defer a.release()
-	if len(a.upgrade) != 1 || !strings.EqualFold(a.upgrade[0], "websocket") || !hasToken(a.connection, "upgrade") {
-		x.release(c, a, nil, false)
-		x.in.Fail(x.w, x.r, http.StatusBadGateway, codeUnreachable)
-		return
-	}
-	defer x.release(c, a, nil, false)
-	h := x.w.Header()
-	a.copyHeader(h)
+// upgrade makes an answer the beginning of a tunnel.
+func (t *fetch) upgrade(answer *exchange.Answer) {
+	h := answer.Header
 	delete(h, "Content-Length")
-	if x.in.Response != nil {
-		x.in.Response(a.status, h)
-	}
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
-	x.w.WriteHeader(http.StatusSwitchingProtocols)
-	client, buffered, err := http.NewResponseController(x.w).Hijack()
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
+	answer.Upgrade = t
+}
+
+// Join joins client and origin.
+func (t *fetch) Join(client net.Conn, early []byte) {
+	c := t.conn
 	// From here on the tunnel itself watches over the request: its end closes both sides at once.
-	stop := context.AfterFunc(x.ctx, func() {
+	stop := context.AfterFunc(t.ctx, func() {
 		client.Close()
 		c.Conn.Close()
 	})
 	defer stop()
-	defer client.Close()
 	c.stop()
-	var early []byte
-	if n := buffered.Reader.Buffered(); n > 0 {
-		early, _ = buffered.Reader.Peek(n)
-	}
-	t := tunnel{client: client, origin: c.Conn}
-	t.touch()
-	var both sync.WaitGroup
-	both.Go(func() { t.copy(t.origin, t.client, early) })
-	t.copy(t.client, t.origin, c.buf[c.r:c.w])
-	both.Wait()
+	both := tunnel{client: client, origin: c.Conn}
+	both.touch()
+	done := make(chan struct{})
+	exchange.Go("sending to a WebSocket", func() {
+		both.copy(both.origin, both.client, early)
+		close(done)
+	}, func() {
+		client.Close()
+		c.Conn.Close()
+		close(done)
+	})
+	both.copy(both.client, both.origin, c.buf[c.r:c.w])
+	<-done
 }
 
 // tunnel is the two connections of a WebSocket and when something last passed between them.

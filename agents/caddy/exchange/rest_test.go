@@ -1,4 +1,4 @@
-package svcerrors
+package exchange
 
 import (
 	"bufio"
@@ -11,13 +11,23 @@ import (
 	"time"
 )
 
+// refuse answers as the edge does by itself.
+func refuse(w http.ResponseWriter, r *http.Request) {
+	x := &Exchange{}
+	x.Begin(w, r)
+	a := x.Respond(http.StatusNotFound)
+	x.SetBytes(a, append(x.Page(), "not here"...))
+	x.Send(a)
+	x.Reset()
+}
+
 // Who announces a body and never sends it gets the refusal all the same, and the connection ends: its rest could be
 // taken for another request.
 func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
-	defer func(before time.Duration) { bodyTimeout = before }(bodyTimeout)
-	bodyTimeout = 50 * time.Millisecond
+	defer func(before time.Duration) { bodyTimes.rest = before }(bodyTimes.rest)
+	bodyTimes.rest = 50 * time.Millisecond
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		Write(w, r, http.StatusNotFound, UnknownHost)
+		refuse(w, r)
 	}))
 	defer server.Close()
 	for name, rest := range map[string]string{
@@ -53,8 +63,8 @@ func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 
 // A body that comes in time leaves the connection for the next request, without the deadline of this one.
 func TestConnectionOutlivesARefusal(t *testing.T) {
-	defer func(before time.Duration) { bodyTimeout = before }(bodyTimeout)
-	bodyTimeout = 300 * time.Millisecond
+	defer func(before time.Duration) { bodyTimes.rest = before }(bodyTimes.rest)
+	bodyTimes.rest = 300 * time.Millisecond
 	reading := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/origin" {
@@ -66,7 +76,7 @@ func TestConnectionOutlivesARefusal(t *testing.T) {
 			}
 			return
 		}
-		Write(w, r, http.StatusNotFound, UnknownHost)
+		refuse(w, r)
 	}))
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -86,7 +96,7 @@ func TestConnectionOutlivesARefusal(t *testing.T) {
 	fmt.Fprint(conn, "POST /origin HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab")
 	<-reading
 	// Past the deadline of the first request.
-	time.Sleep(time.Until(begun.Add(2 * bodyTimeout)))
+	time.Sleep(time.Until(begun.Add(2 * bodyTimes.rest)))
 	fmt.Fprint(conn, "c")
 	second, err := http.ReadResponse(reader, nil)
 	if err != nil || second.StatusCode != http.StatusOK {

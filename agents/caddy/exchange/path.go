@@ -1,15 +1,14 @@
-// Package urlpath has the one form in which paths are counted, get levels and meet rules, however a client spells them.
-// The path that is forwarded stays as it came.
-package urlpath
+package exchange
 
 import (
 	"path"
 	"strings"
 )
 
-// Canonical returns the canonical form of a decoded path: dot segments resolved, repeated slashes made one, a slash in
-// front. A slash at the end stays, and a dot segment at the end leaves one. It allocates only where something changes.
-func Canonical(decoded string) string {
+// CanonicalPath returns the one form in which paths are counted, get levels and meet rules, however a client spells them:
+// dot segments resolved, repeated slashes made one, a slash in front. A slash at the end stays, and a dot segment at the
+// end leaves one. decoded is a decoded path. It allocates only where something changes.
+func CanonicalPath(decoded string) string {
 	if isCanonical(decoded) {
 		return decoded
 	}

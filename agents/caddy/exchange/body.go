@@ -1,0 +1,241 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Failures of a body. Whatever else Read and Look return is the client's connection's own.
+var (
+	// ErrBodyTooLarge says that the body has more bytes than the site allows.
+	ErrBodyTooLarge = errors.New("request body is too large")
+	// ErrBodySlow says that the client paused for too long, or sent too little over a longer time.
+	ErrBodySlow = errors.New("request body comes too slowly")
+	// ErrBodyStopped says that reading was ended from here.
+	ErrBodyStopped = errors.New("reading the request body was stopped")
+)
+
+const (
+	// A body has to bring so many bytes a second on average, over so long a time of waiting for the client.
+	minBodyRate = 256
+	rateWindow  = 30 * time.Second
+	// Time for a client to send what nobody but the edge reads.
+	restTimeout = 10 * time.Second
+	// Pause of a client before its site's is known.
+	defaultPause = time.Minute
+)
+
+// Times of bodies; tests shorten them.
+var bodyTimes = struct{ window, rest time.Duration }{rateWindow, restTimeout}
+
+// Body is the body of a request. It has one owner and one reader at a time: first a look at its beginning, then the
+// stream. It alone knows the limits on it.
+type Body struct {
+	// Length is the announced length: 0 for no body, -1 for an unknown one.
+	Length int64
+	// Trailer is filled when the stream is over.
+	Trailer http.Header
+
+	exchange *Exchange
+	stream   io.Reader
+	control  *http.ResponseController
+	limit    int64
+	pause    time.Duration
+	// Beginning of the body that was read already, and how much of it the reader got.
+	head []byte
+	at   int
+	// What the client sent of the body.
+	total int64
+	// How the stream ended: io.EOF, or a failure.
+	end      error
+	stopping atomic.Bool
+	// The stream was read beyond the head, so it cannot be read again.
+	gone   bool
+	duplex bool
+	// Time waited for the client, and bytes that came, in the current window. noRate is for what may be silent.
+	waited time.Duration
+	came   int64
+	noRate bool
+}
+
+func (b *Body) begin(x *Exchange, r *http.Request) {
+	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	b.exchange, b.Length, b.Trailer, b.stream, b.pause = x, r.ContentLength, r.Trailer, r.Body, defaultPause
+	b.control = http.NewResponseController(x.writer)
+}
+
+// Exists reports whether the request has a body.
+func (b *Body) Exists() bool { return b.stream != nil }
+
+// Bound sets the largest size in bytes, 0 for any, and the longest pause of the client. It fails with ErrBodyTooLarge
+// where the announced length is larger.
+func (b *Body) Bound(limit int64, pause time.Duration) error {
+	b.limit = limit
+	if pause > 0 {
+		b.pause = pause
+	}
+	if limit > 0 && (b.Length > limit || b.total > limit) {
+		return ErrBodyTooLarge
+	}
+	return nil
+}
+
+// MayPause lifts the minimum rate, for streams in which silence is normal.
+func (b *Body) MayPause() { b.noRate = true }
+
+// Look returns the first n bytes of the body, fewer where it has no more: whole is true then. Whoever reads the body
+// afterwards gets them all the same. Memory is taken as bytes come in, not as they are announced.
+func (b *Body) Look(n int) (head []byte, whole bool, err error) {
+	for b.stream != nil && len(b.head) < n && b.end == nil {
+		if len(b.head) == cap(b.head) {
+			b.head = slices.Grow(b.head, min(n-len(b.head), max(len(b.head), firstLook)))
+		}
+		room := b.head[len(b.head):min(cap(b.head), n)]
+		got := b.receive(room)
+		b.head = b.head[:len(b.head)+got]
+	}
+	if b.stream == nil {
+		return nil, true, nil
+	}
+	whole = b.end == io.EOF || b.Length > 0 && int64(len(b.head)) == b.Length
+	if !whole && b.end != nil {
+		return b.head, false, b.end
+	}
+	if whole {
+		b.disarm()
+	}
+	return b.head[:min(n, len(b.head))], whole && len(b.head) <= n, nil
+}
+
+// firstLook is the room that a look at a body starts with.
+const firstLook = 4 << 10
+
+// Rewind makes the next Read begin with the first byte again. It reports false when bytes are gone, or reading was ended.
+func (b *Body) Rewind() bool {
+	if b.gone || b.stopping.Load() {
+		return false
+	}
+	b.at = 0
+	return true
+}
+
+// Stream makes ready for reading beside an answer, in another goroutine. Without it the server reads the rest of the body
+// itself when an answer begins.
+func (b *Body) Stream() {
+	if !b.duplex {
+		b.duplex = true
+		_ = b.control.EnableFullDuplex()
+	}
+	// With the first read the server may tell the client to go on, long after the request began.
+	b.exchange.boundWrites()
+}
+
+// Read reads the body from its beginning, as long as nothing was read beyond what was looked at. It fails with
+// ErrBodyTooLarge, ErrBodySlow, ErrBodyStopped, or as the connection does.
+func (b *Body) Read(p []byte) (int, error) {
+	if b.at < len(b.head) {
+		n := copy(p, b.head[b.at:])
+		b.at += n
+		return n, nil
+	}
+	if b.end != nil {
+		return 0, b.end
+	}
+	if b.stream == nil {
+		return 0, io.EOF
+	}
+	b.gone = true
+	n := b.receive(p)
+	if n > 0 && b.end == io.EOF {
+		return n, io.EOF
+	}
+	if n > 0 && b.end != ErrBodyTooLarge {
+		return n, nil
+	}
+	return n, b.end
+}
+
+// receive reads from the client once and sets end when the stream is over.
+func (b *Body) receive(p []byte) int {
+	start := time.Now()
+	pause, enough := b.pause, int64(minBodyRate*bodyTimes.window/time.Second)
+	if !b.noRate && b.came < enough {
+		pause = min(pause, bodyTimes.window-b.waited)
+	}
+	deadline := start.Add(pause)
+	_ = b.control.SetReadDeadline(deadline)
+	// Whoever stops the body sets the flag first and the deadline second, so one of the two is seen.
+	if b.stopping.Load() {
+		b.end = ErrBodyStopped
+		return 0
+	}
+	n, err := b.stream.Read(p)
+	b.total += int64(n)
+	if b.limit > 0 && b.total > b.limit {
+		b.end = ErrBodyTooLarge
+		return n
+	}
+	now := time.Now()
+	b.waited += now.Sub(start)
+	b.came += int64(n)
+	slow := false
+	if b.waited >= bodyTimes.window && !b.noRate {
+		slow = b.came < enough
+		b.waited, b.came = 0, 0
+	}
+	switch {
+	case err == io.EOF:
+		b.end = io.EOF
+		if b.Length > 0 && b.total != b.Length {
+			b.end = io.ErrUnexpectedEOF
+		}
+		b.disarm()
+	case err == nil:
+		if slow {
+			b.end = ErrBodySlow
+		}
+	case isTimeout(err) && !now.Before(deadline):
+		// The server cancels the request at any failure to read, which may stop the body at the same moment: only the
+		// clock tells a client that is too slow.
+		b.end = ErrBodySlow
+	case b.stopping.Load():
+		b.end = ErrBodyStopped
+	default:
+		b.end = err
+	}
+	return n
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// disarm takes the limit on reads off: the next request of the connection gets its own.
+func (b *Body) disarm() { _ = b.control.SetReadDeadline(time.Time{}) }
+
+var longAgo = time.Unix(1, 0)
+
+// Stop ends a Read that is under way in another goroutine, and all later ones. It costs the client's connection.
+func (b *Body) Stop() {
+	b.stopping.Store(true)
+	if b.control != nil {
+		_ = b.control.SetReadDeadline(longAgo)
+	}
+}
+
+// boundRest bounds the time that the rest of the body may take: whatever the edge answers by itself, the server still
+// reads what nobody read.
+func (b *Body) boundRest() {
+	if b.stream != nil && b.end == nil {
+		// Recorders have no deadlines; every connection has.
+		_ = b.control.SetReadDeadline(time.Now().Add(bodyTimes.rest))
+	}
+}

@@ -1,0 +1,176 @@
+package exchange
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/netip"
+)
+
+// Exchange is one request with its answer. It is pooled: nothing of it may be kept after Reset.
+type Exchange struct {
+	// In is what was asked. It is complete once the first stages are over and never changes after.
+	In Inbound
+	// Out is what an origin gets, where that differs from In.
+	Out Outbound
+	// Plan is the site's, nil before the site is known.
+	Plan *Plan
+	// Tables is the configuration of this moment, loaded once.
+	Tables *Tables
+	// Body is the body of the request, with its one owner.
+	Body Body
+	// Local says that the node itself asks, over its own listener.
+	Local bool
+	// Origin is how the request fared at the origins.
+	Origin OriginOutcome
+	// Registered takes the exchange out of what bans look at; nil where nobody looks.
+	Registered interface{ Leave() }
+	// Writes bounds the next writes to the client; nil where the server does it.
+	Writes WriteBound
+
+	ctx    context.Context
+	writer http.ResponseWriter
+	answer Answer
+	sink   clientSink
+	held   Stage
+	page   []byte
+	facts  []fact
+	known  []int
+	// The answer has begun to leave.
+	started bool
+}
+
+// Inbound is the request as the client sent it, read once.
+type Inbound struct {
+	Method, Proto, Scheme string
+	// Major and Minor are of the protocol.
+	Major, Minor int
+	// Host is normalised; HostRaw is for the origin.
+	Host, HostRaw string
+	Target        Target
+	// Header is without internal and ambiguous names.
+	Header, Trailer http.Header
+	// Remote is the other end of the connection as the server names it.
+	Remote string
+	// Client is who asks, Peer the other end of the connection, Proxied whom a PROXY header named.
+	Client, Peer, Proxied netip.Addr
+	// Claimed says that nobody who is known vouches for the client's address: it counts for bans, limits and logs, and
+	// never for an exemption.
+	Claimed bool
+	// Port is the one the request came to, 0 where there is none.
+	Port uint16
+	// TLS is nil without.
+	TLS *tls.ConnectionState
+	// HideForwardedFor says that origins are not told what the client said in X-Forwarded-For.
+	HideForwardedFor bool
+	// Upgrade says that the request is a complete WebSocket handshake. Every other wish for another protocol is ignored.
+	Upgrade bool
+	// ID is the request's, also the client's own where it is well-formed; IDHeader is the same as the value of a header.
+	ID       string
+	IDHeader []string
+}
+
+// OriginOutcome is how a request fared at the origins.
+type OriginOutcome struct {
+	// Asked says that an origin was asked, or should have been.
+	Asked bool
+	// Status of its answer, 0 when there was none.
+	Status int
+}
+
+// WriteBound limits the writes that follow to the time in which something must go on.
+type WriteBound interface {
+	BoundWrites()
+	// Gather has the answer that is written next, with a body of so many bytes, leave in one piece.
+	Gather(bodyBytes int)
+}
+
+// Stage decides about an exchange: an answer ends the way, nil goes on. It never writes.
+type Stage func(*Exchange) *Answer
+
+// ResponseStage changes an answer before it leaves.
+type ResponseStage func(*Exchange, *Answer)
+
+// FinishStage hears of the end of an exchange, exactly once. It only notes.
+type FinishStage func(*Exchange)
+
+// Fetcher gets an answer from elsewhere. It never returns nil: a failure is an answer with a code.
+type Fetcher interface {
+	Fetch(*Exchange) *Answer
+}
+
+// Begin starts an exchange with what its server has read.
+func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
+	x.writer, x.ctx = w, r.Context()
+	x.In.Method, x.In.Proto, x.In.Major, x.In.Minor = r.Method, r.Proto, r.ProtoMajor, r.ProtoMinor
+	x.In.HostRaw, x.In.Header, x.In.Trailer, x.In.TLS = r.Host, r.Header, r.Trailer, r.TLS
+	x.In.Remote = r.RemoteAddr
+	x.In.Scheme = "http"
+	if r.TLS != nil {
+		x.In.Scheme = "https"
+	}
+	x.In.Target = readTarget(r)
+	x.In.Upgrade = isWebSocket(r)
+	x.Body.begin(x, r)
+}
+
+// Reset ends an exchange and makes it ready for another.
+func (x *Exchange) Reset() {
+	x.forgetFacts()
+	x.answer.closeBody()
+	facts, known, page := x.facts, x.known, x.page
+	if cap(page) > maxKeptPage {
+		page = nil
+	}
+	*x = Exchange{facts: facts, known: known, page: page[:0]}
+}
+
+// maxKeptPage is the largest page whose room a pooled exchange keeps.
+const maxKeptPage = 32 << 10
+
+// Context is done when the client is gone or the exchange was ended.
+func (x *Exchange) Context() context.Context { return x.ctx }
+
+// SetContext narrows the context, before the first stage.
+func (x *Exchange) SetContext(ctx context.Context) { x.ctx = ctx }
+
+// Writer is the way back to the client, for the one who sends answers and for limits of its connection.
+func (x *Exchange) Writer() http.ResponseWriter { return x.writer }
+
+// Started reports whether an answer has begun to leave.
+func (x *Exchange) Started() bool { return x.started }
+
+// Page is room for an answer that the edge makes: append to it and give the result to SetBytes.
+func (x *Exchange) Page() []byte { return x.page[:0] }
+
+// SetBytes makes what was appended to Page the body of an answer. The room is another exchange's after Reset.
+func (x *Exchange) SetBytes(a *Answer, page []byte) { x.page, a.Bytes = page, page }
+
+// Hold keeps an answer back until later stages have seen the exchange. The first one held is the one that is given.
+func (x *Exchange) Hold(make Stage) {
+	if x.held == nil {
+		x.held = make
+	}
+}
+
+// Held returns the answer that was kept back, nil when there is none.
+func (x *Exchange) Held() *Answer {
+	if x.held == nil {
+		return nil
+	}
+	return x.held(x)
+}
+
+// Leave takes the exchange out of what bans look at: its own answer is not ended by the ban that it says.
+func (x *Exchange) Leave() {
+	if x.Registered != nil {
+		x.Registered.Leave()
+	}
+}
+
+// boundWrites renews the limit on writes.
+func (x *Exchange) boundWrites() {
+	if x.Writes != nil {
+		x.Writes.BoundWrites()
+	}
+}

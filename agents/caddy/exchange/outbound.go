@@ -1,0 +1,46 @@
+package exchange
+
+// Outbound is what an origin gets in place of what was asked. Its zero value changes nothing.
+type Outbound struct {
+	Method string
+	// Host is sent where the origin has none of its own.
+	Host   string
+	Target *Target
+	// Edits are of the header, in their order, after fields of one hop are gone.
+	Edits []HeaderEdit
+}
+
+// HeaderEdit changes the header of a request on its way to an origin.
+type HeaderEdit struct {
+	// Name is in canonical form.
+	Name string
+	// Values replace the field; with Add they are added to it. None removes it.
+	Values []string
+	Add    bool
+}
+
+// Method is the method that an origin gets.
+func (x *Exchange) Method() string {
+	if x.Out.Method != "" {
+		return x.Out.Method
+	}
+	return x.In.Method
+}
+
+// Target is the target that an origin gets.
+func (x *Exchange) Target() *Target {
+	if x.Out.Target != nil {
+		return x.Out.Target
+	}
+	return &x.In.Target
+}
+
+// Replaces reports whether the edits set or remove a field; name is in canonical form.
+func (o *Outbound) Replaces(name string) bool {
+	for i := range o.Edits {
+		if !o.Edits[i].Add && o.Edits[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package exchange
+
+import (
+	"net/http"
+	"strconv"
+	"unsafe"
+)
+
+// Send writes an answer to the client. It is the only place where anything is written. ok is false when the answer did
+// not arrive whole: the connection, or the stream, must then end, so that nobody takes a part for the whole.
+func (x *Exchange) Send(a *Answer) (ok bool) {
+	if a.Drop {
+		return false
+	}
+	if a.CloseConn && x.In.Major == 1 && a.Upgrade == nil {
+		a.Header["Connection"] = closeValue
+	}
+	if a.Upgrade != nil {
+		return x.sendUpgrade(a)
+	}
+	if a.Bytes != nil || a.Body == nil && a.From == FromEdge {
+		return x.sendBytes(a)
+	}
+	x.started = true
+	x.boundWrites()
+	x.writer.WriteHeader(a.Status)
+	if a.Body == nil {
+		return true
+	}
+	x.sink.x = x
+	err := a.Body.CopyTo(a.chain(&x.sink))
+	if err == nil {
+		x.sendTrailer(a)
+	}
+	a.closeBody()
+	return err == nil
+}
+
+var closeValue = []string{"close"}
+
+func (x *Exchange) sendBytes(a *Answer) bool {
+	// What nobody reads is still read by the server, before it sends the answer.
+	x.Body.boundRest()
+	head := x.In.Method == http.MethodHead
+	if len(a.Bytes) > 0 || bodyAllowed(a.Status) && !head {
+		a.Header["Content-Length"] = decimal(len(a.Bytes))
+	}
+	x.started = true
+	x.boundWrites()
+	x.writer.WriteHeader(a.Status)
+	if head || len(a.Bytes) == 0 {
+		return true
+	}
+	if x.Writes != nil {
+		x.Writes.Gather(len(a.Bytes))
+	}
+	x.boundWrites()
+	_, err := x.writer.Write(a.Bytes)
+	return err == nil
+}
+
+func bodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// sendTrailer puts the fields after the body where the server sends them: those announced under their name, others the
+// way net/http sends what was not announced.
+func (x *Exchange) sendTrailer(a *Answer) {
+	if len(a.Trailer) == 0 {
+		return
+	}
+	announced := map[string]bool{}
+	for _, name := range a.Header["Trailer"] {
+		announced[name] = true
+	}
+	for name, values := range a.Trailer {
+		if !announced[name] {
+			name = http.TrailerPrefix + name
+		}
+		a.Header[name] = values
+	}
+}
+
+// sendUpgrade gives the connection to the tunnel of the answer.
+func (x *Exchange) sendUpgrade(a *Answer) bool {
+	x.started = true
+	x.boundWrites()
+	x.writer.WriteHeader(a.Status)
+	client, buffered, err := http.NewResponseController(x.writer).Hijack()
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	var early []byte
+	if n := buffered.Reader.Buffered(); n > 0 {
+		early, _ = buffered.Reader.Peek(n)
+	}
+	a.Upgrade.Join(client, early)
+	return true
+}
+
+// decimal is the value of a header: one piece of memory for the text and the list it is in.
+func decimal(n int) []string {
+	made := new(struct {
+		values [1]string
+		text   [20]byte
+	})
+	text := strconv.AppendInt(made.text[:0], int64(n), 10)
+	made.values[0] = unsafe.String(&made.text[0], len(text))
+	return made.values[:]
+}

@@ -1,0 +1,85 @@
+package svccc
+
+import (
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// counted is what the stages of CC mitigation remember of an exchange: where it counts, and under which thresholds.
+type counted struct {
+	site       *Site
+	thresholds *Thresholds
+}
+
+var countedAt = exchange.NewFact[counted]()
+
+// Count is the stage that counts a request for its site and path, and asks for their levels.
+func Count(core *svccore.Core) exchange.Stage {
+	guard := Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		thresholds := ThresholdsOf(x.Tables, x.Plan)
+		if thresholds == nil {
+			return nil
+		}
+		site, demand := guard.CountRequest(x.Plan.SiteID, thresholds, x.In.Client, svccore.ExemptClient(x), x.In.Target.Canonical)
+		*countedAt.Of(x) = counted{site, thresholds}
+		if demand.Level > exchange.Normal {
+			*exchange.FloodDemand.Of(x) = demand
+		}
+		return nil
+	}
+}
+
+// ClientsOfReserved is Clients for what is under the reserved prefix: else floods there would never be banned.
+func ClientsOfReserved(core *svccore.Core) exchange.Stage {
+	clients := Clients(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if !x.In.Target.Reserved() {
+			return nil
+		}
+		return clients(x)
+	}
+}
+
+// Clients is the stage that counts a request for its client and answers the one that is too many.
+func Clients(core *svccore.Core) exchange.Stage {
+	guard := Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		at, ok := countedAt.Known(x)
+		if !ok {
+			return nil
+		}
+		if ban := guard.CountClient(at.site, at.thresholds, x.In.Client, svccore.ExemptClient(x)); ban != nil {
+			// The answer to this request must not be ended by the ban.
+			x.Leave()
+			ban()
+			return svcerrors.RespondBanned(x)
+		}
+		return nil
+	}
+}
+
+// Scanners is the stage that counts requests for hosts of no site.
+func Scanners(core *svccore.Core) exchange.Stage {
+	guard := Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		scan := ScanProtection.Of(x.Tables)
+		if x.Plan != nil || scan == nil {
+			return nil
+		}
+		if guard.CountUnknown(scan, x.In.Client, svccore.ExemptClient(x), x.In.Claimed) {
+			x.CloseAfter()
+		}
+		return nil
+	}
+}
+
+// Outcome is the response stage that counts how a request fared at the origins.
+func Outcome(*svccore.Core) exchange.ResponseStage {
+	return func(x *exchange.Exchange, _ *exchange.Answer) {
+		if at, ok := countedAt.Known(x); ok && x.Origin.Asked {
+			at.site.Origin(x.Origin.Status)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package svcchallenge
+
+import (
+	"net/http"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// Stage challenges a request that has not the highest level that anybody asks of it. Of equal demands the first one says
+// which challenge it is.
+func Stage(core *svccore.Core) exchange.Stage {
+	challenges := Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		protection := ProtectionOf(x.Plan)
+		demand := demandOf(x, protection)
+		if demand.Level == Normal {
+			return nil
+		}
+		visit := visitOf(x, protection)
+		return challenges.Admit(x, &visit, demand)
+	}
+}
+
+func demandOf(x *exchange.Exchange, protection *Protection) (demand Demand) {
+	if platform := Platform.Of(x.Tables); platform.UnderAttack {
+		demand.Level = platform.Challenge
+	}
+	if protection.UnderAttack {
+		demand = demand.Or(Demand{Level: protection.Challenge})
+	}
+	flood, _ := exchange.FloodDemand.Known(x)
+	demand = demand.Or(flood)
+	if demand.Level > Normal {
+		listed, _ := exchange.AllowListed.Known(x)
+		validation, _ := exchange.Validation.Known(x)
+		if listed || validation {
+			demand = Demand{}
+		}
+	}
+	// Rules ask for what they were written for, whoever it is.
+	rules, _ := exchange.RuleDemand.Known(x)
+	return rules.Or(demand)
+}
+
+func visitOf(x *exchange.Exchange, p *Protection) Visit {
+	return Visit{
+		SiteID: x.Plan.SiteID, Client: x.In.Client, Secure: x.In.TLS != nil, RequestID: x.In.ID,
+		PassTTL: p.PassTTL, PowBits: p.PowDifficulty, PowHighBits: p.PowHighDifficulty,
+	}
+}
+
+// Reserved is the stage that answers what is under the reserved prefix. Nothing of it ever reaches an origin.
+func Reserved(core *svccore.Core) exchange.Stage {
+	challenges := Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if !x.In.Target.Reserved() {
+			return nil
+		}
+		switch path, method := x.In.Target.Path, x.In.Method; {
+		case path == VerifyPath && method == http.MethodPost:
+			visit := visitOf(x, ProtectionOf(x.Plan))
+			return challenges.Verify(x, &visit)
+		case path == WorkerPath && (method == http.MethodGet || method == http.MethodHead):
+			return challenges.Worker(x)
+		}
+		return svcerrors.Respond(x, http.StatusNotFound, svcerrors.NotFound)
+	}
+}

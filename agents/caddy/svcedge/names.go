@@ -1,0 +1,78 @@
+package svcedge
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+)
+
+const (
+	// Names of fields that are remembered and logged within a day, of all sites; more of them only count.
+	maxNames     = 1000
+	maxNameBytes = 64
+)
+
+// droppedNames are the fields of a request that origins do not get because of their names.
+type droppedNames struct{ names []string }
+
+var droppedOf = exchange.NewFact[droppedNames]()
+
+func dropped(x *exchange.Exchange, name string) {
+	at := droppedOf.Of(x)
+	at.names = append(at.names, name[:min(len(name), maxNameBytes)])
+}
+
+// nameLog counts fields that were dropped for their names and logs the first of each name for a site and day.
+type nameLog struct {
+	core  *svccore.Core
+	total atomic.Uint64
+
+	mu   sync.Mutex
+	day  int64
+	seen map[[2]string]bool
+}
+
+var names = svccore.NewComponent("dropped names", func(c *svccore.Core) *nameLog { return &nameLog{core: c, seen: map[[2]string]bool{}} })
+
+// noteNames is the stage that tells which fields were dropped, now that the site is known.
+func noteNames(core *svccore.Core) exchange.Stage {
+	log := names.Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if at, ok := droppedOf.Known(x); ok {
+			log.note(x.Plan.SiteID, at.names)
+		}
+		return nil
+	}
+}
+
+func (l *nameLog) note(siteID string, names []string) {
+	l.total.Add(uint64(len(names)))
+	day := l.core.Now().Unix() / int64((24 * time.Hour).Seconds())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if day != l.day {
+		l.day, l.seen = day, map[[2]string]bool{}
+	}
+	for _, name := range names {
+		key := [2]string{siteID, name}
+		if l.seen[key] || len(l.seen) >= maxNames {
+			continue
+		}
+		l.seen[key] = true
+		l.core.Log().Warn("origins do not get a request field, because its name could be taken for another",
+			zap.String("site", siteID), zap.String("field", name))
+	}
+}
+
+// WriteMetrics writes how many there were.
+func (l *nameLog) WriteMetrics(w io.Writer) {
+	fmt.Fprintf(w, "# HELP svc_edge_dropped_fields_total Request fields that origins did not get because of their names.\n"+
+		"# TYPE svc_edge_dropped_fields_total counter\nsvc_edge_dropped_fields_total %d\n", l.total.Load())
+}

@@ -1,0 +1,89 @@
+package svcedge
+
+import (
+	"net/http"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svcacme"
+	"edge.svc/caddy/svcbans"
+	"edge.svc/caddy/svccc"
+	"edge.svc/caddy/svcchallenge"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svccount"
+	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/svclists"
+	"edge.svc/caddy/svcorigin"
+	"edge.svc/caddy/svcsites"
+)
+
+// row is a place in the order.
+type row struct {
+	name string
+	// local says that the stage also concerns what the node itself asks over its own listener.
+	local bool
+	stage func(*svccore.Core) exchange.Stage
+	// onPanic is the answer to a panic in the stage; the zero value stands for an internal error.
+	onPanic failure
+}
+
+type failure struct {
+	status int
+	code   string
+}
+
+var (
+	policyFails    = failure{http.StatusServiceUnavailable, svcerrors.PolicyUnavailable}
+	challengeFails = failure{http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable}
+)
+
+const forLocal, notForLocal = true, false
+
+// order is the way of every request, over every protocol. It is part of what the edge promises: a banned client learns
+// nothing about rules, and nothing under the reserved prefix ever reaches an origin. A feature is its package and a line
+// here.
+var order = []row{
+	{"health", forLocal, health, failure{}},
+	{"normalise", forLocal, normalise, failure{}},
+	{"client", forLocal, svclisten.Client, failure{}},
+	{"acme", notForLocal, svcacme.Stage, failure{}},
+	{"site", forLocal, svcsites.Find, failure{}},
+	{"scan", notForLocal, svccc.Scanners, failure{}},
+	{"unknown-host", forLocal, svcsites.AnswerUnknown, failure{}},
+	{"count", notForLocal, svccount.Stage, failure{}},
+	{"names", notForLocal, noteNames, failure{}},
+	{"acme-limit", notForLocal, svcacme.Limit, failure{}},
+	{"disabled", forLocal, svcsites.Disabled, failure{}},
+	{"register", notForLocal, svclisten.Register, failure{}},
+	{"bans", notForLocal, svcbans.Stage, failure{}},
+	{"cc", notForLocal, svccc.Count, failure{}},
+	{"cc-reserved", notForLocal, svccc.ClientsOfReserved, failure{}},
+	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
+	{"lists", notForLocal, svclists.Stage, policyFails},
+	{"cc-client", notForLocal, svccc.Clients, failure{}},
+	{"held", notForLocal, held, failure{}},
+	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
+	{"limits", forLocal, svcorigin.Limits, failure{}},
+	{"fetch", forLocal, svcorigin.Stage, failure{}},
+}
+
+// responseRow is a place among what happens to an answer before it leaves.
+type responseRow struct {
+	name string
+	// from says which answers it concerns, by who made them.
+	from  exchange.From
+	stage func(*svccore.Core) exchange.ResponseStage
+}
+
+var responseOrder = []responseRow{
+	{"cc-outcome", exchange.FromAll, svccc.Outcome},
+	{"edge-headers", exchange.FromAll, edgeHeaders},
+}
+
+// finishOrder hears of the end of every exchange.
+var finishOrder = []func(*svccore.Core) exchange.FinishStage{
+	svclisten.Finish,
+}
+
+// held is the stage that gives the answer that an earlier stage kept back.
+func held(*svccore.Core) exchange.Stage { return (*exchange.Exchange).Held }

@@ -1,0 +1,104 @@
+package svclisten
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+)
+
+// carried is what the listener knows of an exchange: the connection it came over, and its entry there.
+type carried struct {
+	conn *Conn
+	// The limit on writes to the connection; 0 where another sets one.
+	writeIdle time.Duration
+	entry     Exchange
+	exchange  *exchange.Exchange
+	listed    bool
+}
+
+var carriedBy = exchange.NewFact[carried]()
+
+// Carry tells an exchange which connection it came over, nil where that is not known. writeIdle is the time in which
+// something of an answer must go on; 0 where the server sets limits itself.
+func Carry(x *exchange.Exchange, conn *Conn, writeIdle time.Duration) {
+	c := carriedBy.Of(x)
+	c.conn, c.exchange = conn, x
+	if c.writeIdle = writeIdle; writeIdle > 0 && conn != nil {
+		x.Writes = c
+	}
+}
+
+// BoundWrites limits the writes that follow.
+func (c *carried) BoundWrites() { c.conn.BoundWrites(c.writeIdle) }
+
+// Gather has the answer that is written next leave in one piece.
+func (c *carried) Gather(bodyBytes int) { c.conn.Gather(bodyBytes) }
+
+// Client is the stage that finds out who asks.
+func Client(core *svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		in := &x.In
+		if c := carriedBy.Of(x); c.conn != nil {
+			in.Peer, in.Proxied, in.Port = c.conn.Peer, c.conn.Proxied(), c.conn.port
+		} else if peer, err := netip.ParseAddrPort(in.Remote); err == nil {
+			in.Peer = peer.Addr().WithZone("").Unmap()
+		}
+		setting := ClientIP.Of(x.Tables)
+		in.Client = setting.Resolve(in.Peer, in.Proxied, in.Header)
+		in.Claimed = claimed(core, setting, in.Client, in.Peer)
+		in.HideForwardedFor = setting.hidesForwardedFor()
+		return nil
+	}
+}
+
+// Register is the stage that makes an exchange known to new bans, until its end. Stages after it look for bans, so that
+// none slips between.
+func Register(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		c := carriedBy.Of(x)
+		if c.conn == nil {
+			return nil
+		}
+		c.entry.Client, c.entry.SiteID = x.In.Client, x.Plan.SiteID
+		if x.In.Major != 1 {
+			var ctx context.Context
+			ctx, c.entry.Cancel = context.WithCancel(x.Context())
+			x.SetContext(ctx)
+		}
+		c.listed = true
+		c.conn.Begin(&c.entry)
+		x.Registered = c
+		return nil
+	}
+}
+
+// Leave makes the exchange unknown to new bans.
+func (c *carried) Leave() {
+	if c.listed {
+		c.listed = false
+		c.conn.End(&c.entry)
+	}
+}
+
+// Finish takes the exchange out of the registry at its end.
+func Finish(*svccore.Core) exchange.FinishStage {
+	return func(x *exchange.Exchange) {
+		c := carriedBy.Of(x)
+		c.Leave()
+		if c.entry.Cancel != nil {
+			c.entry.Cancel()
+		}
+	}
+}
+
+// portOf is the port of an address, 0 where it has none.
+func portOf(address net.Addr) uint16 {
+	if tcp, ok := address.(*net.TCPAddr); ok {
+		return uint16(tcp.Port)
+	}
+	return 0
+}

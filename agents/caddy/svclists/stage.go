@@ -1,0 +1,27 @@
+package svclists
+
+import (
+	"net/http"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// Stage finds the client on the address lists. A denial is held back: later stages may still count the request.
+func Stage(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if !x.In.Claimed && Allowed(x.Tables, x.In.Client) {
+			*exchange.AllowListed.Of(x) = true
+			return nil
+		}
+		if onBlockList(x.Tables, x.In.Client) {
+			x.Hold(deny)
+		}
+		return nil
+	}
+}
+
+func deny(x *exchange.Exchange) *exchange.Answer {
+	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.PolicyDenied)
+}

@@ -1,0 +1,58 @@
+package svcsites
+
+import (
+	"net/http"
+
+	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// Find is the stage that finds the site of the host.
+func Find(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		host, kind := svccore.NormalizeHost(x.In.HostRaw)
+		if kind != svccore.HostInvalid {
+			x.In.Host = host
+			x.Plan = svccore.PlanOfHost(x.Tables, host)
+		}
+		if x.Plan == nil {
+			*exchange.UnknownHost.Of(x) = true
+		}
+		return nil
+	}
+}
+
+// AnswerUnknown is the stage for hosts of no site: they get the page, no answer at all, or the default site.
+func AnswerUnknown(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if x.Plan != nil {
+			return nil
+		}
+		setting := Unknown.Of(x.Tables)
+		action := setting.Host
+		if _, kind := svccore.NormalizeHost(x.In.HostRaw); kind == svccore.HostAddress {
+			action = setting.Address
+		}
+		switch action {
+		case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_CLOSE:
+			return x.Drop()
+		case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_SITE:
+			if x.Plan = DefaultSite(x.Tables); x.Plan != nil {
+				return nil
+			}
+		}
+		return svcerrors.Respond(x, http.StatusNotFound, svcerrors.UnknownHost)
+	}
+}
+
+// Disabled is the stage that answers for sites that are switched off.
+func Disabled(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if x.Plan.Disabled {
+			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
+		}
+		return nil
+	}
+}
