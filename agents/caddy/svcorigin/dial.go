@@ -13,6 +13,11 @@ import (
 // to one of the others by number, so that a name cannot change its mind in between. limit bounds the connection and,
 // once more, the TLS handshake. Errors are *originError.
 func (t *Transports) dial(request context.Context, o *origin, limit time.Duration) (*conn, error) {
+	return t.dialFor(request, o, limit, "http/1.1")
+}
+
+// dialFor is dial for another protocol over TLS.
+func (t *Transports) dialFor(request context.Context, o *origin, limit time.Duration, protocol string) (*conn, error) {
 	policy := t.policy()
 	deadline := time.Now().Add(limit)
 	ctx, cancel := context.WithDeadline(request, deadline)
@@ -29,7 +34,7 @@ func (t *Transports) dial(request context.Context, o *origin, limit time.Duratio
 	if o.dial.tls == plain {
 		return newConn(tcp, tcp, o.dial, addr, policy), nil
 	}
-	secure, err := t.handshake(request, tcp, o, limit)
+	secure, err := t.handshake(request, tcp, o, limit, protocol)
 	if err != nil {
 		tcp.Close()
 		return nil, err
@@ -65,8 +70,9 @@ func (t *Transports) connect(ctx context.Context, addrs []netip.Addr, port uint1
 	return nil, netip.Addr{}, first
 }
 
-func (t *Transports) handshake(ctx context.Context, tcp *net.TCPConn, o *origin, limit time.Duration) (*tls.Conn, error) {
+func (t *Transports) handshake(ctx context.Context, tcp *net.TCPConn, o *origin, limit time.Duration, protocol string) (*tls.Conn, error) {
 	config := t.tls[o.dial.tls].Clone()
+	config.NextProtos = []string{protocol}
 	config.ServerName = o.dial.name.Value()
 	secure := tls.Client(tcp, config)
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -19,14 +19,24 @@ import (
 	"edge.svc/caddy/svcerrors"
 )
 
-// Fetcher gets answers from the origins of a pool, over HTTP/1.1. It is made anew for a request, or kept; it holds
-// nothing of one.
+// Fetcher gets answers from the origins of a pool. It is made anew for a request, or kept; it holds nothing of one.
 type Fetcher struct {
 	// Transports makes the connections; it is the same for all sites of the node.
 	Transports *Transports
 	// CDNLoop is this node's own id, appended to the CDN-Loop header.
 	CDNLoop string
 	Pool    *Pool
+	// Standard speaks to the origins instead of the own client, over HTTP/2; nil for HTTP/1.1.
+	Standard *Standard
+}
+
+// head is the header of an origin's answer that nobody has yet.
+type head interface {
+	status() int
+	// discard gives the answer up in favour of another try.
+	discard()
+	// respond makes it the client's.
+	respond() *exchange.Answer
 }
 
 // fetch is one request on its way, and then the body of its answer. It is pooled: the fetch of a finished request is
@@ -42,7 +52,9 @@ type fetch struct {
 	stream bool
 	head   []byte
 	list   []int32
-	// The answer, once there is one.
+	// The answer has an owner who ends the fetch.
+	kept bool
+	// The answer of the own client, once there is one.
 	answer   *exchange.Answer
 	origin   *origin
 	conn     *conn
@@ -64,7 +76,7 @@ func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
 	t := fetches.Get().(*fetch)
 	t.Fetcher, t.x, t.ctx = f, x, x.Context()
 	answer := t.fetch()
-	if t.conn == nil {
+	if !t.kept {
 		t.free()
 	}
 	return answer
@@ -94,9 +106,10 @@ func (t *fetch) fetch() *exchange.Answer {
 	var last error
 	for i, index := range t.list {
 		o := &p.origins[index]
-		c, a, err := t.attempt(o)
+		answer, err := t.ask(o)
 		if err == nil {
-			bad := a.status == http.StatusBadGateway || a.status == http.StatusServiceUnavailable || a.status == http.StatusGatewayTimeout
+			status := answer.status()
+			bad := status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 			if bad {
 				p.failed(o, failStatus)
 			} else {
@@ -104,10 +117,10 @@ func (t *fetch) fetch() *exchange.Answer {
 			}
 			if tries++; bad && p.status && tries < p.tries && i+1 < len(t.list) && t.repeatable() {
 				last = fail(failStatus, nil)
-				t.discard(o, c, a)
+				answer.discard()
 				continue
 			}
-			return t.respond(o, c, a)
+			return answer.respond()
 		}
 		var sent *sentError
 		wasSent := errors.As(err, &sent)
@@ -160,29 +173,48 @@ func (t *fetch) prepareBody() error {
 	return err
 }
 
-// discard gives up an answer in favour of another try.
-func (t *fetch) discard(o *origin, c *conn, a *response) {
+// ask sends the request to one origin and reads the header of its answer.
+func (t *fetch) ask(o *origin) (head, error) {
+	if t.Standard != nil {
+		return t.Standard.ask(t, o)
+	}
+	c, a, err := t.attempt(o)
+	if err != nil {
+		return nil, err
+	}
+	t.origin, t.conn, t.response = o, c, a
+	return t, nil
+}
+
+func (t *fetch) status() int { return t.response.status }
+
+func (t *fetch) discard() {
+	c, a := t.conn, t.response
 	whole := !a.chunked && a.length >= 0 && a.length <= int64(c.w-c.r)
 	if whole {
 		c.r += int(a.length)
 	}
-	t.release(c, a, o, whole)
-	a.release()
+	t.drop(whole)
 }
 
-// respond makes the answer of an origin the client's.
-func (t *fetch) respond(o *origin, c *conn, a *response) *exchange.Answer {
-	x := t.x
+// drop ends the use of the connection, and of the answer on it.
+func (t *fetch) drop(complete bool) {
+	t.release(t.conn, t.response, t.origin, complete)
+	t.response.release()
+	t.origin, t.conn, t.response = nil, nil, nil
+}
+
+func (t *fetch) respond() *exchange.Answer {
+	x, a := t.x, t.response
 	if x.In.Upgrade && a.status == http.StatusSwitchingProtocols && !a.isWebSocket() {
 		// Another protocol is not what was asked for.
-		t.release(c, a, o, false)
-		a.release()
+		t.drop(false)
 		return t.failOrigin(nil)
 	}
 	x.Origin = exchange.OriginOutcome{Asked: true, Status: a.status}
 	answer := x.RespondFrom(exchange.FromOrigin, a.status)
 	a.copyHeader(answer.Header)
-	t.origin, t.conn, t.response, t.answer = o, c, a, answer
+	t.answer, t.kept = answer, true
 	answer.Body = t
 	if a.status == http.StatusSwitchingProtocols {
 		t.upgrade(answer)
@@ -208,9 +240,7 @@ func (t *fetch) CopyTo(sink exchange.Sink) error {
 
 // Close ends the use of the connection to the origin. Nothing may go on after the request.
 func (t *fetch) Close() {
-	c, a := t.conn, t.response
-	t.release(c, a, t.origin, t.complete)
-	a.release()
+	t.drop(t.complete)
 	t.free()
 }
 

@@ -31,6 +31,8 @@ type edge struct {
 	// Changes an exchange before it is fetched, and its answer.
 	request func(*exchange.Exchange)
 	answer  func(*exchange.Answer)
+	// Speaks to the origins instead of the own client, where it is set.
+	standard *Standard
 	// Codes of failed requests, in order.
 	mu    sync.Mutex
 	codes []string
@@ -80,7 +82,7 @@ func (e *edge) fetch(x *exchange.Exchange) *exchange.Answer {
 	pool := e.pool.Load()
 	a := pool.Refuse(x)
 	if a == nil {
-		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool}.Fetch(x)
+		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool, Standard: e.standard}.Fetch(x)
 	}
 	if a.Code != "" {
 		e.mu.Lock()

@@ -48,7 +48,6 @@ func NewTransportSet(policy func() *AddressPolicy) *Transports {
 	for _, mode := range []tlsMode{tlsVerified, tlsUnverified} {
 		t.tls[mode] = &tls.Config{
 			InsecureSkipVerify: mode == tlsUnverified,
-			NextProtos:         []string{"http/1.1"},
 			MinVersion:         tls.VersionTLS12,
 			ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
 		}
