@@ -19,7 +19,7 @@ type Plan struct {
 	parts  []unsafe.Pointer
 	source PartSource
 	// Of all versions of the site.
-	live []unsafe.Pointer
+	live *liveSlots
 }
 
 // PartSource compiles a part of a plan at its first use; it returns nil for a part that the site does not have.
@@ -68,16 +68,15 @@ func (p *Plan) compile(index int) unsafe.Pointer {
 	return part
 }
 
-// NewPlan makes a plan whose parts come from source when they are asked for. It follows before, another version of the
-// same site, where that is not nil: what is live goes on.
-func NewPlan(siteID string, number uint32, source PartSource, before *Plan) *Plan {
-	p := &Plan{SiteID: siteID, Number: number, parts: make([]unsafe.Pointer, len(partNames)), source: source}
+// Init makes a plan whose parts come from source when they are asked for. It follows before, another version of the same
+// site, where that is not nil: what is live goes on.
+func (p *Plan) Init(siteID string, number uint32, disabled bool, source PartSource, before *Plan) {
+	*p = Plan{SiteID: siteID, Number: number, Disabled: disabled, parts: make([]unsafe.Pointer, len(partNames)), source: source}
 	if before != nil {
 		p.live = before.live
 	} else {
-		p.live = make([]unsafe.Pointer, len(liveNames))
+		p.live = new(liveSlots)
 	}
-	return p
 }
 
 // Source is where the parts of the plan come from.
@@ -94,6 +93,11 @@ func (p *Plan) Inherit(from *Plan, keep func(index int) bool) {
 
 var liveNames []string
 
+// liveSlots come into being with the first of them that is filled: most sites are idle.
+type liveSlots struct {
+	made atomic.Pointer[[]unsafe.Pointer]
+}
+
 // Live is a slot of sites for what is counted or remembered while they are served. It lies beside their plans: every
 // version of a site has the same one, and it ends with the site. Make it with NewLive while the program starts.
 type Live[T any] struct{ index int }
@@ -105,11 +109,20 @@ func NewLive[T any](name string) Live[T] {
 }
 
 // Of returns what is in the slot of the plan's site, nil while nobody put anything there.
-func (s Live[T]) Of(p *Plan) *T { return (*T)(atomic.LoadPointer(&p.live[s.index])) }
+func (s Live[T]) Of(p *Plan) *T {
+	if slots := p.live.made.Load(); slots != nil {
+		return (*T)(atomic.LoadPointer(&(*slots)[s.index]))
+	}
+	return nil
+}
 
 // Put fills the slot of the plan's site, unless somebody was faster, and returns what is in it.
 func (s Live[T]) Put(p *Plan, v *T) *T {
-	if atomic.CompareAndSwapPointer(&p.live[s.index], nil, unsafe.Pointer(v)) {
+	if p.live.made.Load() == nil {
+		slots := make([]unsafe.Pointer, len(liveNames))
+		p.live.made.CompareAndSwap(nil, &slots)
+	}
+	if atomic.CompareAndSwapPointer(&(*p.live.made.Load())[s.index], nil, unsafe.Pointer(v)) {
 		return v
 	}
 	return s.Of(p)

@@ -116,7 +116,7 @@ func (e *Edit) removeNames(s *site) {
 // older reports whether a site comes before the one with another number.
 func (e *Edit) older(s *site, number uint32) bool {
 	other := siteOf(e.Tables.Plan(number))
-	return compareSites(s.createdAtMs, other.createdAtMs, s.id, other.id) < 0
+	return compareSites(s.createdAtMs, other.createdAtMs, s.plan.SiteID, other.plan.SiteID) < 0
 }
 
 func compareSites(createdA, createdB int64, idA, idB string) int {
@@ -128,8 +128,8 @@ func compareSites(createdA, createdB int64, idA, idB string) int {
 func (e *Edit) claim(n siteName, s *site) {
 	names := e.names().form(n.form)
 	holder, held := names.get(n.name)
-	if !held || holder == s.number {
-		*names = names.set(e.Owner(), n.name, s.number)
+	if !held || holder == s.plan.Number {
+		*names = names.set(e.Owner(), n.name, s.plan.Number)
 		return
 	}
 	claims := e.state.contested[n]
@@ -137,13 +137,13 @@ func (e *Edit) claim(n siteName, s *site) {
 		claims = []uint32{holder}
 	}
 	for _, other := range claims {
-		if other == s.number {
+		if other == s.plan.Number {
 			return
 		}
 	}
-	e.state.contested[n] = append(claims, s.number)
+	e.state.contested[n] = append(claims, s.plan.Number)
 	if e.older(s, holder) {
-		*names = names.set(e.Owner(), n.name, s.number)
+		*names = names.set(e.Owner(), n.name, s.plan.Number)
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Edit) release(n siteName, s *site) {
 	names := e.names().form(n.form)
 	claims, contested := e.state.contested[n]
 	if !contested {
-		if holder, held := names.get(n.name); held && holder == s.number {
+		if holder, held := names.get(n.name); held && holder == s.plan.Number {
 			*names = names.delete(e.Owner(), n.name)
 		}
 		return
@@ -159,7 +159,7 @@ func (e *Edit) release(n siteName, s *site) {
 	rest := make([]uint32, 0, len(claims))
 	var first *site
 	for _, other := range claims {
-		if other == s.number {
+		if other == s.plan.Number {
 			continue
 		}
 		rest = append(rest, other)
@@ -172,5 +172,5 @@ func (e *Edit) release(n siteName, s *site) {
 	} else {
 		delete(e.state.contested, n)
 	}
-	*names = names.set(e.Owner(), n.name, first.number)
+	*names = names.set(e.Owner(), n.name, first.plan.Number)
 }

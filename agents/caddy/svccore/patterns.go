@@ -95,8 +95,8 @@ func literalParts(re *syntax.Regexp, parts []string) []string {
 
 // belongTo says whose pattern it is. The pattern of a site that serves is that site's already, and stays untouched.
 func (p *pattern) belongTo(s *site) {
-	if p.number != s.number {
-		p.number, p.createdAtMs, p.siteID = s.number, s.createdAtMs, s.id
+	if p.number != s.plan.Number {
+		p.number, p.createdAtMs, p.siteID = s.plan.Number, s.createdAtMs, s.plan.SiteID
 	}
 }
 

@@ -20,10 +20,8 @@ func init() { kindNamed(siteKind).decodes(decoder[*configv1.Site]()) }
 
 // site is what the core keeps of one version of a site: where its plan gets its parts from. It is immutable.
 type site struct {
+	plan        exchange.Plan
 	core        *Core
-	id          string
-	number      uint32
-	disabled    bool
 	createdAtMs int64
 	names       []siteName
 	patterns    []*pattern
@@ -90,14 +88,14 @@ func (s *site) CompilePart(_ *exchange.Plan, index int) unsafe.Pointer {
 		for _, part := range k.parts {
 			if part.index == index {
 				var v unsafe.Pointer
-				if v, err = part.compile(s.core, s.id, m); err == nil {
+				if v, err = part.compile(s.core, s.plan.SiteID, m); err == nil {
 					return v
 				}
 			}
 		}
 	}
 	// What was applied compiled then.
-	s.core.log.Error("a part of a site does not compile", zap.String("site", s.id), zap.String("kind", k.name), zap.Error(err))
+	s.core.log.Error("a part of a site does not compile", zap.String("site", s.plan.SiteID), zap.String("kind", k.name), zap.Error(err))
 	return nil
 }
 
@@ -115,7 +113,7 @@ func (k *kind) compileParts(c *Core, id string, body []byte, hash [sha256.Size]b
 	if err != nil {
 		return nil, err
 	}
-	read := &site{core: c, id: id}
+	read := new(site)
 	if k.name == siteKind {
 		if err := read.read(m.(*configv1.Site)); err != nil {
 			return nil, err
@@ -131,7 +129,7 @@ func (k *kind) compileParts(c *Core, id string, body []byte, hash [sha256.Size]b
 
 // read takes what the core itself needs of a site.
 func (s *site) read(message *configv1.Site) error {
-	s.disabled, s.createdAtMs = message.GetDisabled(), message.GetCreatedAtMs()
+	s.plan.Disabled, s.createdAtMs = message.GetDisabled(), message.GetCreatedAtMs()
 	s.names = make([]siteName, 0, len(message.GetDomains()))
 	for i, d := range message.GetDomains() {
 		switch d.GetForm() {
@@ -162,59 +160,59 @@ func (e *Edit) putPart(id string, entry partEntry, read *site, from *exchange.Pl
 		e.state.waiting[id] = withEntry(e.state.waiting[id], entry)
 		return
 	}
-	next := &site{core: e.Core, id: id}
+	var number uint32
+	var entries []partEntry
 	if old != nil {
-		*next = *siteOf(old)
+		number, entries = old.Number, siteOf(old).entries
 	} else {
-		next.number, next.entries = e.takeNumber(id), e.state.waiting[id]
+		number, entries = e.takeNumber(id), e.state.waiting[id]
 		delete(e.state.waiting, id)
 	}
-	next.entries = withEntry(next.entries, entry)
+	if !own {
+		read = siteOf(old)
+	}
+	next := e.version(id, number, read, withEntry(entries, entry), old, entry.kind, from)
 	if own {
-		next.disabled, next.createdAtMs, next.names, next.patterns = read.disabled, read.createdAtMs, read.names, read.patterns
 		for _, p := range next.patterns {
 			p.belongTo(next)
 		}
-	}
-	plan := e.plan(next, old, entry.kind, from)
-	if own {
 		if old != nil {
 			e.removeNames(siteOf(old))
 		}
-		e.Tables.SetPlan(next.number, plan)
+	}
+	e.Tables.SetPlan(number, &next.plan)
+	if own {
 		if old == nil {
 			names := e.names()
-			names.ids = names.ids.set(e.Owner(), id, next.number)
+			names.ids = names.ids.set(e.Owner(), id, number)
 		}
 		e.addNames(next)
-		return
 	}
-	e.Tables.SetPlan(next.number, plan)
 }
 
-// plan makes the plan of a version of a site: the one that serves, where that is of the same entries; else one that
-// keeps all parts of old but those of the kind that changed.
-func (e *Edit) plan(next *site, old *exchange.Plan, changed *kind, from *exchange.Plan) *exchange.Plan {
-	serving := e.published.Plan(next.number)
-	if serving != nil && serving.SiteID != next.id {
+// version makes a version of a site: the one that serves, where that is of the same entries; else one that keeps all
+// parts of old but those of the kind that changed. read has what the core read of the site.
+func (e *Edit) version(id string, number uint32, read *site, entries []partEntry, old *exchange.Plan, changed *kind, from *exchange.Plan) *site {
+	serving := e.published.Plan(number)
+	if serving != nil && serving.SiteID != id {
 		serving = nil
 	}
-	if serving != nil && sameEntries(siteOf(serving).entries, next.entries) {
-		return serving
+	if serving != nil && sameEntries(siteOf(serving).entries, entries) {
+		return siteOf(serving)
 	}
 	before := old
 	if before == nil {
 		before = serving
 	}
-	plan := exchange.NewPlan(next.id, next.number, next, before)
-	plan.Disabled = next.disabled
+	next := &site{core: e.Core, createdAtMs: read.createdAtMs, names: read.names, patterns: read.patterns, entries: entries}
+	next.plan.Init(id, number, read.plan.Disabled, next, before)
 	if old != nil {
-		plan.Inherit(old, func(index int) bool { return kindOfPart[index] != changed })
+		next.plan.Inherit(old, func(index int) bool { return kindOfPart[index] != changed })
 	}
 	if from != nil {
-		plan.Inherit(from, func(index int) bool { return kindOfPart[index] == changed })
+		next.plan.Inherit(from, func(index int) bool { return kindOfPart[index] == changed })
 	}
-	return plan
+	return next
 }
 
 // removePart takes an entry from its site; without its own entry a site is gone, and what else was said of it waits.
@@ -234,16 +232,14 @@ func (e *Edit) removePart(k *kind, id string) {
 	}
 	rest := withoutEntry(known.entries, k)
 	if k.name != siteKind {
-		next := *known
-		next.entries = rest
-		e.Tables.SetPlan(next.number, e.plan(&next, old, k, nil))
+		e.Tables.SetPlan(old.Number, &e.version(id, old.Number, known, rest, old, k, nil).plan)
 		return
 	}
 	e.removeNames(known)
 	names := e.names()
 	names.ids = names.ids.delete(e.Owner(), id)
-	e.Tables.SetPlan(known.number, nil)
-	e.giveBackNumber(known.number)
+	e.Tables.SetPlan(old.Number, nil)
+	e.giveBackNumber(old.Number)
 	if len(rest) > 0 {
 		e.state.waiting[id] = rest
 	}
