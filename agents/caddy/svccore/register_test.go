@@ -41,7 +41,6 @@ var (
 		return nil
 	})
 	greeters = svccore.NewComponent("test: greeter", func(c *svccore.Core) *greeter { return &greeter{volume: volume.Of(c)} })
-	compiled sync.Map
 )
 
 func init() {
@@ -52,7 +51,7 @@ func init() {
 	})
 }
 
-func compileGreeting(_ *svccore.Core, siteID string, m *configv1.ClientIp) (*greeting, error) {
+func compileGreeting(_ *svccore.Core, _ string, m *configv1.ClientIp) (*greeting, error) {
 	switch m.GetHeader() {
 	case "":
 		return nil, nil
@@ -61,8 +60,6 @@ func compileGreeting(_ *svccore.Core, siteID string, m *configv1.ClientIp) (*gre
 	case "panic":
 		panic("greeting")
 	}
-	n, _ := compiled.LoadOrStore(siteID, new(tally))
-	n.(*tally).n++
 	return &greeting{m.GetHeader()}, nil
 }
 
