@@ -8,6 +8,8 @@ const SOCKET_PATH_MAX = 107;
 export interface EdgePaths {
   stateDir: string;
   runDir: string;
+  /** What Caddy may read; everything else in the state folder is the agent's alone. */
+  edgeDir: string;
   configJournal: string;
   banJournal: string;
   securityJournal: string;
@@ -30,13 +32,15 @@ export function edgePaths(stateDir: string): EdgePaths {
       `--state-dir is too long: ${socket} exceeds the ${SOCKET_PATH_MAX} bytes of a unix socket's path`,
     );
   }
+  const edgeDir = join(stateDir, 'edge');
   return {
     stateDir,
     runDir,
-    configJournal: join(stateDir, 'config.journal'),
-    banJournal: join(stateDir, 'bans.journal'),
-    securityJournal: join(stateDir, 'security.journal'),
-    challengeKeys: join(stateDir, 'challenge-keys.json'),
+    edgeDir,
+    configJournal: join(edgeDir, 'config.journal'),
+    banJournal: join(edgeDir, 'bans.journal'),
+    securityJournal: join(edgeDir, 'security.journal'),
+    challengeKeys: join(edgeDir, 'challenge-keys.json'),
     capabilities: join(stateDir, 'capabilities.json'),
     statsLedger: join(stateDir, 'stats.json'),
     supervisorFile: join(stateDir, 'supervisor.lock'),

@@ -77,7 +77,7 @@ test.serial('a damaged state file is set aside and said, and the node fetches wh
   const { node } = installation;
   await node.supervisor.stop();
   for (const name of ['config.journal', 'bans.journal']) {
-    const file = join(node.stateDir, name);
+    const file = join(node.stateDir, 'edge', name);
     const bytes = readFileSync(file);
     // The first record after the header's length and sum: what follows is whole, so this is damage and not a torn tail.
     bytes.fill(0xff, 8, 24);
@@ -89,7 +89,7 @@ test.serial('a damaged state file is set aside and said, and the node fetches wh
     await eventually(async () => (await status(host)) === 200, { timeoutMs: 60_000, what: host });
   }
   await eventually(() => banned('192.0.2.66'), { timeoutMs: 60_000, what: 'the ban to be fetched again' });
-  const aside = readdirSync(node.stateDir).filter((name) => name.includes('.corrupt-'));
+  const aside = readdirSync(join(node.stateDir, 'edge')).filter((name) => name.includes('.corrupt-'));
   t.is(aside.length, 2, 'both files were kept for whoever wants to look');
   t.regex(node.log(), /corrupt|damaged/);
 });

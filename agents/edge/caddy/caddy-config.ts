@@ -1,5 +1,6 @@
 // The static configuration Caddy is started with. Nothing about sites is in it: they travel over the edge socket.
 export interface CaddyConfigOptions {
+  /** Folder with the journals and keys Caddy reads. */
   stateDir: string;
   socketPath: string;
   /** Listen addresses in Caddy's form, such as ":80". */

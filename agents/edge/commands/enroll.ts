@@ -10,6 +10,7 @@ import { folderLockName, tryLock } from '../../kit/locks.ts';
 import { createLog, errorText, type Log } from '../../kit/log.ts';
 import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
 import { UsageError } from '../../kit/options.ts';
+import { adoptOldLayout } from '../old-layout.ts';
 import type { Options } from '../options.ts';
 import { edgePaths } from '../paths.ts';
 import { AGENT_VERSION } from '../version.ts';
@@ -79,10 +80,14 @@ function existing(stateDir: string): NodeIdentity | null | undefined {
   }
 }
 
-/** Configuration and bans of another cluster must not be served in the name of this one. */
+/** Configuration, bans and keys of another cluster must not be served in the name of this one. */
 function dropState(stateDir: string, log: Log): void {
   const paths = edgePaths(stateDir);
-  for (const path of [paths.configJournal, paths.banJournal, paths.statsLedger]) rmSync(path, { force: true });
+  // An older version may have left them in another place.
+  adoptOldLayout(paths, log);
+  const { configJournal, banJournal, securityJournal, challengeKeys, statsLedger } = paths;
+  for (const path of [configJournal, banJournal, securityJournal, challengeKeys, statsLedger])
+    rmSync(path, { force: true });
   log.info('configuration and bans of the former cluster removed');
 }
 

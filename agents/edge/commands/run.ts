@@ -8,6 +8,7 @@ import { folderLockName, tryLock } from '../../kit/locks.ts';
 import { createLog, type Log } from '../../kit/log.ts';
 import { markOf } from '../../kit/process-info.ts';
 import { defaultTableName } from '../nft/script.ts';
+import { adoptOldLayout } from '../old-layout.ts';
 import type { Options } from '../options.ts';
 import { edgePaths } from '../paths.ts';
 import { EdgeAgent } from '../run/agent.ts';
@@ -31,6 +32,8 @@ export async function runCommand(options: Options): Promise<number> {
     log.error('another agent or an enrollment uses this folder', { stateDir: paths.stateDir });
     return 1;
   }
+  // A supervisor did this already, before it started Caddy.
+  adoptOldLayout(paths, log);
   const agent = new EdgeAgent({
     paths,
     identity,

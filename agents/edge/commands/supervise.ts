@@ -10,6 +10,7 @@ import { markOf, type ProcessMark } from '../../kit/process-info.ts';
 import { renderCaddyConfig } from '../caddy/caddy-config.ts';
 import { deleteOwnTable } from '../nft/kernel-bans.ts';
 import { defaultTableName } from '../nft/script.ts';
+import { adoptOldLayout } from '../old-layout.ts';
 import type { Options } from '../options.ts';
 import { type EdgePaths, edgePaths } from '../paths.ts';
 import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
@@ -43,6 +44,8 @@ export async function superviseCommand(options: Options): Promise<number> {
   if (!locks) return 1;
   try {
     await stopLeftovers(paths.supervisorFile, log);
+    // A running agent of an older version writes in the old place, so nothing is moved before it has ended.
+    adoptOldLayout(paths, log);
     return await supervise(options, paths, caddyBin, log);
   } catch (error) {
     log.error('supervisor cannot start', { reason: errorText(error) });
@@ -101,7 +104,7 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
 
 function writeCaddyConfig(options: Options, paths: EdgePaths): void {
   const config = renderCaddyConfig({
-    stateDir: paths.stateDir,
+    stateDir: paths.edgeDir,
     socketPath: paths.socket,
     httpListen: options.list('http-listen'),
     banCapacity: options.integer('ban-capacity'),

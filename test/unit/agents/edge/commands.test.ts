@@ -213,6 +213,7 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
     `run --config ${supervisor.stateDir}/run/caddy.json`,
   );
   t.is(config.apps.svc.socket, `${supervisor.stateDir}/run/edge.sock`);
+  t.is(config.apps.svc.state_dir, `${supervisor.stateDir}/edge`);
   t.is(config.admin.disabled, true);
   t.is(statSync(join(supervisor.stateDir, 'run')).mode & 0o777, 0o700);
   supervisor.child.kill('SIGTERM');
@@ -325,7 +326,7 @@ test.serial(
     t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
     // Of a data plane that has not answered nothing is known.
     t.deepEqual(testConsole.heartbeats[0]!.info!.features, ['metrics-v1']);
-    await until(t, 'journal', () => readFileSync(join(supervisor.stateDir, 'config.journal')).includes('site'));
+    await until(t, 'journal', () => readFileSync(join(supervisor.stateDir, 'edge/config.journal')).includes('site'));
     const forced = await run(t, [...enrollArguments(testConsole, supervisor.stateDir), '--force'], {
       input: 'ewt_goodtoken1',
     });
