@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"edge.svc/caddy/internal/confine"
 	"edge.svc/caddy/internal/heaproom"
 	"edge.svc/caddy/svccore"
 )
@@ -23,6 +24,10 @@ func main() {
 			fmt.Printf("svc-caddy %s (caddy %s, %s %s/%s)\n", svccore.Version, server, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return
 		}
+	}
+	if err := confine.Self(); err != nil {
+		fmt.Fprintln(os.Stderr, "svc-caddy:", err)
+		os.Exit(1)
 	}
 	heaproom.Keep()
 	caddycmd.Main()

@@ -12,6 +12,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	"edge.svc/caddy/internal/confine"
 )
 
 // Call is something the agent can ask of the edge.
@@ -92,6 +93,8 @@ func (c *Core) Report() *edgev1.GetStatusResponse {
 		Failed:        core.Failed,
 		Warnings:      core.Warnings,
 		Capabilities:  Capabilities(),
+
+		ConfinementProblem: confine.Problem(),
 	}
 	for _, filler := range Each[statusFiller](c) {
 		filler.FillStatus(status)

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package confine
+
+import "errors"
+
+func apply(folders *Folders) error {
+	if folders == nil {
+		return nil
+	}
+	return errors.New("only Linux can do that")
+}
