@@ -1,10 +1,13 @@
 // Bans on hosts with real addresses: a globally banned client cannot finish a TCP handshake, others can; a lifted ban
 // lets it back in; a site ban is an HTTP answer.
 import { execFile } from 'node:child_process';
+import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import test from 'ava';
+import { EdgeClient } from '../../agents/edge/caddy/edge-client.ts';
+import { edgePaths } from '../../agents/edge/paths.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { startTestConsoleProcess, type TestConsoleProcess } from '../helpers/console.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
@@ -106,6 +109,58 @@ test.serial('a globally banned address cannot finish a TCP handshake and an allo
   t.deepEqual(await get(guest, url), { code: 0, status: '200' });
   await client.api('DELETE', `/bans/${id}`);
   await eventually(async () => (await get(rogue, url)).status === '200', { what: 'the lift of the site ban' });
+});
+
+/** The capabilities of a thread, by the names of /proc. */
+function capabilities(status: string): Record<string, bigint> {
+  const sets = [...readFileSync(status, 'utf8').matchAll(/^Cap(\w+):\s*([0-9a-f]+)$/gm)];
+  return Object.fromEntries(sets.map(([, name, bits]) => [name!, BigInt(`0x${bits!}`)]));
+}
+
+test.serial('Caddy holds the capability for ports and no other, and is refused the private key', async (t) => {
+  const CAP_NET_BIND_SERVICE = 1n << 10n;
+  const CAP_NET_ADMIN = 1n << 12n;
+  const { agent, caddy } = node.pids()!;
+  const threads = readdirSync(`/proc/${caddy}/task`);
+  t.true(threads.length > 1);
+  for (const thread of threads) {
+    const sets = capabilities(`/proc/${caddy}/task/${thread}/status`);
+    t.deepEqual(sets, {
+      Inh: 0n,
+      Amb: 0n,
+      Prm: CAP_NET_BIND_SERVICE,
+      Eff: CAP_NET_BIND_SERVICE,
+      Bnd: CAP_NET_BIND_SERVICE,
+    });
+  }
+  t.is(capabilities(`/proc/${agent}/status`).Eff! & CAP_NET_ADMIN, CAP_NET_ADMIN, 'the agent bans in the kernel');
+
+  // The running process itself tries to read the key, in place of its journal.
+  const { socket, configJournal, edgeDir } = edgePaths(node.stateDir);
+  const client = new EdgeClient(socket);
+  const reload = async (): Promise<string> => {
+    const refused = await client.reloadConfig().then(() => '', String);
+    return [refused, ...(await client.getStatus()).warnings].join();
+  };
+  process.kill(agent, 'SIGSTOP');
+  try {
+    renameSync(configJournal, `${edgeDir}/aside`);
+    symlinkSync('../node.key', configJournal);
+    t.regex(await reload(), /permission denied/);
+    rmSync(configJournal);
+    copyFileSync(`${node.stateDir}/node.key`, configJournal);
+    const makesNoSense = await reload();
+    t.not(makesNoSense, '');
+    t.notRegex(makesNoSense, /permission denied/, 'the same file where Caddy may read is read');
+  } finally {
+    renameSync(`${edgeDir}/aside`, configJournal);
+    await reload();
+    process.kill(agent, 'SIGCONT');
+    client.close();
+  }
+  await eventually(async () => (await get(host('guest'), `http://${host('edge').ipv4}/`)).status === '200', {
+    what: 'the site to answer',
+  });
 });
 
 test.serial(

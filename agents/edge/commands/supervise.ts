@@ -68,7 +68,11 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
     command: caddyBin,
     args: ['run', '--config', paths.caddyConfig],
     // Caddy keeps nothing of its own on disk; what it still wants to write stays in the run folder.
-    env: childEnvironment({ XDG_DATA_HOME: paths.runDir, XDG_CONFIG_HOME: paths.runDir }),
+    env: childEnvironment({
+      XDG_DATA_HOME: paths.runDir,
+      XDG_CONFIG_HOME: paths.runDir,
+      SVC_CONFINE: confinement(paths),
+    }),
     ipc: false,
     minDelayMs: 1000,
     maxDelayMs: 30_000,
@@ -113,6 +117,11 @@ function writeCaddyConfig(options: Options, paths: EdgePaths): void {
     agentCapabilities: AGENT_CAPABILITIES,
   });
   writeFileAtomic(paths.caddyConfig, `${JSON.stringify(config, null, 2)}\n`, 0o600, false);
+}
+
+/** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
+function confinement(paths: EdgePaths): string {
+  return JSON.stringify({ read: [paths.edgeDir], write: [paths.runDir] });
 }
 
 function agentArguments(options: Options, paths: EdgePaths): string[] {

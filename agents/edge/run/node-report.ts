@@ -91,6 +91,8 @@ function nodeMessage(node: NodeView): string {
     node.bans.problem,
     node.protection.message,
     node.kernel?.message ?? '',
+    // Lasts as long as the kernel stays what it is, so it must not hide what comes and goes.
+    node.dataPlane.status?.confinementProblem ?? '',
   ];
   return parts.find((part) => part !== '')?.slice(0, MAX_MESSAGE) ?? '';
 }
