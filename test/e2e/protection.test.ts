@@ -261,6 +261,50 @@ for (const victim of ['caddy', 'agent'] as const) {
   });
 }
 
+test.serial('Caddy comes back without the agent: from its first answer own bans, levels and passes hold', async (t) => {
+  t.timeout(120_000);
+  const { edge, node } = installation;
+  const address = '203.0.113.75';
+  await protect(QUIET, { underAttack: true });
+  await eventually(() => isChallenged(edge, QUIET, 'js'), { what: 'the challenge' });
+  const passed = new Visitor('203.0.113.76');
+  const banned = new Visitor(address);
+  t.teardown(() => [passed, banned].forEach((each) => void each.close()));
+  await passed.passJs(edge, QUIET);
+  await protect(ATTACKED, policy({ siteQps: 10, ipQps: 20, cooldownSeconds: 600 }));
+  const running = flood(edge, ATTACKED, 60);
+  try {
+    await overdo(edge, ATTACKED, address);
+    await eventually(() => isChallenged(edge, ATTACKED, 'js'), { timeoutMs: 60_000, what: 'the level to rise' });
+    await eventually(() => status(node).protection.ownBans > 0 && status(node).protection.sitesAboveNormal === 1, {
+      what: 'the journal to hold both',
+    });
+  } finally {
+    running.stop();
+  }
+  const before = node.pids()!;
+  process.kill(before.agent, 'SIGSTOP');
+  try {
+    process.kill(before.caddy, 'SIGKILL');
+    const first = await eventually(() => banned.get(edge, ATTACKED).catch(() => undefined), {
+      everyMs: 5,
+      what: 'the first answer',
+    });
+    t.is(first.error, 'ip-banned');
+    t.not(node.pids()!.caddy, before.caddy);
+    t.true(await isChallenged(edge, ATTACKED, 'js'), 'the level goes on');
+    t.true(await isChallenged(edge, QUIET, 'js'), 'there are keys');
+    t.is((await passed.get(edge, QUIET)).status, 200, 'a pass given before is good');
+  } finally {
+    process.kill(before.agent, 'SIGCONT');
+  }
+  await protect(ATTACKED, policy({ enabled: false }));
+  await protect(QUIET, { underAttack: false });
+  for (const domain of [ATTACKED, QUIET])
+    await eventually(() => isServed(edge, domain), { what: 'the policies to be off' });
+  t.true(await isBanned(edge, ATTACKED, address), 'and the agent, which is back, has not lifted it');
+});
+
 test.serial('without the console a node bans by itself, and reports it when the console is back', async (t) => {
   t.timeout(180_000);
   const { edge, client, consoles } = installation;

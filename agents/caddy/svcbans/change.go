@@ -60,7 +60,7 @@ func (t *Table) Replace(position *nodev1.BanPosition, bans []*nodev1.Ban) *edgev
 	e := t.index.edit(bulkChange)
 	for _, r := range old.autos {
 		if r.source == SourceOwn && r.state == statePlaced && r.expires > clock {
-			t.admit(e, &record{expires: r.expires, addr: r.addr, bits: r.bits, is4: r.is4, source: SourceOwn}, r.scope.siteID)
+			t.admit(e, &record{expires: r.expires, addr: r.addr, bits: r.bits, is4: r.is4, source: SourceOwn, loaded: r.loaded}, r.scope.siteID)
 		}
 	}
 	var effects []effect
@@ -93,18 +93,26 @@ func (t *Table) AddOwn(siteID string, prefix netip.Prefix, lifetime time.Duratio
 	e := t.index.edit(0)
 	t.expire(e)
 	var effects []effect
-	if prefix = prefix.Masked(); t.admitOwn(e, siteID, prefix, t.clock()+int64(min(lifetime, maxLifetime))) {
+	if prefix = prefix.Masked(); t.admitOwn(e, siteID, prefix, t.clock()+int64(min(lifetime, maxLifetime)), false) {
 		effects = append(effects, effect{siteID, prefix})
 	}
 	t.finish(e, t.position, effects)
 }
 
-// RestoreOwn takes in own bans that a former process of this node made, with what is left of their time.
+// RestoreOwn takes in own bans that a former process of this node made, with what is left of their time. They are all
+// that the agent knows of, so they replace what was loaded from its journal; what this process decided itself stays.
 func (t *Table) RestoreOwn(bans []*nodev1.OwnBan) *edgev1.BanState {
+	return t.restoreOwn(bans, false)
+}
+
+func (t *Table) restoreOwn(bans []*nodev1.OwnBan, loaded bool) *edgev1.BanState {
 	t.mu.Lock()
 	now := t.now()
 	e := t.index.edit(len(bans))
 	t.expire(e)
+	if !loaded {
+		e.dropLoaded()
+	}
 	var effects []effect
 	for _, ban := range bans {
 		prefix, err := parseNetwork(ban.GetCidr())
@@ -112,7 +120,7 @@ func (t *Table) RestoreOwn(bans []*nodev1.OwnBan) *edgev1.BanState {
 		if err != nil || expires <= int64(now.Sub(t.start)) {
 			continue
 		}
-		if t.admitOwn(e, ban.GetSiteId(), prefix, expires) {
+		if t.admitOwn(e, ban.GetSiteId(), prefix, expires, loaded) {
 			effects = append(effects, effect{ban.GetSiteId(), prefix})
 		}
 	}
@@ -120,15 +128,16 @@ func (t *Table) RestoreOwn(bans []*nodev1.OwnBan) *edgev1.BanState {
 }
 
 // admitOwn bans a network until then and reports whether that changed anything.
-func (t *Table) admitOwn(e *edit, siteID string, prefix netip.Prefix, expires int64) bool {
+func (t *Table) admitOwn(e *edit, siteID string, prefix netip.Prefix, expires int64, loaded bool) bool {
 	held := e.own(e.scope(siteID), prefix)
 	if held != nil && held.expires >= expires {
+		held.loaded = held.loaded && loaded
 		return false
 	}
 	if held != nil {
 		e.drop(held)
 	}
-	r := &record{source: SourceOwn, expires: expires}
+	r := &record{source: SourceOwn, expires: expires, loaded: loaded}
 	r.setPrefix(prefix)
 	return t.admit(e, r, siteID)
 }

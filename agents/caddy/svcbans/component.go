@@ -53,8 +53,11 @@ func positive(n int) error {
 // Of returns the bans of a core.
 func Of(c *svccore.Core) *Bans { return component.Of(c) }
 
-// Restore reads the ban journal when the process starts.
-func (b *Bans) Restore() { b.ReloadBans() }
+// Restore reads the journals when the process starts: the console's bans, and the node's own.
+func (b *Bans) Restore() {
+	b.ReloadBans()
+	b.loadOwn()
+}
 
 // ReloadBans reads the ban journal and swaps to what it says.
 func (b *Bans) ReloadBans() *edgev1.BanState {

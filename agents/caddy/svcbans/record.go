@@ -19,7 +19,9 @@ type record struct {
 	is4     bool
 	source  Source
 
-	state   state
+	state state
+	// An own ban that was read from the agent's journal, not confirmed since.
+	loaded  bool
 	heapPos int32
 	scope   *scope
 	// The next ban of the same network, ending no later than this one. The trie holds the one that ends last, so a

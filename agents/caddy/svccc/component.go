@@ -9,6 +9,8 @@ import (
 	"edge.svc/caddy/svccore"
 )
 
+const securityJournal = "security.journal"
+
 var component = svccore.NewComponent("CC mitigation", func(c *svccore.Core) *Guard {
 	return New(Options{
 		Bans: svccore.Find[exchange.OwnBans](c), InstanceID: c.InstanceID, Now: c.Clock(),
@@ -20,6 +22,7 @@ var component = svccore.NewComponent("CC mitigation", func(c *svccore.Core) *Gua
 			}
 			return nil
 		},
+		Held:     func(held *Held) bool { return c.ReadHeld(securityJournal, held.Take) },
 		Panicked: func(p any) { c.LogPanic("evaluating CC mitigation", p) },
 	})
 })
@@ -32,11 +35,19 @@ func init() {
 // Of returns the CC mitigation of a core.
 func Of(c *svccore.Core) *Guard { return component.Of(c) }
 
+// Restore continues the levels of the agent's journal when the process starts.
+func (g *Guard) Restore() {
+	held := &Held{}
+	if g.options.Held != nil && g.options.Held(held) {
+		g.Load(held)
+	}
+}
+
 // FillStatus lists the sites that are not calm.
 func (g *Guard) FillStatus(status *edgev1.GetStatusResponse) { status.Security = g.Security() }
 
 // RestoreSecurity takes in the levels of a former process.
-func (g *Guard) RestoreSecurity(r *edgev1.RestoreSecurityRequest) { g.Restore(r.GetSites()) }
+func (g *Guard) RestoreSecurity(r *edgev1.RestoreSecurityRequest) { g.RestoreLevels(r.GetSites()) }
 
 func watchSecurity(ctx context.Context, c *svccore.Core, r *edgev1.WatchSecurityRequest, send func(*edgev1.SecurityBatch) error) error {
 	return Of(c).Watch(ctx, r.GetInstanceId(), r.GetAfter(), send)

@@ -23,7 +23,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		for ctx.Err() == nil {
 			g.Evaluate()
 			g.Security()
-			g.Restore([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{Level: 1}, Paths: []*edgev1.PathLevelState{
+			g.RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{Level: 1}, Paths: []*edgev1.PathLevelState{
 				{Path: "/1", State: &edgev1.LevelState{Level: 2}},
 			}}})
 		}

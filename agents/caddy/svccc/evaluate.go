@@ -268,37 +268,43 @@ func (g *Guard) Security() []*nodev1.SiteSecurity {
 	return list[:min(len(list), maxReported)]
 }
 
-// Restore continues the levels that a former process held. What this process found by itself stays.
-func (g *Guard) Restore(sites []*edgev1.SiteLevelState) {
+// RestoreLevels continues the levels that a former process held. What this process found by itself stays.
+func (g *Guard) RestoreLevels(sites []*edgev1.SiteLevelState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.evaluationClock()
 	for _, in := range sites {
+		if g.loaded[in.GetSiteId()] {
+			continue
+		}
 		t := g.options.Thresholds(in.GetSiteId())
 		if t == nil {
 			// The agent must not keep what nobody holds any more.
 			g.outbox.site(&edgev1.SiteLevelState{SiteId: in.GetSiteId(), Site: &edgev1.LevelState{}})
 			continue
 		}
-		s := g.site(in.GetSiteId())
-		if s.published.Load() != nil {
+		g.restore(in, t)
+	}
+}
+
+func (g *Guard) restore(in *edgev1.SiteLevelState, t *Thresholds) {
+	s := g.site(in.GetSiteId())
+	if s.published.Load() != nil {
+		return
+	}
+	now, st := g.evaluationClock(), &s.state
+	restoreLadder(&st.ladder, now, in.GetSite(), t)
+	for _, from := range in.GetPaths()[:min(len(in.GetPaths()), maxPaths)] {
+		p := &pathState{}
+		if restoreLadder(&p.ladder, now, from.GetState(), t); p.ladder.level == 0 {
 			continue
 		}
-		st := &s.state
-		restoreLadder(&st.ladder, now, in.GetSite(), t)
-		for _, from := range in.GetPaths()[:min(len(in.GetPaths()), maxPaths)] {
-			p := &pathState{}
-			if restoreLadder(&p.ladder, now, from.GetState(), t); p.ladder.level == 0 {
-				continue
-			}
-			p.requests.advance(g.evaluated, t.Window)
-			if st.paths == nil {
-				st.paths = map[string]*pathState{}
-			}
-			st.paths[from.GetPath()] = p
+		p.requests.advance(g.evaluated, t.Window)
+		if st.paths == nil {
+			st.paths = map[string]*pathState{}
 		}
-		s.publish()
+		st.paths[from.GetPath()] = p
 	}
+	s.publish()
 }
 
 func restoreLadder(l *ladder, now time.Duration, from *edgev1.LevelState, t *Thresholds) {

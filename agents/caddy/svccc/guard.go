@@ -35,6 +35,8 @@ type Guard struct {
 	// Serialises evaluations and restores.
 	mu        sync.Mutex
 	evaluated time.Duration
+	// Sites whose levels were continued from the agent's journal.
+	loaded map[string]bool
 }
 
 // Options of a Guard.
@@ -44,6 +46,8 @@ type Options struct {
 	InstanceID string
 	// Thresholds returns those of a site, nil while its policy is off or it does not exist.
 	Thresholds func(siteID string) *Thresholds
+	// Held has what the agent keeps of a former process taken in, and says whether it is to be used; nil where nobody keeps it.
+	Held func(*Held) bool
 	// Panicked hears of a panic that was contained to one evaluation; nil lets it end the process.
 	Panicked func(p any)
 	// Now is nil for the real clock.

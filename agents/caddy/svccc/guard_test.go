@@ -468,7 +468,7 @@ func TestChangedThresholdsKeepTheLevel(t *testing.T) {
 func TestRestoredLevelsGoOnCoolingDown(t *testing.T) {
 	r := newRig(t)
 	r.policy["a"] = strict(nil)
-	r.Restore([]*edgev1.SiteLevelState{
+	r.RestoreLevels([]*edgev1.SiteLevelState{
 		{SiteId: "a", Site: &edgev1.LevelState{Level: 3, CalmMs: 55_000}, Paths: []*edgev1.PathLevelState{
 			{Path: "/hot", State: &edgev1.LevelState{Level: 4}}, {Path: "/cold", State: &edgev1.LevelState{}},
 		}},
@@ -501,7 +501,7 @@ func TestRestoredLevelsGoOnCoolingDown(t *testing.T) {
 		t.Errorf("told %d ms of calm", told)
 	}
 	// A second restore changes nothing.
-	r.Restore([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{Level: 4}}})
+	r.RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{Level: 4}}})
 	if r.level("/") != 2 {
 		t.Errorf("level %d", r.level("/"))
 	}

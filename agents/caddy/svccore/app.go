@@ -15,7 +15,7 @@ func init() { caddy.RegisterModule(App{}) }
 // journals while it is provisioned, that is before any listener opens. Beside these fields its JSON has the options that
 // features registered.
 type App struct {
-	// Folder with the journals that the agent writes. Required, absolute.
+	// Folder with the journals and keys that the agent writes. Required, absolute.
 	StateDir string `json:"state_dir"`
 	// Unix socket on which the agent drives the edge. Required, absolute; its folder is made private.
 	Socket string `json:"socket"`

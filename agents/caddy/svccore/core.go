@@ -56,6 +56,8 @@ type Core struct {
 	notesMu sync.Mutex
 	damages map[string]Damage
 	nodeIDs map[string]string
+	// Whose configuration this is, "" while there is none.
+	clusterID string
 }
 
 // Options of a Core.
@@ -146,6 +148,9 @@ func (c *Core) NoteJournal(name string, header *edgev1.JournalHeader, d Damage) 
 	}
 	if header.GetNodeId() == "" {
 		return
+	}
+	if name == configJournal {
+		c.clusterID = header.GetClusterId()
 	}
 	c.nodeIDs[name] = header.GetNodeId()
 	c.setLoopID(header.GetNodeId())
