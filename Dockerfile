@@ -70,7 +70,7 @@ USER 1000:1000
 EXPOSE 3000 8443 9464
 CMD ["node", "bin/console.ts"]
 
-# --- edge node: agent and Caddy. Kernel bans need NET_ADMIN; ports below 1024 need NET_BIND_SERVICE.
+# --- edge node: agent and Caddy. Kernel bans need NET_ADMIN; ports below 1024 need NET_BIND_SERVICE, all that Caddy keeps.
 FROM node:24-bookworm-slim AS edge
 RUN apt-get update && apt-get install -y --no-install-recommends nftables && rm -rf /var/lib/apt/lists/*
 WORKDIR /app

@@ -14,7 +14,7 @@ import type { EdgeClient } from './edge-client.ts';
 import { type Change, Pusher } from './pusher.ts';
 
 const POLL_MS = 5000;
-/** A process that comes back lacks its own bans and keys until it has answered. */
+/** A process that comes back lacks what the disk did not take until it has answered. */
 const POLL_DOWN_MS = 100;
 const RETRY_UNAPPLIED_MS = 60_000;
 const MAX_LIFTS = 10_000;

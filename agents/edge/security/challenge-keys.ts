@@ -1,5 +1,5 @@
-// The cluster's challenge keys on disk, so that a restart without the console keeps passes valid. Secrets: the file is
-// private and nothing of it is ever logged.
+// The cluster's challenge keys on disk, so that a restart without the console keeps passes valid. Caddy reads the file when
+// it starts (svcchallenge/key_file.go). Secrets: the file is private and nothing of it is ever logged.
 import { create } from '@bufbuild/protobuf';
 import {
   type ChallengeKey,

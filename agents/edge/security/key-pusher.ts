@@ -1,4 +1,4 @@
-// Gives the challenge keys to each process of Caddy, which keeps none on disk, and again whenever they change.
+// Gives the challenge keys to each process of Caddy, which may have read older ones from disk, and again whenever they change.
 import type { GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import type { ChallengeKeys } from '../../../proto/gen/svc/node/v1/security_pb.js';
 import { errorText, type Log } from '../../kit/log.ts';
