@@ -1,5 +1,5 @@
 // A node without its console: cut off, console stopped, state damaged, database restored to an earlier day.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
@@ -71,6 +71,31 @@ test.serial('with the console gone the edge serves, restarts from disk, keeps ba
   await ban('192.0.2.67');
   await eventually(() => banned('192.0.2.67'), { timeoutMs: 90_000, what: 'a ban after the return of the console' });
 });
+
+test.serial(
+  'a node whose files an older version left beside its key serves at once, without its console',
+  async (t) => {
+    t.timeout(120_000);
+    const { consoles, node } = installation;
+    for (const each of [consoles.app, consoles.channel, consoles.worker]) process.kill(each.child.pid, 'SIGSTOP');
+    try {
+      await node.supervisor.stop();
+      const folder = join(node.stateDir, 'edge');
+      const names = readdirSync(folder);
+      for (const name of names) renameSync(join(folder, name), join(node.stateDir, name));
+      rmdirSync(folder);
+      node.restart();
+      const first = await eventually(async () => (await status('kept.example', '192.0.2.66')) || undefined, {
+        what: 'the first answer',
+      });
+      t.is(first, 403, 'bans were found');
+      t.is(await status('kept.example'), 200, 'and the site');
+      t.deepEqual(readdirSync(folder).sort(), names.sort());
+    } finally {
+      for (const each of [consoles.app, consoles.channel, consoles.worker]) process.kill(each.child.pid, 'SIGCONT');
+    }
+  },
+);
 
 test.serial('a damaged state file is set aside and said, and the node fetches what it lacks', async (t) => {
   t.timeout(180_000);

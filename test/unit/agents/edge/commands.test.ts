@@ -202,11 +202,33 @@ async function supervise(
   return { ...running, stateDir, folder, children };
 }
 
+test.serial('a node that joins another cluster serves nothing of the former one', async (t) => {
+  const testConsole = await console_(t);
+  const stateDir = join(temporaryFolder(t), 'state');
+  mkdirSync(join(stateDir, 'edge'), { recursive: true, mode: 0o700 });
+  // Nobody can tell which cluster an identity that cannot be read was of.
+  writeFileSync(join(stateDir, 'identity.json'), '{');
+  const names = ['config.journal', 'bans.journal', 'security.journal', 'challenge-keys.json'];
+  // One of them where an older version left it.
+  for (const name of names) writeFileSync(join(stateDir, name === 'bans.journal' ? '' : 'edge', name), 'former');
+  const { code, output } = await run(t, [...enrollArguments(testConsole, stateDir), '--force'], {
+    input: 'ewt_goodtoken1',
+  });
+  t.is(code, 0, output);
+  t.deepEqual(
+    names.filter((name) => existsSync(join(stateDir, name)) || existsSync(join(stateDir, 'edge', name))),
+    [],
+  );
+});
+
 test.serial('supervise starts both, gives them no token, and stops both on SIGTERM', async (t) => {
   const supervisor = await supervise(t, undefined, undefined, { SVC_TOKEN: 'ewt_secretsecret' });
   const [server, agent] = supervisor.children();
   for (const mark of [server!, agent!])
     t.false(readFileSync(`/proc/${mark.pid}/environ`, 'utf8').includes('ewt_secretsecret'));
+  const environment = readFileSync(`/proc/${server!.pid}/environ`, 'utf8').split('\0');
+  const folders = environment.find((each) => each.startsWith('SVC_CONFINE='))!.slice('SVC_CONFINE='.length);
+  t.deepEqual(JSON.parse(folders), { read: [`${supervisor.stateDir}/edge`], write: [`${supervisor.stateDir}/run`] });
   const config = JSON.parse(readFileSync(join(supervisor.stateDir, 'run/caddy.json'), 'utf8'));
   t.is(
     readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(),
