@@ -45,10 +45,9 @@ func TestAConfinedEdgeServes(t *testing.T) {
 			e.expect("GET", "a.test", "/", 200, "")
 			e.expect("GET", "b.test", "/", 200, "")
 			problem := e.status().GetConfinementProblem()
-			if strings.Contains(problem, "capabilities: ") || strings.Contains(problem, "Landlock") {
-				t.Skip(problem)
-			}
-			if (problem != "") != (len(f.Read) > 0) {
+			// Neither a build with C code nor an old kernel can do it.
+			cannot := strings.Contains(problem, "capabilities: ") || strings.Contains(problem, "Landlock")
+			if (problem != "") != (len(f.Read) > 0) && !cannot {
 				t.Errorf("%q", problem)
 			}
 		})

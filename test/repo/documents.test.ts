@@ -84,7 +84,11 @@ test('every code, variable and option that a document names exists', (t) => {
     ...options.map(({ name }) => environmentName(name)),
     // Of others: capabilities of Linux, and a variable of the development server of the Web UI.
     'CAP_NET_ADMIN',
+    'CAP_NET_BIND_SERVICE',
+    'CAP_SETPCAP',
     'CONSOLE_URL',
+    // What the supervisor tells Caddy.
+    /Variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/confine/confine.go'))![1]!,
   ]);
   for (const file of DOCUMENTS) {
     for (const [, word] of read(file).matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g))
