@@ -97,7 +97,7 @@ func TestBanOfAClientIsOfItsSite(t *testing.T) {
 
 func TestLevelOfASiteChallenges(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), oneASecond("a"))
-	svccc.Of(h.core).Restore([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{}, Paths: []*edgev1.PathLevelState{
+	svccc.Of(h.core).RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{}, Paths: []*edgev1.PathLevelState{
 		{Path: "/login", State: &edgev1.LevelState{Level: 2}},
 	}}})
 	for target, want := range map[string]string{"/": "no-origin", "/login": "challenge-unavailable", "/x/..//login": "challenge-unavailable", "/login/": "no-origin"} {
