@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"edge.svc/caddy/exchange"
-	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/svccore"
 )
 
@@ -35,6 +35,10 @@ type Conn struct {
 	// Neighbours in the shard, under its lock.
 	next, prev *Conn
 	closed     atomic.Bool
+	// Of the limiter, under its lock.
+	standing standing
+	// The head of a request was whole.
+	requested atomic.Bool
 
 	// Of the reading goroutine.
 	started bool
@@ -53,23 +57,16 @@ type Conn struct {
 	exchanges *Exchange
 }
 
-// Exchange is one request with its response.
-type Exchange struct {
-	Client netip.Addr
-	SiteID string
-	// Cancel ends the exchange alone; nil where it ends with its connection.
-	Cancel context.CancelFunc
-
-	next, prev *Exchange
-}
-
-var errNoProxyAddress = errors.New("the PROXY header names no TCP address")
+var (
+	errNoProxyAddress = errors.New("the PROXY header names no TCP address")
+	errNoRoom         = errors.New("the client of the PROXY header has too many connections")
+)
 
 // Read reads the PROXY header first where the cluster's setting asks for one.
 func (c *Conn) Read(p []byte) (int, error) {
 	if !c.started {
 		c.started = true
-		if ClientIP.Of(c.core.Tables()).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
+		if proxyMode(c.core.Tables()) {
 			if err := c.readProxyHeader(); err != nil {
 				c.Close()
 				return 0, err
@@ -90,15 +87,23 @@ func (c *Conn) readProxyHeader() error {
 	reader := bufio.NewReaderSize(c.Conn, proxyBufferBytes)
 	header, err := proxyproto.Read(reader)
 	if err != nil {
+		// Who sends nothing and leaves, as checks of balancers do, breaks nothing.
+		if !errors.Is(err, io.EOF) {
+			c.registry.limiter.refuse(proxyHeader)
+		}
 		return err
 	}
 	client := c.Peer
 	if !header.Command.IsLocal() && !header.TransportProtocol.IsUnspec() {
 		source, ok := header.SourceAddr.(*net.TCPAddr)
 		if !ok {
+			c.registry.limiter.refuse(proxyHeader)
 			return errNoProxyAddress
 		}
 		client = source.AddrPort().Addr().WithZone("").Unmap()
+		if abort(c.registry.limiter.identify(c, client), c) {
+			return errNoRoom
+		}
 	}
 	c.mu.Lock()
 	c.proxied = client
@@ -118,51 +123,10 @@ func (c *Conn) Proxied() netip.Addr {
 
 // client is whose connection it is; invalid while it is not known because the PROXY header has not come yet.
 func (c *Conn) client(tables *exchange.Tables) netip.Addr {
-	if ClientIP.Of(tables).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL {
+	if proxyMode(tables) {
 		return c.Proxied()
 	}
 	return c.Peer
-}
-
-// Begin enters an exchange; bans made from now on end it. Check for a ban after it, so that none slips between.
-func (c *Conn) Begin(x *Exchange) {
-	c.mu.Lock()
-	if x.next = c.exchanges; x.next != nil {
-		x.next.prev = x
-	}
-	c.exchanges = x
-	c.mu.Unlock()
-}
-
-// End leaves an exchange.
-func (c *Conn) End(x *Exchange) {
-	c.mu.Lock()
-	if x.prev != nil {
-		x.prev.next = x.next
-	} else {
-		c.exchanges = x.next
-	}
-	if x.next != nil {
-		x.next.prev = x.prev
-	}
-	x.next, x.prev = nil, nil
-	c.mu.Unlock()
-}
-
-// endExchanges cancels the banned exchanges and reports whether one can only end with the connection.
-func (c *Conn) endExchanges(banned func(siteID string, addr netip.Addr) bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for x := c.exchanges; x != nil; x = x.next {
-		switch {
-		case !banned(x.SiteID, x.Client):
-		case x.Cancel == nil:
-			return true
-		default:
-			x.Cancel()
-		}
-	}
-	return false
 }
 
 // Close closes the connection and leaves the registry.

@@ -22,6 +22,9 @@ type Registry struct {
 
 	startOnce sync.Once
 	wake      chan struct{}
+
+	limiter     limiter
+	http2Errors tally
 }
 
 type registryShard struct {
@@ -32,7 +35,16 @@ type registryShard struct {
 }
 
 // Process is the registry of the process; it outlives every load of a Caddy configuration.
-var Process = &Registry{wake: make(chan struct{}, 1)}
+var Process = NewRegistry()
+
+// NewRegistry makes a registry that bounds nothing.
+func NewRegistry() *Registry { return &Registry{wake: make(chan struct{}, 1)} }
+
+// SetLimits bounds the connections that come from now on. What is 0 follows from the files and the memory this process
+// may use.
+func (r *Registry) SetLimits(limits Limits) {
+	r.limiter.set(limits.withDefaults(openFiles(), memory()))
+}
 
 // Connections is the number of open client connections.
 func (r *Registry) Connections() int64 { return r.open.Load() }
@@ -56,7 +68,22 @@ func (r *Registry) watch(core *svccore.Core) {
 		}
 		core.OnExemptions(r.check)
 		go r.run(core)
+		go r.expire()
 	})
+}
+
+// expire closes connections that take too long for their first request.
+func (r *Registry) expire() {
+	for now := range time.Tick(time.Second) {
+		abort(r.limiter.expired(now), nil)
+	}
+}
+
+// admit takes a connection in, counted for an address, and reports whether it may stay. Others may have to go for it.
+func (r *Registry) admit(c *Conn, addr netip.Addr) bool {
+	// Whoever is to go must be in the registry.
+	r.add(c)
+	return !abort(r.limiter.enter(c, addr, time.Now()), c)
 }
 
 // run answers bans with one walk over all that is open, however many bans came together: 100,000 connections take some
@@ -79,20 +106,26 @@ func (r *Registry) sweep(core *svccore.Core) {
 	banned := func(siteID string, addr netip.Addr) bool {
 		return addr.IsValid() && bans.Banned(siteID, addr) && !svccore.Exempt(tables, addr)
 	}
-	var closing []*Conn
+	var closing, ending []*Conn
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.mu.Lock()
 		for c := s.first; c != nil; c = c.next {
-			if banned("", c.client(tables)) || c.endExchanges(banned) {
+			switch {
+			case banned("", c.client(tables)):
 				closing = append(closing, c)
+			case c.holds(banned):
+				ending = append(ending, c)
 			}
 		}
 		s.mu.Unlock()
 		for _, c := range closing {
 			c.Abort()
 		}
-		closing = closing[:0]
+		for _, c := range ending {
+			c.kill(banned)
+		}
+		closing, ending = closing[:0], ending[:0]
 	}
 }
 
@@ -110,6 +143,7 @@ func (r *Registry) add(c *Conn) {
 
 func (r *Registry) remove(c *Conn) {
 	r.open.Add(-1)
+	r.limiter.leave(c)
 	s := c.shard
 	s.mu.Lock()
 	if c.prev != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"testing"
@@ -96,6 +97,25 @@ func TestEndOfAnExemptionEndsWhatItKeptOpen(t *testing.T) {
 	}
 }
 
+// writer is the response writer of an exchange that shares its connection.
+type writer struct {
+	http.ResponseWriter
+	reads, writes time.Time
+	limits        int
+}
+
+func (w *writer) SetReadDeadline(until time.Time) error {
+	w.reads = until
+	w.limits++
+	return nil
+}
+
+func (w *writer) SetWriteDeadline(until time.Time) error {
+	w.writes = until
+	w.limits++
+	return nil
+}
+
 func TestBanEndsExchangesOfItsClientOnItsSite(t *testing.T) {
 	core := newCore(t, &configv1.ClientIp{})
 	r := &Registry{}
@@ -108,15 +128,26 @@ func TestBanEndsExchangesOfItsClientOnItsSite(t *testing.T) {
 	ended, endBanned := context.WithCancel(context.Background())
 	running, endOther := context.WithCancel(context.Background())
 	defer endOther()
-	http2.Begin(&Exchange{Client: address, SiteID: "a", Cancel: endBanned})
-	http2.Begin(&Exchange{Client: address, SiteID: "b", Cancel: endOther})
+	banned, other, left := &writer{}, &writer{}, &writer{}
+	http2.Begin(&Exchange{Client: address, SiteID: "a", Writer: banned, Cancel: endBanned})
+	http2.Begin(&Exchange{Client: address, SiteID: "b", Writer: other, Cancel: endOther})
+	gone := &Exchange{Client: address, SiteID: "a", Writer: left, Cancel: endOther}
+	http2.Begin(gone)
+	http2.End(gone)
 	banAll(t, core, "a", "192.0.2.1/32")
 	r.sweep(core)
 	if !onSite.isClosed() || elsewhere.isClosed() || http2.isClosed() {
 		t.Errorf("closed: %v %v %v", onSite.isClosed(), elsewhere.isClosed(), http2.isClosed())
 	}
-	if ended.Err() == nil || running.Err() != nil {
-		t.Errorf("streams: %v %v", ended.Err(), running.Err())
+	if ended.Err() == nil || banned.reads.IsZero() || !banned.reads.Before(time.Now()) || banned.reads != banned.writes {
+		t.Errorf("the banned stream: %v, read until %v, write until %v", ended.Err(), banned.reads, banned.writes)
+	}
+	if running.Err() != nil || other.limits+left.limits != 0 {
+		t.Errorf("other streams: %v, %d limits", running.Err(), other.limits+left.limits)
+	}
+	r.sweep(core)
+	if banned.limits != 2 {
+		t.Errorf("the banned stream was ended again")
 	}
 }
 

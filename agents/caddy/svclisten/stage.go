@@ -68,6 +68,7 @@ func Register(*svccore.Core) exchange.Stage {
 			var ctx context.Context
 			ctx, c.entry.Cancel = context.WithCancel(x.Context())
 			x.SetContext(ctx)
+			c.entry.Writer = x.Writer()
 		}
 		c.listed = true
 		c.conn.Begin(&c.entry)

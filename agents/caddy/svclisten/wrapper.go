@@ -1,25 +1,22 @@
 // Package svclisten wraps the listeners of the edge: it knows the TCP peer and the PROXY header of each connection,
-// counts connections, and closes them when their client is banned.
+// bounds and counts connections, and ends them and their exchanges when their client is banned.
 //
 // Accepting touches nothing but the raw connection; whatever has to be read from a client is read by the goroutine of
 // its connection.
 package svclisten
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/gaissmai/bart"
 
-	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/svccore"
 )
 
@@ -30,6 +27,16 @@ type Wrapper struct {
 	// Networks of the proxies that send the PROXY header, as CIDRs. In proxy_protocol mode connections of others are
 	// closed. Empty: every peer is believed.
 	ProxyPeers []string `json:"proxy_peers,omitempty"`
+	// Connections open at a time in the process. Default: from the files and the memory it may use.
+	MaxConnections int `json:"max_connections,omitempty"`
+	// Connections of one /24 (IPv6: /48) at a time. Default: a quarter of all.
+	MaxPerNetwork int `json:"max_per_network,omitempty"`
+	// Connections of one address (IPv6: /64) at a time. Default: half of those of a network.
+	MaxPerAddress int `json:"max_per_address,omitempty"`
+	// Connections that have not sent the head of a request yet. Default: a quarter of all.
+	MaxWaiting int `json:"max_waiting,omitempty"`
+	// Time for the head of the first request, TLS and PROXY header included. Default: 15s.
+	HeaderTime caddy.Duration `json:"header_time,omitempty"`
 
 	core     *svccore.Core
 	registry *Registry
@@ -54,22 +61,36 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	if !ok {
 		return errors.New("the wrapper works in HTTP servers only")
 	}
+	limits, err := w.limits()
+	if err != nil {
+		return err
+	}
 	w.core, w.registry = core, Process
+	w.registry.SetLimits(limits)
 	if w.peers == nil {
 		BelieveAnyProxyPeer(core)
 	}
 	w.registry.watch(core)
-	var once sync.Once
-	server.RegisterConnContext(func(ctx context.Context, c net.Conn) context.Context {
-		once.Do(func() {
-			// Else net/http answers `OPTIONS *` by itself. The first connection comes before any request is read.
-			if server, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok {
-				server.DisableGeneralOptionsHandler = true
-			}
-		})
-		return withConn(ctx, c)
-	})
+	server.RegisterConnContext(w.connContext())
 	return nil
+}
+
+// New makes a wrapper for servers outside of Caddy. See Serve.
+func New(core *svccore.Core, registry *Registry) *Wrapper {
+	registry.watch(core)
+	return &Wrapper{core: core, registry: registry}
+}
+
+// limits are those of the configuration.
+func (w *Wrapper) limits() (Limits, error) {
+	l := Limits{
+		Connections: w.MaxConnections, PerNetwork: w.MaxPerNetwork, PerAddress: w.MaxPerAddress,
+		Waiting: w.MaxWaiting, HeaderTime: time.Duration(w.HeaderTime),
+	}
+	if min(l.Connections, l.PerNetwork, l.PerAddress, l.Waiting) < 0 || l.HeaderTime < 0 {
+		return l, errors.New("limits on connections must be positive")
+	}
+	return l, nil
 }
 
 func (w *Wrapper) parsePeers() error {
@@ -109,19 +130,17 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
 			peer = tcp.AddrPort().Addr().WithZone("").Unmap()
 		}
-		if !l.wrapper.admits(peer) {
+		w := l.wrapper
+		tables := w.core.Tables()
+		if !w.admits(tables, peer) {
+			w.registry.limiter.refuse(strangerPeer)
 			_ = raw.Close()
 			continue
 		}
-		c := &Conn{Conn: raw, Peer: peer, port: l.port, core: l.wrapper.core}
-		l.wrapper.registry.add(c)
-		return c, nil
+		if c := (&Conn{Conn: raw, Peer: peer, port: l.port, core: w.core}); w.registry.admit(c, w.countedFor(tables, peer)) {
+			return c, nil
+		}
 	}
-}
-
-func (w *Wrapper) admits(peer netip.Addr) bool {
-	return w.peers == nil || w.peers.Lookup(peer) ||
-		ClientIP.Of(w.core.Tables()).Mode != configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL
 }
 
 func (l *listener) Close() error {

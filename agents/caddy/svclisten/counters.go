@@ -1,0 +1,104 @@
+package svclisten
+
+import (
+	"maps"
+	"sync"
+)
+
+// reason says which limit a connection met.
+type reason int
+
+const (
+	inAll reason = iota
+	perAddress
+	perNetwork
+	withoutRequest
+	headerTime
+	strangerPeer
+	proxyHeader
+	reasons
+)
+
+// Names of the reasons as metrics have them.
+var reasonNames = [reasons]string{
+	inAll: "total", perAddress: "address", perNetwork: "network", withoutRequest: "waiting", headerTime: "header-time",
+	strangerPeer: "peer", proxyHeader: "proxy-header",
+}
+
+// counts is of the limiter, under its lock.
+type counts struct {
+	accepted         uint64
+	refused, evicted [reasons]uint64
+}
+
+// Counters is what happened to connections since the start of the process, and how it is now.
+type Counters struct {
+	Limits Limits
+	// Open connections, and those of them that have not sent the head of a request yet.
+	Open, Waiting int
+	// Accepted counts all that came from where connections may come from.
+	Accepted uint64
+	// Refused counts connections that were closed when they came, Evicted those that had been taken before; by limit.
+	// Limits that nothing met are missing.
+	Refused, Evicted map[string]uint64
+	// HTTP2Errors counts breaches of HTTP/2 and of its limits, by net/http's names for them.
+	HTTP2Errors map[string]uint64
+}
+
+// Counters returns a copy of the counters.
+func (r *Registry) Counters() Counters {
+	l := &r.limiter
+	l.mu.Lock()
+	now, open, waiting, limits := l.counts, l.open, l.queued, l.limits
+	l.mu.Unlock()
+	return Counters{
+		Limits: limits, Open: open, Waiting: waiting, Accepted: now.accepted,
+		Refused: named(now.refused), Evicted: named(now.evicted), HTTP2Errors: r.http2Errors.copy(),
+	}
+}
+
+func named(counts [reasons]uint64) map[string]uint64 {
+	byName := map[string]uint64{}
+	for why, n := range counts {
+		if n > 0 {
+			byName[reasonNames[why]] = n
+		}
+	}
+	return byName
+}
+
+// refuse counts a connection that is closed for a reason that is none of the limiter's.
+func (l *limiter) refuse(why reason) {
+	l.mu.Lock()
+	l.counts.refused[why]++
+	l.mu.Unlock()
+}
+
+// Names beyond so many are counted as one: they are constants of net/http today, and nothing says that they stay that.
+const maxTallied = 128
+
+const otherName = "other"
+
+// tally counts by name.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]uint64
+}
+
+func (t *tally) add(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = map[string]uint64{}
+	}
+	if _, known := t.counts[name]; !known && len(t.counts) >= maxTallied {
+		name = otherName
+	}
+	t.counts[name]++
+}
+
+func (t *tally) copy() map[string]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.counts)
+}

@@ -1,0 +1,66 @@
+package svclisten
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// unreadTimeout is how long an HTTP/2 connection stays on which nothing can be written. Ending a stream needs a frame:
+// where the client does not read, nothing on the connection ends before this.
+const unreadTimeout = 30 * time.Second
+
+// Serve has server answer on connections of the wrapped listeners; its fields may not be changed after. It is what
+// happens by itself in a server of Caddy.
+func (w *Wrapper) Serve(server *http.Server) {
+	server.ConnContext = w.connContext()
+}
+
+// connContext prepares the server with its first connection, which comes before any request is read: Caddy makes it after
+// the wrapper.
+func (w *Wrapper) connContext() func(context.Context, net.Conn) context.Context {
+	var once sync.Once
+	return func(ctx context.Context, c net.Conn) context.Context {
+		once.Do(func() {
+			if server, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok {
+				w.prepare(server)
+			}
+		})
+		return withConn(ctx, c)
+	}
+}
+
+func (w *Wrapper) prepare(server *http.Server) {
+	// Else net/http answers `OPTIONS *` by itself.
+	server.DisableGeneralOptionsHandler = true
+	var config http.HTTP2Config
+	if server.HTTP2 != nil {
+		config = *server.HTTP2
+	}
+	config.CountError = w.registry.http2Errors.add
+	if config.WriteByteTimeout == 0 {
+		config.WriteByteTimeout = unreadTimeout
+	}
+	server.HTTP2 = &config
+	server.Handler = requested{server.Handler}
+}
+
+// requested notes that a connection has sent the head of a request.
+type requested struct{ next http.Handler }
+
+// ServeHTTP answers the request.
+func (h requested) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c := FromContext(r.Context()); c != nil {
+		c.asked()
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// asked notes that the head of a request is whole.
+func (c *Conn) asked() {
+	if !c.requested.Load() && c.requested.CompareAndSwap(false, true) {
+		c.registry.limiter.asked(c)
+	}
+}
