@@ -26,10 +26,14 @@ import (
 
 const runMain = "SVC_CADDY_TEST_RUN"
 
-// The test binary is the program itself when it is started with the variable set.
+// The test binary is the program itself when it is started with the variable set, or a crowd of its clients.
 func TestMain(m *testing.M) {
 	if os.Getenv(runMain) != "" {
 		main()
+		return
+	}
+	if order := os.Getenv(runCrowd); order != "" {
+		crowdMain(order)
 		return
 	}
 	os.Exit(m.Run())

@@ -157,9 +157,14 @@ func (c *Conn) Abort() {
 
 type connKey struct{}
 
-// FromContext returns the connection of a request, nil when it did not come through the wrapper.
+// FromContext returns the connection of a request, nil when it did not come through the wrapper. Every handler asks for it
+// before anything else: that is how a connection is known to have sent the head of a request, for which its time is
+// limited.
 func FromContext(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
+	if c != nil {
+		c.asked()
+	}
 	return c
 }
 

@@ -3,6 +3,8 @@ package svclisten
 import (
 	"maps"
 	"sync"
+
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 )
 
 // reason says which limit a connection met.
@@ -54,6 +56,21 @@ func (r *Registry) Counters() Counters {
 	return Counters{
 		Limits: limits, Open: open, Waiting: waiting, Accepted: now.accepted,
 		Refused: named(now.refused), Evicted: named(now.evicted), HTTP2Errors: r.http2Errors.copy(),
+	}
+}
+
+// message is what the agent gets of the counters.
+func (c Counters) message() *edgev1.Connections {
+	return &edgev1.Connections{
+		Limit:        uint64(c.Limits.Connections),
+		NetworkLimit: uint64(c.Limits.PerNetwork),
+		AddressLimit: uint64(c.Limits.PerAddress),
+		WaitingLimit: uint64(c.Limits.Waiting),
+		Waiting:      uint64(c.Waiting),
+		Accepted:     c.Accepted,
+		Refused:      c.Refused,
+		Evicted:      c.Evicted,
+		Http2Errors:  c.HTTP2Errors,
 	}
 }
 

@@ -44,18 +44,6 @@ func (w *Wrapper) prepare(server *http.Server) {
 		config.WriteByteTimeout = unreadTimeout
 	}
 	server.HTTP2 = &config
-	server.Handler = requested{server.Handler}
-}
-
-// requested notes that a connection has sent the head of a request.
-type requested struct{ next http.Handler }
-
-// ServeHTTP answers the request.
-func (h requested) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c := FromContext(r.Context()); c != nil {
-		c.asked()
-	}
-	h.next.ServeHTTP(w, r)
 }
 
 // asked notes that the head of a request is whole.

@@ -30,10 +30,11 @@ func claimed(c *svccore.Core, setting *ClientIPSetting, client, peer netip.Addr)
 	return setting.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && client != peer && AnyProxyPeer(c)
 }
 
-// FillStatus says how many connections are open, and names settings that do not do what they seem to.
+// FillStatus says how many connections are open and what their limits did, and names settings that do not do what they seem to.
 func (s *state) FillStatus(status *edgev1.GetStatusResponse) {
 	status.ActiveConnections = uint64(max(Process.Connections(), 0))
 	status.Serving = Process.Serving()
+	status.Connections = Process.Counters().message()
 	if ClientIP.Of(s.core.Tables()).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && s.anyProxyPeer.Load() {
 		status.Warnings = append(status.Warnings, "proxy_protocol mode without proxy peers: whoever connects can name any client address")
 	}

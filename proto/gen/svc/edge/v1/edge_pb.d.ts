@@ -122,6 +122,11 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: string confinement_problem = 15;
    */
   confinementProblem: string;
+
+  /**
+   * @generated from field: svc.edge.v1.Connections connections = 16;
+   */
+  connections?: Connections | undefined;
 };
 
 /**
@@ -129,6 +134,73 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export declare const GetStatusResponseSchema: GenMessage<GetStatusResponse>;
+
+/**
+ * Client connections and the limits on them.
+ *
+ * @generated from message svc.edge.v1.Connections
+ */
+export declare type Connections = Message<"svc.edge.v1.Connections"> & {
+  /**
+   * Most at a time: in all, of one /24 (IPv6: /48), of one address (IPv6: /64), without the head of a request.
+   *
+   * @generated from field: uint64 limit = 1;
+   */
+  limit: bigint;
+
+  /**
+   * @generated from field: uint64 network_limit = 2;
+   */
+  networkLimit: bigint;
+
+  /**
+   * @generated from field: uint64 address_limit = 3;
+   */
+  addressLimit: bigint;
+
+  /**
+   * @generated from field: uint64 waiting_limit = 4;
+   */
+  waitingLimit: bigint;
+
+  /**
+   * Open without the head of a request so far.
+   *
+   * @generated from field: uint64 waiting = 5;
+   */
+  waiting: bigint;
+
+  /**
+   * Since the start of the process: all that came, those closed when they came, and those closed to make room or because
+   * they took too long. By the limit: total, network, address, waiting, header-time, peer, proxy-header.
+   *
+   * @generated from field: uint64 accepted = 6;
+   */
+  accepted: bigint;
+
+  /**
+   * @generated from field: map<string, uint64> refused = 7;
+   */
+  refused: { [key: string]: bigint };
+
+  /**
+   * @generated from field: map<string, uint64> evicted = 8;
+   */
+  evicted: { [key: string]: bigint };
+
+  /**
+   * Breaches of HTTP/2 and its limits since the start of the process, by net/http's name for them.
+   *
+   * @generated from field: map<string, uint64> http2_errors = 9;
+   */
+  http2Errors: { [key: string]: bigint };
+};
+
+/**
+ * Describes the message svc.edge.v1.Connections.
+ * Use `create(ConnectionsSchema)` to create a new message.
+ */
+export declare const ConnectionsSchema: GenMessage<Connections>;
 
 /**
  * Since the start of the process.

@@ -16,7 +16,7 @@ import { file_svc_node_v1_security } from "../../node/v1/security_pb.js";
  * Describes the file svc/edge/v1/edge.proto.
  */
 export const file_svc_edge_v1_edge = /*@__PURE__*/
-  fileDesc("ChZzdmMvZWRnZS92MS9lZGdlLnByb3RvEgtzdmMuZWRnZS52MSISChBHZXRTdGF0dXNSZXF1ZXN0Is8DChFHZXRTdGF0dXNSZXNwb25zZRITCgtpbnN0YW5jZV9pZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEisKBmNvbmZpZxgDIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiMKBGJhbnMYBCABKAsyFS5zdmMuZWRnZS52MS5CYW5TdGF0ZRINCgVzaXRlcxgFIAEoBBIaChJhY3RpdmVfY29ubmVjdGlvbnMYBiABKAQSFgoOdXB0aW1lX3NlY29uZHMYByABKAQSKAoGZmFpbGVkGAggAygLMhguc3ZjLm5vZGUudjEuRmFpbGVkRW50cnkSEAoId2FybmluZ3MYCSADKAkSDwoHc2VydmluZxgKIAEoCBIeChZjaGFsbGVuZ2Vfa2V5c192ZXJzaW9uGAsgASgEEisKCHNlY3VyaXR5GAwgAygLMhkuc3ZjLm5vZGUudjEuU2l0ZVNlY3VyaXR5EjIKCmNoYWxsZW5nZXMYDSABKAsyHi5zdmMuZWRnZS52MS5DaGFsbGVuZ2VDb3VudGVycxIUCgxjYXBhYmlsaXRpZXMYDiADKAkSGwoTY29uZmluZW1lbnRfcHJvYmxlbRgPIAEoCSKcAQoRQ2hhbGxlbmdlQ291bnRlcnMSDgoGc2VydmVkGAEgAygEEg4KBnBhc3NlZBgCIAMoBBIOCgZmYWlsZWQYAyABKAQSEAoIcmVwbGF5ZWQYBCABKAQSEgoKb3ZlcmZsb3dlZBgFIAEoBBIZChFjYXB0Y2hhX2ZhbGxiYWNrcxgGIAEoBBIWCg5mcm9tX2Vsc2V3aGVyZRgHIAEoBCK9AQoSQXBwbHlDb25maWdSZXF1ZXN0EikKBGJhc2UYASABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIrCgZ0YXJnZXQYAiABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIlCgd1cHNlcnRzGAMgAygLMhQuc3ZjLmNvbmZpZy52MS5FbnRyeRIoCgdkZWxldGVzGAQgAygLMhcuc3ZjLmNvbmZpZy52MS5FbnRyeUtleSIVChNSZWxvYWRDb25maWdSZXF1ZXN0Im4KE0FwcGx5Q29uZmlnUmVzcG9uc2USLQoIcG9zaXRpb24YASABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIoCgZmYWlsZWQYAiADKAsyGC5zdmMubm9kZS52MS5GYWlsZWRFbnRyeSLJAQoQQXBwbHlCYW5zUmVxdWVzdBImCgRiYXNlGAEgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SKAoGdGFyZ2V0GAIgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SIQoHdXBzZXJ0cxgDIAMoCzIQLnN2Yy5ub2RlLnYxLkJhbhITCgtyZW1vdmVkX2lkcxgEIAMoCRIrCgpsaWZ0ZWRfb3duGAUgAygLMhcuc3ZjLm5vZGUudjEuT3duQmFuTGlmdCITChFSZWxvYWRCYW5zUmVxdWVzdCISChBSZXRyeUJhbnNSZXF1ZXN0IjkKEUFwcGx5QmFuc1Jlc3BvbnNlEiQKBXN0YXRlGAEgASgLMhUuc3ZjLmVkZ2UudjEuQmFuU3RhdGUimQEKCEJhblN0YXRlEioKCHBvc2l0aW9uGAEgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SDwoHZW50cmllcxgCIAEoBBIQCghjYXBhY2l0eRgDIAEoBBIVCg11bmFwcGxpZWRfaWRzGAQgAygJEhEKCXVuYXBwbGllZBgFIAEoBBIUCgxhdXRvX2V2aWN0ZWQYBiABKAQiKQoRRHJhaW5TdGF0c1JlcXVlc3QSFAoMYWNrbm93bGVkZ2VkGAEgASgEIlAKEkRyYWluU3RhdHNSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoBBIoCgdtaW51dGVzGAIgAygLMhcuc3ZjLm5vZGUudjEuU2l0ZU1pbnV0ZSJDChdTZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdBIoCgRrZXlzGAEgASgLMhouc3ZjLm5vZGUudjEuQ2hhbGxlbmdlS2V5cyIaChhTZXRDaGFsbGVuZ2VLZXlzUmVzcG9uc2UiOgoUV2F0Y2hTZWN1cml0eVJlcXVlc3QSEwoLaW5zdGFuY2VfaWQYASABKAkSDQoFYWZ0ZXIYAiABKAQiwgEKDVNlY3VyaXR5QmF0Y2gSEAoIc2VxdWVuY2UYASABKAQSIQoEYmFucxgCIAMoCzITLnN2Yy5ub2RlLnYxLk93bkJhbhIqCgZldmVudHMYAyADKAsyGi5zdmMubm9kZS52MS5TZWN1cml0eUV2ZW50EioKBXNpdGVzGAQgAygLMhsuc3ZjLmVkZ2UudjEuU2l0ZUxldmVsU3RhdGUSDwoHZHJvcHBlZBgFIAEoBBITCgtpbnN0YW5jZV9pZBgGIAEoCSJ0Cg5TaXRlTGV2ZWxTdGF0ZRIPCgdzaXRlX2lkGAEgASgJEiUKBHNpdGUYAiABKAsyFy5zdmMuZWRnZS52MS5MZXZlbFN0YXRlEioKBXBhdGhzGAMgAygLMhsuc3ZjLmVkZ2UudjEuUGF0aExldmVsU3RhdGUiLAoKTGV2ZWxTdGF0ZRINCgVsZXZlbBgBIAEoDRIPCgdjYWxtX21zGAIgASgEIkYKDlBhdGhMZXZlbFN0YXRlEgwKBHBhdGgYASABKAkSJgoFc3RhdGUYAiABKAsyFy5zdmMuZWRnZS52MS5MZXZlbFN0YXRlImcKFlJlc3RvcmVTZWN1cml0eVJlcXVlc3QSIQoEYmFucxgBIAMoCzITLnN2Yy5ub2RlLnYxLk93bkJhbhIqCgVzaXRlcxgCIAMoCzIbLnN2Yy5lZGdlLnYxLlNpdGVMZXZlbFN0YXRlIhkKF1Jlc3RvcmVTZWN1cml0eVJlc3BvbnNlIoACCg1Kb3VybmFsUmVjb3JkEiwKBmhlYWRlchgBIAEoCzIaLnN2Yy5lZGdlLnYxLkpvdXJuYWxIZWFkZXJIABIrCgZjb25maWcYAiABKAsyGS5zdmMuZWRnZS52MS5Db25maWdDaGFuZ2VIABImCgRiYW5zGAMgASgLMhYuc3ZjLmVkZ2UudjEuQmFuQ2hhbmdlSAASLgoIc2VjdXJpdHkYBCABKAsyGi5zdmMuZWRnZS52MS5TZWN1cml0eUJhdGNoSAASMgoNc2VjdXJpdHlfbWFyaxgFIAEoCzIZLnN2Yy5lZGdlLnYxLlNlY3VyaXR5TWFya0gAQggKBnJlY29yZCJECg1Kb3VybmFsSGVhZGVyEg4KBmZvcm1hdBgBIAEoDRIPCgdub2RlX2lkGAIgASgJEhIKCmNsdXN0ZXJfaWQYAyABKAkijgEKDENvbmZpZ0NoYW5nZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiUKB3Vwc2VydHMYAiADKAsyFC5zdmMuY29uZmlnLnYxLkVudHJ5EigKB2RlbGV0ZXMYAyADKAsyFy5zdmMuY29uZmlnLnYxLkVudHJ5S2V5ImcKDFNlY3VyaXR5TWFyaxIVCg1yZXBvcnRlZF9iYW5zGAEgASgEEhcKD3JlcG9ydGVkX2V2ZW50cxgCIAEoBBInCgZsaWZ0ZWQYAyADKAsyFy5zdmMubm9kZS52MS5Pd25CYW5MaWZ0Im8KCUJhbkNoYW5nZRIqCghwb3NpdGlvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEiEKB3Vwc2VydHMYAiADKAsyEC5zdmMubm9kZS52MS5CYW4SEwoLcmVtb3ZlZF9pZHMYAyADKAkyxQYKC0VkZ2VTZXJ2aWNlEkoKCUdldFN0YXR1cxIdLnN2Yy5lZGdlLnYxLkdldFN0YXR1c1JlcXVlc3QaHi5zdmMuZWRnZS52MS5HZXRTdGF0dXNSZXNwb25zZRJQCgtBcHBseUNvbmZpZxIfLnN2Yy5lZGdlLnYxLkFwcGx5Q29uZmlnUmVxdWVzdBogLnN2Yy5lZGdlLnYxLkFwcGx5Q29uZmlnUmVzcG9uc2USUgoMUmVsb2FkQ29uZmlnEiAuc3ZjLmVkZ2UudjEuUmVsb2FkQ29uZmlnUmVxdWVzdBogLnN2Yy5lZGdlLnYxLkFwcGx5Q29uZmlnUmVzcG9uc2USSgoJQXBwbHlCYW5zEh0uc3ZjLmVkZ2UudjEuQXBwbHlCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEkwKClJlbG9hZEJhbnMSHi5zdmMuZWRnZS52MS5SZWxvYWRCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEkoKCVJldHJ5QmFucxIdLnN2Yy5lZGdlLnYxLlJldHJ5QmFuc1JlcXVlc3QaHi5zdmMuZWRnZS52MS5BcHBseUJhbnNSZXNwb25zZRJNCgpEcmFpblN0YXRzEh4uc3ZjLmVkZ2UudjEuRHJhaW5TdGF0c1JlcXVlc3QaHy5zdmMuZWRnZS52MS5EcmFpblN0YXRzUmVzcG9uc2USXwoQU2V0Q2hhbGxlbmdlS2V5cxIkLnN2Yy5lZGdlLnYxLlNldENoYWxsZW5nZUtleXNSZXF1ZXN0GiUuc3ZjLmVkZ2UudjEuU2V0Q2hhbGxlbmdlS2V5c1Jlc3BvbnNlElAKDVdhdGNoU2VjdXJpdHkSIS5zdmMuZWRnZS52MS5XYXRjaFNlY3VyaXR5UmVxdWVzdBoaLnN2Yy5lZGdlLnYxLlNlY3VyaXR5QmF0Y2gwARJcCg9SZXN0b3JlU2VjdXJpdHkSIy5zdmMuZWRnZS52MS5SZXN0b3JlU2VjdXJpdHlSZXF1ZXN0GiQuc3ZjLmVkZ2UudjEuUmVzdG9yZVNlY3VyaXR5UmVzcG9uc2VCJ1olZWRnZS5zdmMvY2FkZHkvZ2VuL3N2Yy9lZGdlL3YxO2VkZ2V2MWIGcHJvdG8z", [file_svc_config_v1_entry, file_svc_node_v1_bans, file_svc_node_v1_config, file_svc_node_v1_node, file_svc_node_v1_security]);
+  fileDesc("ChZzdmMvZWRnZS92MS9lZGdlLnByb3RvEgtzdmMuZWRnZS52MSISChBHZXRTdGF0dXNSZXF1ZXN0Iv4DChFHZXRTdGF0dXNSZXNwb25zZRITCgtpbnN0YW5jZV9pZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEisKBmNvbmZpZxgDIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiMKBGJhbnMYBCABKAsyFS5zdmMuZWRnZS52MS5CYW5TdGF0ZRINCgVzaXRlcxgFIAEoBBIaChJhY3RpdmVfY29ubmVjdGlvbnMYBiABKAQSFgoOdXB0aW1lX3NlY29uZHMYByABKAQSKAoGZmFpbGVkGAggAygLMhguc3ZjLm5vZGUudjEuRmFpbGVkRW50cnkSEAoId2FybmluZ3MYCSADKAkSDwoHc2VydmluZxgKIAEoCBIeChZjaGFsbGVuZ2Vfa2V5c192ZXJzaW9uGAsgASgEEisKCHNlY3VyaXR5GAwgAygLMhkuc3ZjLm5vZGUudjEuU2l0ZVNlY3VyaXR5EjIKCmNoYWxsZW5nZXMYDSABKAsyHi5zdmMuZWRnZS52MS5DaGFsbGVuZ2VDb3VudGVycxIUCgxjYXBhYmlsaXRpZXMYDiADKAkSGwoTY29uZmluZW1lbnRfcHJvYmxlbRgPIAEoCRItCgtjb25uZWN0aW9ucxgQIAEoCzIYLnN2Yy5lZGdlLnYxLkNvbm5lY3Rpb25zIskDCgtDb25uZWN0aW9ucxINCgVsaW1pdBgBIAEoBBIVCg1uZXR3b3JrX2xpbWl0GAIgASgEEhUKDWFkZHJlc3NfbGltaXQYAyABKAQSFQoNd2FpdGluZ19saW1pdBgEIAEoBBIPCgd3YWl0aW5nGAUgASgEEhAKCGFjY2VwdGVkGAYgASgEEjYKB3JlZnVzZWQYByADKAsyJS5zdmMuZWRnZS52MS5Db25uZWN0aW9ucy5SZWZ1c2VkRW50cnkSNgoHZXZpY3RlZBgIIAMoCzIlLnN2Yy5lZGdlLnYxLkNvbm5lY3Rpb25zLkV2aWN0ZWRFbnRyeRI/CgxodHRwMl9lcnJvcnMYCSADKAsyKS5zdmMuZWRnZS52MS5Db25uZWN0aW9ucy5IdHRwMkVycm9yc0VudHJ5Gi4KDFJlZnVzZWRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBGi4KDEV2aWN0ZWRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBGjIKEEh0dHAyRXJyb3JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ASKcAQoRQ2hhbGxlbmdlQ291bnRlcnMSDgoGc2VydmVkGAEgAygEEg4KBnBhc3NlZBgCIAMoBBIOCgZmYWlsZWQYAyABKAQSEAoIcmVwbGF5ZWQYBCABKAQSEgoKb3ZlcmZsb3dlZBgFIAEoBBIZChFjYXB0Y2hhX2ZhbGxiYWNrcxgGIAEoBBIWCg5mcm9tX2Vsc2V3aGVyZRgHIAEoBCK9AQoSQXBwbHlDb25maWdSZXF1ZXN0EikKBGJhc2UYASABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIrCgZ0YXJnZXQYAiABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIlCgd1cHNlcnRzGAMgAygLMhQuc3ZjLmNvbmZpZy52MS5FbnRyeRIoCgdkZWxldGVzGAQgAygLMhcuc3ZjLmNvbmZpZy52MS5FbnRyeUtleSIVChNSZWxvYWRDb25maWdSZXF1ZXN0Im4KE0FwcGx5Q29uZmlnUmVzcG9uc2USLQoIcG9zaXRpb24YASABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIoCgZmYWlsZWQYAiADKAsyGC5zdmMubm9kZS52MS5GYWlsZWRFbnRyeSLJAQoQQXBwbHlCYW5zUmVxdWVzdBImCgRiYXNlGAEgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SKAoGdGFyZ2V0GAIgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SIQoHdXBzZXJ0cxgDIAMoCzIQLnN2Yy5ub2RlLnYxLkJhbhITCgtyZW1vdmVkX2lkcxgEIAMoCRIrCgpsaWZ0ZWRfb3duGAUgAygLMhcuc3ZjLm5vZGUudjEuT3duQmFuTGlmdCITChFSZWxvYWRCYW5zUmVxdWVzdCISChBSZXRyeUJhbnNSZXF1ZXN0IjkKEUFwcGx5QmFuc1Jlc3BvbnNlEiQKBXN0YXRlGAEgASgLMhUuc3ZjLmVkZ2UudjEuQmFuU3RhdGUimQEKCEJhblN0YXRlEioKCHBvc2l0aW9uGAEgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SDwoHZW50cmllcxgCIAEoBBIQCghjYXBhY2l0eRgDIAEoBBIVCg11bmFwcGxpZWRfaWRzGAQgAygJEhEKCXVuYXBwbGllZBgFIAEoBBIUCgxhdXRvX2V2aWN0ZWQYBiABKAQiKQoRRHJhaW5TdGF0c1JlcXVlc3QSFAoMYWNrbm93bGVkZ2VkGAEgASgEIlAKEkRyYWluU3RhdHNSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoBBIoCgdtaW51dGVzGAIgAygLMhcuc3ZjLm5vZGUudjEuU2l0ZU1pbnV0ZSJDChdTZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdBIoCgRrZXlzGAEgASgLMhouc3ZjLm5vZGUudjEuQ2hhbGxlbmdlS2V5cyIaChhTZXRDaGFsbGVuZ2VLZXlzUmVzcG9uc2UiOgoUV2F0Y2hTZWN1cml0eVJlcXVlc3QSEwoLaW5zdGFuY2VfaWQYASABKAkSDQoFYWZ0ZXIYAiABKAQiwgEKDVNlY3VyaXR5QmF0Y2gSEAoIc2VxdWVuY2UYASABKAQSIQoEYmFucxgCIAMoCzITLnN2Yy5ub2RlLnYxLk93bkJhbhIqCgZldmVudHMYAyADKAsyGi5zdmMubm9kZS52MS5TZWN1cml0eUV2ZW50EioKBXNpdGVzGAQgAygLMhsuc3ZjLmVkZ2UudjEuU2l0ZUxldmVsU3RhdGUSDwoHZHJvcHBlZBgFIAEoBBITCgtpbnN0YW5jZV9pZBgGIAEoCSJ0Cg5TaXRlTGV2ZWxTdGF0ZRIPCgdzaXRlX2lkGAEgASgJEiUKBHNpdGUYAiABKAsyFy5zdmMuZWRnZS52MS5MZXZlbFN0YXRlEioKBXBhdGhzGAMgAygLMhsuc3ZjLmVkZ2UudjEuUGF0aExldmVsU3RhdGUiLAoKTGV2ZWxTdGF0ZRINCgVsZXZlbBgBIAEoDRIPCgdjYWxtX21zGAIgASgEIkYKDlBhdGhMZXZlbFN0YXRlEgwKBHBhdGgYASABKAkSJgoFc3RhdGUYAiABKAsyFy5zdmMuZWRnZS52MS5MZXZlbFN0YXRlImcKFlJlc3RvcmVTZWN1cml0eVJlcXVlc3QSIQoEYmFucxgBIAMoCzITLnN2Yy5ub2RlLnYxLk93bkJhbhIqCgVzaXRlcxgCIAMoCzIbLnN2Yy5lZGdlLnYxLlNpdGVMZXZlbFN0YXRlIhkKF1Jlc3RvcmVTZWN1cml0eVJlc3BvbnNlIoACCg1Kb3VybmFsUmVjb3JkEiwKBmhlYWRlchgBIAEoCzIaLnN2Yy5lZGdlLnYxLkpvdXJuYWxIZWFkZXJIABIrCgZjb25maWcYAiABKAsyGS5zdmMuZWRnZS52MS5Db25maWdDaGFuZ2VIABImCgRiYW5zGAMgASgLMhYuc3ZjLmVkZ2UudjEuQmFuQ2hhbmdlSAASLgoIc2VjdXJpdHkYBCABKAsyGi5zdmMuZWRnZS52MS5TZWN1cml0eUJhdGNoSAASMgoNc2VjdXJpdHlfbWFyaxgFIAEoCzIZLnN2Yy5lZGdlLnYxLlNlY3VyaXR5TWFya0gAQggKBnJlY29yZCJECg1Kb3VybmFsSGVhZGVyEg4KBmZvcm1hdBgBIAEoDRIPCgdub2RlX2lkGAIgASgJEhIKCmNsdXN0ZXJfaWQYAyABKAkijgEKDENvbmZpZ0NoYW5nZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiUKB3Vwc2VydHMYAiADKAsyFC5zdmMuY29uZmlnLnYxLkVudHJ5EigKB2RlbGV0ZXMYAyADKAsyFy5zdmMuY29uZmlnLnYxLkVudHJ5S2V5ImcKDFNlY3VyaXR5TWFyaxIVCg1yZXBvcnRlZF9iYW5zGAEgASgEEhcKD3JlcG9ydGVkX2V2ZW50cxgCIAEoBBInCgZsaWZ0ZWQYAyADKAsyFy5zdmMubm9kZS52MS5Pd25CYW5MaWZ0Im8KCUJhbkNoYW5nZRIqCghwb3NpdGlvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEiEKB3Vwc2VydHMYAiADKAsyEC5zdmMubm9kZS52MS5CYW4SEwoLcmVtb3ZlZF9pZHMYAyADKAkyxQYKC0VkZ2VTZXJ2aWNlEkoKCUdldFN0YXR1cxIdLnN2Yy5lZGdlLnYxLkdldFN0YXR1c1JlcXVlc3QaHi5zdmMuZWRnZS52MS5HZXRTdGF0dXNSZXNwb25zZRJQCgtBcHBseUNvbmZpZxIfLnN2Yy5lZGdlLnYxLkFwcGx5Q29uZmlnUmVxdWVzdBogLnN2Yy5lZGdlLnYxLkFwcGx5Q29uZmlnUmVzcG9uc2USUgoMUmVsb2FkQ29uZmlnEiAuc3ZjLmVkZ2UudjEuUmVsb2FkQ29uZmlnUmVxdWVzdBogLnN2Yy5lZGdlLnYxLkFwcGx5Q29uZmlnUmVzcG9uc2USSgoJQXBwbHlCYW5zEh0uc3ZjLmVkZ2UudjEuQXBwbHlCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEkwKClJlbG9hZEJhbnMSHi5zdmMuZWRnZS52MS5SZWxvYWRCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEkoKCVJldHJ5QmFucxIdLnN2Yy5lZGdlLnYxLlJldHJ5QmFuc1JlcXVlc3QaHi5zdmMuZWRnZS52MS5BcHBseUJhbnNSZXNwb25zZRJNCgpEcmFpblN0YXRzEh4uc3ZjLmVkZ2UudjEuRHJhaW5TdGF0c1JlcXVlc3QaHy5zdmMuZWRnZS52MS5EcmFpblN0YXRzUmVzcG9uc2USXwoQU2V0Q2hhbGxlbmdlS2V5cxIkLnN2Yy5lZGdlLnYxLlNldENoYWxsZW5nZUtleXNSZXF1ZXN0GiUuc3ZjLmVkZ2UudjEuU2V0Q2hhbGxlbmdlS2V5c1Jlc3BvbnNlElAKDVdhdGNoU2VjdXJpdHkSIS5zdmMuZWRnZS52MS5XYXRjaFNlY3VyaXR5UmVxdWVzdBoaLnN2Yy5lZGdlLnYxLlNlY3VyaXR5QmF0Y2gwARJcCg9SZXN0b3JlU2VjdXJpdHkSIy5zdmMuZWRnZS52MS5SZXN0b3JlU2VjdXJpdHlSZXF1ZXN0GiQuc3ZjLmVkZ2UudjEuUmVzdG9yZVNlY3VyaXR5UmVzcG9uc2VCJ1olZWRnZS5zdmMvY2FkZHkvZ2VuL3N2Yy9lZGdlL3YxO2VkZ2V2MWIGcHJvdG8z", [file_svc_config_v1_entry, file_svc_node_v1_bans, file_svc_node_v1_config, file_svc_node_v1_node, file_svc_node_v1_security]);
 
 /**
  * Describes the message svc.edge.v1.GetStatusRequest.
@@ -33,179 +33,186 @@ export const GetStatusResponseSchema = /*@__PURE__*/
   messageDesc(file_svc_edge_v1_edge, 1);
 
 /**
+ * Describes the message svc.edge.v1.Connections.
+ * Use `create(ConnectionsSchema)` to create a new message.
+ */
+export const ConnectionsSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 2);
+
+/**
  * Describes the message svc.edge.v1.ChallengeCounters.
  * Use `create(ChallengeCountersSchema)` to create a new message.
  */
 export const ChallengeCountersSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 2);
+  messageDesc(file_svc_edge_v1_edge, 3);
 
 /**
  * Describes the message svc.edge.v1.ApplyConfigRequest.
  * Use `create(ApplyConfigRequestSchema)` to create a new message.
  */
 export const ApplyConfigRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 3);
+  messageDesc(file_svc_edge_v1_edge, 4);
 
 /**
  * Describes the message svc.edge.v1.ReloadConfigRequest.
  * Use `create(ReloadConfigRequestSchema)` to create a new message.
  */
 export const ReloadConfigRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 4);
+  messageDesc(file_svc_edge_v1_edge, 5);
 
 /**
  * Describes the message svc.edge.v1.ApplyConfigResponse.
  * Use `create(ApplyConfigResponseSchema)` to create a new message.
  */
 export const ApplyConfigResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 5);
+  messageDesc(file_svc_edge_v1_edge, 6);
 
 /**
  * Describes the message svc.edge.v1.ApplyBansRequest.
  * Use `create(ApplyBansRequestSchema)` to create a new message.
  */
 export const ApplyBansRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 6);
+  messageDesc(file_svc_edge_v1_edge, 7);
 
 /**
  * Describes the message svc.edge.v1.ReloadBansRequest.
  * Use `create(ReloadBansRequestSchema)` to create a new message.
  */
 export const ReloadBansRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 7);
+  messageDesc(file_svc_edge_v1_edge, 8);
 
 /**
  * Describes the message svc.edge.v1.RetryBansRequest.
  * Use `create(RetryBansRequestSchema)` to create a new message.
  */
 export const RetryBansRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 8);
+  messageDesc(file_svc_edge_v1_edge, 9);
 
 /**
  * Describes the message svc.edge.v1.ApplyBansResponse.
  * Use `create(ApplyBansResponseSchema)` to create a new message.
  */
 export const ApplyBansResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 9);
+  messageDesc(file_svc_edge_v1_edge, 10);
 
 /**
  * Describes the message svc.edge.v1.BanState.
  * Use `create(BanStateSchema)` to create a new message.
  */
 export const BanStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 10);
+  messageDesc(file_svc_edge_v1_edge, 11);
 
 /**
  * Describes the message svc.edge.v1.DrainStatsRequest.
  * Use `create(DrainStatsRequestSchema)` to create a new message.
  */
 export const DrainStatsRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 11);
+  messageDesc(file_svc_edge_v1_edge, 12);
 
 /**
  * Describes the message svc.edge.v1.DrainStatsResponse.
  * Use `create(DrainStatsResponseSchema)` to create a new message.
  */
 export const DrainStatsResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 12);
+  messageDesc(file_svc_edge_v1_edge, 13);
 
 /**
  * Describes the message svc.edge.v1.SetChallengeKeysRequest.
  * Use `create(SetChallengeKeysRequestSchema)` to create a new message.
  */
 export const SetChallengeKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 13);
+  messageDesc(file_svc_edge_v1_edge, 14);
 
 /**
  * Describes the message svc.edge.v1.SetChallengeKeysResponse.
  * Use `create(SetChallengeKeysResponseSchema)` to create a new message.
  */
 export const SetChallengeKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 14);
+  messageDesc(file_svc_edge_v1_edge, 15);
 
 /**
  * Describes the message svc.edge.v1.WatchSecurityRequest.
  * Use `create(WatchSecurityRequestSchema)` to create a new message.
  */
 export const WatchSecurityRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 15);
+  messageDesc(file_svc_edge_v1_edge, 16);
 
 /**
  * Describes the message svc.edge.v1.SecurityBatch.
  * Use `create(SecurityBatchSchema)` to create a new message.
  */
 export const SecurityBatchSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 16);
+  messageDesc(file_svc_edge_v1_edge, 17);
 
 /**
  * Describes the message svc.edge.v1.SiteLevelState.
  * Use `create(SiteLevelStateSchema)` to create a new message.
  */
 export const SiteLevelStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 17);
+  messageDesc(file_svc_edge_v1_edge, 18);
 
 /**
  * Describes the message svc.edge.v1.LevelState.
  * Use `create(LevelStateSchema)` to create a new message.
  */
 export const LevelStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 18);
+  messageDesc(file_svc_edge_v1_edge, 19);
 
 /**
  * Describes the message svc.edge.v1.PathLevelState.
  * Use `create(PathLevelStateSchema)` to create a new message.
  */
 export const PathLevelStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 19);
+  messageDesc(file_svc_edge_v1_edge, 20);
 
 /**
  * Describes the message svc.edge.v1.RestoreSecurityRequest.
  * Use `create(RestoreSecurityRequestSchema)` to create a new message.
  */
 export const RestoreSecurityRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 20);
+  messageDesc(file_svc_edge_v1_edge, 21);
 
 /**
  * Describes the message svc.edge.v1.RestoreSecurityResponse.
  * Use `create(RestoreSecurityResponseSchema)` to create a new message.
  */
 export const RestoreSecurityResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 21);
+  messageDesc(file_svc_edge_v1_edge, 22);
 
 /**
  * Describes the message svc.edge.v1.JournalRecord.
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 22);
+  messageDesc(file_svc_edge_v1_edge, 23);
 
 /**
  * Describes the message svc.edge.v1.JournalHeader.
  * Use `create(JournalHeaderSchema)` to create a new message.
  */
 export const JournalHeaderSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 23);
+  messageDesc(file_svc_edge_v1_edge, 24);
 
 /**
  * Describes the message svc.edge.v1.ConfigChange.
  * Use `create(ConfigChangeSchema)` to create a new message.
  */
 export const ConfigChangeSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 24);
+  messageDesc(file_svc_edge_v1_edge, 25);
 
 /**
  * Describes the message svc.edge.v1.SecurityMark.
  * Use `create(SecurityMarkSchema)` to create a new message.
  */
 export const SecurityMarkSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 25);
+  messageDesc(file_svc_edge_v1_edge, 26);
 
 /**
  * Describes the message svc.edge.v1.BanChange.
  * Use `create(BanChangeSchema)` to create a new message.
  */
 export const BanChangeSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 26);
+  messageDesc(file_svc_edge_v1_edge, 27);
 
 /**
  * @generated from service svc.edge.v1.EdgeService

@@ -85,7 +85,8 @@ type GetStatusResponse struct {
 	// What this data plane can do, sorted; entries that need anything else fail.
 	Capabilities []string `protobuf:"bytes,14,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// Why the process may reach files it does not need; empty when it may not, or was not asked to keep from them.
-	ConfinementProblem string `protobuf:"bytes,15,opt,name=confinement_problem,json=confinementProblem,proto3" json:"confinement_problem,omitempty"`
+	ConfinementProblem string       `protobuf:"bytes,15,opt,name=confinement_problem,json=confinementProblem,proto3" json:"confinement_problem,omitempty"`
+	Connections        *Connections `protobuf:"bytes,16,opt,name=connections,proto3" json:"connections,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -225,6 +226,127 @@ func (x *GetStatusResponse) GetConfinementProblem() string {
 	return ""
 }
 
+func (x *GetStatusResponse) GetConnections() *Connections {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
+}
+
+// Client connections and the limits on them.
+type Connections struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most at a time: in all, of one /24 (IPv6: /48), of one address (IPv6: /64), without the head of a request.
+	Limit        uint64 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	NetworkLimit uint64 `protobuf:"varint,2,opt,name=network_limit,json=networkLimit,proto3" json:"network_limit,omitempty"`
+	AddressLimit uint64 `protobuf:"varint,3,opt,name=address_limit,json=addressLimit,proto3" json:"address_limit,omitempty"`
+	WaitingLimit uint64 `protobuf:"varint,4,opt,name=waiting_limit,json=waitingLimit,proto3" json:"waiting_limit,omitempty"`
+	// Open without the head of a request so far.
+	Waiting uint64 `protobuf:"varint,5,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Since the start of the process: all that came, those closed when they came, and those closed to make room or because
+	// they took too long. By the limit: total, network, address, waiting, header-time, peer, proxy-header.
+	Accepted uint64            `protobuf:"varint,6,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Refused  map[string]uint64 `protobuf:"bytes,7,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Evicted  map[string]uint64 `protobuf:"bytes,8,rep,name=evicted,proto3" json:"evicted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Breaches of HTTP/2 and its limits since the start of the process, by net/http's name for them.
+	Http2Errors   map[string]uint64 `protobuf:"bytes,9,rep,name=http2_errors,json=http2Errors,proto3" json:"http2_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Connections) Reset() {
+	*x = Connections{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Connections) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Connections) ProtoMessage() {}
+
+func (x *Connections) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Connections.ProtoReflect.Descriptor instead.
+func (*Connections) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Connections) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Connections) GetNetworkLimit() uint64 {
+	if x != nil {
+		return x.NetworkLimit
+	}
+	return 0
+}
+
+func (x *Connections) GetAddressLimit() uint64 {
+	if x != nil {
+		return x.AddressLimit
+	}
+	return 0
+}
+
+func (x *Connections) GetWaitingLimit() uint64 {
+	if x != nil {
+		return x.WaitingLimit
+	}
+	return 0
+}
+
+func (x *Connections) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Connections) GetAccepted() uint64 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *Connections) GetRefused() map[string]uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *Connections) GetEvicted() map[string]uint64 {
+	if x != nil {
+		return x.Evicted
+	}
+	return nil
+}
+
+func (x *Connections) GetHttp2Errors() map[string]uint64 {
+	if x != nil {
+		return x.Http2Errors
+	}
+	return nil
+}
+
 // Since the start of the process.
 type ChallengeCounters struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -247,7 +369,7 @@ type ChallengeCounters struct {
 
 func (x *ChallengeCounters) Reset() {
 	*x = ChallengeCounters{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -259,7 +381,7 @@ func (x *ChallengeCounters) String() string {
 func (*ChallengeCounters) ProtoMessage() {}
 
 func (x *ChallengeCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -272,7 +394,7 @@ func (x *ChallengeCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChallengeCounters.ProtoReflect.Descriptor instead.
 func (*ChallengeCounters) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{2}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ChallengeCounters) GetServed() []uint64 {
@@ -337,7 +459,7 @@ type ApplyConfigRequest struct {
 
 func (x *ApplyConfigRequest) Reset() {
 	*x = ApplyConfigRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -349,7 +471,7 @@ func (x *ApplyConfigRequest) String() string {
 func (*ApplyConfigRequest) ProtoMessage() {}
 
 func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -362,7 +484,7 @@ func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
 func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{3}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApplyConfigRequest) GetBase() *v1.ConfigPosition {
@@ -401,7 +523,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +535,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +548,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{4}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{5}
 }
 
 type ApplyConfigResponse struct {
@@ -440,7 +562,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +574,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +587,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{5}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApplyConfigResponse) GetPosition() *v1.ConfigPosition {
@@ -497,7 +619,7 @@ type ApplyBansRequest struct {
 
 func (x *ApplyBansRequest) Reset() {
 	*x = ApplyBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -509,7 +631,7 @@ func (x *ApplyBansRequest) String() string {
 func (*ApplyBansRequest) ProtoMessage() {}
 
 func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -522,7 +644,7 @@ func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansRequest.ProtoReflect.Descriptor instead.
 func (*ApplyBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{6}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApplyBansRequest) GetBase() *v1.BanPosition {
@@ -568,7 +690,7 @@ type ReloadBansRequest struct {
 
 func (x *ReloadBansRequest) Reset() {
 	*x = ReloadBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -580,7 +702,7 @@ func (x *ReloadBansRequest) String() string {
 func (*ReloadBansRequest) ProtoMessage() {}
 
 func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -593,7 +715,7 @@ func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadBansRequest.ProtoReflect.Descriptor instead.
 func (*ReloadBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
 }
 
 type RetryBansRequest struct {
@@ -604,7 +726,7 @@ type RetryBansRequest struct {
 
 func (x *RetryBansRequest) Reset() {
 	*x = RetryBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -616,7 +738,7 @@ func (x *RetryBansRequest) String() string {
 func (*RetryBansRequest) ProtoMessage() {}
 
 func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -629,7 +751,7 @@ func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBansRequest.ProtoReflect.Descriptor instead.
 func (*RetryBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
 }
 
 type ApplyBansResponse struct {
@@ -641,7 +763,7 @@ type ApplyBansResponse struct {
 
 func (x *ApplyBansResponse) Reset() {
 	*x = ApplyBansResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +775,7 @@ func (x *ApplyBansResponse) String() string {
 func (*ApplyBansResponse) ProtoMessage() {}
 
 func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +788,7 @@ func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansResponse.ProtoReflect.Descriptor instead.
 func (*ApplyBansResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApplyBansResponse) GetState() *BanState {
@@ -690,7 +812,7 @@ type BanState struct {
 
 func (x *BanState) Reset() {
 	*x = BanState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +824,7 @@ func (x *BanState) String() string {
 func (*BanState) ProtoMessage() {}
 
 func (x *BanState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +837,7 @@ func (x *BanState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanState.ProtoReflect.Descriptor instead.
 func (*BanState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BanState) GetPosition() *v1.BanPosition {
@@ -770,7 +892,7 @@ type DrainStatsRequest struct {
 
 func (x *DrainStatsRequest) Reset() {
 	*x = DrainStatsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +904,7 @@ func (x *DrainStatsRequest) String() string {
 func (*DrainStatsRequest) ProtoMessage() {}
 
 func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +917,7 @@ func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsRequest.ProtoReflect.Descriptor instead.
 func (*DrainStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DrainStatsRequest) GetAcknowledged() uint64 {
@@ -816,7 +938,7 @@ type DrainStatsResponse struct {
 
 func (x *DrainStatsResponse) Reset() {
 	*x = DrainStatsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +950,7 @@ func (x *DrainStatsResponse) String() string {
 func (*DrainStatsResponse) ProtoMessage() {}
 
 func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +963,7 @@ func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsResponse.ProtoReflect.Descriptor instead.
 func (*DrainStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DrainStatsResponse) GetSequence() uint64 {
@@ -867,7 +989,7 @@ type SetChallengeKeysRequest struct {
 
 func (x *SetChallengeKeysRequest) Reset() {
 	*x = SetChallengeKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +1001,7 @@ func (x *SetChallengeKeysRequest) String() string {
 func (*SetChallengeKeysRequest) ProtoMessage() {}
 
 func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +1014,7 @@ func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
@@ -910,7 +1032,7 @@ type SetChallengeKeysResponse struct {
 
 func (x *SetChallengeKeysResponse) Reset() {
 	*x = SetChallengeKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1044,7 @@ func (x *SetChallengeKeysResponse) String() string {
 func (*SetChallengeKeysResponse) ProtoMessage() {}
 
 func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1057,7 @@ func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
 }
 
 type WatchSecurityRequest struct {
@@ -949,7 +1071,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1083,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1096,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -1008,7 +1130,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1142,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1155,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -1091,7 +1213,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1225,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1238,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -1151,7 +1273,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1285,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1298,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -1203,7 +1325,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1337,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1350,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -1255,7 +1377,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1389,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1402,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -1305,7 +1427,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1439,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1452,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -1352,7 +1474,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1486,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1499,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -1478,7 +1600,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1612,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1625,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -1539,7 +1661,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1673,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1686,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -1602,7 +1724,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1736,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1749,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -1663,7 +1785,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1797,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1810,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -1717,7 +1839,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\x84\x05\n" +
+	"\x10GetStatusRequest\"\xc0\x05\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -1737,7 +1859,27 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"challenges\x18\r \x01(\v2\x1e.svc.edge.v1.ChallengeCountersR\n" +
 	"challenges\x12\"\n" +
 	"\fcapabilities\x18\x0e \x03(\tR\fcapabilities\x12/\n" +
-	"\x13confinement_problem\x18\x0f \x01(\tR\x12confinementProblem\"\xeb\x01\n" +
+	"\x13confinement_problem\x18\x0f \x01(\tR\x12confinementProblem\x12:\n" +
+	"\vconnections\x18\x10 \x01(\v2\x18.svc.edge.v1.ConnectionsR\vconnections\"\xd0\x04\n" +
+	"\vConnections\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x04R\x05limit\x12#\n" +
+	"\rnetwork_limit\x18\x02 \x01(\x04R\fnetworkLimit\x12#\n" +
+	"\raddress_limit\x18\x03 \x01(\x04R\faddressLimit\x12#\n" +
+	"\rwaiting_limit\x18\x04 \x01(\x04R\fwaitingLimit\x12\x18\n" +
+	"\awaiting\x18\x05 \x01(\x04R\awaiting\x12\x1a\n" +
+	"\baccepted\x18\x06 \x01(\x04R\baccepted\x12?\n" +
+	"\arefused\x18\a \x03(\v2%.svc.edge.v1.Connections.RefusedEntryR\arefused\x12?\n" +
+	"\aevicted\x18\b \x03(\v2%.svc.edge.v1.Connections.EvictedEntryR\aevicted\x12L\n" +
+	"\fhttp2_errors\x18\t \x03(\v2).svc.edge.v1.Connections.Http2ErrorsEntryR\vhttp2Errors\x1a:\n" +
+	"\fRefusedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a:\n" +
+	"\fEvictedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a>\n" +
+	"\x10Http2ErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xeb\x01\n" +
 	"\x11ChallengeCounters\x12\x16\n" +
 	"\x06served\x18\x01 \x03(\x04R\x06served\x12\x16\n" +
 	"\x06passed\x18\x02 \x03(\x04R\x06passed\x12\x16\n" +
@@ -1862,112 +2004,120 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),         // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),        // 1: svc.edge.v1.GetStatusResponse
-	(*ChallengeCounters)(nil),        // 2: svc.edge.v1.ChallengeCounters
-	(*ApplyConfigRequest)(nil),       // 3: svc.edge.v1.ApplyConfigRequest
-	(*ReloadConfigRequest)(nil),      // 4: svc.edge.v1.ReloadConfigRequest
-	(*ApplyConfigResponse)(nil),      // 5: svc.edge.v1.ApplyConfigResponse
-	(*ApplyBansRequest)(nil),         // 6: svc.edge.v1.ApplyBansRequest
-	(*ReloadBansRequest)(nil),        // 7: svc.edge.v1.ReloadBansRequest
-	(*RetryBansRequest)(nil),         // 8: svc.edge.v1.RetryBansRequest
-	(*ApplyBansResponse)(nil),        // 9: svc.edge.v1.ApplyBansResponse
-	(*BanState)(nil),                 // 10: svc.edge.v1.BanState
-	(*DrainStatsRequest)(nil),        // 11: svc.edge.v1.DrainStatsRequest
-	(*DrainStatsResponse)(nil),       // 12: svc.edge.v1.DrainStatsResponse
-	(*SetChallengeKeysRequest)(nil),  // 13: svc.edge.v1.SetChallengeKeysRequest
-	(*SetChallengeKeysResponse)(nil), // 14: svc.edge.v1.SetChallengeKeysResponse
-	(*WatchSecurityRequest)(nil),     // 15: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),            // 16: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),           // 17: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),               // 18: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),           // 19: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),   // 20: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),  // 21: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),            // 22: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),            // 23: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),             // 24: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),             // 25: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                // 26: svc.edge.v1.BanChange
-	(*v1.ConfigPosition)(nil),        // 27: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),           // 28: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),          // 29: svc.node.v1.SiteSecurity
-	(*v11.Entry)(nil),                // 30: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),             // 31: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),           // 32: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                   // 33: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),            // 34: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),            // 35: svc.node.v1.SiteMinute
-	(*v1.ChallengeKeys)(nil),         // 36: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 37: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 38: svc.node.v1.SecurityEvent
+	(*Connections)(nil),              // 2: svc.edge.v1.Connections
+	(*ChallengeCounters)(nil),        // 3: svc.edge.v1.ChallengeCounters
+	(*ApplyConfigRequest)(nil),       // 4: svc.edge.v1.ApplyConfigRequest
+	(*ReloadConfigRequest)(nil),      // 5: svc.edge.v1.ReloadConfigRequest
+	(*ApplyConfigResponse)(nil),      // 6: svc.edge.v1.ApplyConfigResponse
+	(*ApplyBansRequest)(nil),         // 7: svc.edge.v1.ApplyBansRequest
+	(*ReloadBansRequest)(nil),        // 8: svc.edge.v1.ReloadBansRequest
+	(*RetryBansRequest)(nil),         // 9: svc.edge.v1.RetryBansRequest
+	(*ApplyBansResponse)(nil),        // 10: svc.edge.v1.ApplyBansResponse
+	(*BanState)(nil),                 // 11: svc.edge.v1.BanState
+	(*DrainStatsRequest)(nil),        // 12: svc.edge.v1.DrainStatsRequest
+	(*DrainStatsResponse)(nil),       // 13: svc.edge.v1.DrainStatsResponse
+	(*SetChallengeKeysRequest)(nil),  // 14: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil), // 15: svc.edge.v1.SetChallengeKeysResponse
+	(*WatchSecurityRequest)(nil),     // 16: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),            // 17: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),           // 18: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),               // 19: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),           // 20: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),   // 21: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),  // 22: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),            // 23: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),            // 24: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),             // 25: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),             // 26: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                // 27: svc.edge.v1.BanChange
+	nil,                              // 28: svc.edge.v1.Connections.RefusedEntry
+	nil,                              // 29: svc.edge.v1.Connections.EvictedEntry
+	nil,                              // 30: svc.edge.v1.Connections.Http2ErrorsEntry
+	(*v1.ConfigPosition)(nil),        // 31: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),           // 32: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),          // 33: svc.node.v1.SiteSecurity
+	(*v11.Entry)(nil),                // 34: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),             // 35: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),           // 36: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                   // 37: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),            // 38: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),            // 39: svc.node.v1.SiteMinute
+	(*v1.ChallengeKeys)(nil),         // 40: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 41: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 42: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	27, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
-	10, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	28, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	29, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
-	2,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
-	27, // 5: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	27, // 6: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	30, // 7: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	31, // 8: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	27, // 9: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	28, // 10: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	32, // 11: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	32, // 12: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	33, // 13: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	34, // 14: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	10, // 15: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	32, // 16: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	35, // 17: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	36, // 18: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	37, // 19: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	38, // 20: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	17, // 21: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	18, // 22: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	19, // 23: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	18, // 24: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	37, // 25: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	17, // 26: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	23, // 27: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	24, // 28: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	26, // 29: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	16, // 30: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	25, // 31: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	27, // 32: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	30, // 33: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	31, // 34: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	34, // 35: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	32, // 36: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	33, // 37: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 38: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	3,  // 39: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	4,  // 40: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	6,  // 41: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	7,  // 42: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	8,  // 43: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	11, // 44: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	13, // 45: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	15, // 46: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	20, // 47: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 48: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	5,  // 49: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	5,  // 50: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	9,  // 51: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	9,  // 52: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	9,  // 53: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	12, // 54: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	14, // 55: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	16, // 56: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	21, // 57: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	48, // [48:58] is the sub-list for method output_type
-	38, // [38:48] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	31, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	11, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
+	32, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	33, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	3,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
+	2,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
+	28, // 6: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	29, // 7: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	30, // 8: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	31, // 9: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	31, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	34, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	35, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	31, // 13: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	32, // 14: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	36, // 15: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	36, // 16: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	37, // 17: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	38, // 18: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	11, // 19: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	36, // 20: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	39, // 21: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	40, // 22: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	41, // 23: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	42, // 24: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	18, // 25: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	19, // 26: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	20, // 27: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	19, // 28: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	41, // 29: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	18, // 30: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	24, // 31: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	25, // 32: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	27, // 33: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	17, // 34: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	26, // 35: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	31, // 36: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	34, // 37: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	35, // 38: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	38, // 39: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	36, // 40: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	37, // 41: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 42: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	4,  // 43: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	5,  // 44: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	7,  // 45: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	8,  // 46: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	9,  // 47: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	12, // 48: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	14, // 49: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	16, // 50: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	21, // 51: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 52: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	6,  // 53: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	6,  // 54: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	10, // 55: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	10, // 56: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	10, // 57: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 58: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	15, // 59: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	17, // 60: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	22, // 61: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	52, // [52:62] is the sub-list for method output_type
+	42, // [42:52] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -1975,7 +2125,7 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[22].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[23].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -1988,7 +2138,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
