@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -122,13 +123,16 @@ func (o crowdOrder) open(i int) net.Conn {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: wait, KeepAlive: -1}
 	conn, err := dialer.Dial("tcp", o.Addr)
 	for range 5 {
-		if err == nil {
+		if err == nil || errors.Is(err, syscall.ECONNRESET) {
 			break
 		}
-		// More came than waits for being accepted.
+		// More came than may wait for being accepted.
 		conn, err = dialer.Dial("tcp", o.Addr)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNRESET):
+		return nil
+	case err != nil:
 		panic(err)
 	}
 	if o.Silent {
