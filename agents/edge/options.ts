@@ -137,6 +137,33 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     aliases: ['ban-dict-mb'],
     help: 'Most memory for bans in the data plane, MiB.',
   },
+  {
+    name: 'max-connections',
+    kind: 'integer',
+    placeholder: 'NUMBER',
+    default: 0,
+    min: 0,
+    max: 10_000_000,
+    help: 'Client connections at a time; 0 takes what open files and memory allow.',
+  },
+  {
+    name: 'max-connections-per-network',
+    kind: 'integer',
+    placeholder: 'NUMBER',
+    default: 0,
+    min: 0,
+    max: 10_000_000,
+    help: 'Of them from one /24 (IPv6: /48), trusted proxies apart; 0 is a quarter of all.',
+  },
+  {
+    name: 'max-connections-per-address',
+    kind: 'integer',
+    placeholder: 'NUMBER',
+    default: 0,
+    min: 0,
+    max: 10_000_000,
+    help: 'Of them from one address (IPv6: /64), trusted proxies apart; 0 is half of what a network may have.',
+  },
 ];
 
 export const STATUS_OPTIONS: readonly OptionSpec[] = [

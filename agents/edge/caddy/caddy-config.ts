@@ -11,6 +11,10 @@ export interface CaddyConfigOptions {
   proxyPeers: readonly string[];
   /** What the agent can do by itself: entries may ask for it, too. */
   agentCapabilities?: readonly string[];
+  /** Client connections at a time, in all, of one /24 (IPv6: /48) and of one address (IPv6: /64); 0 = derived. */
+  maxConnections?: number;
+  maxConnectionsPerNetwork?: number;
+  maxConnectionsPerAddress?: number;
 }
 
 /** Caddy's JSON for this node. */
@@ -34,7 +38,15 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
             listen: [...options.httpListen],
             protocols: ['h1', 'h2'],
             automatic_https: { disable: true },
-            listener_wrappers: [{ wrapper: 'svc', proxy_peers: [...options.proxyPeers] }],
+            listener_wrappers: [
+              {
+                wrapper: 'svc',
+                proxy_peers: [...options.proxyPeers],
+                max_connections: options.maxConnections ?? 0,
+                max_per_network: options.maxConnectionsPerNetwork ?? 0,
+                max_per_address: options.maxConnectionsPerAddress ?? 0,
+              },
+            ],
             read_header_timeout: '10s',
             // Caddy's default of 60 s between two reads breaks uploads that pause and quiet streams.
             read_idle_timeout: -1,

@@ -4,6 +4,7 @@ import { readTextIfPresent } from '../../kit/files.ts';
 import { startTimeOf } from '../../kit/process-info.ts';
 import type { Options } from '../options.ts';
 import { edgePaths } from '../paths.ts';
+import type { ConnectionsView } from '../run/node-report.ts';
 import type { ProtectionView } from '../security/protection.ts';
 
 const STALE_MS = 30_000;
@@ -17,7 +18,13 @@ interface Status {
   bans: { epoch: string; sequence: string; appliedSequence: string; entries: number; unapplied: number };
   protection: ProtectionView;
   kernel: { table: string | null; entries: number; problem: string };
-  dataPlane: { healthy: boolean; instance: string | null; version: string | null; sites: number };
+  dataPlane: {
+    healthy: boolean;
+    instance: string | null;
+    version: string | null;
+    sites: number;
+    connections?: ConnectionsView | null;
+  };
   lastError: string;
 }
 
@@ -49,6 +56,7 @@ function present(status: Status): string {
       'data plane',
       dataPlane.healthy ? `serving ${dataPlane.sites} sites, version ${dataPlane.version}` : 'not healthy',
     ],
+    ['connections', connectionsText(dataPlane.connections)],
     [
       'configuration',
       `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed`,
@@ -67,4 +75,11 @@ function present(status: Status): string {
     ['last error', status.lastError || 'none'],
   ];
   return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}\n`).join('');
+}
+
+function connectionsText(connections: ConnectionsView | null | undefined): string {
+  if (!connections) return 'unknown';
+  const { open, limit, refused, evicted } = connections;
+  const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return `${open} of at most ${limit}, ${total(refused)} refused, ${total(evicted)} closed to make room`;
 }

@@ -115,6 +115,9 @@ function writeCaddyConfig(options: Options, paths: EdgePaths): void {
     banMaxMib: options.integer('ban-max-mib'),
     proxyPeers: options.list('proxy-peers'),
     agentCapabilities: AGENT_CAPABILITIES,
+    maxConnections: options.integer('max-connections'),
+    maxConnectionsPerNetwork: options.integer('max-connections-per-network'),
+    maxConnectionsPerAddress: options.integer('max-connections-per-address'),
   });
   writeFileAtomic(paths.caddyConfig, `${JSON.stringify(config, null, 2)}\n`, 0o600, false);
 }

@@ -1,6 +1,6 @@
 // What a node says about itself: to the console in heartbeats, to people in the status file.
 import { create } from '@bufbuild/protobuf';
-import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import type { BanState, GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type HeartbeatRequest, NodeInfoSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
@@ -19,6 +19,18 @@ import type { NodeCapabilities } from './node-capabilities.ts';
 
 const MAX_MESSAGE = 500;
 const MAX_UNAPPLIED = 100;
+
+/** Client connections of the data plane. Counts are by the name of the limit. */
+export interface ConnectionsView {
+  open: number;
+  /** Of them without the head of a request so far. */
+  waiting: number;
+  limit: number;
+  accepted: number;
+  refused: Record<string, number>;
+  evicted: Record<string, number>;
+  http2Errors: Record<string, number>;
+}
 
 /** The parts of a running agent that reports are made of. */
 export interface NodeView {
@@ -97,6 +109,23 @@ function nodeMessage(node: NodeView): string {
   return parts.find((part) => part !== '')?.slice(0, MAX_MESSAGE) ?? '';
 }
 
+/** Client connections and what their limits did since the data plane started; null while it is silent. */
+export function describeConnections(status: GetStatusResponse | undefined): ConnectionsView | null {
+  const connections = status?.connections;
+  if (!status || !connections) return null;
+  const counts = (byReason: Record<string, bigint>) =>
+    Object.fromEntries(Object.entries(byReason).map(([reason, count]) => [reason, Number(count)]));
+  return {
+    open: Number(status.activeConnections),
+    waiting: Number(connections.waiting),
+    limit: Number(connections.limit),
+    accepted: Number(connections.accepted),
+    refused: counts(connections.refused),
+    evicted: counts(connections.evicted),
+    http2Errors: counts(connections.http2Errors),
+  };
+}
+
 /** Content of the status file. */
 export function describeNode(node: NodeView): Record<string, unknown> {
   const { identity, nftTable } = node;
@@ -136,6 +165,7 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       instance: node.dataPlane.status?.instanceId ?? null,
       version: node.dataPlane.status?.version ?? null,
       sites: Number(node.dataPlane.status?.sites ?? 0n),
+      connections: describeConnections(node.dataPlane.status),
     },
     features: [...nodeFeatures(node)],
     lastError: nodeMessage(node),

@@ -1,0 +1,56 @@
+// What a node tells of client connections, and the options that limit them.
+import { create } from '@bufbuild/protobuf';
+import test from 'ava';
+import { renderCaddyConfig } from '../../../../agents/edge/caddy/caddy-config.ts';
+import { SUPERVISE_OPTIONS } from '../../../../agents/edge/options.ts';
+import { describeConnections } from '../../../../agents/edge/run/node-report.ts';
+import { GetStatusResponseSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
+
+const CONFIG = {
+  stateDir: '/state',
+  socketPath: '/state/edge.sock',
+  httpListen: [':80'],
+  banCapacity: 1,
+  banMaxMib: 1,
+  proxyPeers: [],
+};
+
+const wrapperOf = (options: Parameters<typeof renderCaddyConfig>[0]): unknown =>
+  (renderCaddyConfig(options) as { apps: { http: { servers: { edge: { listener_wrappers: unknown[] } } } } }).apps.http
+    .servers.edge.listener_wrappers[0];
+
+test('limits on connections reach the data plane, and 0 leaves them to it', (t) => {
+  t.like(wrapperOf({ ...CONFIG, maxConnections: 9, maxConnectionsPerNetwork: 8, maxConnectionsPerAddress: 7 }), {
+    max_connections: 9,
+    max_per_network: 8,
+    max_per_address: 7,
+  });
+  t.like(wrapperOf(CONFIG), { max_connections: 0, max_per_network: 0, max_per_address: 0 });
+  for (const name of ['max-connections', 'max-connections-per-network', 'max-connections-per-address'])
+    t.is(SUPERVISE_OPTIONS.find((option) => option.name === name)?.default, 0, name);
+});
+
+test('the status names connections and what their limits did', (t) => {
+  t.is(describeConnections(undefined), null);
+  t.is(describeConnections(create(GetStatusResponseSchema, {})), null);
+  const status = create(GetStatusResponseSchema, {
+    activeConnections: 5n,
+    connections: {
+      limit: 100n,
+      waiting: 2n,
+      accepted: 50n,
+      refused: { address: 3n },
+      evicted: { total: 1n },
+      http2Errors: { conn_PROTOCOL_ERROR_headers_even: 4n },
+    },
+  });
+  t.deepEqual(describeConnections(status), {
+    open: 5,
+    waiting: 2,
+    limit: 100,
+    accepted: 50,
+    refused: { address: 3 },
+    evicted: { total: 1 },
+    http2Errors: { conn_PROTOCOL_ERROR_headers_even: 4 },
+  });
+});
