@@ -6,21 +6,23 @@ import { Refusal, report, say } from './lib/progress.ts';
 import { cacheDir } from './lib/root.ts';
 import { runCheck, type Tally } from './lib/run-check.ts';
 import { installShutdown } from './lib/shutdown.ts';
-import { runAva, runGo } from './lib/suites.ts';
+import { runAva, runGo, runRace } from './lib/suites.ts';
 import { ensureTestPrograms } from './lib/test-programs.ts';
 import { startTestStores, type TestStores } from './lib/test-stores.ts';
 import { buildWebConsole } from './lib/web-console.ts';
 
-const SUITES = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
+const EVERY_TIME = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
+const SUITES = [...EVERY_TIME, 'race'] as const;
 type Suite = (typeof SUITES)[number];
 
 const HELP = `Usage: npm test [-- --only SUITE]... [FILTER]...
 
-Runs the suites ${SUITES.join(', ')} and prints the sum. FILTER narrows ava's suites to files whose path contains it.
+Runs the suites ${EVERY_TIME.join(', ')} and prints the sum. FILTER narrows ava's suites to files whose path contains it.
 The full output of each suite is in .cache/test-logs. Up to three files of integration and e2e that fail beside others
 are run once more by themselves; what then passes is named as UNSTEADY.
 
-  --only SUITE   runs this suite only; may be given several times`;
+  --only SUITE   runs this suite only; may be given several times. race, which never runs by itself, is Go's race detector
+                 over everything; go runs it over the packages with shared state`;
 
 const { values, positionals: only } = parseArgs({
   options: { only: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h', default: false } },
@@ -32,6 +34,7 @@ let stores: TestStores | undefined;
 async function runSuite(suite: Suite): Promise<Tally> {
   if (suite === 'check') return runCheck();
   if (suite === 'go') return runGo();
+  if (suite === 'race') return runRace();
   const env: NodeJS.ProcessEnv = { ...process.env };
   // What a developer has exported must not reach a test.
   for (const name of [
@@ -57,18 +60,18 @@ async function runSuite(suite: Suite): Promise<Tally> {
 }
 
 function chosen(): Suite[] {
-  const wanted = values.only ?? SUITES;
+  const wanted: readonly string[] = values.only ?? EVERY_TIME;
   const unknown = wanted.find((name) => !SUITES.includes(name as Suite));
   if (unknown) throw new Refusal(`there is no suite ${unknown}\n\n${HELP}`);
   return SUITES.filter(
-    (suite) => wanted.includes(suite) && (only.length === 0 || (suite !== 'check' && suite !== 'go')),
+    (suite) => wanted.includes(suite) && (only.length === 0 || !['check', 'go', 'race'].includes(suite)),
   );
 }
 
 async function main(): Promise<void> {
   const suites = chosen();
   const total: Tally = { passed: 0, failed: 0, skipped: 0 };
-  const needsEdge = suites.some((suite) => ['go', 'integration', 'e2e', 'check'].includes(suite));
+  const needsEdge = suites.some((suite) => ['go', 'race', 'integration', 'e2e', 'check'].includes(suite));
   await preflight({
     dataDir: cacheDir,
     redis: suites.includes('integration') || suites.includes('e2e'),

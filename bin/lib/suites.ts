@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { findGo, GO_MODULES } from './caddy.ts';
+import { caddySources, findGo, GO_MODULES } from './caddy.ts';
 import { failingFiles } from './failing-files.ts';
 import { tail } from './processes.ts';
 import { say, step } from './progress.ts';
@@ -115,43 +115,75 @@ interface GoEvent {
   Output?: string;
 }
 
-/** Runs `go test ./...` of the data plane and the attack kit. */
+/** Packages of the data plane with state that goroutines share: the race detector sees their tests each time. */
+const SHARED_STATE = ['svclisten', 'svccore', 'svcbans', 'svccc', 'svcedge', 'svcorigin', 'svcchallenge'];
+/** With the race detector a test takes several times as long. */
+const RACE = ['-race', '-timeout', '30m'];
+
+/** A `go test` in one module. */
+interface GoRun {
+  cwd: string;
+  args: string[];
+  log: string;
+}
+
+/** Runs `go test ./...` of the data plane and the attack kit, and the race detector over packages with shared state. */
 export async function runGo(): Promise<Tally> {
+  const plain = GO_MODULES.map((cwd) => ({ cwd, args: ['./...'], log: `go-${basename(cwd)}` }));
+  const shared = SHARED_STATE.map((name) => `./${name}`);
+  const race = [{ cwd: caddySources, args: [...RACE, ...shared], log: 'race-shared' }];
+  const tally = await runGoTests('Go tests', plain);
+  const raced = await runGoTests('Go race detector', race);
+  return {
+    passed: tally.passed + raced.passed,
+    failed: tally.failed + raced.failed,
+    skipped: tally.skipped + raced.skipped,
+  };
+}
+
+/** Runs the race detector over everything in Go. */
+export function runRace(): Promise<Tally> {
+  const runs = GO_MODULES.map((cwd) => ({ cwd, args: [...RACE, './...'], log: `race-${basename(cwd)}` }));
+  return runGoTests('Go race detector', runs);
+}
+
+async function runGoTests(name: string, runs: readonly GoRun[]): Promise<Tally> {
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
   const found = await findGo();
   if ('problem' in found) {
-    say(`  FAILED  Go tests: ${found.problem}`);
+    say(`  FAILED  ${name}: ${found.problem}`);
     return { ...tally, failed: 1 };
   }
-  const current = step('Go tests');
+  const current = step(name);
   const outputs = new Map<string, string>();
   let rest = '';
   const onEvent = (event: GoEvent) => {
-    const name = `${event.Package ?? ''} ${event.Test ?? ''}`;
-    if (event.Action === 'output') outputs.set(name, ((outputs.get(name) ?? '') + (event.Output ?? '')).slice(-10_000));
+    const test = `${event.Package ?? ''} ${event.Test ?? ''}`;
+    if (event.Action === 'output') outputs.set(test, ((outputs.get(test) ?? '') + (event.Output ?? '')).slice(-10_000));
     if (event.Action === 'build-output') say(`  ${event.Output?.trimEnd()}`);
-    if (event.Action === 'fail' && event.Test) say(`  FAILED  ${name}\n${outputs.get(name) ?? ''}`);
+    if (event.Action === 'fail' && event.Test) say(`  FAILED  ${test}\n${outputs.get(test) ?? ''}`);
     if (!event.Test) return;
     if (event.Action === 'pass') tally.passed++;
     if (event.Action === 'fail') tally.failed++;
     if (event.Action === 'skip') tally.skipped++;
     current.detail(`${tally.passed} passed, ${tally.failed} failed`);
   };
-  const env = { ...process.env, CGO_ENABLED: '0' };
-  for (const cwd of GO_MODULES) {
-    const child = spawn(found.go, ['test', '-json', './...'], {
+  for (const { cwd, args, log: logName } of runs) {
+    // The race detector is C.
+    const env = { ...process.env, CGO_ENABLED: args.includes('-race') ? '1' : '0' };
+    const child = spawn(found.go, ['test', '-json', ...args], {
       cwd,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: SUITE_TIMEOUT_MS,
     });
-    const log = logFile(`go-${basename(cwd)}`);
+    const log = logFile(logName);
     const code = await follow(child, log, (text) => {
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) if (line.startsWith('{')) onEvent(JSON.parse(line) as GoEvent);
     });
-    close('Go tests', tally, code, log);
+    close(name, tally, code, log);
   }
   current.done(`${tally.passed} passed, ${tally.failed} failed, ${tally.skipped} skipped`);
   return tally;

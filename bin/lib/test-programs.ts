@@ -1,5 +1,6 @@
 // Programs of the machine that tests use, and the Debian packages that have them.
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { findCommand } from './commands.ts';
 import { installCommand, installPackages, mayInstall } from './debian.ts';
 import { Refusal } from './progress.ts';
@@ -11,11 +12,16 @@ const PACKAGES: Record<string, string> = {
   script: 'bsdutils',
   curl: 'curl',
   chromium: 'chromium',
+  gcc: 'gcc',
 };
+
+/** A C compiler without these compiles nothing; Go's race detector needs one. */
+const C_HEADERS = '/usr/include/stdlib.h';
 
 /** Installs what is missing; throws a Refusal with the command when it may not. */
 export async function ensureTestPrograms(): Promise<void> {
   const missing = Object.entries(PACKAGES).flatMap(([program, name]) => (findCommand(program) ? [] : [name]));
+  if (!existsSync(C_HEADERS)) missing.push('libc6-dev');
   if (!canMakeVenv()) missing.push('python3-venv');
   if (missing.length === 0) return;
   if (!mayInstall()) throw new Refusal(`Tests need programs that are missing:\n  ${installCommand(missing)}`);
