@@ -116,7 +116,19 @@ interface GoEvent {
 }
 
 /** Packages of the data plane with state that goroutines share: the race detector sees their tests each time. */
-const SHARED_STATE = ['svclisten', 'svccore', 'svcbans', 'svccc', 'svcedge', 'svcorigin', 'svcchallenge'];
+const SHARED_STATE = [
+  'exchange',
+  'svcbans',
+  'svccc',
+  'svcchallenge',
+  'svccore',
+  'svccount',
+  'svcedge',
+  'svclisten',
+  'svclists',
+  'svcorigin',
+  'svcsites',
+];
 /** With the race detector a test takes several times as long. */
 const RACE = ['-race', '-timeout', '30m'];
 
