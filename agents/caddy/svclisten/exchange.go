@@ -48,11 +48,11 @@ func (c *Conn) End(x *Exchange) {
 }
 
 // holds reports whether an exchange is in progress that is banned and was not ended yet.
-func (c *Conn) holds(banned func(siteID string, addr netip.Addr) bool) bool {
+func (c *Conn) holds(banned func(siteID string, addr, peer netip.Addr) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for x := c.exchanges; x != nil; x = x.next {
-		if !x.killed && banned(x.SiteID, x.Client) {
+		if !x.killed && banned(x.SiteID, x.Client, c.Peer) {
 			return true
 		}
 	}
@@ -62,12 +62,12 @@ func (c *Conn) holds(banned func(siteID string, addr netip.Addr) bool) bool {
 // kill ends the banned exchanges in progress, the connection where one of them can only end with it. None of them leaves
 // while it is being ended. The registry's locks are not held: the server may be closing the connection at the same time,
 // and that takes one.
-func (c *Conn) kill(banned func(siteID string, addr netip.Addr) bool) {
+func (c *Conn) kill(banned func(siteID string, addr, peer netip.Addr) bool) {
 	c.mu.Lock()
 	whole := false
 	for x := c.exchanges; x != nil && !whole; x = x.next {
 		switch {
-		case x.killed || !banned(x.SiteID, x.Client):
+		case x.killed || !banned(x.SiteID, x.Client, c.Peer):
 		case x.Writer == nil:
 			whole = true
 		default:

@@ -103,8 +103,9 @@ func (r *Registry) sweep(core *svccore.Core) {
 		return
 	}
 	tables := core.Tables()
-	banned := func(siteID string, addr netip.Addr) bool {
-		return addr.IsValid() && bans.Banned(siteID, addr) && !svccore.Exempt(tables, addr)
+	setting := ClientIP.Of(tables)
+	banned := func(siteID string, addr, peer netip.Addr) bool {
+		return addr.IsValid() && bans.Banned(siteID, addr) && (claimed(core, setting, addr, peer) || !svccore.Exempt(tables, addr))
 	}
 	var closing, ending []*Conn
 	for i := range r.shards {
@@ -112,7 +113,7 @@ func (r *Registry) sweep(core *svccore.Core) {
 		s.mu.Lock()
 		for c := s.first; c != nil; c = c.next {
 			switch {
-			case banned("", c.client(tables)):
+			case banned("", c.client(tables), c.Peer):
 				closing = append(closing, c)
 			case c.holds(banned):
 				ending = append(ending, c)

@@ -79,6 +79,28 @@ func TestGlobalBanClosesItsConnections(t *testing.T) {
 	}
 }
 
+// Where any peer may send a PROXY header, an allow list protects the peers on it, and nobody who names one of them.
+func TestClaimedAddressIsNotExemptFromTheSweep(t *testing.T) {
+	for anyPeer, wantClosed := range map[bool]bool{true: true, false: false} {
+		core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
+		states.Of(core).anyProxyPeer.Store(anyPeer)
+		r := &Registry{}
+		allowed := netip.MustParseAddr("192.0.2.200")
+		claims, _ := open(t, r, core, "198.51.100.1")
+		claims.proxied = allowed
+		own, _ := open(t, r, core, "192.0.2.200")
+		own.proxied = allowed
+		// The exchange tells its client, and the connection whose it is.
+		onSite, _ := open(t, r, core, "198.51.100.1")
+		onSite.Begin(&Exchange{Client: allowed, SiteID: "a"})
+		banAll(t, core, "", "192.0.2.0/24")
+		r.sweep(core)
+		if claims.isClosed() != wantClosed || own.isClosed() || onSite.isClosed() != wantClosed {
+			t.Errorf("any peer %v: closed: claims %v, own %v, exchange %v", anyPeer, claims.isClosed(), own.isClosed(), onSite.isClosed())
+		}
+	}
+}
+
 func TestEndOfAnExemptionEndsWhatItKeptOpen(t *testing.T) {
 	core := newCore(t, &configv1.ClientIp{})
 	r := &Registry{wake: make(chan struct{}, 1)}
@@ -233,6 +255,25 @@ func TestProxyHeader(t *testing.T) {
 	} {
 		if conn, text, err := proxied(t, header); err == nil || text != "" || !conn.isClosed() {
 			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
+func TestProxyPeersAreReadAsAddressesAndRanges(t *testing.T) {
+	peer := netip.MustParseAddr("10.1.2.3")
+	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
+	for text, want := range map[string]bool{
+		"10.0.0.0/8": true, "10.1.2.3": true, "::ffff:10.1.2.3": true, "::ffff:10.0.0.0/104": true, "::ffff:0:0/96": true,
+		"10.1.2.4": false, "::/0": false,
+	} {
+		w := &Wrapper{ProxyPeers: []string{text}, core: core}
+		if err := w.parsePeers(); err != nil || w.admits(peer) != want {
+			t.Errorf("%s: admits %v, %v", text, w.admits(peer), err)
+		}
+	}
+	for _, text := range []string{"", "x", "10.0.0.0/33", "::1%eth0", "::ffff:10.0.0.0/95", "::ffff:0:0/0"} {
+		if err := (&Wrapper{ProxyPeers: []string{text}}).parsePeers(); err == nil {
+			t.Errorf("%q is taken", text)
 		}
 	}
 }

@@ -36,6 +36,6 @@ func (s *state) FillStatus(status *edgev1.GetStatusResponse) {
 	status.Serving = Process.Serving()
 	status.Connections = Process.Counters().message()
 	if ClientIP.Of(s.core.Tables()).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && s.anyProxyPeer.Load() {
-		status.Warnings = append(status.Warnings, "proxy_protocol mode without proxy peers: whoever connects can name any client address")
+		status.Warnings = append(status.Warnings, "proxy_protocol mode without proxy peers (--proxy-peers): whoever connects can name any client address, so none is exempt")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/gaissmai/bart"
 
+	"edge.svc/caddy/internal/address"
 	"edge.svc/caddy/svccore"
 )
 
@@ -95,14 +96,14 @@ func (w *Wrapper) limits() (Limits, error) {
 
 func (w *Wrapper) parsePeers() error {
 	for _, cidr := range w.ProxyPeers {
-		p, err := netip.ParsePrefix(cidr)
+		p, err := address.ParseNetwork(cidr)
 		if err != nil {
 			return fmt.Errorf("proxy_peers: %w", err)
 		}
 		if w.peers == nil {
 			w.peers = new(bart.Lite)
 		}
-		w.peers.Insert(p.Masked())
+		w.peers.Insert(p)
 	}
 	return nil
 }
