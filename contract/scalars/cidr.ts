@@ -1,6 +1,7 @@
 // IP addresses and CIDRs, strictly: no leading zeros in IPv4 octets or prefix lengths, no zone ids, no white space, no
 // short IPv4 forms. Host bits are cleared, IPv6 is lower-cased and compressed, and an IPv4-mapped IPv6 address (or
-// range of them) is the IPv4 one. Two texts mean the same addresses iff their canonical texts are equal.
+// range of them) is the IPv4 one; a mapped one with a prefix shorter than /96 is refused, because it would match no IPv4
+// client. Two texts mean the same addresses iff their canonical texts are equal.
 
 export interface Cidr {
   readonly family: 4 | 6;
@@ -17,7 +18,9 @@ export const MAX_CIDR_LENGTH = 64;
 const OCTETS = /^(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})$/;
 const GROUP = /^[0-9a-fA-F]{1,4}$/;
 const PREFIX = /^(0|[1-9][0-9]{0,2})$/;
-const MAPPED = 0xffffn << 32n;
+/** Of the IPv4-mapped addresses, ::ffff:0:0/96. */
+const MAPPED = 0xffffn;
+const MAPPED_PREFIX = 96;
 
 /** The range named by an address or CIDR; a single address is a /32 or /128. Null for anything else. */
 export function parseCidr(text: string): Cidr | null {
@@ -89,13 +92,12 @@ export function normaliseCidrs(texts: readonly string[]): { cidrs: string[]; inv
   return { cidrs, invalid: null };
 }
 
-function toCanonical(family: 4 | 6, value: bigint, prefix: number): Cidr {
-  const hostBits = BigInt(WIDTH[family] - prefix);
-  const network = (value >> hostBits) << hostBits;
-  if (family === 6 && prefix >= 96 && network >> 32n === MAPPED >> 32n) {
-    return { family: 4, value: network & 0xffffffffn, prefix: prefix - 96 };
+function toCanonical(family: 4 | 6, value: bigint, prefix: number): Cidr | null {
+  if (family === 6 && value >> 32n === MAPPED) {
+    return prefix < MAPPED_PREFIX ? null : toCanonical(4, value & 0xffffffffn, prefix - MAPPED_PREFIX);
   }
-  return { family, value: network, prefix };
+  const hostBits = BigInt(WIDTH[family] - prefix);
+  return { family, value: (value >> hostBits) << hostBits, prefix };
 }
 
 function parse(text: string): { family: 4 | 6; value: bigint } | null {

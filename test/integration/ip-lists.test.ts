@@ -190,7 +190,8 @@ test.serial('names are checked and unique', async (t) => {
   await create('_', 'allow', []);
   await api.badField(t, '/kind', 'POST', '/ip-lists', { name: 'x', kind: 'deny', entries: [] });
   await api.badField(t, '/entries', 'POST', '/ip-lists', { name: 'x', kind: 'allow' });
-  await api.badField(t, '/entries/1', 'POST', '/ip-lists', { name: 'x', kind: 'allow', entries: ['10.0.0.1', 'x'] });
+  for (const bad of ['x', '::ffff:10.0.0.1/95'])
+    await api.badField(t, '/entries/1', 'POST', '/ip-lists', { name: 'x', kind: 'allow', entries: ['10.0.0.1', bad] });
   await api.badField(t, '/name', 'PUT', '/ip-lists/x', { name: 'x', kind: 'allow', entries: [] });
 });
 

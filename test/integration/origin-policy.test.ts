@@ -74,7 +74,8 @@ test.serial('a shrinking list leaves saved sites alone and judges given origins 
 });
 
 test.serial('wrong lists are refused with the entry', async (t) => {
-  await api.badField(t, '/cidrs/1', 'PUT', PATH, { cidrs: ['10.0.0.0/8', 'x'] });
+  for (const bad of ['x', '::ffff:10.0.0.1/95'])
+    await api.badField(t, '/cidrs/1', 'PUT', PATH, { cidrs: ['10.0.0.0/8', bad] });
   await api.badField(t, '/cidrs', 'PUT', PATH, {});
   await api.badField(t, '/cidrs', 'PUT', PATH, {
     cidrs: Array.from({ length: 257 }, (_, n) => `10.0.${n & 255}.${n >> 8}`),

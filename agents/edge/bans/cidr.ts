@@ -17,7 +17,10 @@ export function endOf(cidr: Cidr): bigint {
   return cidr.start + (1n << BigInt(widthOf(cidr.family) - cidr.bits)) - 1n;
 }
 
-/** Parses "address" or "address/bits"; host bits are cleared, IPv4-mapped IPv6 becomes IPv4. Undefined when malformed. */
+/**
+ * Parses "address" or "address/bits"; host bits are cleared, IPv4-mapped IPv6 becomes IPv4. Undefined when malformed, and
+ * for mapped ones wider than the mapped range, which would match no IPv4 client.
+ */
 export function parseCidr(text: string): Cidr | undefined {
   const match = /^([0-9A-Fa-f:.]{2,45})(?:\/(\d{1,3}))?$/.exec(text);
   if (!match) return undefined;
@@ -28,7 +31,7 @@ export function parseCidr(text: string): Cidr | undefined {
   if (!isIPv6(address)) return undefined;
   const value = parseV6(address);
   const bits = bitsText === undefined ? 128 : Number(bitsText);
-  if (value >> 32n === 0xffffn && bits >= 96 && bits <= 128) return masked(4, value & 0xffffffffn, bits - 96);
+  if (value >> 32n === 0xffffn) return bits < 96 ? undefined : masked(4, value & 0xffffffffn, bits - 96);
   return masked(6, value, bits);
 }
 

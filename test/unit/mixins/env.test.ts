@@ -106,6 +106,7 @@ const MALFORMED: readonly [name: string, value: string][] = [
   ['SVC_TRUSTED_PROXIES', '10.0.0.0/33'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.0/8,proxy.example'],
   ['SVC_TRUSTED_PROXIES', '::/129'],
+  ['SVC_TRUSTED_PROXIES', '::ffff:10.0.0.0/95'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.1/8/8'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.1/'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.0/08'],

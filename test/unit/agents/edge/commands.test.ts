@@ -91,6 +91,7 @@ for (const [title, args] of [
   ['a table name with a script', ['run', '--nft-table', 'svc; flush ruleset']],
   ['a table name without svc', ['run', '--nft-table', 'filter']],
   ['a peer that is no address', ['run', '--proxy-peers', '10.0.0.0/33']],
+  ['peers wider than the IPv4-mapped range', ['run', '--proxy-peers', '::ffff:10.0.0.0/95']],
   ['a folder too deep for a socket', ['run', '--state-dir', `/tmp/${'x'.repeat(100)}`]],
 ] as [string, string[]][]) {
   test.serial(`exit code 2 and nothing done: ${title}`, async (t) => {

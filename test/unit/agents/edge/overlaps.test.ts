@@ -88,6 +88,8 @@ for (const [text, expected] of [
   ['::', '::/128'],
   ['1:0:0:2:0:0:0:3', '1:0:0:2::3/128'],
   ['::/0', '::/0'],
+  ['::ffff:0:0/96', '0.0.0.0/0'],
+  ['::fffe:0:0/95', '::fffe:0:0/95'],
 ] as const) {
   test(`${text} is ${expected}`, (t) => {
     t.is(formatCidr(parseCidr(text)!), expected);
@@ -106,6 +108,9 @@ for (const text of [
   '1.2.3.4\n',
   'x',
   '01.2.3.4',
+  '::ffff:1.2.3.4/95',
+  '::ffff:102:304/80',
+  '::ffff:0:0/0',
 ]) {
   test(`no address: ${JSON.stringify(text)}`, (t) => {
     t.is(parseCidr(text), undefined);

@@ -32,7 +32,8 @@ const ACCEPTED: readonly (readonly [string, string, string])[] = [
   ['an IPv4-mapped address in hexadecimal counts as IPv4', '::FFFF:c000:0201', '192.0.2.1/32'],
   ['an IPv4-mapped range counts as IPv4', '::ffff:192.0.2.1/120', '192.0.2.0/24'],
   ['everything mapped is everything of IPv4', '::ffff:0:0/96', '0.0.0.0/0'],
-  ['a range beyond the mapped ones stays IPv6', '::ffff:0:0/95', '::fffe:0:0/95'],
+  ['a range around the mapped ones stays IPv6', '::fffe:0:0/95', '::fffe:0:0/95'],
+  ['IPv4-compatible addresses stay IPv6', '::192.0.2.1/95', '::/95'],
   ['an IPv4 tail is written in hexadecimal', '64:ff9b::192.0.2.1', '64:ff9b::c000:201/128'],
   ['zero lengths', '::/0', '::/0'],
   ['the unspecified address', '::', '::/128'],
@@ -78,6 +79,12 @@ const REFUSED: readonly string[] = [
   '12345::',
   'g::',
   '::ffff:01.2.3.4',
+  // Wider than the mapped range: no client with an IPv4 address would match.
+  '::ffff:1.2.3.4/95',
+  '::ffff:0:0/95',
+  '::FFFF:0102:0304/80',
+  '0:0:0:0:0:ffff::/32',
+  '::ffff:255.255.255.255/0',
   '::1.2.3',
   '1.2.3.4::',
   '[::1]',
@@ -109,9 +116,18 @@ const anyAddress = fc.oneof(
   bytes(4).map((part) => ipaddr.fromByteArray([...part]).toString()),
   v6Bytes.map((part) => (ipaddr.fromByteArray(part) as ipaddr.IPv6).toNormalizedString()),
 );
-const anyCidrText = anyAddress.chain((address) =>
+const anyText = anyAddress.chain((address) =>
   fc.integer({ min: 0, max: address.includes(':') ? 128 : 32 }).map((prefix) => `${address}/${prefix}`),
 );
+const mappedText = bytes(4).chain((part) =>
+  fc.integer({ min: 0, max: 128 }).map((prefix) => `::ffff:${part.join('.')}/${prefix}`),
+);
+/** Of an IPv4-mapped address and shorter than the range of all of them. */
+function isWiderThanMapped(text: string): boolean {
+  const [address, prefix] = ipaddr.parseCIDR(text);
+  return address.kind() === 'ipv6' && (address as ipaddr.IPv6).isIPv4MappedAddress() && prefix < 96;
+}
+const anyCidrText = anyText.filter((text) => !isWiderThanMapped(text));
 
 /** The network as ipaddr.js sees it, mapped ranges as IPv4. */
 function reference(text: string): string {
@@ -129,6 +145,14 @@ function reference(text: string): string {
 test('agrees with ipaddr.js about every address and range', (t) => {
   fc.assert(
     fc.property(anyCidrText, (text) => canonical(text) === reference(text)),
+    { numRuns: 5000 },
+  );
+  t.pass();
+});
+
+test('of the texts that are ranges, those of mapped addresses that are wider than all of them are refused', (t) => {
+  fc.assert(
+    fc.property(fc.oneof(anyText, mappedText), (text) => (parseCidr(text) === null) === isWiderThanMapped(text)),
     { numRuns: 5000 },
   );
   t.pass();
