@@ -54,7 +54,7 @@ export async function saveClusterSetting<F extends Field, O>(
     clusterId: string;
     settings: ClusterSettings[F];
     check?: (tx: Tx) => Promise<void>;
-    present: (saved: State<ClusterSettings[F]> & { revision: string | null }) => O;
+    present: (saved: State<ClusterSettings[F]> & { revision: string | null }, sql: Tx['sql']) => O | Promise<O>;
   },
 ): Promise<O> {
   return write(runtime, call, { clusterId }, async (tx) => {
@@ -62,11 +62,11 @@ export async function saveClusterSetting<F extends Field, O>(
     await check(tx);
     const unsupportedNodes = await nodesLacking(tx.sql, clusterId, capability);
     const state = { settings, unsupportedNodes };
-    if (isDeepStrictEqual(before[field], settings)) return present({ ...state, revision: null });
+    if (isDeepStrictEqual(before[field], settings)) return present({ ...state, revision: null }, tx.sql);
     await save(tx.sql, clusterId, settings);
     const target = { type: 'cluster', id: clusterId, name: before.name };
     await recordAudit(tx, audit, target, { before: before[field], after: settings });
     const revision = await publish(tx, { clusterId, entries: [{ kind, id: '' }], reason });
-    return present({ ...state, revision });
+    return present({ ...state, revision }, tx.sql);
   });
 }

@@ -74,6 +74,17 @@ export async function nodesLacking(
   return rows;
 }
 
+/** Active nodes of the cluster on which whoever connects may send a PROXY header, by name; at most 100. */
+export async function nodesBelievingAnyPeer(sql: Knex, clusterId: string): Promise<{ id: string; name: string }[]> {
+  const { rows } = await sql.raw(
+    `select n.id, n.name from node n join node_state s on s.node_id = n.id
+      where n.cluster_id = ? and n.status = 'active' and s.info -> 'proxyPeersUnset' = 'true'
+      order by n.name, n.id limit ?`,
+    [clusterId, LISTED_NODES],
+  );
+  return rows;
+}
+
 /** Which of the capabilities every active node of the cluster reports. */
 export async function sharedCapabilities(
   sql: Knex,

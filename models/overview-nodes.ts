@@ -19,7 +19,12 @@ const UNHEALTHY: readonly NodeWord[] = [
 ];
 const LAGGING: readonly NodeWord[] = ['upgrade_required', 'config_behind', 'bans_behind'];
 
-export type NodeGroupKind = 'nodes_unhealthy' | 'nodes_lagging' | 'nodes_bans_unapplied' | 'node_certificates_ending';
+export type NodeGroupKind =
+  | 'nodes_unhealthy'
+  | 'nodes_lagging'
+  | 'nodes_bans_unapplied'
+  | 'node_certificates_ending'
+  | 'nodes_proxy_peers_unset';
 
 export interface NodeGroup {
   kind: NodeGroupKind;
@@ -57,8 +62,10 @@ const FLEET = `
         case when s.epoch = h.epoch then s.revision else -1 end as revision,
         case when s.ban_epoch = t.epoch then s.ban_sequence else -1 end as sequence,
         greatest(b.seq, p.seq, 0) as ban_target,
-        s.last_seen_at, s.auth_error, s.failed, s.message, s.data_plane_healthy, s.missing_features, s.applied_at, k.ends
+        s.last_seen_at, s.auth_error, s.failed, s.message, s.data_plane_healthy, s.missing_features, s.applied_at, k.ends,
+        c.client_ip ->> 'mode' = 'proxy_protocol' and s.info -> 'proxyPeersUnset' = 'true' as believes_any_peer
       from node n
+      join cluster c on c.id = n.cluster_id
       cross join console_state t
       left join node_state s on s.node_id = n.id
       left join cluster_head h on h.cluster_id = n.cluster_id
@@ -100,6 +107,9 @@ const FLEET = `
     union all
     select cluster_id, id, name, word, target, 'node_certificates_ending', ends
       from worded where status = 'active' and word not in ('refused', 'certificate_expired') and ends < now() + ${ENDING}
+    union all
+    select cluster_id, id, name, word, target, 'nodes_proxy_peers_unset', null
+      from worded where status = 'active' and believes_any_peer
   ), grouped as (
     select kind, cluster_id, max(target) as target, min(at) as at, count(*)::int as count,
         (jsonb_agg(jsonb_build_object('id', id, 'name', name, 'reason', word)

@@ -109,7 +109,7 @@ const AGENT_OPTIONS: readonly OptionSpec[] = [
     placeholder: 'CIDR',
     default: [],
     check: (text) => (parseCidr(text) ? undefined : `"${text}" is not an address or CIDR`),
-    help: 'Balancers that may send a PROXY protocol header; never dropped by kernel bans.',
+    help: 'Balancers that may send a PROXY protocol header; never dropped by kernel bans. Without, every peer may send one, and no address in it is exempt from anything.',
   },
   logLevel,
 ];

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { resource } from '../procedure.ts';
-import { Decimal, Id, Nullable } from '../scalars/common.ts';
+import { Decimal, Id, Nullable, OneOf } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
 export const MAX_TRUSTED_CIDRS = 64;
@@ -36,6 +36,16 @@ export const LackingNode = Type.Object({ id: Id, name: Type.String() });
 const state = {
   settings: ClientIpSettings,
   unsupportedNodes: Type.Array(LackingNode, { description: 'Active nodes without client-ip-v1; at most 100.' }),
+  warnings: Type.Array(
+    Type.Object({
+      kind: OneOf(['proxy_peers_unset'], {
+        description:
+          'proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in ' +
+          'it is exempt from bans, limits and challenges; start them with --proxy-peers.',
+      }),
+      nodes: Type.Array(LackingNode, { description: 'Active nodes; at most 100.' }),
+    }),
+  ),
 };
 
 export const clientIp = resource(

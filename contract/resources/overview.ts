@@ -20,6 +20,7 @@ export const ATTENTION_KINDS = [
   'sites_under_attack',
   'nodes_bans_unapplied',
   'node_certificates_ending',
+  'nodes_proxy_peers_unset',
   'publications_waiting',
   'node_channel',
 ] as const;

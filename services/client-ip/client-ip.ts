@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clientIp } from '../../contract/resources/client-ip.ts';
@@ -5,11 +6,11 @@ import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { Call } from '../../mixins/call.ts';
 import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import { writeClientIp } from '../../models/cluster-settings.ts';
+import { nodesBelievingAnyPeer, writeClientIp } from '../../models/cluster-settings.ts';
 import type { ClientIp } from '../../models/entries/client-ip.ts';
 
 type GivenSettings = Input<typeof clientIp.set>['settings'];
-type SavedClientIp = Output<typeof clientIp.set>;
+type Warnings = Output<typeof clientIp.get>['warnings'];
 
 /** Headers that mean something else, or belong to one connection only. */
 const REFUSED_HEADERS = new Set([
@@ -78,7 +79,8 @@ export async function getClientIp(
   runtime: Runtime,
   { clusterId }: Input<typeof clientIp.get>,
 ): Promise<Output<typeof clientIp.get>> {
-  return readClusterSetting(runtime, CLIENT_IP, clusterId);
+  const state = await readClusterSetting(runtime, CLIENT_IP, clusterId);
+  return { ...state, warnings: await warningsOf(runtime.pools.api, clusterId, state.settings) };
 }
 
 /** Saves and publishes the settings; equal ones change nothing. Throws CLUSTER_NOT_FOUND, BAD_REQUEST. */
@@ -87,6 +89,16 @@ export async function setClientIp(
   { clusterId, settings }: Input<typeof clientIp.set>,
   call: Call,
 ): Promise<Output<typeof clientIp.set>> {
-  const given = { clusterId, settings: normaliseClientIp(settings), present: (saved: SavedClientIp) => saved };
-  return saveClusterSetting(runtime, call, CLIENT_IP, given);
+  const given = normaliseClientIp(settings);
+  return saveClusterSetting(runtime, call, CLIENT_IP, {
+    clusterId,
+    settings: given,
+    present: async (saved, sql) => ({ ...saved, warnings: await warningsOf(sql, clusterId, given) }),
+  });
+}
+
+/** What the settings do not do on some nodes, though it seems so. */
+async function warningsOf(sql: Knex, clusterId: string, { mode }: ClientIp): Promise<Warnings> {
+  const nodes = mode === 'proxy_protocol' ? await nodesBelievingAnyPeer(sql, clusterId) : [];
+  return nodes.length > 0 ? [{ kind: 'proxy_peers_unset', nodes }] : [];
 }

@@ -45,6 +45,7 @@ export function readInfo(info: NodeInfo | undefined): object {
     engine: text(info?.engine ?? '', 64),
     engineVersion: text(info?.engineVersion ?? '', 64),
     ipAddresses: readAddresses(info),
+    proxyPeersUnset: info?.proxyPeersUnset ?? false,
   };
 }
 

@@ -28,6 +28,7 @@ test.serial('direct is the default and needs no entry', async (t) => {
   t.deepEqual(await api.ok('GET', path), {
     settings: { mode: 'direct', dropForwardedFor: false },
     unsupportedNodes: [],
+    warnings: [],
   });
   t.like(await set({ mode: 'direct' }), { revision: null });
   t.is(await compiled(), undefined);
@@ -74,6 +75,25 @@ test.serial('nodes that cannot follow are named', async (t) => {
   );
 });
 
+test.serial('nodes on which every peer may name the client are told of in mode proxy_protocol alone', async (t) => {
+  const report = async (name: string, proxyPeersUnset: boolean) => {
+    const node = await api.node(clusterId, name, { features: ['client-ip-v1'] });
+    await api
+      .sql('node_state')
+      .where({ node_id: node })
+      .update({ info: JSON.stringify({ proxyPeersUnset }) });
+    return { id: node, name };
+  };
+  const open = await report('open', true);
+  await report('named', false);
+  const warnings = [{ kind: 'proxy_peers_unset', nodes: [open] }];
+  t.deepEqual((await set({ mode: 'proxy_protocol' })).warnings, warnings);
+  t.deepEqual((await set({ mode: 'proxy_protocol' })).warnings, warnings);
+  t.deepEqual((await api.ok('GET', path)).warnings, warnings);
+  t.deepEqual((await set(header())).warnings, []);
+  t.deepEqual((await api.ok('GET', path)).warnings, []);
+});
+
 test.serial('wrong settings are refused by field', async (t) => {
   const refused: readonly (readonly [string, Body])[] = [
     ['/settings', {}],
@@ -88,6 +108,7 @@ test.serial('wrong settings are refused by field', async (t) => {
     ['/settings/trustedCidrs/1', { settings: header({ trustedCidrs: ['10.0.0.1', 'x'] }) }],
     ['/settings/trustedCidrs/0', { settings: header({ trustedCidrs: ['::ffff:10.0.0.1'] }) }],
     ['/settings/trustedCidrs/0', { settings: header({ trustedCidrs: ['::ffff:0:0/96'] }) }],
+    ['/settings/trustedCidrs/0', { settings: header({ trustedCidrs: ['::ffff:10.0.0.1/95'] }) }],
     ['/settings/trustedCidrs', { settings: { mode: 'direct', trustedCidrs: ['10.0.0.1'] } }],
     ['/settings/header', { settings: { mode: 'proxy_protocol', header: 'x-real-ip' } }],
     ['/settings/dropForwardedFor', { settings: header({ dropForwardedFor: true }) }],

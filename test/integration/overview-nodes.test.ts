@@ -32,6 +32,9 @@ test.after.always('stop', async () => {
 });
 
 type Deed = () => Promise<unknown>;
+const clientIp = (settings: { mode: string }) => api.ok('PUT', `/clusters/${clusterId}/client-ip`, { settings });
+const FEATURES = ['bans-v1', 'challenge-v1', 'client-ip-v1'];
+
 interface NodeCase {
   kind: string;
   word: string;
@@ -177,6 +180,15 @@ const NODE_CASES: NodeCase[] = [
         .where({ node_id: node.id })
         .update({ not_after: new Date(Date.now() + 30 * DAY) }),
   },
+  {
+    kind: 'nodes_proxy_peers_unset',
+    word: 'ok',
+    begin: async () => {
+      await clientIp({ mode: 'proxy_protocol' });
+      await node.beat({ ...(await node.onTarget()), info: { features: FEATURES, proxyPeersUnset: true } });
+    },
+    end: async () => node.beat({ ...(await node.onTarget()), info: { features: FEATURES, proxyPeersUnset: false } }),
+  },
 ];
 
 for (const { kind, word, level = 'act', begin, end } of NODE_CASES) {
@@ -191,6 +203,17 @@ for (const { kind, word, level = 'act', begin, end } of NODE_CASES) {
     await eventually(async () => (await overview.get()).nodeStates.ok === 1);
   });
 }
+
+test.serial('nobody asks for proxy peers in the modes in which nobody sends a PROXY header', async (t) => {
+  const believing = { info: { features: FEATURES, proxyPeersUnset: true } };
+  await node.beat(believing);
+  await overview.shown('nodes_proxy_peers_unset');
+  await clientIp({ mode: 'direct' });
+  await node.beat({ ...(await node.onTarget()), ...believing });
+  await overview.gone('nodes_proxy_peers_unset');
+  t.like((await api.ok('GET', `/nodes/${node.id}`)).supportedFeatures, FEATURES);
+  await node.beat(await node.onTarget());
+});
 
 test.serial('a change that has only just been published makes nobody look', async (t) => {
   await api.ok('PATCH', `/sites/${siteId}`, { domains: ['shop.example'] });

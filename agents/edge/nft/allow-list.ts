@@ -16,6 +16,8 @@ import type { EntryObserver } from '../config/config-store.ts';
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 const RESOLVE_TIMEOUT_MS = 5000;
 const MAX_CONSOLE_NAMES = 64;
+const NO_PROXY_PEERS =
+  'proxy_protocol mode without --proxy-peers: whoever connects can name any client address; no address is exempt';
 
 /** Follows the entries that name exempt addresses: trusted proxies and allow lists. */
 export class AllowList implements EntryObserver {
@@ -39,6 +41,7 @@ export class AllowList implements EntryObserver {
       if (kind === 'client-ip') {
         const entry = fromBinary(ClientIpSchema, body);
         this.trusted = entry.mode === ClientIpMode.HEADER ? entry.trustedCidrs : [];
+        if (entry.mode === ClientIpMode.PROXY_PROTOCOL && this.fixed.length === 0) this.log.warn(NO_PROXY_PEERS);
       } else if (kind === 'ip-list') {
         this.listKinds.set(id, fromBinary(IpListSchema, body).listKind);
       } else if (kind === 'ip-list-chunk') {

@@ -343,11 +343,12 @@ export class EdgeAgent {
 
   /** What this node reports and shows at this moment. */
   private view(): NodeView {
-    const { identity, nftTable, banCapacity } = this.options;
+    const { identity, nftTable, banCapacity, proxyPeers } = this.options;
     return {
       identity,
       nftTable,
       banCapacity,
+      proxyPeers,
       connected: this.connected,
       channelProblem: this.channelProblem || this.heartbeat.problem,
       config: this.config,

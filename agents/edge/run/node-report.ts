@@ -37,6 +37,7 @@ export interface NodeView {
   identity: NodeIdentity;
   nftTable: string;
   banCapacity: number;
+  proxyPeers: readonly string[];
   connected: boolean;
   channelProblem: string;
   config: ConfigStore;
@@ -72,6 +73,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
       engineVersion: node.dataPlane.status?.version ?? '',
       ipAddresses: interfaceAddresses(),
       features: [...nodeFeatures(node)],
+      proxyPeersUnset: node.proxyPeers.length === 0,
     }),
     ...(node.appliedConfig ? { config: node.appliedConfig } : {}),
     failed: node.failed,

@@ -577,7 +577,7 @@ export interface Overview {
   readAt: string;
   /** What needs somebody, by kind, at most 50. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: it may stop to, or is meant. */
     level: 'act' | 'watch';
     /** null: of no cluster alone. */

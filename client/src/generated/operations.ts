@@ -223,6 +223,16 @@ export interface ClustersClientIpGetOutput {
     id: string;
     name: string;
   }>;
+  warnings: Array<{
+    /** proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in it is exempt from bans, limits and challenges; start them with --proxy-peers. */
+    kind: 'proxy_peers_unset';
+    /** Active nodes; at most 100. */
+    nodes: Array<{
+      /** Id. 1 to 64 characters. */
+      id: string;
+      name: string;
+    }>;
+  }>;
 }
 
 export interface ClustersClientIpSetInput {
@@ -247,6 +257,16 @@ export interface ClustersClientIpSetOutput {
     /** Id. 1 to 64 characters. */
     id: string;
     name: string;
+  }>;
+  warnings: Array<{
+    /** proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in it is exempt from bans, limits and challenges; start them with --proxy-peers. */
+    kind: 'proxy_peers_unset';
+    /** Active nodes; at most 100. */
+    nodes: Array<{
+      /** Id. 1 to 64 characters. */
+      id: string;
+      name: string;
+    }>;
   }>;
   revision: string | null;
 }

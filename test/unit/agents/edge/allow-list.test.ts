@@ -38,6 +38,19 @@ test('trusted proxies are exempt in header mode only', (t) => {
   t.deepEqual(cidrs(), LOOPBACK);
 });
 
+test('without proxy peers the log says that proxy_protocol mode believes everybody', (t) => {
+  for (const [fixed, mode, told] of [
+    [[], ClientIpMode.PROXY_PROTOCOL, true],
+    [['10.0.0.0/8'], ClientIpMode.PROXY_PROTOCOL, false],
+    [[], ClientIpMode.HEADER, false],
+    [[], ClientIpMode.DIRECT, false],
+  ] as const) {
+    const { put, lines } = setUp([...fixed]);
+    put('client-ip', '', ClientIpSchema, { mode });
+    t.is(JSON.stringify(lines).includes('--proxy-peers'), told, `${fixed} ${ClientIpMode[mode]}`);
+  }
+});
+
 test('entries of allow lists are exempt, those of block lists and collections are not, in whatever order they come', (t) => {
   const { put, cidrs, list } = setUp();
   put('ip-list-chunk', 'l1/0', IpListChunkSchema, { listId: 'l1', cidrs: ['203.0.113.7/32'] });

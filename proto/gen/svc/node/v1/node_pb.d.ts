@@ -179,6 +179,13 @@ export declare type NodeInfo = Message<"svc.node.v1.NodeInfo"> & {
    * @generated from field: repeated string features = 8;
    */
   features: string[];
+
+  /**
+   * No peers are named that may send a PROXY header (--proxy-peers): in proxy_protocol mode every peer is believed.
+   *
+   * @generated from field: bool proxy_peers_unset = 9;
+   */
+  proxyPeersUnset: boolean;
 };
 
 /**

@@ -286,9 +286,11 @@ type NodeInfo struct {
 	// Non-loopback interface addresses, at most 64.
 	IpAddresses []string `protobuf:"bytes,7,rep,name=ip_addresses,json=ipAddresses,proto3" json:"ip_addresses,omitempty"`
 	// Capabilities, sorted (contract/capabilities.ts).
-	Features      []string `protobuf:"bytes,8,rep,name=features,proto3" json:"features,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Features []string `protobuf:"bytes,8,rep,name=features,proto3" json:"features,omitempty"`
+	// No peers are named that may send a PROXY header (--proxy-peers): in proxy_protocol mode every peer is believed.
+	ProxyPeersUnset bool `protobuf:"varint,9,opt,name=proxy_peers_unset,json=proxyPeersUnset,proto3" json:"proxy_peers_unset,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *NodeInfo) Reset() {
@@ -375,6 +377,13 @@ func (x *NodeInfo) GetFeatures() []string {
 		return x.Features
 	}
 	return nil
+}
+
+func (x *NodeInfo) GetProxyPeersUnset() bool {
+	if x != nil {
+		return x.ProxyPeersUnset
+	}
+	return false
 }
 
 type WatchRequest struct {
@@ -1527,7 +1536,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x18RenewCertificateResponse\x12'\n" +
 	"\x0fcertificate_pem\x18\x01 \x01(\tR\x0ecertificatePem\x12,\n" +
 	"\x12ca_certificate_pem\x18\x02 \x01(\tR\x10caCertificatePem\x12\x1b\n" +
-	"\tnot_after\x18\x03 \x01(\x03R\bnotAfter\"\xed\x01\n" +
+	"\tnot_after\x18\x03 \x01(\x03R\bnotAfter\"\x99\x02\n" +
 	"\bNodeInfo\x12\x1a\n" +
 	"\bhostname\x18\x01 \x01(\tR\bhostname\x12#\n" +
 	"\ragent_version\x18\x02 \x01(\tR\fagentVersion\x12\x0e\n" +
@@ -1536,7 +1545,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x06engine\x18\x05 \x01(\tR\x06engine\x12%\n" +
 	"\x0eengine_version\x18\x06 \x01(\tR\rengineVersion\x12!\n" +
 	"\fip_addresses\x18\a \x03(\tR\vipAddresses\x12\x1a\n" +
-	"\bfeatures\x18\b \x03(\tR\bfeatures\"q\n" +
+	"\bfeatures\x18\b \x03(\tR\bfeatures\x12*\n" +
+	"\x11proxy_peers_unset\x18\t \x01(\bR\x0fproxyPeersUnset\"q\n" +
 	"\fWatchRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\"\xfd\x02\n" +
