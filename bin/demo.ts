@@ -30,7 +30,11 @@ Everything is kept in the data folder: the next start goes on with the same addr
   --external        use DATABASE_URL and REDIS_URL instead of servers of our own
   --kernel          drop banned addresses in the kernel too (needs root and nft), and listen on every address
   --no-edge-build   use the edge binary that is there and never build one
-  --help            this text`;
+  --help            this text
+
+The edge is started with --proxy-peers for loopback: with the client address mode proxy_protocol, who connects from there may
+send a PROXY header, and nobody else. An edge without the option believes everybody, and then no address in such a header is
+exempt from bans, limits and challenges.`;
 
 const { values } = parseArgs({
   options: {
@@ -232,6 +236,7 @@ async function run(
     caddy,
     listen: values.kernel ? [`:${ports.edge}`] : loopback,
     kernelBans: values.kernel ? 'on' : 'off',
+    proxyPeers: steps.LOOPBACK,
   });
   const pids = await during('edge node', () => waitForEdge(edge));
   const { site, node, accessKey, clusterId, operator } = memory.state;

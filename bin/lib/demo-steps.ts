@@ -9,7 +9,8 @@ import { Refusal } from './progress.ts';
 
 export const SITE_HOST = 'demo.localhost';
 export const CLIENT_IP_HEADER = 'x-demo-client-ip';
-const LOOPBACK = ['127.0.0.0/8', '::1/128'];
+/** What plays proxies, visitors and origins on one machine. */
+export const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
 /** The setup token a console that nobody has set up writes to its log on every start. */
 export function setupTokenFrom(logFile: string): string | undefined {

@@ -17,7 +17,8 @@ The demo runs.
   Data      ${folder}
 
 Two settings let one machine play many visitors: the cluster takes the client address from the header ${clientIpHeader}
-(trusted from 127.0.0.0/8 and ::1), and loopback is on the origin allow list.
+(trusted from 127.0.0.0/8 and ::1), and loopback is on the origin allow list. The edge runs with --proxy-peers for the same
+addresses: in the mode proxy_protocol they alone may name a client.
 ${options.kernel ? 'Banned addresses are dropped in the kernel too.' : 'Bans work at HTTP level; with root and nft, --kernel adds the kernel.'}
 
 In another terminal:

@@ -21,6 +21,8 @@ export interface EdgeOptions {
   caddy: string;
   listen: string[];
   kernelBans: 'on' | 'off';
+  /** Who may send a PROXY header: addresses and CIDRs. */
+  proxyPeers: readonly string[];
 }
 
 /** Our own settings travel as options: SVC_* of the environment are for the console and would be read by the agent too. */
@@ -78,6 +80,7 @@ export async function enroll(
 export function superviseEdge(options: EdgeOptions): Child {
   const args = [main, 'supervise', '--state-dir', options.stateDir, '--caddy-bin', options.caddy];
   args.push('--kernel-bans', options.kernelBans, ...options.listen.flatMap((address) => ['--http-listen', address]));
+  args.push(...options.proxyPeers.flatMap((peer) => ['--proxy-peers', peer]));
   return options.processes.start({
     name: 'edge node',
     command: process.execPath,
