@@ -36,6 +36,14 @@ test('addresses are written as PostgreSQL writes them; anything else is dropped'
   ]);
 });
 
+test('a node without proxy peers is known as such; one that does not say is not', (t) => {
+  for (const proxyPeersUnset of [true, false]) {
+    const request = create(HeartbeatRequestSchema, { info: create(NodeInfoSchema, { proxyPeersUnset }) });
+    t.like(readBeat(NODE, request, null, NOW).info, { proxyPeersUnset });
+  }
+  t.like(readBeat(NODE, create(HeartbeatRequestSchema), null, NOW).info, { proxyPeersUnset: false });
+});
+
 test('lists and texts of a node are cut', (t) => {
   const request = create(HeartbeatRequestSchema, {
     info: create(NodeInfoSchema, {
