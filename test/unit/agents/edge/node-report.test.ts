@@ -7,6 +7,7 @@ function nodeWith(proxyPeers: readonly string[]): NodeView {
   const well = { message: '', problem: '' };
   return {
     proxyPeers,
+    capabilities: { names: () => new Set() },
     banCapacity: 100,
     config: well,
     bans: well,
