@@ -267,8 +267,8 @@ func TestProxyPeersAreReadAsAddressesAndRanges(t *testing.T) {
 		"10.1.2.4": false, "::/0": false,
 	} {
 		w := &Wrapper{ProxyPeers: []string{text}, core: core}
-		if err := w.parsePeers(); err != nil || w.admits(peer) != want {
-			t.Errorf("%s: admits %v, %v", text, w.admits(peer), err)
+		if err := w.parsePeers(); err != nil || w.admits(core.Tables(), peer) != want {
+			t.Errorf("%s: admits %v, %v", text, w.admits(core.Tables(), peer), err)
 		}
 	}
 	for _, text := range []string{"", "x", "10.0.0.0/33", "::1%eth0", "::ffff:10.0.0.0/95", "::ffff:0:0/0"} {
