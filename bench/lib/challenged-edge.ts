@@ -4,7 +4,7 @@ import path from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { EdgeClient } from '../../agents/edge/caddy/edge-client.ts';
 import { ChallengeKeysSchema } from '../../proto/gen/svc/node/v1/security_pb.js';
-import { edgeCommand } from './edge.ts';
+import { edgeCommand, presentEdge } from './edge.ts';
 import { type EdgeState, siteHost, writeEdgeState } from './edge-state.ts';
 import { answers, freePort, type Server, startServer } from './servers.ts';
 
@@ -16,12 +16,16 @@ export interface ChallengedEdge {
 }
 
 /** Starts the edge on the cores; its first site must be one that is under attack. */
-export async function startChallengedEdge(state: EdgeState, cpus: string): Promise<ChallengedEdge> {
+export async function startChallengedEdge(
+  state: EdgeState,
+  cpus: string,
+  build = presentEdge,
+): Promise<ChallengedEdge> {
   const port = await freePort();
   writeEdgeState(state);
   // Without keys a challenged site answers 503.
   const ready = () => answers(port, siteHost(0), 503);
-  const server = await startServer('edge', cpus, edgeCommand(state.folder, port), port, ready);
+  const server = await startServer('edge', cpus, edgeCommand(state.folder, port, build), port, ready);
   const client = new EdgeClient(path.join(state.folder, 'run', 'edge.sock'));
   const keys = create(ChallengeKeysSchema, { version: 1n, current: { id: 'k1', secret: SECRET } });
   await client.setChallengeKeys({ keys });

@@ -4,17 +4,24 @@ import path from 'node:path';
 import { renderCaddyConfig } from '../../agents/edge/caddy/caddy-config.ts';
 import { buildCaddy } from '../../bin/lib/caddy.ts';
 
-const binary = await buildCaddy();
+/** A binary of the edge and the static configuration that this binary understands. */
+export interface EdgeBuild {
+  binary: string;
+  config: typeof renderCaddyConfig;
+}
+
+/** The edge of the present sources. */
+export const presentEdge: EdgeBuild = { binary: await buildCaddy(), config: renderCaddyConfig };
 
 /** The command that serves the state in `folder` on a loopback port. */
-export function edgeCommand(folder: string, port: number): string[] {
+export function edgeCommand(folder: string, port: number, build = presentEdge): string[] {
   const run = path.join(folder, 'run');
   mkdirSync(run, { recursive: true, mode: 0o700 });
   const config = path.join(run, 'caddy.json');
   writeFileSync(
     config,
     JSON.stringify(
-      renderCaddyConfig({
+      build.config({
         stateDir: folder,
         socketPath: path.join(run, 'edge.sock'),
         httpListen: [`127.0.0.1:${port}`],
@@ -24,5 +31,5 @@ export function edgeCommand(folder: string, port: number): string[] {
       }),
     ),
   );
-  return [binary, 'run', '--config', config];
+  return [build.binary, 'run', '--config', config];
 }

@@ -70,8 +70,7 @@ export async function findGo(): Promise<{ go: string } | { problem: string }> {
 export async function buildCaddy(target: Target = process): Promise<string> {
   const binary = caddyPath(target);
   if (existsSync(binary)) return binary;
-  const found = await findGo();
-  if ('problem' in found) throw new Refusal(`${found.problem}: https://go.dev/dl/`);
+  const go = await needGo();
   mkdirSync(join(cacheDir, BINARY), { recursive: true });
   // One build at a time: two would only slow each other down.
   const lock = await takeLock(join(cacheDir, BINARY, 'build.lock'), 'the build of the edge', {
@@ -79,7 +78,7 @@ export async function buildCaddy(target: Target = process): Promise<string> {
     waiting: (pid) => say(`  waiting for process ${pid}, which builds the edge …`),
   });
   try {
-    if (!existsSync(binary)) await build(found.go, binary, target);
+    if (!existsSync(binary)) await build(go, caddySources, binary, target);
   } finally {
     lock.release();
   }
@@ -87,7 +86,18 @@ export async function buildCaddy(target: Target = process): Promise<string> {
   return binary;
 }
 
-async function build(go: string, binary: string, target: Target): Promise<void> {
+/** Builds an edge from sources in another folder, in the way the edge's own are built. */
+export async function buildCaddyFrom(sources: string, binary: string): Promise<void> {
+  await build(await needGo(), sources, binary, process);
+}
+
+async function needGo(): Promise<string> {
+  const found = await findGo();
+  if ('problem' in found) throw new Refusal(`${found.problem}: https://go.dev/dl/`);
+  return found.go;
+}
+
+async function build(go: string, sources: string, binary: string, target: Target): Promise<void> {
   const folder = join(binary, '..');
   mkdirSync(folder, { recursive: true });
   const temporary = `${binary}.${process.pid}`;
@@ -98,7 +108,7 @@ async function build(go: string, binary: string, target: Target): Promise<void> 
   // The same sources give the same bytes, in whichever folder and commit.
   const reproducible = ['-trimpath', '-buildvcs=false', '-ldflags', '-s -w'];
   const child = spawn(go, ['build', '-v', ...reproducible, '-o', temporary, '.'], {
-    cwd: caddySources,
+    cwd: sources,
     env: goEnvironment(target),
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: BUILD_TIMEOUT_MS,
