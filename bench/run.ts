@@ -4,6 +4,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { report as printError } from '../bin/lib/progress.ts';
 import { describeMachine, type Machine } from './lib/machine.ts';
 
 export interface BenchContext {
@@ -56,7 +57,13 @@ if (values.help || name === undefined || !names.includes(name)) {
 
 const bench = (await import(path.join(here, `${name}${SUFFIX}`))) as Bench;
 console.log(`${name}: ${bench.title}${values.quick ? ' (quick: not to be quoted)' : ''}`);
-const result = await bench.run({ quick: values.quick, log: (line) => console.log(`  ${line}`) });
+let result: BenchResult;
+try {
+  result = await bench.run({ quick: values.quick, log: (line) => console.log(`  ${line}`) });
+} catch (error) {
+  printError(error);
+  process.exit(1);
+}
 report(name, result, describeMachine(result.programs));
 process.exit(0);
 
