@@ -227,3 +227,29 @@ func TestUploadThatWaitsForItsOrigin(t *testing.T) {
 		t.Errorf("%q", answer)
 	}
 }
+
+// What follows a request whose end others may find elsewhere is never read as another one.
+func TestConnectionsEndAfterRequestsOfTwoEnds(t *testing.T) {
+	config := []*edgev1.JournalRecord{
+		edgetest.Header("node-1"),
+		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+	}
+	direct := startEdge(t, nil, config, nil)
+	chain := startEdgeWith(t, map[string]any{"routes": routeTo(map[string]any{"handler": "svc_edge"})}, nil, config, nil)
+	for name, request := range map[string]string{
+		"HTTP/1.0":              "GET / HTTP/1.0\r\nHost: a.test\r\nConnection: keep-alive\r\n\r\n",
+		"HTTP/1.0 with chunks":  "POST / HTTP/1.0\r\nHost: a.test\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunks and a length":   "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunks":                "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunks Caddy refuses":  "POST / HTTP/1.1\r\nHost: ...\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunks to nobody":      "POST / HTTP/1.1\r\nHost: b.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunks for the health": "GET /.svc/health HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	} {
+		for _, e := range []*edge{direct, chain} {
+			answers := e.raw(request + "GET /second HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+			if strings.Count(answers, "HTTP/1.") != 1 || !strings.Contains(answers, "\nConnection: close\r\n") {
+				t.Errorf("%s:\n%s", name, answers)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ const PACKAGES: Record<string, string> = {
   unshare: 'util-linux',
   script: 'bsdutils',
   curl: 'curl',
+  nginx: 'nginx',
   chromium: 'chromium',
   gcc: 'gcc',
 };

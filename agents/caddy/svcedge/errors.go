@@ -34,6 +34,7 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 	}
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Begin(w, r)
+	endAfter(x, r)
 	assignRequestID(&x.In)
 	a := svcerrors.Respond(x, status, code)
 	addEdgeHeaders(x, a)

@@ -60,6 +60,7 @@ func (p *pipeline) begin(w http.ResponseWriter, r *http.Request) *exchange.Excha
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Local = p.local
 	x.Begin(w, r)
+	endAfter(x, r)
 	return x
 }
 
