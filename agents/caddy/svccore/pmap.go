@@ -10,69 +10,70 @@ import (
 
 // pmap is a persistent hash map from strings: setting a key yields a new map that shares all but the path to that key
 // with the old one. Readers keep whichever map they loaded; a change of one key costs the same in a map of a hundred
-// entries and of a million. An owner lets a run of changes alter in place the nodes that the same run made: such maps
-// must not be read by others until the run is over. The zero value is an empty map.
+// entries and of a million. The zero value is an empty map.
 type pmap[V any] struct {
 	root *pnode[V]
 	size int
 }
 
-// Five bits of the hash choose a slot on each level; a 64-bit hash is used up after level 12, where equal hashes form a
-// chain.
+// Five bits of the hash choose a slot on each level; a 64-bit hash is used up after level 12, below which equal hashes
+// share a bucket.
 const (
 	pmapBits   = 5
 	pmapLevels = 13
 )
 
+// pnode holds the leaves and the nodes of its slots, each in the order of the slots. Leaves lie in their node: with
+// thousands of keys, what a lookup reads is in no cache, and each object more on the way is waited for, and marked by
+// each collection. The node itself is a cache line.
 type pnode[V any] struct {
 	owner *exchange.Owner
-	used  uint32
-	slots []pslot[V]
-}
-
-// pslot holds either a node or a leaf.
-type pslot[V any] struct {
-	sub  *pnode[V]
-	leaf *pleaf[V]
+	// The slots that hold a leaf, and those that hold a node. A bucket has leaves and no slots.
+	leafSlots, subSlots uint32
+	leaves              []pleaf[V]
+	subs                []*pnode[V]
 }
 
 type pleaf[V any] struct {
 	key   string
 	value V
-	next  *pleaf[V]
 }
 
 // The seed makes it infeasible to choose host names that collide.
 var pmapSeed = maphash.MakeSeed()
+
+func slotOf(h uint64) uint32 { return uint32(1) << (h & (1<<pmapBits - 1)) }
+
+// rank is the place of a slot among those in use.
+func rank(slots, slot uint32) int { return bits.OnesCount32(slots & (slot - 1)) }
 
 func (m pmap[V]) get(key string) (value V, ok bool) {
 	if m.root == nil {
 		return value, false
 	}
 	h := maphash.String(pmapSeed, key)
-	for n := m.root; n != nil; h >>= pmapBits {
-		bit := uint32(1) << (h & (1<<pmapBits - 1))
-		if n.used&bit == 0 {
-			return value, false
-		}
-		s := &n.slots[bits.OnesCount32(n.used&(bit-1))]
-		if s.leaf == nil {
-			n = s.sub
+	for n := m.root; ; h >>= pmapBits {
+		slot := slotOf(h)
+		switch {
+		case n.subSlots&slot != 0:
+			n = n.subs[rank(n.subSlots, slot)]
 			continue
-		}
-		for l := s.leaf; l != nil; l = l.next {
-			if l.key == key {
+		case n.leafSlots&slot != 0:
+			if l := &n.leaves[rank(n.leafSlots, slot)]; l.key == key {
 				return l.value, true
 			}
+		case n.isBucket():
+			if i := n.inBucket(key); i >= 0 {
+				return n.leaves[i].value, true
+			}
 		}
-		break
+		return value, false
 	}
-	return value, false
 }
 
 // set returns the map with key set. e may be nil.
 func (m pmap[V]) set(e *exchange.Owner, key string, value V) pmap[V] {
-	root, added := m.root.set(e, maphash.String(pmapSeed, key), 0, &pleaf[V]{key: key, value: value})
+	root, added := m.root.set(e, maphash.String(pmapSeed, key), 0, pleaf[V]{key, value})
 	m.root = root
 	if added {
 		m.size++
@@ -100,17 +101,24 @@ func (n *pnode[V]) all(yield func(string, V) bool) bool {
 	if n == nil {
 		return true
 	}
-	for _, s := range n.slots {
-		for l := s.leaf; l != nil; l = l.next {
-			if !yield(l.key, l.value) {
-				return false
-			}
+	for i := range n.leaves {
+		if !yield(n.leaves[i].key, n.leaves[i].value) {
+			return false
 		}
-		if !s.sub.all(yield) {
+	}
+	for _, sub := range n.subs {
+		if !sub.all(yield) {
 			return false
 		}
 	}
 	return true
+}
+
+func (n *pnode[V]) isBucket() bool { return n.leafSlots|n.subSlots == 0 }
+
+// inBucket is the place of a key in a bucket, -1 when it is not there.
+func (n *pnode[V]) inBucket(key string) int {
+	return slices.IndexFunc(n.leaves, func(l pleaf[V]) bool { return l.key == key })
 }
 
 // editable returns the node itself when e made it, else a copy that e owns.
@@ -118,103 +126,122 @@ func (n *pnode[V]) editable(e *exchange.Owner) *pnode[V] {
 	if e != nil && n.owner == e {
 		return n
 	}
-	return &pnode[V]{owner: e, used: n.used, slots: slices.Clone(n.slots)}
+	return &pnode[V]{
+		owner: e, leafSlots: n.leafSlots, subSlots: n.subSlots, leaves: slices.Clone(n.leaves), subs: slices.Clone(n.subs),
+	}
 }
 
-func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf *pleaf[V]) (*pnode[V], bool) {
-	bit := uint32(1) << (h & (1<<pmapBits - 1))
+// set returns the node with the leaf, whose hash is h from this level on, and whether its key is new. n may be nil.
+func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf pleaf[V]) (*pnode[V], bool) {
+	slot := slotOf(h)
 	if n == nil {
-		return &pnode[V]{owner: e, used: bit, slots: []pslot[V]{{leaf: leaf}}}, true
-	}
-	i := bits.OnesCount32(n.used & (bit - 1))
-	if n.used&bit == 0 {
-		if e == nil || n.owner != e {
-			slots := make([]pslot[V], len(n.slots)+1)
-			copy(slots, n.slots[:i])
-			slots[i].leaf = leaf
-			copy(slots[i+1:], n.slots[i:])
-			return &pnode[V]{owner: e, used: n.used | bit, slots: slots}, true
+		n = &pnode[V]{owner: e, leaves: []pleaf[V]{leaf}}
+		if level < pmapLevels {
+			n.leafSlots = slot
 		}
-		n.slots = slices.Insert(n.slots, i, pslot[V]{leaf: leaf})
-		n.used |= bit
 		return n, true
 	}
-	s := n.slots[i]
-	added := false
-	switch {
-	case s.sub != nil:
-		s.sub, added = s.sub.set(e, h>>pmapBits, level+1, leaf)
-	case s.leaf.has(leaf.key):
-		leaf.next = s.leaf.without(leaf.key)
-		s.leaf = leaf
-	case level+1 == pmapLevels:
-		leaf.next = s.leaf
-		s.leaf, added = leaf, true
-	default:
-		// Two keys share the slot: push the present one down and try again below.
-		rest := maphash.String(pmapSeed, s.leaf.key) >> (pmapBits * (level + 1))
-		sub, _ := (*pnode[V])(nil).set(e, rest, level+1, s.leaf)
-		s.sub, added = sub.set(e, h>>pmapBits, level+1, leaf)
-		s.leaf = nil
+	if level == pmapLevels {
+		i := n.inBucket(leaf.key)
+		n = n.editable(e)
+		if i >= 0 {
+			n.leaves[i] = leaf
+			return n, false
+		}
+		n.leaves = inserted(n.leaves, len(n.leaves), leaf)
+		return n, true
 	}
+	if n.subSlots&slot != 0 {
+		i := rank(n.subSlots, slot)
+		sub, added := n.subs[i].set(e, h>>pmapBits, level+1, leaf)
+		n = n.editable(e)
+		n.subs[i] = sub
+		return n, added
+	}
+	i := rank(n.leafSlots, slot)
+	if n.leafSlots&slot == 0 {
+		n = n.editable(e)
+		n.insertLeaf(slot, leaf)
+		return n, true
+	}
+	present := n.leaves[i]
 	n = n.editable(e)
-	n.slots[i] = s
-	return n, added
-}
-
-func (n *pnode[V]) delete(e *exchange.Owner, h uint64, key string) (*pnode[V], bool) {
-	bit := uint32(1) << (h & (1<<pmapBits - 1))
-	if n.used&bit == 0 {
+	if present.key == leaf.key {
+		n.leaves[i] = leaf
 		return n, false
 	}
-	i := bits.OnesCount32(n.used & (bit - 1))
-	s := n.slots[i]
-	if s.sub != nil {
-		sub, removed := s.sub.delete(e, h>>pmapBits, key)
-		if !removed {
-			return n, false
-		}
-		s.sub = sub
-		if sub != nil && len(sub.slots) == 1 && sub.slots[0].leaf != nil {
-			// A node with one leaf is not worth a level.
-			s = sub.slots[0]
-		}
-	} else {
-		if !s.leaf.has(key) {
-			return n, false
-		}
-		s.leaf = s.leaf.without(key)
-	}
-	if s.sub == nil && s.leaf == nil {
-		if len(n.slots) == 1 {
-			return nil, true
-		}
-		n = n.editable(e)
-		n.slots = slices.Delete(n.slots, i, i+1)
-		n.used &^= bit
-		return n, true
-	}
-	n = n.editable(e)
-	n.slots[i] = s
+	// Two keys share the slot: both go a level down.
+	rest := maphash.String(pmapSeed, present.key) >> (pmapBits * (level + 1))
+	sub, _ := (*pnode[V])(nil).set(e, rest, level+1, present)
+	sub, _ = sub.set(e, h>>pmapBits, level+1, leaf)
+	n.removeLeaf(slot)
+	n.subs = inserted(n.subs, rank(n.subSlots, slot), sub)
+	n.subSlots |= slot
 	return n, true
 }
 
-func (l *pleaf[V]) has(key string) bool {
-	for ; l != nil; l = l.next {
-		if l.key == key {
-			return true
+// delete returns the node without key, whose hash is h from this level on: nil when nothing is left.
+func (n *pnode[V]) delete(e *exchange.Owner, h uint64, key string) (*pnode[V], bool) {
+	slot := slotOf(h)
+	switch {
+	case n.subSlots&slot != 0:
+		i := rank(n.subSlots, slot)
+		sub, removed := n.subs[i].delete(e, h>>pmapBits, key)
+		if !removed {
+			return n, false
 		}
+		n = n.editable(e)
+		if sub != nil && (len(sub.subs) > 0 || len(sub.leaves) > 1) {
+			n.subs[i] = sub
+			return n, true
+		}
+		n.subs = slices.Delete(n.subs, i, i+1)
+		n.subSlots &^= slot
+		if sub != nil {
+			// A node with one leaf is not worth a level.
+			n.insertLeaf(slot, sub.leaves[0])
+		}
+	case n.leafSlots&slot != 0:
+		if n.leaves[rank(n.leafSlots, slot)].key != key {
+			return n, false
+		}
+		n = n.editable(e)
+		n.removeLeaf(slot)
+	case n.isBucket():
+		i := n.inBucket(key)
+		if i < 0 {
+			return n, false
+		}
+		n = n.editable(e)
+		n.leaves = slices.Delete(n.leaves, i, i+1)
+	default:
+		return n, false
 	}
-	return false
+	if len(n.leaves)+len(n.subs) == 0 {
+		return nil, true
+	}
+	return n, true
 }
 
-// without returns the chain without key; leaves are never changed once they are in a map.
-func (l *pleaf[V]) without(key string) *pleaf[V] {
-	if l == nil {
-		return nil
+func (n *pnode[V]) insertLeaf(slot uint32, leaf pleaf[V]) {
+	n.leaves = inserted(n.leaves, rank(n.leafSlots, slot), leaf)
+	n.leafSlots |= slot
+}
+
+func (n *pnode[V]) removeLeaf(slot uint32) {
+	i := rank(n.leafSlots, slot)
+	n.leaves = slices.Delete(n.leaves, i, i+1)
+	n.leafSlots &^= slot
+}
+
+// inserted is the list with one more, in a place that is no larger than the list: nodes stay, and most of them are small.
+func inserted[T any](list []T, i int, one T) []T {
+	if len(list) < cap(list) {
+		return slices.Insert(list, i, one)
 	}
-	if l.key == key {
-		return l.next
-	}
-	return &pleaf[V]{key: l.key, value: l.value, next: l.next.without(key)}
+	grown := make([]T, len(list)+1)
+	copy(grown, list[:i])
+	grown[i] = one
+	copy(grown[i+1:], list[i:])
+	return grown
 }

@@ -73,30 +73,41 @@ func compareMaps(t *testing.T, version int, m pmap[int], model map[string]int) {
 	}
 }
 
-// Keys whose hashes agree to the last level share a chain.
+// Keys whose hashes agree to the last level share a bucket.
 func TestPersistentMapWithEqualHashes(t *testing.T) {
 	const h = 0
 	var root *pnode[int]
-	for i, key := range []string{"a", "b", "c"} {
+	set := func(key string, value int) bool {
 		added := false
-		root, added = chained(root, key, i, h)
-		if !added {
+		root, added = root.set(nil, h, pmapLevels, pleaf[int]{key, value})
+		return added
+	}
+	for i, key := range []string{"a", "b", "c"} {
+		if !set(key, i) {
 			t.Fatalf("%s was not new", key)
 		}
 	}
-	n := root
-	if n.slots[0].leaf == nil || n.slots[0].leaf.next == nil || n.slots[0].leaf.next.next == nil {
-		t.Fatal("the keys do not share a chain")
+	before := root
+	if !root.isBucket() || len(root.leaves) != 3 {
+		t.Fatal("the keys do not share a bucket")
 	}
-	if root, _ = chained(root, "b", 9, h); !root.slots[0].leaf.has("b") || root.slots[0].leaf.value != 9 {
-		t.Error("a chained key was not replaced")
+	if set("b", 9) || root.leaves[1] != (pleaf[int]{"b", 9}) {
+		t.Error("a key of the bucket was not replaced")
 	}
 	root, removed := root.delete(nil, h, "b")
-	if !removed || root.slots[0].leaf.has("b") || !root.slots[0].leaf.has("a") || !root.slots[0].leaf.has("c") {
-		t.Error("a chained key was not removed alone")
+	if !removed || len(root.leaves) != 2 || root.inBucket("b") >= 0 || root.inBucket("a") < 0 || root.inBucket("c") < 0 {
+		t.Error("a key of the bucket was not removed alone")
 	}
-}
-
-func chained(root *pnode[int], key string, value int, h uint64) (*pnode[int], bool) {
-	return root.set(nil, h, pmapLevels-1, &pleaf[int]{key: key, value: value})
+	if _, removed = root.delete(nil, h, "d"); removed {
+		t.Error("a key that is not there was removed")
+	}
+	if before.leaves[1].value != 1 {
+		t.Error("an older version was changed")
+	}
+	for _, key := range []string{"a", "c"} {
+		root, _ = root.delete(nil, h, key)
+	}
+	if root != nil {
+		t.Error("an empty bucket is left")
+	}
 }
