@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -105,5 +106,30 @@ func TestChangesThatCannotBeApplied(t *testing.T) {
 	_, err := c.ApplyConfig(t.Context(), connect.NewRequest(&edgev1.ApplyConfigRequest{Base: edgetest.Position(3), Target: edgetest.Position(4)}))
 	if connect.CodeOf(err) != connect.CodeFailedPrecondition {
 		t.Errorf("another base: %v", err)
+	}
+}
+
+func TestReloadOfAnUnreadableJournalIsAPreconditionWithItsName(t *testing.T) {
+	socket := serve(t)
+	c := client(socket, false)
+	calls := map[string]func() error{
+		"config": func() error {
+			_, err := c.ReloadConfig(t.Context(), connect.NewRequest(&edgev1.ReloadConfigRequest{}))
+			return err
+		},
+		"bans": func() error {
+			_, err := c.ReloadBans(t.Context(), connect.NewRequest(&edgev1.ReloadBansRequest{}))
+			return err
+		},
+	}
+	for name, call := range calls {
+		// The node has no journals yet.
+		if err := call(); connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(), "journal_unreadable: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		edgetest.WriteJournal(t, filepath.Join(filepath.Dir(socket), "..", name+".journal"), edgetest.Header("node"))
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -53,21 +53,26 @@ func positive(n int) error {
 // Of returns the bans of a core.
 func Of(c *svccore.Core) *Bans { return component.Of(c) }
 
-// Restore reads the journals when the process starts: the console's bans, and the node's own.
+// Restore reads the journals when the process starts: the console's bans, and the node's own. What cannot be read stands in
+// the status.
 func (b *Bans) Restore() {
-	b.ReloadBans()
+	_, _ = b.readJournal(true)
 	b.loadOwn()
 }
 
-// ReloadBans reads the ban journal and swaps to what it says.
-func (b *Bans) ReloadBans() *edgev1.BanState {
+// ReloadBans reads the ban journal and swaps to what it says. It fails with svccore.ErrJournal, changing nothing, when the
+// journal does not say it.
+func (b *Bans) ReloadBans() (*edgev1.BanState, error) { return b.readJournal(false) }
+
+func (b *Bans) readJournal(isNew bool) (*edgev1.BanState, error) {
 	b.reloading.Lock()
 	defer b.reloading.Unlock()
 	position := &nodev1.BanPosition{}
 	// Bans by id, in the order in which they came.
 	at := map[string]int{}
 	var bans []*nodev1.Ban
-	header, d := svccore.ReadJournal(filepath.Join(b.core.StateDir(), bansJournal), func(record *edgev1.JournalRecord) {
+	var r svccore.Reading
+	r.Header, r.Damage = svccore.ReadJournal(filepath.Join(b.core.StateDir(), bansJournal), func(record *edgev1.JournalRecord) {
 		change := record.GetBans()
 		for _, id := range change.GetRemovedIds() {
 			if i, ok := at[id]; ok {
@@ -85,11 +90,14 @@ func (b *Bans) ReloadBans() *edgev1.BanState {
 		}
 		if change.GetPosition() != nil {
 			position = change.GetPosition()
+			r.Stated = true
 		}
 	})
-	b.core.NoteJournal(bansJournal, header, d)
+	if err := b.core.Judge(bansJournal, &r, isNew, b.State().GetPosition().GetEpoch() != 0); err != nil {
+		return nil, err
+	}
 	bans = slices.DeleteFunc(bans, func(ban *nodev1.Ban) bool { return ban == nil })
-	return b.Replace(position, bans)
+	return b.Replace(position, bans), nil
 }
 
 // ApplyBans moves the bans from base to target; it fails with ErrBase when base is not the position held.
@@ -135,7 +143,11 @@ func applyBans(_ context.Context, c *svccore.Core, r *edgev1.ApplyBansRequest) (
 }
 
 func reloadBans(_ context.Context, c *svccore.Core, _ *edgev1.ReloadBansRequest) (*edgev1.ApplyBansResponse, error) {
-	return &edgev1.ApplyBansResponse{State: Of(c).ReloadBans()}, nil
+	state, err := Of(c).ReloadBans()
+	if err != nil {
+		return nil, err
+	}
+	return &edgev1.ApplyBansResponse{State: state}, nil
 }
 
 func retryBans(_ context.Context, c *svccore.Core, _ *edgev1.RetryBansRequest) (*edgev1.ApplyBansResponse, error) {

@@ -85,7 +85,7 @@ func BenchmarkLoadBans(b *testing.B) {
 	core := svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 2 * count, "ban_max_mib": 64}})
 	held := Of(core)
 	for b.Loop() {
-		if state := held.ReloadBans(); state.GetEntries() != count {
+		if state, _ := held.ReloadBans(); state.GetEntries() != count {
 			b.Fatal(state)
 		}
 	}

@@ -25,6 +25,7 @@ var ErrBase = errors.New("configuration change does not start at the position he
 const (
 	maxReportedFailures = 1000
 	maxReasonBytes      = 500
+	failingPage         = 10_000
 )
 
 // failure is an entry that was received and could not be compiled; its previous version, if any, keeps serving.
@@ -84,14 +85,24 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 	return c.position, c.failedEntries(), nil
 }
 
-// ReloadConfig reads the configuration journal and swaps to what it says.
-func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
+// ReloadConfig reads the configuration journal and swaps to what it says. It fails with ErrJournal, changing nothing,
+// when the journal does not say it.
+func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.readConfig(false); err != nil {
+		return nil, nil, err
+	}
+	return c.position, c.failedEntries(), nil
+}
+
+// readConfig takes the configuration journal over. A new process has nothing to lose: it takes what can be read.
+func (c *Core) readConfig(isNew bool) error {
 	e := &Edit{Core: c, Tables: exchange.NewTables(), state: newWriterState(), published: c.tables.Load(), whole: true}
 	e.state.nextNumber = c.state.nextNumber
 	position := &nodev1.ConfigPosition{}
-	header, d := ReadJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
+	var r Reading
+	r.Header, r.Damage = ReadJournal(filepath.Join(c.stateDir, configJournal), func(record *edgev1.JournalRecord) {
 		change := record.GetConfig()
 		for _, entry := range change.GetUpserts() {
 			e.put(c.compile(entry))
@@ -101,14 +112,18 @@ func (c *Core) ReloadConfig() (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
 		}
 		if change.GetPosition() != nil {
 			position = proto.CloneOf(change.GetPosition())
+			r.Stated = true
 		}
 	})
-	c.NoteJournal(configJournal, header, d)
+	holds := c.position.GetRevision() != 0 || len(c.state.running) > 0 || SiteCount(c.Tables()) > 0
+	if err := c.Judge(configJournal, &r, isNew, holds); err != nil {
+		return err
+	}
 	e.settleNumbers()
 	c.publish(e.Tables)
 	c.state = e.state
 	c.position = position
-	return c.position, c.failedEntries()
+	return nil
 }
 
 func (e *Edit) put(entry compiled) {
@@ -148,6 +163,32 @@ func (c *Core) failedEntries() []*nodev1.FailedEntry {
 		}
 	}
 	return list
+}
+
+func compareKeys(a, b entryKey) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+}
+
+// Failing lists the keys that fail now with what runs instead, sorted, at most 10000 of those after a key (nil: from the
+// first), whether there are more, and the position of which that is true.
+func (c *Core) Failing(after *configv1.EntryKey) (*nodev1.ConfigPosition, []*edgev1.FailingEntry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(c.state.failed), compareKeys)
+	if after != nil {
+		at, found := slices.BinarySearchFunc(keys, entryKey{after.GetKind(), after.GetId()}, compareKeys)
+		if found {
+			at++
+		}
+		keys = keys[at:]
+	}
+	more := len(keys) > failingPage
+	keys = keys[:min(len(keys), failingPage)]
+	list := make([]*edgev1.FailingEntry, len(keys))
+	for i, key := range keys {
+		list[i] = &edgev1.FailingEntry{Key: &configv1.EntryKey{Kind: key.kind, Id: key.id}, RunningHash: c.runningHash(key)}
+	}
+	return c.position, list, more
 }
 
 func (c *Core) runningHash(key entryKey) []byte {

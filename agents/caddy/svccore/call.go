@@ -62,7 +62,7 @@ func asConnect(err error) error {
 	switch {
 	case errors.As(err, &already):
 		return err
-	case errors.Is(err, ErrBase):
+	case errors.Is(err, ErrBase), errors.Is(err, ErrJournal):
 		return connect.NewError(connect.CodeFailedPrecondition, err)
 	}
 	return connect.NewError(connect.CodeInternal, err)
@@ -75,6 +75,7 @@ func init() {
 	RegisterCall(edgev1connect.EdgeServiceGetStatusProcedure, getStatus)
 	RegisterCall(edgev1connect.EdgeServiceApplyConfigProcedure, applyConfig)
 	RegisterCall(edgev1connect.EdgeServiceReloadConfigProcedure, reloadConfig)
+	RegisterCall(edgev1connect.EdgeServiceListFailingProcedure, listFailing)
 }
 
 func getStatus(_ context.Context, c *Core, _ *edgev1.GetStatusRequest) (*edgev1.GetStatusResponse, error) {
@@ -114,7 +115,16 @@ func applyConfig(_ context.Context, c *Core, r *edgev1.ApplyConfigRequest) (*edg
 }
 
 func reloadConfig(_ context.Context, c *Core, _ *edgev1.ReloadConfigRequest) (*edgev1.ApplyConfigResponse, error) {
-	return configResponse(c.ReloadConfig()), nil
+	position, failed, err := c.ReloadConfig()
+	if err != nil {
+		return nil, err
+	}
+	return configResponse(position, failed), nil
+}
+
+func listFailing(_ context.Context, c *Core, r *edgev1.ListFailingRequest) (*edgev1.ListFailingResponse, error) {
+	position, entries, more := c.Failing(r.GetAfter())
+	return &edgev1.ListFailingResponse{Position: position, Entries: entries, More: more}, nil
 }
 
 func configResponse(position *nodev1.ConfigPosition, failed []*nodev1.FailedEntry) *edgev1.ApplyConfigResponse {

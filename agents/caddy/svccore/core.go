@@ -58,6 +58,8 @@ type Core struct {
 	nodeIDs map[string]string
 	// Whose configuration this is, "" while there is none.
 	clusterID string
+	// The cluster of what is held, by journal.
+	clusters map[string]string
 }
 
 // Options of a Core.
@@ -94,6 +96,7 @@ func New(o Options) *Core {
 		position:          &nodev1.ConfigPosition{},
 		damages:           map[string]Damage{},
 		nodeIDs:           map[string]string{},
+		clusters:          map[string]string{},
 	}
 	c.Started = c.Now()
 	c.tables.Store(exchange.NewTables())
@@ -101,7 +104,8 @@ func New(o Options) *Core {
 	for i := range components {
 		c.makeComponent(i)
 	}
-	c.ReloadConfig()
+	// A new process has nothing to keep, so this does not fail; what was wrong stands in the status.
+	_ = c.readConfig(true)
 	for _, r := range Each[restorer](c) {
 		r.Restore()
 	}

@@ -21,6 +21,9 @@ const (
 	maxRecordBytes = 64 << 20
 )
 
+// ErrJournal says that a journal cannot be read, or says nothing while something is held: what was held keeps serving.
+var ErrJournal = errors.New("journal_unreadable")
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Damage is what was wrong with a journal; the zero value is nothing.
@@ -55,6 +58,13 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 		d.Torn = true
 		return d
 	}
+	// A disk that cannot be read is not the end of a file.
+	cut := func(record int, offset int64, err error) Damage {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return torn(record, offset)
+		}
+		return damaged(record, offset, fmt.Sprintf("cannot be read: %v", err))
+	}
 	var payload []byte
 	var offset int64
 	for n := 0; ; n++ {
@@ -66,7 +76,7 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 				}
 				return header, Damage{}
 			}
-			return header, torn(n, offset)
+			return header, cut(n, offset, err)
 		}
 		length := binary.LittleEndian.Uint32(head[:4])
 		if length > maxRecordBytes {
@@ -74,7 +84,7 @@ func readRecords(r *bufio.Reader, path string, each func(*edgev1.JournalRecord))
 		}
 		var err error
 		if payload, err = readPayload(r, payload, int(length)); err != nil {
-			return header, torn(n, offset)
+			return header, cut(n, offset, err)
 		}
 		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
 			if _, err := r.Peek(1); err != nil {
@@ -122,4 +132,46 @@ func readPayload(r io.Reader, buf []byte, n int) ([]byte, error) {
 		}
 	}
 	return buf, nil
+}
+
+// Reading is what a journal said, beside its records.
+type Reading struct {
+	Header *edgev1.JournalHeader
+	Damage Damage
+	// A record named a position: the journal says how much there is.
+	Stated bool
+}
+
+// refused tells why a journal may not take the place of what is held; "" when it may. Neither damage nor a missing file
+// nor a new one says that everything is gone. A torn tail is what a write in progress looks like.
+func (r *Reading) refused(name string, holds, otherCluster bool) string {
+	switch {
+	case r.Damage.Text != "" && !r.Damage.Torn:
+		return r.Damage.Text
+	case r.Header == nil && r.Damage.Text != "":
+		return r.Damage.Text
+	case r.Header == nil:
+		return fmt.Sprintf("journal %s is missing", name)
+	case holds && !r.Stated && !otherCluster:
+		return fmt.Sprintf("journal %s does not say what it holds", name)
+	}
+	return ""
+}
+
+// Judge decides whether what a journal said takes the place of what is held, and remembers what was wrong with it. It fails
+// with ErrJournal when everything has to stay as it is; never for a process that isNew, which has nothing to keep.
+func (c *Core) Judge(name string, r *Reading, isNew, holds bool) error {
+	c.notesMu.Lock()
+	before := c.clusters[name]
+	c.notesMu.Unlock()
+	otherCluster := before != "" && r.Header.GetClusterId() != before
+	if why := r.refused(name, holds, otherCluster); why != "" && !isNew {
+		c.NoteJournal(name, nil, Damage{Text: why})
+		return fmt.Errorf("%w: %s", ErrJournal, why)
+	}
+	c.NoteJournal(name, r.Header, r.Damage)
+	c.notesMu.Lock()
+	c.clusters[name] = r.Header.GetClusterId()
+	c.notesMu.Unlock()
+	return nil
 }

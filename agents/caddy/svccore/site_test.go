@@ -135,7 +135,9 @@ func TestHostTableAgainstEveryDomainInTurn(t *testing.T) {
 		t.Fatal(c.Status().Failed)
 	}
 	writeFile(t, filepath.Join(c.stateDir, configJournal), journal)
-	c.ReloadConfig()
+	if _, _, err := c.ReloadConfig(); err != nil {
+		t.Fatal(err)
+	}
 	for range 300 {
 		name := host()
 		if got, want := hostOwner(c, name), slowOwner(live, name); got != want {

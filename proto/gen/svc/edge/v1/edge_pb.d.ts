@@ -331,6 +331,75 @@ export declare type ApplyConfigResponse = Message<"svc.edge.v1.ApplyConfigRespon
 export declare const ApplyConfigResponseSchema: GenMessage<ApplyConfigResponse>;
 
 /**
+ * @generated from message svc.edge.v1.ListFailingRequest
+ */
+export declare type ListFailingRequest = Message<"svc.edge.v1.ListFailingRequest"> & {
+  /**
+   * The last key of the page before; unset for the first page.
+   *
+   * @generated from field: svc.config.v1.EntryKey after = 1;
+   */
+  after?: EntryKey | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.ListFailingRequest.
+ * Use `create(ListFailingRequestSchema)` to create a new message.
+ */
+export declare const ListFailingRequestSchema: GenMessage<ListFailingRequest>;
+
+/**
+ * @generated from message svc.edge.v1.ListFailingResponse
+ */
+export declare type ListFailingResponse = Message<"svc.edge.v1.ListFailingResponse"> & {
+  /**
+   * What the page is of; pages of different positions do not add up.
+   *
+   * @generated from field: svc.node.v1.ConfigPosition position = 1;
+   */
+  position?: ConfigPosition | undefined;
+
+  /**
+   * @generated from field: repeated svc.edge.v1.FailingEntry entries = 2;
+   */
+  entries: FailingEntry[];
+
+  /**
+   * @generated from field: bool more = 3;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message svc.edge.v1.ListFailingResponse.
+ * Use `create(ListFailingResponseSchema)` to create a new message.
+ */
+export declare const ListFailingResponseSchema: GenMessage<ListFailingResponse>;
+
+/**
+ * @generated from message svc.edge.v1.FailingEntry
+ */
+export declare type FailingEntry = Message<"svc.edge.v1.FailingEntry"> & {
+  /**
+   * @generated from field: svc.config.v1.EntryKey key = 1;
+   */
+  key?: EntryKey | undefined;
+
+  /**
+   * SHA-256 of the body of the version that runs instead; empty = none.
+   *
+   * @generated from field: bytes running_hash = 2;
+   */
+  runningHash: Uint8Array;
+};
+
+/**
+ * Describes the message svc.edge.v1.FailingEntry.
+ * Use `create(FailingEntrySchema)` to create a new message.
+ */
+export declare const FailingEntrySchema: GenMessage<FailingEntry>;
+
+/**
  * @generated from message svc.edge.v1.ApplyBansRequest
  */
 export declare type ApplyBansRequest = Message<"svc.edge.v1.ApplyBansRequest"> & {
@@ -886,7 +955,9 @@ export declare const EdgeService: GenService<{
     output: typeof ApplyConfigResponseSchema;
   },
   /**
-   * Reads the configuration journal again and swaps to what it says (after a snapshot or repair).
+   * Reads the configuration journal again and swaps to what it says (after a snapshot or repair). A journal that cannot
+   * be read, or says nothing while something is held, answers FAILED_PRECONDITION with a message that starts with
+   * "journal_unreadable", and what is held keeps serving.
    *
    * @generated from rpc svc.edge.v1.EdgeService.ReloadConfig
    */
@@ -894,6 +965,16 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof ReloadConfigRequestSchema;
     output: typeof ApplyConfigResponseSchema;
+  },
+  /**
+   * All keys whose newest version does not compile, sorted, in pages: the lists of failures elsewhere are cut.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.ListFailing
+   */
+  listFailing: {
+    methodKind: "unary";
+    input: typeof ListFailingRequestSchema;
+    output: typeof ListFailingResponseSchema;
   },
   /**
    * @generated from rpc svc.edge.v1.EdgeService.ApplyBans
@@ -904,7 +985,7 @@ export declare const EdgeService: GenService<{
     output: typeof ApplyBansResponseSchema;
   },
   /**
-   * Reads the ban journal again and swaps.
+   * Reads the ban journal again and swaps; one that cannot be read is answered as by ReloadConfig.
    *
    * @generated from rpc svc.edge.v1.EdgeService.ReloadBans
    */

@@ -604,6 +604,165 @@ func (x *ApplyConfigResponse) GetFailed() []*v1.FailedEntry {
 	return nil
 }
 
+type ListFailingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last key of the page before; unset for the first page.
+	After         *v11.EntryKey `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFailingRequest) Reset() {
+	*x = ListFailingRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFailingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFailingRequest) ProtoMessage() {}
+
+func (x *ListFailingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFailingRequest.ProtoReflect.Descriptor instead.
+func (*ListFailingRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListFailingRequest) GetAfter() *v11.EntryKey {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+type ListFailingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the page is of; pages of different positions do not add up.
+	Position      *v1.ConfigPosition `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	Entries       []*FailingEntry    `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"`
+	More          bool               `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFailingResponse) Reset() {
+	*x = ListFailingResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFailingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFailingResponse) ProtoMessage() {}
+
+func (x *ListFailingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFailingResponse.ProtoReflect.Descriptor instead.
+func (*ListFailingResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListFailingResponse) GetPosition() *v1.ConfigPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *ListFailingResponse) GetEntries() []*FailingEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListFailingResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type FailingEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   *v11.EntryKey          `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// SHA-256 of the body of the version that runs instead; empty = none.
+	RunningHash   []byte `protobuf:"bytes,2,opt,name=running_hash,json=runningHash,proto3" json:"running_hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailingEntry) Reset() {
+	*x = FailingEntry{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailingEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailingEntry) ProtoMessage() {}
+
+func (x *FailingEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailingEntry.ProtoReflect.Descriptor instead.
+func (*FailingEntry) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *FailingEntry) GetKey() *v11.EntryKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *FailingEntry) GetRunningHash() []byte {
+	if x != nil {
+		return x.RunningHash
+	}
+	return nil
+}
+
 type ApplyBansRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Must be the position Caddy holds, else FAILED_PRECONDITION and the agent calls ReloadBans.
@@ -619,7 +778,7 @@ type ApplyBansRequest struct {
 
 func (x *ApplyBansRequest) Reset() {
 	*x = ApplyBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +790,7 @@ func (x *ApplyBansRequest) String() string {
 func (*ApplyBansRequest) ProtoMessage() {}
 
 func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +803,7 @@ func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansRequest.ProtoReflect.Descriptor instead.
 func (*ApplyBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApplyBansRequest) GetBase() *v1.BanPosition {
@@ -690,7 +849,7 @@ type ReloadBansRequest struct {
 
 func (x *ReloadBansRequest) Reset() {
 	*x = ReloadBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +861,7 @@ func (x *ReloadBansRequest) String() string {
 func (*ReloadBansRequest) ProtoMessage() {}
 
 func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +874,7 @@ func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadBansRequest.ProtoReflect.Descriptor instead.
 func (*ReloadBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
 }
 
 type RetryBansRequest struct {
@@ -726,7 +885,7 @@ type RetryBansRequest struct {
 
 func (x *RetryBansRequest) Reset() {
 	*x = RetryBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +897,7 @@ func (x *RetryBansRequest) String() string {
 func (*RetryBansRequest) ProtoMessage() {}
 
 func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +910,7 @@ func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBansRequest.ProtoReflect.Descriptor instead.
 func (*RetryBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
 }
 
 type ApplyBansResponse struct {
@@ -763,7 +922,7 @@ type ApplyBansResponse struct {
 
 func (x *ApplyBansResponse) Reset() {
 	*x = ApplyBansResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +934,7 @@ func (x *ApplyBansResponse) String() string {
 func (*ApplyBansResponse) ProtoMessage() {}
 
 func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +947,7 @@ func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansResponse.ProtoReflect.Descriptor instead.
 func (*ApplyBansResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApplyBansResponse) GetState() *BanState {
@@ -812,7 +971,7 @@ type BanState struct {
 
 func (x *BanState) Reset() {
 	*x = BanState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +983,7 @@ func (x *BanState) String() string {
 func (*BanState) ProtoMessage() {}
 
 func (x *BanState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +996,7 @@ func (x *BanState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanState.ProtoReflect.Descriptor instead.
 func (*BanState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BanState) GetPosition() *v1.BanPosition {
@@ -892,7 +1051,7 @@ type DrainStatsRequest struct {
 
 func (x *DrainStatsRequest) Reset() {
 	*x = DrainStatsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1063,7 @@ func (x *DrainStatsRequest) String() string {
 func (*DrainStatsRequest) ProtoMessage() {}
 
 func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1076,7 @@ func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsRequest.ProtoReflect.Descriptor instead.
 func (*DrainStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DrainStatsRequest) GetAcknowledged() uint64 {
@@ -938,7 +1097,7 @@ type DrainStatsResponse struct {
 
 func (x *DrainStatsResponse) Reset() {
 	*x = DrainStatsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1109,7 @@ func (x *DrainStatsResponse) String() string {
 func (*DrainStatsResponse) ProtoMessage() {}
 
 func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1122,7 @@ func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsResponse.ProtoReflect.Descriptor instead.
 func (*DrainStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DrainStatsResponse) GetSequence() uint64 {
@@ -989,7 +1148,7 @@ type SetChallengeKeysRequest struct {
 
 func (x *SetChallengeKeysRequest) Reset() {
 	*x = SetChallengeKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1160,7 @@ func (x *SetChallengeKeysRequest) String() string {
 func (*SetChallengeKeysRequest) ProtoMessage() {}
 
 func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1173,7 @@ func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
@@ -1032,7 +1191,7 @@ type SetChallengeKeysResponse struct {
 
 func (x *SetChallengeKeysResponse) Reset() {
 	*x = SetChallengeKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1203,7 @@ func (x *SetChallengeKeysResponse) String() string {
 func (*SetChallengeKeysResponse) ProtoMessage() {}
 
 func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1216,7 @@ func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
 }
 
 type WatchSecurityRequest struct {
@@ -1071,7 +1230,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1242,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1255,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -1130,7 +1289,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1301,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1314,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -1213,7 +1372,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1384,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1397,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -1273,7 +1432,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1444,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1457,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -1325,7 +1484,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1496,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1509,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -1377,7 +1536,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1548,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1561,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -1427,7 +1586,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1598,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1611,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -1474,7 +1633,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1645,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1658,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -1600,7 +1759,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1771,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1784,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -1661,7 +1820,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1832,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1845,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -1724,7 +1883,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1895,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1908,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -1785,7 +1944,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1956,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1969,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -1898,7 +2057,16 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x13ReloadConfigRequest\"\x80\x01\n" +
 	"\x13ApplyConfigResponse\x127\n" +
 	"\bposition\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\bposition\x120\n" +
-	"\x06failed\x18\x02 \x03(\v2\x18.svc.node.v1.FailedEntryR\x06failed\"\xf7\x01\n" +
+	"\x06failed\x18\x02 \x03(\v2\x18.svc.node.v1.FailedEntryR\x06failed\"C\n" +
+	"\x12ListFailingRequest\x12-\n" +
+	"\x05after\x18\x01 \x01(\v2\x17.svc.config.v1.EntryKeyR\x05after\"\x97\x01\n" +
+	"\x13ListFailingResponse\x127\n" +
+	"\bposition\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\bposition\x123\n" +
+	"\aentries\x18\x02 \x03(\v2\x19.svc.edge.v1.FailingEntryR\aentries\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\\\n" +
+	"\fFailingEntry\x12)\n" +
+	"\x03key\x18\x01 \x01(\v2\x17.svc.config.v1.EntryKeyR\x03key\x12!\n" +
+	"\frunning_hash\x18\x02 \x01(\fR\vrunningHash\"\xf7\x01\n" +
 	"\x10ApplyBansRequest\x12,\n" +
 	"\x04base\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\x04base\x120\n" +
 	"\x06target\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x06target\x12*\n" +
@@ -1977,11 +2145,12 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\xc5\x06\n" +
+	"removedIds2\x97\a\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
-	"\fReloadConfig\x12 .svc.edge.v1.ReloadConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12J\n" +
+	"\fReloadConfig\x12 .svc.edge.v1.ReloadConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12P\n" +
+	"\vListFailing\x12\x1f.svc.edge.v1.ListFailingRequest\x1a .svc.edge.v1.ListFailingResponse\x12J\n" +
 	"\tApplyBans\x12\x1d.svc.edge.v1.ApplyBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12L\n" +
 	"\n" +
 	"ReloadBans\x12\x1e.svc.edge.v1.ReloadBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12J\n" +
@@ -2004,7 +2173,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),         // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),        // 1: svc.edge.v1.GetStatusResponse
@@ -2013,111 +2182,120 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*ApplyConfigRequest)(nil),       // 4: svc.edge.v1.ApplyConfigRequest
 	(*ReloadConfigRequest)(nil),      // 5: svc.edge.v1.ReloadConfigRequest
 	(*ApplyConfigResponse)(nil),      // 6: svc.edge.v1.ApplyConfigResponse
-	(*ApplyBansRequest)(nil),         // 7: svc.edge.v1.ApplyBansRequest
-	(*ReloadBansRequest)(nil),        // 8: svc.edge.v1.ReloadBansRequest
-	(*RetryBansRequest)(nil),         // 9: svc.edge.v1.RetryBansRequest
-	(*ApplyBansResponse)(nil),        // 10: svc.edge.v1.ApplyBansResponse
-	(*BanState)(nil),                 // 11: svc.edge.v1.BanState
-	(*DrainStatsRequest)(nil),        // 12: svc.edge.v1.DrainStatsRequest
-	(*DrainStatsResponse)(nil),       // 13: svc.edge.v1.DrainStatsResponse
-	(*SetChallengeKeysRequest)(nil),  // 14: svc.edge.v1.SetChallengeKeysRequest
-	(*SetChallengeKeysResponse)(nil), // 15: svc.edge.v1.SetChallengeKeysResponse
-	(*WatchSecurityRequest)(nil),     // 16: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),            // 17: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),           // 18: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),               // 19: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),           // 20: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),   // 21: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),  // 22: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),            // 23: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),            // 24: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),             // 25: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),             // 26: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                // 27: svc.edge.v1.BanChange
-	nil,                              // 28: svc.edge.v1.Connections.RefusedEntry
-	nil,                              // 29: svc.edge.v1.Connections.EvictedEntry
-	nil,                              // 30: svc.edge.v1.Connections.Http2ErrorsEntry
-	(*v1.ConfigPosition)(nil),        // 31: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),           // 32: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),          // 33: svc.node.v1.SiteSecurity
-	(*v11.Entry)(nil),                // 34: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),             // 35: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),           // 36: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                   // 37: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),            // 38: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),            // 39: svc.node.v1.SiteMinute
-	(*v1.ChallengeKeys)(nil),         // 40: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 41: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 42: svc.node.v1.SecurityEvent
+	(*ListFailingRequest)(nil),       // 7: svc.edge.v1.ListFailingRequest
+	(*ListFailingResponse)(nil),      // 8: svc.edge.v1.ListFailingResponse
+	(*FailingEntry)(nil),             // 9: svc.edge.v1.FailingEntry
+	(*ApplyBansRequest)(nil),         // 10: svc.edge.v1.ApplyBansRequest
+	(*ReloadBansRequest)(nil),        // 11: svc.edge.v1.ReloadBansRequest
+	(*RetryBansRequest)(nil),         // 12: svc.edge.v1.RetryBansRequest
+	(*ApplyBansResponse)(nil),        // 13: svc.edge.v1.ApplyBansResponse
+	(*BanState)(nil),                 // 14: svc.edge.v1.BanState
+	(*DrainStatsRequest)(nil),        // 15: svc.edge.v1.DrainStatsRequest
+	(*DrainStatsResponse)(nil),       // 16: svc.edge.v1.DrainStatsResponse
+	(*SetChallengeKeysRequest)(nil),  // 17: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil), // 18: svc.edge.v1.SetChallengeKeysResponse
+	(*WatchSecurityRequest)(nil),     // 19: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),            // 20: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),           // 21: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),               // 22: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),           // 23: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),   // 24: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),  // 25: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),            // 26: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),            // 27: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),             // 28: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),             // 29: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                // 30: svc.edge.v1.BanChange
+	nil,                              // 31: svc.edge.v1.Connections.RefusedEntry
+	nil,                              // 32: svc.edge.v1.Connections.EvictedEntry
+	nil,                              // 33: svc.edge.v1.Connections.Http2ErrorsEntry
+	(*v1.ConfigPosition)(nil),        // 34: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),           // 35: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),          // 36: svc.node.v1.SiteSecurity
+	(*v11.Entry)(nil),                // 37: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),             // 38: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),           // 39: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                   // 40: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),            // 41: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),            // 42: svc.node.v1.SiteMinute
+	(*v1.ChallengeKeys)(nil),         // 43: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 44: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 45: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	31, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
-	11, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	32, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	33, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	34, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	14, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
+	35, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	36, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	3,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	2,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	28, // 6: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	29, // 7: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	30, // 8: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	31, // 9: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	31, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	34, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	35, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	31, // 13: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	32, // 14: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	36, // 15: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	36, // 16: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	37, // 17: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	38, // 18: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	11, // 19: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	36, // 20: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	39, // 21: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	40, // 22: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	41, // 23: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	42, // 24: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	18, // 25: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	19, // 26: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	20, // 27: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	19, // 28: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	41, // 29: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	18, // 30: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	24, // 31: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	25, // 32: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	27, // 33: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	17, // 34: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	26, // 35: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	31, // 36: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	34, // 37: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	35, // 38: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	38, // 39: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	36, // 40: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	37, // 41: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 42: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	4,  // 43: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	5,  // 44: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	7,  // 45: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	8,  // 46: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	9,  // 47: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	12, // 48: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	14, // 49: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	16, // 50: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	21, // 51: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 52: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	6,  // 53: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	6,  // 54: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	10, // 55: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	10, // 56: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	10, // 57: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 58: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	15, // 59: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	17, // 60: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	22, // 61: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	52, // [52:62] is the sub-list for method output_type
-	42, // [42:52] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	31, // 6: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	32, // 7: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	33, // 8: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	34, // 9: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	34, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	37, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	38, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	34, // 13: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	35, // 14: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	38, // 15: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	34, // 16: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	9,  // 17: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	38, // 18: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	39, // 19: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	39, // 20: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	40, // 21: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	41, // 22: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	14, // 23: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	39, // 24: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	42, // 25: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	43, // 26: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	44, // 27: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	45, // 28: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	21, // 29: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	22, // 30: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	23, // 31: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	22, // 32: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	44, // 33: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	21, // 34: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	27, // 35: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	28, // 36: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	30, // 37: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	20, // 38: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	29, // 39: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	34, // 40: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	37, // 41: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	38, // 42: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	41, // 43: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	39, // 44: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	40, // 45: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 46: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	4,  // 47: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	5,  // 48: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	7,  // 49: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	10, // 50: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	11, // 51: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	12, // 52: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	15, // 53: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	17, // 54: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	19, // 55: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	24, // 56: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 57: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	6,  // 58: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	6,  // 59: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 60: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	13, // 61: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 62: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 63: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 64: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	18, // 65: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	20, // 66: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	25, // 67: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	57, // [57:68] is the sub-list for method output_type
+	46, // [46:57] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -2125,7 +2303,7 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[23].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[26].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -2138,7 +2316,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -43,6 +43,8 @@ const (
 	// EdgeServiceReloadConfigProcedure is the fully-qualified name of the EdgeService's ReloadConfig
 	// RPC.
 	EdgeServiceReloadConfigProcedure = "/svc.edge.v1.EdgeService/ReloadConfig"
+	// EdgeServiceListFailingProcedure is the fully-qualified name of the EdgeService's ListFailing RPC.
+	EdgeServiceListFailingProcedure = "/svc.edge.v1.EdgeService/ListFailing"
 	// EdgeServiceApplyBansProcedure is the fully-qualified name of the EdgeService's ApplyBans RPC.
 	EdgeServiceApplyBansProcedure = "/svc.edge.v1.EdgeService/ApplyBans"
 	// EdgeServiceReloadBansProcedure is the fully-qualified name of the EdgeService's ReloadBans RPC.
@@ -67,10 +69,14 @@ type EdgeServiceClient interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
 	// Compiles everything first, then swaps at once; an entry that does not compile fails alone.
 	ApplyConfig(context.Context, *connect.Request[v1.ApplyConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
-	// Reads the configuration journal again and swaps to what it says (after a snapshot or repair).
+	// Reads the configuration journal again and swaps to what it says (after a snapshot or repair). A journal that cannot
+	// be read, or says nothing while something is held, answers FAILED_PRECONDITION with a message that starts with
+	// "journal_unreadable", and what is held keeps serving.
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
+	// All keys whose newest version does not compile, sorted, in pages: the lists of failures elsewhere are cut.
+	ListFailing(context.Context, *connect.Request[v1.ListFailingRequest]) (*connect.Response[v1.ListFailingResponse], error)
 	ApplyBans(context.Context, *connect.Request[v1.ApplyBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
-	// Reads the ban journal again and swaps.
+	// Reads the ban journal again and swaps; one that cannot be read is answered as by ReloadConfig.
 	ReloadBans(context.Context, *connect.Request[v1.ReloadBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Tries the bans that did not fit once more.
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
@@ -114,6 +120,12 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+EdgeServiceReloadConfigProcedure,
 			connect.WithSchema(edgeServiceMethods.ByName("ReloadConfig")),
+			connect.WithClientOptions(opts...),
+		),
+		listFailing: connect.NewClient[v1.ListFailingRequest, v1.ListFailingResponse](
+			httpClient,
+			baseURL+EdgeServiceListFailingProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("ListFailing")),
 			connect.WithClientOptions(opts...),
 		),
 		applyBans: connect.NewClient[v1.ApplyBansRequest, v1.ApplyBansResponse](
@@ -166,6 +178,7 @@ type edgeServiceClient struct {
 	getStatus        *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
 	applyConfig      *connect.Client[v1.ApplyConfigRequest, v1.ApplyConfigResponse]
 	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ApplyConfigResponse]
+	listFailing      *connect.Client[v1.ListFailingRequest, v1.ListFailingResponse]
 	applyBans        *connect.Client[v1.ApplyBansRequest, v1.ApplyBansResponse]
 	reloadBans       *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
 	retryBans        *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
@@ -188,6 +201,11 @@ func (c *edgeServiceClient) ApplyConfig(ctx context.Context, req *connect.Reques
 // ReloadConfig calls svc.edge.v1.EdgeService.ReloadConfig.
 func (c *edgeServiceClient) ReloadConfig(ctx context.Context, req *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error) {
 	return c.reloadConfig.CallUnary(ctx, req)
+}
+
+// ListFailing calls svc.edge.v1.EdgeService.ListFailing.
+func (c *edgeServiceClient) ListFailing(ctx context.Context, req *connect.Request[v1.ListFailingRequest]) (*connect.Response[v1.ListFailingResponse], error) {
+	return c.listFailing.CallUnary(ctx, req)
 }
 
 // ApplyBans calls svc.edge.v1.EdgeService.ApplyBans.
@@ -230,10 +248,14 @@ type EdgeServiceHandler interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
 	// Compiles everything first, then swaps at once; an entry that does not compile fails alone.
 	ApplyConfig(context.Context, *connect.Request[v1.ApplyConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
-	// Reads the configuration journal again and swaps to what it says (after a snapshot or repair).
+	// Reads the configuration journal again and swaps to what it says (after a snapshot or repair). A journal that cannot
+	// be read, or says nothing while something is held, answers FAILED_PRECONDITION with a message that starts with
+	// "journal_unreadable", and what is held keeps serving.
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
+	// All keys whose newest version does not compile, sorted, in pages: the lists of failures elsewhere are cut.
+	ListFailing(context.Context, *connect.Request[v1.ListFailingRequest]) (*connect.Response[v1.ListFailingResponse], error)
 	ApplyBans(context.Context, *connect.Request[v1.ApplyBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
-	// Reads the ban journal again and swaps.
+	// Reads the ban journal again and swaps; one that cannot be read is answered as by ReloadConfig.
 	ReloadBans(context.Context, *connect.Request[v1.ReloadBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Tries the bans that did not fit once more.
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
@@ -273,6 +295,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		EdgeServiceReloadConfigProcedure,
 		svc.ReloadConfig,
 		connect.WithSchema(edgeServiceMethods.ByName("ReloadConfig")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceListFailingHandler := connect.NewUnaryHandler(
+		EdgeServiceListFailingProcedure,
+		svc.ListFailing,
+		connect.WithSchema(edgeServiceMethods.ByName("ListFailing")),
 		connect.WithHandlerOptions(opts...),
 	)
 	edgeServiceApplyBansHandler := connect.NewUnaryHandler(
@@ -325,6 +353,8 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceApplyConfigHandler.ServeHTTP(w, r)
 		case EdgeServiceReloadConfigProcedure:
 			edgeServiceReloadConfigHandler.ServeHTTP(w, r)
+		case EdgeServiceListFailingProcedure:
+			edgeServiceListFailingHandler.ServeHTTP(w, r)
 		case EdgeServiceApplyBansProcedure:
 			edgeServiceApplyBansHandler.ServeHTTP(w, r)
 		case EdgeServiceReloadBansProcedure:
@@ -358,6 +388,10 @@ func (UnimplementedEdgeServiceHandler) ApplyConfig(context.Context, *connect.Req
 
 func (UnimplementedEdgeServiceHandler) ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.ReloadConfig is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) ListFailing(context.Context, *connect.Request[v1.ListFailingRequest]) (*connect.Response[v1.ListFailingResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.ListFailing is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) ApplyBans(context.Context, *connect.Request[v1.ApplyBansRequest]) (*connect.Response[v1.ApplyBansResponse], error) {
