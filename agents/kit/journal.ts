@@ -30,6 +30,9 @@ const RESYNC_BUDGET_BYTES = 64 * 1024 * 1024;
  */
 export type RecordHandler = (payload: Buffer, offset: number) => boolean;
 
+/** What is wrong with a file that is not ours to read. */
+export const FOREIGN_JOURNAL = 'the journal belongs to another cluster or format';
+
 export type JournalEnd = 'clean' | 'torn' | 'damaged';
 
 /** The record as it stands in the file. */
@@ -119,6 +122,11 @@ export class JournalDraft {
     this.size += bytes.length;
   }
 
+  /** Reads `length` bytes at `offset`. */
+  read(offset: number, length: number): Buffer {
+    return readAt(this.fd, this.path, offset, length);
+  }
+
   sync(): Promise<void> {
     return dataSync(this.fd);
   }
@@ -196,7 +204,7 @@ export class Journal {
       closeSync(fd);
       if (first && size === 0) return Journal.start(options, '');
       const aside = setAside(path, first ? 'corrupt' : 'foreign');
-      const damage = first ? 'the journal could not be read' : 'the journal belongs to another cluster or format';
+      const damage = first ? 'the journal could not be read' : FOREIGN_JOURNAL;
       log.error('journal set aside', { path, aside, reason: damage });
       return Journal.start(options, damage);
     }
@@ -270,14 +278,7 @@ export class Journal {
 
   /** Reads `length` bytes at `offset`. */
   read(offset: number, length: number): Buffer {
-    const bytes = Buffer.allocUnsafe(length);
-    let filled = 0;
-    while (filled < length) {
-      const read = readSync(this.fd, bytes, filled, length - filled, offset + filled);
-      if (read === 0) throw new Error(`${this.path} is shorter than expected`);
-      filled += read;
-    }
-    return bytes;
+    return readAt(this.fd, this.path, offset, length);
   }
 
   /**
@@ -360,6 +361,17 @@ function setAside(path: string, why: string): string {
 
 function timeName(): string {
   return new Date().toISOString().replace(/[-:]/g, '').replace('.', '');
+}
+
+function readAt(fd: number, path: string, offset: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const read = readSync(fd, bytes, filled, length - filled, offset + filled);
+    if (read === 0) throw new Error(`${path} is shorter than expected`);
+    filled += read;
+  }
+  return bytes;
 }
 
 function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {

@@ -11,7 +11,7 @@ import {
   BanSchema,
   BanSource,
 } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import { Journal, type JournalDraft } from '../../kit/journal.ts';
+import { FOREIGN_JOURNAL, Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { decodeHeader, encodeHeader, JOURNAL_FORMAT } from '../config/record.ts';
 import { formatCidr, isBannable, parseCidr } from './cidr.ts';
@@ -21,6 +21,7 @@ export const MAX_BAN_MS = 7 * 24 * 3600 * 1000;
 const COMPACT_MIN_BYTES = 256 * 1024;
 const BANS_PER_RECORD = 1000;
 const CLOCK_STEP_MS = 2000;
+const REWRITE_TRIES = 3;
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 /** The clocks of this machine, Unix ms and monotonic ms. */
@@ -72,6 +73,7 @@ export class BanStore {
   private diskProblem = '';
   /** The journal is of another state than the memory and must not be appended to. */
   private detached = false;
+  private writing: Promise<boolean> | undefined;
   private wallMinusMonotonic: number;
   /** Bytes of the journal right after it was last written anew. */
   private baseBytes = 0;
@@ -111,6 +113,11 @@ export class BanStore {
 
   get problem(): string {
     return this.diskProblem || this.journal.damage;
+  }
+
+  /** The file was another cluster's and set aside: what it said holds no more. */
+  get isOfAnotherCluster(): boolean {
+    return this.journal.damage === FOREIGN_JOURNAL;
   }
 
   /** Remaining life of a ban in ms, at most seven days; not positive when it is over. */
@@ -221,8 +228,16 @@ export class BanStore {
     return { upserts: [...rows], removedIds, globalCidrs, onDisk };
   }
 
-  /** Replaces the journal by these bans; false when the disk refuses. */
+  /** Replaces the journal by these bans, one replacement at a time; false when the disk refuses. */
   private async writeAnew(rows: readonly BanRow[], position: BanPosition, swapped: () => void): Promise<boolean> {
+    while (this.writing) await this.writing;
+    this.writing = this.replaceJournal(rows, position, swapped).finally(() => {
+      this.writing = undefined;
+    });
+    return this.writing;
+  }
+
+  private async replaceJournal(rows: readonly BanRow[], position: BanPosition, swapped: () => void): Promise<boolean> {
     let draft: JournalDraft | undefined;
     try {
       draft = this.journal.startShadow();
@@ -283,6 +298,15 @@ export class BanStore {
     if (this.held !== position) this.detached = true;
   }
 
+  /** Writes the file anew because Caddy cannot read it. Rejects when the disk refuses. */
+  async rewrite(): Promise<void> {
+    for (let tries = 0; tries < REWRITE_TRIES; tries++) {
+      await this.rejoin();
+      if (!this.detached) return;
+    }
+    throw new Error(this.diskProblem || 'bans change faster than they can be written');
+  }
+
   /** Writes what the disk refused before. */
   flush(): void {
     if (this.detached) {
@@ -318,7 +342,8 @@ export class BanStore {
     for (let from = 0; from < rows.length; from += BANS_PER_RECORD) {
       yield this.encode({ upserts: rows.slice(from, from + BANS_PER_RECORD).map((row) => this.toMessage(row)) });
     }
-    yield this.encode({ position });
+    // Without a position a file does not say that it is complete.
+    if (position.epoch > 0n) yield this.encode({ position });
   }
 
   private encode(change: Omit<Partial<BanChange>, '$typeName' | '$unknown'>): Uint8Array {

@@ -1,5 +1,6 @@
 // Caddy as the agent sees it: who it is, whether it serves, where it is in both feeds. Every five seconds (twice a second
-// while it does not answer) its status is compared with the journals; only a difference is pushed.
+// while it does not answer) its status is compared with the journals; only a difference is pushed. What it refuses is tried
+// again with back-off.
 import { create } from '@bufbuild/protobuf';
 import type { Entry, EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import { type BanState, BanStateSchema, type GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
@@ -43,6 +44,9 @@ export interface DataPlaneOptions {
   configApplied: (position: ConfigPosition, failed: FailedEntry[], micros: number) => void;
   /** Caddy enforces the bans up to this state now. */
   bansApplied: (state: BanState, micros: number) => void;
+  /** Write a journal anew that Caddy cannot read; reject when that is not possible now. */
+  repairConfig: () => Promise<void>;
+  repairBans: () => Promise<void>;
   /** Health or instance changed. */
   changed: () => void;
   /** Caddy said how it is. */
@@ -61,15 +65,19 @@ export class DataPlane {
   private unapplied = 0n;
   /** Lifts of own bans that Caddy has not confirmed. */
   private lifts = new Set<OwnBanLift>();
+  /** The process that answered last. */
+  private instanceId = '';
   /** The last status received; undefined while Caddy does not answer. */
   status: GetStatusResponse | undefined;
   private problem = 'the data plane has not answered yet';
+  /** What was refused last, by feed; "" after a success. */
+  private readonly refused = { config: '', bans: '' };
 
   constructor(options: DataPlaneOptions) {
     this.options = options;
     this.log = options.log;
     const { client } = options;
-    const failed = (feed: string) => (problem: string, unavailable: boolean) =>
+    const failed = (feed: 'config' | 'bans') => (problem: string, unavailable: boolean) =>
       this.pushFailed(feed, problem, unavailable);
     this.config = new Pusher<ConfigPosition, ConfigPush, ConfigAnswer>({
       name: 'config',
@@ -82,6 +90,8 @@ export class DataPlane {
           await client.applyConfig({ base, target, upserts: [...upserts.values()], deletes: [...deletes.values()] }),
         ),
       reload: async () => configAnswer(await client.reloadConfig()),
+      repair: options.repairConfig,
+      isAhead: (position) => this.isConfigAhead(position),
       positionOf: (answer) => answer.position,
       applied: (answer, micros) => this.configApplied(answer, micros),
       failed: failed('config'),
@@ -102,6 +112,8 @@ export class DataPlane {
         return state;
       },
       reload: async () => banState(await client.reloadBans()),
+      repair: options.repairBans,
+      isAhead: (position) => this.areBansAhead(position),
       positionOf: (state) => state.position!,
       applied: (state, micros) => this.bansApplied(state, micros),
       failed: failed('bans'),
@@ -109,14 +121,18 @@ export class DataPlane {
   }
 
   get healthy(): boolean {
-    return this.status?.serving === true && this.problem === '';
+    return this.status?.serving === true && this.failure === '';
   }
 
   /** Why Caddy is not healthy; "" when it is. */
   get message(): string {
-    if (this.problem !== '') return this.problem;
+    if (this.failure !== '') return this.failure;
     if (this.status?.serving === false) return 'the data plane has no open listeners';
     return this.status?.warnings[0] ?? '';
+  }
+
+  private get failure(): string {
+    return this.problem || this.refused.config || this.refused.bans;
   }
 
   start(): void {
@@ -160,6 +176,24 @@ export class DataPlane {
     this.pushLifts();
   }
 
+  /**
+   * All keys whose newest version does not compile, each with the hash of the body that runs instead (empty: none), and the
+   * position of which that is true; undefined when Caddy changed meanwhile. Throws EdgeError.
+   */
+  async failing(): Promise<{ position: ConfigPosition; running: Map<string, Uint8Array> } | undefined> {
+    const running = new Map<string, Uint8Array>();
+    let position: ConfigPosition | undefined;
+    let after: EntryKey | undefined;
+    for (;;) {
+      const page = await this.options.client.listFailing(after);
+      if (!page.position || (position && !samePosition(position, page.position))) return undefined;
+      position = page.position;
+      for (const { key, runningHash } of page.entries) if (key) running.set(entryKey(key.kind, key.id), runningHash);
+      after = page.entries.at(-1)?.key;
+      if (!page.more || !after) return { position, running };
+    }
+  }
+
   /** Asks Caddy at once how it is. */
   check(): void {
     this.schedule(0);
@@ -177,6 +211,7 @@ export class DataPlane {
   private pushLifts(): void {
     if (this.lifts.size === 0 || !this.bans.idle) return;
     const { position } = this.options.bans;
+    if (this.status?.bans?.position && this.areBansAhead(this.status.bans.position)) return;
     this.bans.enqueue({
       base: position,
       target: position,
@@ -191,22 +226,45 @@ export class DataPlane {
   }
 
   private configApplied({ position, failed }: ConfigAnswer, micros: number): void {
-    this.problem = '';
+    this.refused.config = '';
     this.options.configApplied(position, failed, micros);
   }
 
   private bansApplied(state: BanState, micros: number): void {
-    this.problem = '';
+    this.refused.bans = '';
     this.unapplied = state.unapplied;
     this.options.bansApplied(state, micros);
   }
 
-  private pushFailed(feed: string, problem: string, unavailable: boolean): void {
+  private pushFailed(feed: 'config' | 'bans', problem: string, unavailable: boolean): void {
     this.log.warn('data plane did not take a change', { feed, problem });
-    this.problem = problem;
+    this.refused[feed] = problem;
     if (unavailable) this.status = undefined;
     this.options.changed();
-    this.schedule(POLL_DOWN_MS);
+    this.schedule(this.pollDelay());
+  }
+
+  /** After a failure as soon as it may be tried again; quickly while a process starts. */
+  private pollDelay(): number {
+    if (this.status === undefined || !this.status.serving) return POLL_DOWN_MS;
+    const retryInMs = Math.max(this.config.retryInMs, this.bans.retryInMs);
+    if (this.healthy || retryInMs > POLL_MS) return POLL_MS;
+    return Math.max(POLL_DOWN_MS, retryInMs);
+  }
+
+  /** A journal that lost its end, or was set aside, is no reason to take back what Caddy runs. */
+  private isConfigAhead(position: ConfigPosition): boolean {
+    const { config } = this.options;
+    const held = config.position;
+    if (held.revision === 0n) return position.revision > 0n && !config.isOfAnotherCluster;
+    return position.epoch === held.epoch && position.track === held.track && position.revision > held.revision;
+  }
+
+  private areBansAhead(position: BanPosition): boolean {
+    const { bans } = this.options;
+    const held = bans.position;
+    if (held.epoch === 0n) return position.epoch > 0n && !bans.isOfAnotherCluster;
+    return position.epoch === held.epoch && position.sequence > held.sequence;
   }
 
   private schedule(delayMs: number): void {
@@ -223,13 +281,20 @@ export class DataPlane {
       const newInstance = status.instanceId !== this.status?.instanceId;
       const wasHealthy = this.healthy;
       this.status = status;
+      this.problem = '';
       if (newInstance) {
         this.log.info('data plane answers', {
           instance: status.instanceId,
           version: status.version,
           warnings: status.warnings,
         });
-        this.problem = '';
+      }
+      if (status.instanceId !== this.instanceId) {
+        this.instanceId = status.instanceId;
+        this.refused.config = '';
+        this.refused.bans = '';
+        this.config.forgive();
+        this.bans.forgive();
       }
       if (activity[0] === this.config.activity) this.compareConfig(status, newInstance);
       if (activity[1] === this.bans.activity) this.compareBans(status, newInstance);
@@ -237,7 +302,7 @@ export class DataPlane {
       this.pushLifts();
       await this.retryUnapplied();
       if (newInstance || wasHealthy !== this.healthy) this.options.changed();
-      this.schedule(this.healthy ? POLL_MS : POLL_DOWN_MS);
+      this.schedule(this.pollDelay());
     } catch (error) {
       this.down(errorText(error));
       this.schedule(POLL_DOWN_MS);

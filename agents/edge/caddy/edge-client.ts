@@ -10,6 +10,7 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
+import type { EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import {
   type ApplyBansRequest,
   type ApplyBansResponse,
@@ -18,6 +19,7 @@ import {
   type DrainStatsResponse,
   EdgeService,
   type GetStatusResponse,
+  type ListFailingResponse,
   type RestoreSecurityRequest,
   type SecurityBatch,
   SecurityBatchSchema,
@@ -54,6 +56,11 @@ export class EdgeClient {
 
   reloadConfig(): Promise<ApplyConfigResponse> {
     return this.call(EdgeService.method.reloadConfig, {}, RELOAD_TIMEOUT_MS);
+  }
+
+  /** Keys after `after` whose newest version does not compile. */
+  listFailing(after: EntryKey | undefined): Promise<ListFailingResponse> {
+    return this.call(EdgeService.method.listFailing, after ? { after } : {}, CALL_TIMEOUT_MS);
   }
 
   applyBans(change: Init<ApplyBansRequest>): Promise<ApplyBansResponse> {

@@ -9,6 +9,13 @@ export class EdgeError extends Error {
   }
 }
 
+/** Whether Caddy could not read a journal that it was to reload; it goes on with what it holds. */
+export function isJournalUnreadable(error: unknown): error is EdgeError {
+  return (
+    error instanceof EdgeError && error.code === 'failed_precondition' && error.message.startsWith('journal_unreadable')
+  );
+}
+
 /** What a refusal's body says. */
 export function refusal(status: number, answer: Buffer): EdgeError {
   try {

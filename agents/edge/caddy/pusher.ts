@@ -5,13 +5,20 @@
 //   pushing    answer                               idle     position reported; waiting changes are pushed
 //   pushing    Caddy holds another base             reload   Caddy reads the journal
 //   reload     answer                               idle     changes newer than the answer are pushed
-//   any        no answer                            down     the queue is dropped: history and journal have it all
-//   down       status with Caddy's position         idle     nothing, the newer changes, or a reload
+//   reload     Caddy cannot read the journal        down     the journal is written anew, what Caddy holds keeps serving
+//   any        refusal, no answer                   down     the queue is dropped: history and journal have it all
+//   down       status with Caddy's position         idle     nothing, the newer changes, or a reload; after failures not
+//                                                            before a back-off is over
+//
+// A change that was refused is not pushed again: Caddy reads it from the journal.
 import { performance } from 'node:perf_hooks';
+import { backoffDelay } from '../../kit/backoff.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { EdgeError } from './edge-error.ts';
+import { EdgeError, isJournalUnreadable } from './edge-error.ts';
 
 const HISTORY_CHANGES = 64;
+const MIN_RETRY_MS = 200;
+const MAX_RETRY_MS = 30_000;
 
 export interface Change<Position> {
   base: Position;
@@ -30,11 +37,17 @@ export interface PushTarget<Position, C extends Change<Position>, Answer> {
   merge(changes: readonly C[]): C;
   push(change: C): Promise<Answer>;
   reload(): Promise<Answer>;
+  /** Writes the journal anew, because Caddy cannot read it. */
+  repair(): Promise<void>;
+  /** Caddy holds more than the journal, which the console will complete: what serves is kept until then. */
+  isAhead(position: Position): boolean;
   positionOf(answer: Answer): Position;
   /** Caddy enforces `position` now; `micros` since the change arrived, 0 after a reload. */
   applied(answer: Answer, micros: number): void;
   /** Caddy does not answer or refuses. */
   failed(problem: string, unavailable: boolean): void;
+  /** Delay after a number of failures in a row, ms. */
+  delay?: (failures: number) => number;
 }
 
 export class Pusher<Position, C extends Change<Position>, Answer> {
@@ -45,6 +58,9 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   private down = true;
   private running = false;
   private calls = 0;
+  private failures = 0;
+  /** performance.now() before which nothing is tried again. */
+  private notBefore = 0;
 
   constructor(target: PushTarget<Position, C, Answer>) {
     this.target = target;
@@ -87,9 +103,21 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     this.queue = [];
   }
 
+  /** Another process has not failed yet. */
+  forgive(): void {
+    this.failures = 0;
+    this.notBefore = 0;
+  }
+
+  /** How long nothing is tried again, ms; 0 when there was no failure. */
+  get retryInMs(): number {
+    return Math.max(0, this.notBefore - performance.now());
+  }
+
   /** Caddy answers and is at `position`: bring it to where the journal is. */
   reconcile(position: Position): void {
     if (this.running) return;
+    if (this.retryInMs > 0 && (this.reloadWanted || !this.target.same(position, this.target.held()))) return;
     this.down = false;
     if (!this.reloadWanted) this.follow(position);
     void this.pump();
@@ -97,7 +125,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
 
   private follow(position: Position): void {
     this.queue = [];
-    if (this.target.same(position, this.target.held())) return;
+    if (this.target.same(position, this.target.held()) || this.target.isAhead(position)) return;
     const from = this.history.findIndex((change) => this.target.same(change.base, position));
     if (from < 0) this.reloadWanted = true;
     else this.queue = this.history.slice(from);
@@ -114,7 +142,9 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
       }
     } catch (error) {
       const unavailable = error instanceof EdgeError && error.code === 'unavailable';
+      const { delay = (failures) => backoffDelay(failures, Math.random, MIN_RETRY_MS, MAX_RETRY_MS) } = this.target;
       this.markDown();
+      this.notBefore = performance.now() + delay(this.failures++);
       this.target.failed(errorText(error), unavailable);
     } finally {
       this.running = false;
@@ -129,26 +159,38 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     try {
       answer = await this.target.push(change);
     } catch (error) {
-      if (!(error instanceof EdgeError) || error.code !== 'failed_precondition') throw error;
+      const refused = error instanceof EdgeError && error.code !== 'unavailable';
+      if (refused) this.reloadWanted = true;
+      if (!refused || error.code !== 'failed_precondition') throw error;
       this.target.log.info('data plane holds another position, it reads the journal', {
         feed: this.target.name,
         error,
       });
-      this.reloadWanted = true;
       return;
     }
+    this.forgive();
     this.target.applied(answer, Math.max(1, Math.round((performance.now() - change.receivedAt) * 1000)));
   }
 
   private async reload(): Promise<void> {
     this.reloadWanted = false;
-    const answer = await this.target.reload();
+    let answer: Answer;
+    try {
+      answer = await this.target.reload();
+    } catch (error) {
+      if (!isJournalUnreadable(error)) throw error;
+      this.target.log.error('data plane cannot read the journal, writing it anew', { feed: this.target.name, error });
+      this.reloadWanted = true;
+      await this.target.repair();
+      throw error;
+    }
     const position = this.target.positionOf(answer);
     this.follow(position);
     if (this.reloadWanted) {
       this.reloadWanted = false;
       throw new Error(`the data plane read the ${this.target.name} journal and is not where the journal ends`);
     }
+    this.forgive();
     this.target.applied(answer, 0);
   }
 }

@@ -1,12 +1,17 @@
 // The configuration a node holds: a table from key to hash and place in the journal. Bodies stay in the file. Only the
 // configuration feed changes it, one change at a time; a change is in the journal before it is in the table's position.
+//
+// Caddy goes on with the former version of an entry that does not compile. So the journal keeps, before the newest version of
+// a key, every former one that may be what serves, until Caddy has said which it is; see former-versions.ts.
+import { createHash } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
 import { BUCKET_COUNT, bucketOf } from '../../../proto/entry-hash.ts';
 import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
-import { Journal } from '../../kit/journal.ts';
+import { FOREIGN_JOURNAL, Journal } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { type EntryHash, encodeEntry, entryKey, hashEntry, parseEntry, splitKey } from './entry.ts';
+import { type EntryHash, encodeEntry, entryKey, hashEntry, type ParsedEntry, parseEntry, splitKey } from './entry.ts';
+import { FormerVersions } from './former-versions.ts';
 import { decodeHeader, encodeConfigRecord, encodeHeader, JOURNAL_FORMAT, readConfigRecord } from './record.ts';
 import { SetSum } from './set-sum.ts';
 import { appendEntries, type Row, Snapshot } from './snapshot.ts';
@@ -53,6 +58,7 @@ export class ConfigStore {
   private readonly observer: EntryObserver;
   private journal!: Journal;
   private rows = new Map<string, Row>();
+  private readonly former = new FormerVersions();
   private sum = new SetSum();
   private liveBytes = 0;
   private held = noPosition();
@@ -109,6 +115,16 @@ export class ConfigStore {
     return this.diskProblem || this.journal.damage;
   }
 
+  /** The file was another cluster's and set aside: what it said holds no more. */
+  get isOfAnotherCluster(): boolean {
+    return this.journal.damage === FOREIGN_JOURNAL;
+  }
+
+  /** Keys of which former versions are kept. */
+  get unsettled(): number {
+    return this.former.size;
+  }
+
   /** Set hash the table would have after a change. */
   hashAfter(upserts: readonly Entry[], deletes: readonly EntryKey[]): Buffer {
     const sum = this.sum.copy();
@@ -138,11 +154,11 @@ export class ConfigStore {
     this.unwritten.push({ payload, rows, starts: places.map((place) => place.start) });
     this.flush();
     change.upserts.forEach((entry, index) => {
-      this.setRow(entryKey(entry.kind, entry.id), rows[index]!);
+      this.supersede(entryKey(entry.kind, entry.id), rows[index]!);
       this.observer.put(entry.kind, entry.id, entry.body);
     });
     for (const { kind, id } of change.deletes) {
-      this.dropRow(entryKey(kind, id));
+      this.forget(entryKey(kind, id));
       this.observer.remove(kind, id);
     }
     this.held = change.position;
@@ -204,12 +220,20 @@ export class ConfigStore {
       snapshot.discard();
       return false;
     }
-    snapshot.finish(position);
+    let former: Map<string, Row[]>;
+    try {
+      former = await this.keepFormer(snapshot);
+      snapshot.finish(position);
+    } catch (error) {
+      snapshot.discard();
+      throw error;
+    }
     await this.journal.replace(snapshot.draft, () => {
       this.rows = snapshot.rows;
       this.sum = snapshot.sum;
       this.liveBytes = snapshot.liveBytes;
       this.held = position;
+      this.former.replace(former);
       this.unwritten = [];
       this.diskProblem = '';
       this.observer.clear();
@@ -236,7 +260,7 @@ export class ConfigStore {
     }
     if (lost.length > 0) {
       this.log.error('entries changed on disk', { entries: lost.length, first: lost[0]!.replace('\0', '/') });
-      for (const key of lost) this.dropRow(key);
+      for (const key of lost) this.forget(key);
       this.rewriteWanted = true;
       return false;
     }
@@ -256,35 +280,122 @@ export class ConfigStore {
 
   /** Rewrites the journal when more of it is dead than alive. */
   async compactIfWorthwhile(): Promise<void> {
-    const live = this.liveBytes + this.rows.size * ENTRY_OVERHEAD_BYTES;
+    const live = this.liveBytes + this.former.bytes + this.rows.size * ENTRY_OVERHEAD_BYTES;
     if (this.journal.busy || this.unwritten.length > 0) return;
     if (!this.rewriteWanted && this.journal.bytes - live <= Math.max(live, COMPACT_MIN_BYTES)) return;
     this.rewriteWanted = false;
     await this.compact();
   }
 
+  /**
+   * Writes the file anew because Caddy cannot read it. Returns false when entries were lost with the file: the console has to
+   * bring them first. Rejects when the disk refuses.
+   */
+  async rewrite(): Promise<boolean> {
+    this.flush();
+    if (this.unwritten.length > 0) throw new Error(this.diskProblem);
+    if (!(await this.verify())) return false;
+    await this.compact();
+    return true;
+  }
+
+  /**
+   * Forgets former versions that cannot serve any more: Caddy is at `position`, `running` has every key whose newest version
+   * does not compile, with the hash of the body that serves instead. Does nothing when the table is elsewhere by now.
+   */
+  async settle(position: ConfigPosition, running: ReadonlyMap<string, Uint8Array>): Promise<void> {
+    const at = this.held;
+    if (
+      this.journal.busy ||
+      at.revision !== position.revision ||
+      at.epoch !== position.epoch ||
+      at.track !== position.track
+    )
+      return;
+    let count = 0;
+    for (const [key, rows] of [...this.former.entries()]) {
+      const body = running.get(key);
+      if (!body || body.length === 0) this.former.drop(key);
+      else
+        this.former.keepOnly(
+          key,
+          rows.filter((row) => this.hasBody(row, body)),
+        );
+      if (++count % VERIFY_SLICE !== 0) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      // A newer change was not asked about.
+      if (this.held !== at || this.journal.busy) return;
+    }
+  }
+
+  private hasBody(row: Row, bodyHash: Uint8Array): boolean {
+    try {
+      const { body } = this.readRow(row);
+      return createHash('sha256').update(body).digest().equals(bodyHash);
+    } catch {
+      return false;
+    }
+  }
+
+  private readRow(row: Row): ParsedEntry {
+    const bytes = Buffer.from(row.bytes ?? this.journal.read(row.offset, row.length));
+    return parseEntry(bytes, 0, bytes.length);
+  }
+
+  /** Former versions of what a snapshot changes, written into it before the newest once more; by key. */
+  private async keepFormer(snapshot: Snapshot): Promise<Map<string, Row[]>> {
+    const former = new Map<string, Row[]>();
+    let count = 0;
+    for (const [key, next] of snapshot.rows) {
+      if (++count % VERIFY_SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
+      const held = this.rows.get(key);
+      if (!held) continue;
+      const rows = this.former.of(key);
+      const candidates = held.hash === next.hash ? rows : [...rows, held];
+      if (candidates.length === 0) continue;
+      const kept = candidates.filter((row) => this.isOnDisk(key, row));
+      if (kept.length > 0)
+        former.set(
+          key,
+          snapshot.putBefore(
+            key,
+            kept.map((row) => this.bytesOf(row)),
+          ),
+        );
+    }
+    return former;
+  }
+
+  private bytesOf(row: Row): Uint8Array {
+    return row.bytes ?? this.journal.read(row.offset, row.length);
+  }
+
   async compact(): Promise<void> {
     const before = this.journal.bytes;
     const copied: { row: Row; offset: number }[] = [];
     const position = clone(ConfigPositionSchema, this.held);
+    const adds = position.revision > 0n && this.matches(position);
     await this.journal.rewrite(
       async (draft) => {
-        const rows = [...this.rows.values()].sort((left, right) => left.offset - right.offset);
+        // In the order in which they came, which is how Caddy took them.
+        const rows = [...this.former.rows(), ...this.rows.values()].sort((left, right) => place(left) - place(right));
         for (let from = 0; from < rows.length; ) {
           const group: Row[] = [];
           for (let bytes = 0; from < rows.length && (group.length === 0 || bytes < COPY_BYTES); from++) {
             group.push(rows[from]!);
             bytes += rows[from]!.length;
           }
-          const contents = group.map((row) => row.bytes ?? this.journal.read(row.offset, row.length));
+          const contents = group.map((row) => this.bytesOf(row));
           for (const [index, offset] of appendEntries(draft, contents).entries())
             copied.push({ row: group[index]!, offset });
           await new Promise((resolve) => setImmediate(resolve));
         }
-        draft.append(encodeConfigRecord(position, [], []).payload);
+        // Without a position a file does not say that it is complete.
+        if (adds) draft.append(encodeConfigRecord(position, [], []).payload);
       },
       (tailFrom, shift) => {
-        for (const row of this.rows.values()) if (row.offset >= tailFrom) row.offset += shift;
+        for (const row of [...this.former.rows(), ...this.rows.values()])
+          if (row.offset >= tailFrom) row.offset += shift;
         for (const { row, offset } of copied) row.offset = offset;
       },
     );
@@ -304,14 +415,14 @@ export class ConfigStore {
       readConfigRecord(payload, {
         upsert: (start, end) => {
           const entry = parseEntry(payload, start, end);
-          this.setRow(entryKey(entry.kind, entry.id), {
+          this.supersede(entryKey(entry.kind, entry.id), {
             offset: offset + start,
             length: end - start,
             hash: entry.hash,
             bytes: undefined,
           });
         },
-        remove: (key) => this.dropRow(entryKey(key.kind, key.id)),
+        remove: (key) => this.forget(entryKey(key.kind, key.id)),
         position: (position) => {
           this.held = position;
         },
@@ -326,12 +437,23 @@ export class ConfigStore {
   private observe(key: string, row: Row): void {
     const { kind, id } = splitKey(key);
     if (!OBSERVED_KINDS.has(kind)) return;
-    const bytes = this.journal.read(row.offset, row.length);
-    this.observer.put(kind, id, parseEntry(bytes, 0, bytes.length).body);
+    this.observer.put(kind, id, this.readRow(row).body);
   }
 
   private matches(position: ConfigPosition): boolean {
     return position.revision === 0n ? this.rows.size === 0 : this.sum.toBytes().equals(position.setHash);
+  }
+
+  /** A newer version: the one before may be what serves. */
+  private supersede(key: string, row: Row): void {
+    const before = this.rows.get(key);
+    if (before && before.hash !== row.hash) this.former.add(key, before);
+    this.setRow(key, row);
+  }
+
+  private forget(key: string): void {
+    this.former.drop(key);
+    this.dropRow(key);
   }
 
   private setRow(key: string, row: Row): void {
@@ -348,6 +470,11 @@ export class ConfigStore {
     this.sum.subtract(row.hash);
     this.liveBytes -= row.length;
   }
+}
+
+/** Order in the file; what is not in it yet comes last. */
+function place(row: Row): number {
+  return row.offset < 0 ? Number.MAX_SAFE_INTEGER : row.offset;
 }
 
 /** Kinds the agent itself understands; see nft/allow-list.ts. */

@@ -2,7 +2,7 @@
 import type { Entry } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { JournalDraft } from '../../kit/journal.ts';
-import { type EntryHash, encodeEntry, entryKey, hashEntry } from './entry.ts';
+import { type EntryHash, encodeEntry, entryKey, hashEntry, parseEntry } from './entry.ts';
 import { encodeConfigRecord } from './record.ts';
 import { SetSum } from './set-sum.ts';
 
@@ -48,6 +48,21 @@ export class Snapshot {
       this.rows.set(key, { offset: offsets[index]!, length: encoded[index]!.length, hash, bytes: undefined });
       this.sum.add(hash);
       this.liveBytes += encoded[index]!.length;
+    });
+  }
+
+  /**
+   * Writes former versions of a key and then its newest once more, so that the newest is the last in the file. Returns the
+   * rows of the former ones.
+   */
+  putBefore(key: string, former: readonly Uint8Array[]): Row[] {
+    const newest = this.rows.get(key)!;
+    const bytes = this.draft.read(newest.offset, newest.length);
+    const offsets = appendEntries(this.draft, [...former, bytes]);
+    newest.offset = offsets.at(-1)!;
+    return former.map((content, index): Row => {
+      const { hash } = parseEntry(Buffer.from(content), 0, content.length);
+      return { offset: offsets[index]!, length: content.length, hash, bytes: undefined };
     });
   }
 

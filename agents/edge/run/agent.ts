@@ -118,6 +118,8 @@ export class EdgeAgent {
         this.applied.bansApplied(state.position!, micros);
         this.reportSoon();
       },
+      repairConfig: () => this.repairConfig(),
+      repairBans: () => this.bans.rewrite(),
       changed: () => this.reportSoon(),
       answered: (status) => {
         this.capabilities.observe(status.capabilities);
@@ -193,6 +195,7 @@ export class EdgeAgent {
       this.config.flush();
       await this.bans.maintain();
       await this.protection.maintain();
+      await this.settleVersions();
       await this.config.compactIfWorthwhile();
     });
     this.every(VERIFY_MS, 'verification', async () => {
@@ -339,6 +342,23 @@ export class EdgeAgent {
   private reportSoon(): void {
     this.heartbeat.soon();
     this.status.soon();
+  }
+
+  private async repairConfig(): Promise<void> {
+    if (await this.config.rewrite()) return;
+    this.configFeed.startRepair('disk');
+    throw new Error('entries of the configuration were lost with its journal, the console has to bring them');
+  }
+
+  /** Asks Caddy which former versions still serve. While it does not say, all that may are kept. */
+  private async settleVersions(): Promise<void> {
+    if (this.config.unsettled === 0 || !this.dataPlane.healthy) return;
+    try {
+      const answer = await this.dataPlane.failing();
+      if (answer) await this.config.settle(answer.position, answer.running);
+    } catch (error) {
+      this.log.warn('data plane does not say which entries fail', { error: errorText(error) });
+    }
   }
 
   /** What this node reports and shows at this moment. */

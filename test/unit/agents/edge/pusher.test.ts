@@ -9,11 +9,12 @@ interface Numbers extends Change<number> {
 }
 
 /** A data plane that holds every number up to its position, and a journal; both may be at odds. */
-function setUp() {
+function setUp(delay: (failures: number) => number = () => 0) {
   const edge = { position: 0, held: [] as number[] };
   const journal: number[] = [];
   const calls: string[] = [];
   let failure: string | undefined;
+  let readable = true;
   const applied: { position: number; micros: number }[] = [];
   const problems: string[] = [];
   const step = async (name: string): Promise<void> => {
@@ -44,13 +45,20 @@ function setUp() {
     },
     reload: async () => {
       await step('reload');
+      if (!readable) throw new EdgeError('failed_precondition', 'journal_unreadable: it is missing');
       edge.held = [...journal];
       edge.position = journal.length;
       return edge.position;
     },
+    repair: async () => {
+      await step('repair');
+      readable = true;
+    },
+    isAhead: (position) => position > journal.length,
     positionOf: (answer) => answer,
     applied: (position, micros) => applied.push({ position, micros }),
     failed: (problem) => problems.push(problem),
+    delay,
   });
   return {
     edge,
@@ -61,6 +69,9 @@ function setUp() {
     pusher,
     failNext: (code: string) => {
       failure = code;
+    },
+    loseJournal: () => {
+      readable = false;
     },
     change: () => {
       const base = journal.length;
@@ -115,7 +126,7 @@ test('a data plane with another base reads the journal once', async (t) => {
 test('a position that is in no history is answered by a reload', async (t) => {
   const { pusher, change, calls, settled } = setUp();
   change();
-  pusher.reconcile(123);
+  pusher.reconcile(-123);
   await settled();
   t.deepEqual(calls, ['reload']);
 });
@@ -135,6 +146,64 @@ test('no answer: changes wait for the next status and are then pushed', async (t
   t.deepEqual(edge.held, [1, 2]);
 });
 
+test('a journal that the data plane cannot read is written anew and read again, and what it held stays until then', async (t) => {
+  const { pusher, change, calls, edge, problems, loseJournal, settled } = setUp();
+  pusher.reconcile(0);
+  change();
+  await settled();
+  loseJournal();
+  pusher.requestReload();
+  await settled();
+  t.deepEqual(calls, ['push 0->1', 'reload', 'repair']);
+  t.deepEqual(edge.held, [1]);
+  t.regex(problems[0]!, /journal_unreadable/);
+  pusher.reconcile(edge.position);
+  await settled();
+  t.deepEqual(calls.slice(3), ['reload']);
+  t.deepEqual(edge.held, [1]);
+});
+
+test('what is refused is not pushed again: after a back-off the data plane reads the journal', async (t) => {
+  const delays: number[] = [];
+  let delayMs = 3_600_000;
+  const { pusher, change, calls, edge, problems, failNext, settled } = setUp((failures) => {
+    delays.push(failures);
+    return delayMs;
+  });
+  pusher.reconcile(0);
+  failNext('resource_exhausted');
+  change();
+  await settled();
+  for (let status = 0; status < 20; status++) pusher.reconcile(0);
+  await settled();
+  t.deepEqual(calls, ['push 0->1']);
+  t.deepEqual(problems, ['resource_exhausted']);
+  t.true(pusher.retryInMs > 0);
+  // Another process has refused nothing yet; its failures count from the start.
+  pusher.forgive();
+  delayMs = 0;
+  for (const code of ['internal', 'unavailable']) {
+    failNext(code);
+    pusher.reconcile(0);
+    await settled();
+  }
+  pusher.reconcile(0);
+  await settled();
+  t.is(calls[1], 'reload');
+  t.is(calls.length, 4);
+  t.deepEqual(delays, [0, 0, 1]);
+  t.deepEqual(edge.held, [1]);
+});
+
+test('what the data plane holds beyond the journal is not taken back', async (t) => {
+  const { pusher, change, calls, settled } = setUp();
+  change();
+  pusher.reconcile(5);
+  await settled();
+  t.deepEqual(calls, []);
+  t.true(pusher.idle);
+});
+
 test('property: any mix of changes, failures, restarts and reconciliations ends with the data plane at the journal', async (t) => {
   const action = fc.oneof(
     fc.constant('change' as const),
@@ -143,6 +212,7 @@ test('property: any mix of changes, failures, restarts and reconciliations ends 
     fc.constant('restart-old' as const),
     fc.constant('restart-empty' as const),
     fc.constant('reload' as const),
+    fc.constant('unreadable' as const),
     fc.constant('status' as const),
     fc.constant('wait' as const),
   );
@@ -157,7 +227,8 @@ test('property: any mix of changes, failures, restarts and reconciliations ends 
         else if (name === 'restart-old') {
           const position = Math.floor(world.journal.length / 2);
           Object.assign(world.edge, { position, held: world.journal.slice(0, position) });
-        } else if (name === 'reload') world.pusher.requestReload();
+        } else if (name === 'unreadable') world.loseJournal();
+        else if (name === 'reload') world.pusher.requestReload();
         else if (name === 'status') world.pusher.reconcile(world.edge.position);
         else await new Promise((resolve) => setImmediate(resolve));
       }

@@ -56,6 +56,8 @@ async function setUp(t: ExecutionContext) {
       log,
       configApplied: () => undefined,
       bansApplied: () => undefined,
+      repairConfig: async () => undefined,
+      repairBans: () => bans.rewrite(),
       changed: () => undefined,
       answered: (status) => protection.onStatus(status),
     });
