@@ -11,6 +11,7 @@ import (
 
 	"edge.svc/caddy/internal/confine"
 	"edge.svc/caddy/internal/heaproom"
+	"edge.svc/caddy/internal/lifesign"
 	"edge.svc/caddy/svccore"
 )
 
@@ -26,6 +27,10 @@ func main() {
 		}
 	}
 	if err := confine.Self(); err != nil {
+		fmt.Fprintln(os.Stderr, "svc-caddy:", err)
+		os.Exit(1)
+	}
+	if err := lifesign.Open(); err != nil {
 		fmt.Fprintln(os.Stderr, "svc-caddy:", err)
 		os.Exit(1)
 	}

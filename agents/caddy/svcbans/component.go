@@ -15,6 +15,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	"edge.svc/caddy/internal/lifesign"
 	"edge.svc/caddy/svccore"
 )
 
@@ -56,7 +57,9 @@ func Of(c *svccore.Core) *Bans { return component.Of(c) }
 // Restore reads the journals when the process starts: the console's bans, and the node's own. What cannot be read stands in
 // the status.
 func (b *Bans) Restore() {
+	lifesign.Tell(lifesign.ReadingBans)
 	_, _ = b.readJournal(true)
+	lifesign.Tell(lifesign.Restoring)
 	b.loadOwn()
 }
 

@@ -23,6 +23,7 @@ import (
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	"edge.svc/caddy/internal/lifesign"
 )
 
 const configJournal = "config.journal"
@@ -105,10 +106,13 @@ func New(o Options) *Core {
 		c.makeComponent(i)
 	}
 	// A new process has nothing to keep, so this does not fail; what was wrong stands in the status.
+	lifesign.Tell(lifesign.ReadingConfig)
 	_ = c.readConfig(true)
+	lifesign.Tell(lifesign.Restoring)
 	for _, r := range Each[restorer](c) {
 		r.Restore()
 	}
+	lifesign.Tell(lifesign.Ready)
 	return c
 }
 

@@ -87,13 +87,28 @@ export class EdgeClient {
     await this.call(EdgeService.method.restoreSecurity, state, CALL_TIMEOUT_MS);
   }
 
-  /** Own bans and security events as they happen, until the stream ends, fails or the signal aborts. */
-  async *watchSecurity(cursor: Init<WatchSecurityRequest>, signal: AbortSignal): AsyncGenerator<SecurityBatch> {
+  /**
+   * Own bans and security events as they happen, until the stream ends, fails or the signal aborts. A batch that cannot be
+   * decoded is told to `skipped`.
+   */
+  async *watchSecurity(
+    cursor: Init<WatchSecurityRequest>,
+    signal: AbortSignal,
+    skipped: (error: unknown) => void = () => undefined,
+  ): AsyncGenerator<SecurityBatch> {
     const { watchSecurity } = EdgeService.method;
     const message = toBinary(WatchSecurityRequestSchema, create(WatchSecurityRequestSchema, cursor));
     const path = `/${watchSecurity.parent.typeName}/${watchSecurity.name}`;
-    for await (const payload of serverStream(this.socketPath, path, message, signal))
-      yield fromBinary(SecurityBatchSchema, payload);
+    for await (const payload of serverStream(this.socketPath, path, message, signal)) {
+      let batch: SecurityBatch;
+      try {
+        batch = fromBinary(SecurityBatchSchema, payload);
+      } catch (error) {
+        skipped(error);
+        continue;
+      }
+      yield batch;
+    }
   }
 
   close(): void {

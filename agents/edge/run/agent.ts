@@ -3,8 +3,8 @@
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { HeartbeatResponse, Target, WatchEvent } from '../../../proto/gen/svc/node/v1/node_pb.js';
-import { sleep } from '../../kit/backoff.ts';
-import { decodeEvent, NodeChannel, type NodeIdentity } from '../../kit/channel-client.ts';
+import { backoffDelay, sleep, untilItWorks } from '../../kit/backoff.ts';
+import { decodeEvent, NodeChannel, type NodeEvent, type NodeIdentity } from '../../kit/channel-client.ts';
 import { keepWatching } from '../../kit/keep-watching.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { ProcessMark } from '../../kit/process-info.ts';
@@ -26,6 +26,7 @@ import { HeartbeatLoop } from './heartbeat.ts';
 import { NodeCapabilities } from './node-capabilities.ts';
 import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
 import { ServerClock } from './server-clock.ts';
+import { SkippedMessages } from './skipped-messages.ts';
 import { StatsReporter } from './stats-reporter.ts';
 import { StatusFile } from './status-file.ts';
 
@@ -34,6 +35,8 @@ const VERIFY_MS = 10 * 60_000;
 const RESOLVE_MS = 5 * 60_000;
 const ALLOW_DEBOUNCE_MS = 100;
 const KERNEL_WAIT_MS = 1000;
+const KERNEL_RETRY_MIN_MS = 10_000;
+const KERNEL_RETRY_MAX_MS = 10 * 60_000;
 const MAX_LOGGED_FAILURES = 10;
 
 export interface AgentOptions {
@@ -77,6 +80,8 @@ export class EdgeAgent {
   private kernel: KernelBans | undefined;
   private kernelProblem = '';
   private kernelStarting: Promise<void> | undefined;
+  private kernelTrying: Promise<void> | undefined;
+  private readonly skippedEvents: SkippedMessages;
   private consoleNames: string[];
   /** Unset until the data plane has said what it runs. */
   private appliedConfig: ConfigPosition | undefined;
@@ -91,6 +96,7 @@ export class EdgeAgent {
     this.options = options;
     const { log, paths, identity } = options;
     this.log = log;
+    this.skippedEvents = new SkippedMessages('events of the console', log);
     this.allow = new AllowList(log, options.proxyPeers, () => this.allowedChanged());
     const { nodeId, clusterId } = identity;
     this.config = ConfigStore.open({ path: paths.configJournal, nodeId, clusterId, log, observer: this.allow });
@@ -231,6 +237,7 @@ export class EdgeAgent {
     ]);
     this.dataPlane.stop();
     await this.kernelStarting;
+    await this.kernelTrying;
     await this.kernel
       ?.close(this.options.keepTable)
       .catch((error) => this.log.warn('kernel table not deleted', { error }));
@@ -246,7 +253,15 @@ export class EdgeAgent {
 
   private onEvent(event: WatchEvent): void {
     const receivedAt = performance.now();
-    const decoded = decodeEvent(event);
+    let decoded: NodeEvent;
+    try {
+      decoded = decodeEvent(event);
+    } catch (error) {
+      // What it changed is asked for when the next one does not follow, or when a target says how far the console is.
+      this.skippedEvents.note(error);
+      this.reportSoon();
+      return;
+    }
     switch (decoded.case) {
       case 'banBatch':
         this.banFeed.onBatch(decoded.value, receivedAt);
@@ -380,6 +395,7 @@ export class EdgeAgent {
       capabilities: this.capabilities,
       kernel: this.kernel,
       kernelProblem: this.kernelProblem,
+      skippedEvents: this.skippedEvents,
       metrics: this.metrics,
       certificateNotAfter: this.renewal.notAfter,
       appliedConfig: this.appliedConfig,
@@ -388,35 +404,55 @@ export class EdgeAgent {
     };
   }
 
-  private async startKernelBans(): Promise<void> {
-    const { kernelBans, nftBin, nftTable, owner, banCapacity, identity } = this.options;
+  /** Resolves after the first try; what does not work now is tried again, for as long as the agent runs. */
+  private startKernelBans(): Promise<void> {
+    const { kernelBans, nftTable } = this.options;
     if (kernelBans === 'off') {
       this.kernelProblem = 'turned off';
-      return;
+      return Promise.resolve();
     }
+    return new Promise((tried) => {
+      const trying = untilItWorks(() => this.makeKernelBans(), {
+        signal: this.stopping.signal,
+        delay: (failures) => backoffDelay(failures, Math.random, KERNEL_RETRY_MIN_MS, KERNEL_RETRY_MAX_MS),
+        failed: (error, retryInMs) => {
+          const reason = errorText(error);
+          const level = reason === this.kernelProblem ? 'debug' : kernelBans === 'on' ? 'error' : 'warn';
+          this.kernelProblem = reason;
+          this.log[level]('kernel bans do not work here, banning at HTTP level only', { reason, retryInMs });
+          tried();
+        },
+      });
+      this.kernelTrying = trying.then((kernel) => {
+        if (kernel) {
+          this.kernelProblem = '';
+          this.log.info('kernel bans active', { table: nftTable, entries: kernel.entries });
+          this.reportSoon();
+        }
+        tried();
+      });
+    });
+  }
+
+  private async makeKernelBans(): Promise<KernelBans> {
+    const { nftBin, nftTable, owner, banCapacity, identity } = this.options;
     const written = this.bans.position;
     const own = this.protection.globalCidrs();
-    try {
-      this.kernel = await KernelBans.start({
-        nftBin,
-        table: nftTable,
-        nodeId: identity.nodeId,
-        owner,
-        capacity: banCapacity,
-        source: allGlobalBans(this.bans, this.protection),
-        allowed: () => this.allow.cidrs(),
-        log: this.log,
-      });
-      this.log.info('kernel bans active', { table: nftTable, entries: this.kernel.entries });
-      // What changed while the table was made is not in it.
-      if (this.bans.position !== written || this.protection.globalCidrs().join() !== own.join()) this.kernel.resync();
-      this.kernel.allowedChanged();
-      this.reportSoon();
-    } catch (error) {
-      this.kernelProblem = errorText(error);
-      const level = kernelBans === 'on' ? 'error' : 'warn';
-      this.log[level]('kernel bans do not work here, banning at HTTP level only', { reason: this.kernelProblem });
-    }
+    const kernel = await KernelBans.start({
+      nftBin,
+      table: nftTable,
+      nodeId: identity.nodeId,
+      owner,
+      capacity: banCapacity,
+      source: allGlobalBans(this.bans, this.protection),
+      allowed: () => this.allow.cidrs(),
+      log: this.log,
+    });
+    this.kernel = kernel;
+    // What changed while the table was made is not in it.
+    if (this.bans.position !== written || this.protection.globalCidrs().join() !== own.join()) kernel.resync();
+    kernel.allowedChanged();
+    return kernel;
   }
 
   private allowedChanged(): void {

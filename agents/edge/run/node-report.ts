@@ -16,6 +16,7 @@ import type { KernelBans } from '../nft/kernel-bans.ts';
 import type { Protection } from '../security/protection.ts';
 import { AGENT_VERSION } from '../version.ts';
 import type { NodeCapabilities } from './node-capabilities.ts';
+import type { SkippedMessages } from './skipped-messages.ts';
 
 const MAX_MESSAGE = 500;
 const MAX_UNAPPLIED = 100;
@@ -49,6 +50,8 @@ export interface NodeView {
   capabilities: NodeCapabilities;
   kernel: KernelBans | undefined;
   kernelProblem: string;
+  /** Events of the console that cannot be decoded. */
+  skippedEvents: SkippedMessages;
   metrics: SystemMetrics;
   /** Unix seconds. */
   certificateNotAfter: number;
@@ -104,6 +107,7 @@ function nodeMessage(node: NodeView): string {
     node.config.problem,
     node.bans.problem,
     node.protection.message,
+    node.skippedEvents.message,
     node.kernel?.message ?? '',
     // Lasts as long as the kernel stays what it is, so it must not hide what comes and goes.
     node.dataPlane.status?.confinementProblem ?? '',

@@ -8,6 +8,7 @@ import { canonicalCidr } from '../bans/cidr.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';
 import type { EdgePaths } from '../paths.ts';
 import type { ServerClock } from '../run/server-clock.ts';
+import { SkippedMessages } from '../run/skipped-messages.ts';
 import { ChallengeKeyStore } from './challenge-keys.ts';
 import { KeyFeed } from './key-feed.ts';
 import { KeyPusher } from './key-pusher.ts';
@@ -61,6 +62,7 @@ export class Protection {
   private readonly keyPusher: KeyPusher;
   private readonly reporters: Reporters;
   private readonly recentLifts: RecentLifts;
+  private readonly skipped: SkippedMessages;
   private watch: { instanceId: string; stream: SecurityWatch } | undefined;
   /** Lifts that arrive while a new process is given the own bans of before. */
   private liftedMeanwhile: OwnBanLift[] | undefined;
@@ -79,6 +81,7 @@ export class Protection {
       clock: this.clock,
     });
     this.recentLifts = new RecentLifts(this.clock);
+    this.skipped = new SkippedMessages('reports of the data plane about attacks', log);
     this.keys = new ChallengeKeyStore({ path: paths.challengeKeys, clusterId, log });
     this.keyPusher = new KeyPusher({ store: this.keys, client, log, pushed: options.changed });
     this.keyFeed = new KeyFeed({ store: this.keys, log, channel, changed: () => this.keyPusher.push() });
@@ -104,6 +107,7 @@ export class Protection {
       this.keyFeed.message,
       this.keyPusher.problem,
       this.watch?.stream.problem ?? '',
+      this.skipped.message,
     ];
     return parts.find((part) => part !== '') ?? '';
   }
@@ -190,6 +194,7 @@ export class Protection {
         return journal.acknowledgeable(instanceId);
       },
       take: (batch) => this.take(instanceId, batch),
+      skipped: (error) => this.skipped.note(error),
       broken: check,
     });
   }

@@ -22,6 +22,8 @@ export interface SecurityWatchOptions {
   /** Number of the last batch of this process on disk; awaited before it is acknowledged. */
   stored: () => Promise<bigint>;
   take: (batch: SecurityBatch) => void;
+  /** A batch that cannot be decoded was left out. */
+  skipped: (error: unknown) => void;
   /** The stream broke: the process may be gone. */
   broken: () => void;
 }
@@ -72,14 +74,14 @@ export class SecurityWatch {
 
   /** One stream, until there is something to acknowledge; true when anything was received. */
   private async follow(): Promise<boolean> {
-    const { client, instanceId, stored, take } = this.options;
+    const { client, instanceId, stored, take, skipped } = this.options;
     const stream = new AbortController();
     const signal = AbortSignal.any([stream.signal, this.stopping.signal]);
     let timer: NodeJS.Timeout | undefined;
     let received = 0;
     try {
       const after = await stored();
-      for await (const batch of client.watchSecurity({ instanceId, after }, signal)) {
+      for await (const batch of client.watchSecurity({ instanceId, after }, signal, skipped)) {
         take(batch);
         timer ??= setTimeout(() => stream.abort(), ACKNOWLEDGE_MS);
         if (++received >= ACKNOWLEDGE_BATCHES) break;

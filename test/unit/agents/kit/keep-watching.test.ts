@@ -9,7 +9,7 @@ test('the delay before a reconnect doubles from one second to thirty, half of it
   t.deepEqual(delays(0), [500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
 });
 
-test('a stream that ends, fails or falls silent is opened again, and an event resets the count of failures', async (t) => {
+test('a stream that ends, fails or falls silent is opened again, and one that lasted resets the count of failures', async (t) => {
   const stopping = new AbortController();
   const failures: number[] = [];
   const problems: string[] = [];
@@ -31,6 +31,7 @@ test('a stream that ends, fails or falls silent is opened again, and an event re
     disconnected: (problem) => problems.push(problem),
     signal: stopping.signal,
     silenceMs: 50,
+    steadyMs: 0,
     delay: (count) => {
       failures.push(count);
       return 0;
@@ -39,6 +40,29 @@ test('a stream that ends, fails or falls silent is opened again, and an event re
   t.deepEqual(failures, [0, 1, 0, 0]);
   t.deepEqual(events, ['connected', 'hello 3', 'connected', 'hello 4', 'connected', 'hello 5']);
   t.deepEqual(problems.slice(0, 3), ['refused 1', 'refused 2', 'the console ended the stream']);
+});
+
+test('a stream that ends right after its first event, again and again, is opened more and more rarely', async (t) => {
+  const stopping = new AbortController();
+  const failures: number[] = [];
+  async function* stream(): AsyncGenerator<string> {
+    yield 'hello';
+    throw new Error('this cannot be decoded');
+  }
+  await keepWatching<string>({
+    log: memoryLog().log,
+    open: stream,
+    onEvent: () => undefined,
+    connected: () => undefined,
+    disconnected: () => failures.length === 4 && stopping.abort(),
+    signal: stopping.signal,
+    steadyMs: 3_600_000,
+    delay: (count) => {
+      failures.push(count);
+      return 0;
+    },
+  });
+  t.deepEqual(failures, [0, 1, 2, 3]);
 });
 
 test('a sleep ends at once when it is cancelled', async (t) => {
