@@ -128,6 +128,15 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     help: 'Address to serve HTTP on.',
   },
   {
+    name: 'replace-after',
+    kind: 'integer',
+    placeholder: 'SECONDS',
+    default: 30,
+    min: 3,
+    max: 3600,
+    help: 'Replace an edge server that lives but gave no sign of it for so long.',
+  },
+  {
     name: 'ban-max-mib',
     kind: 'integer',
     placeholder: 'MIB',

@@ -15,6 +15,7 @@ import {
 import { dirname } from 'node:path';
 import { crc32c } from './crc32c.ts';
 import { isErrno, removeFile, syncFolder } from './files.ts';
+import { beforePath, keepBefore } from './journal-before.ts';
 import type { Log } from './log.ts';
 
 const HEADER_BYTES = 8;
@@ -152,6 +153,8 @@ export interface JournalOptions {
   /** Called with the first record; false when the file is not ours to read. */
   accept: (header: Buffer) => boolean;
   onRecord: RecordHandler;
+  /** Keep the file before the last rewrite under another name; see journal-before.ts. */
+  keepsBefore?: boolean;
 }
 
 export class Journal {
@@ -160,6 +163,7 @@ export class Journal {
   readonly damage: string;
   private readonly log: Log;
   private readonly header: Uint8Array;
+  private readonly keepsBefore: boolean;
   private fd: number;
   private size: number;
   private dirty = false;
@@ -168,10 +172,11 @@ export class Journal {
   private rewriting: Promise<void> | undefined;
   private closed = false;
 
-  private constructor(path: string, log: Log, header: Uint8Array, fd: number, size: number, damage: string) {
-    this.path = path;
-    this.log = log;
-    this.header = header;
+  private constructor(options: JournalOptions, fd: number, size: number, damage: string) {
+    this.path = options.path;
+    this.log = options.log;
+    this.header = options.header;
+    this.keepsBefore = options.keepsBefore ?? false;
     this.fd = fd;
     this.size = size;
     this.damage = damage;
@@ -204,6 +209,7 @@ export class Journal {
       closeSync(fd);
       if (first && size === 0) return Journal.start(options, '');
       const aside = setAside(path, first ? 'corrupt' : 'foreign');
+      if (!first) removeFile(beforePath(path));
       const damage = first ? 'the journal could not be read' : FOREIGN_JOURNAL;
       log.error('journal set aside', { path, aside, reason: damage });
       return Journal.start(options, damage);
@@ -221,14 +227,14 @@ export class Journal {
       log.warn('journal had a torn tail', { path, cutBytes: size - validBytes });
     }
     if (end !== 'clean') ftruncateSync(fd, validBytes);
-    return new Journal(path, log, options.header, fd, validBytes, end === 'damaged' ? 'the journal was damaged' : '');
+    return new Journal(options, fd, validBytes, end === 'damaged' ? 'the journal was damaged' : '');
   }
 
   private static start(options: JournalOptions, damage: string): Journal {
     const draft = new JournalDraft(`${options.path}.next`);
     draft.append(options.header);
     const { fd, size } = draft.install(options.path);
-    return new Journal(options.path, options.log, options.header, fd, size, damage);
+    return new Journal(options, fd, size, damage);
   }
 
   get bytes(): number {
@@ -284,11 +290,12 @@ export class Journal {
   /**
    * Writes the live state anew: `produce` appends it to a draft (and may yield to the event loop); records appended
    * meanwhile are carried over, then the draft replaces the file. `moved` learns by how much offsets from `tailFrom` on
-   * shifted, in the same turn in which the file changes.
+   * shifted, in the same turn in which the file changes. A file that is `spoilt` is not kept.
    */
   rewrite(
     produce: (draft: JournalDraft) => Promise<void>,
     moved: (tailFrom: number, shift: number) => void,
+    spoilt = false,
   ): Promise<void> {
     if (this.rewriting) return this.rewriting;
     const run = async (): Promise<void> => {
@@ -302,7 +309,7 @@ export class Journal {
         const tailTo = draft.bytes;
         if (this.size > tailFrom) draft.write(this.read(tailFrom, this.size - tailFrom));
         const hadTail = this.size > tailFrom;
-        this.swapIn(draft);
+        this.swapIn(draft, spoilt);
         if (hadTail) this.dirty = true;
         moved(tailFrom, tailTo - tailFrom);
       } catch (error) {
@@ -324,15 +331,19 @@ export class Journal {
     return draft;
   }
 
-  /** Replaces the whole journal by a complete draft; `swapped` runs in the same turn in which the file changes. */
-  async replace(draft: JournalDraft, swapped: () => void): Promise<void> {
+  /**
+   * Replaces the whole journal by a complete draft; `swapped` runs in the same turn in which the file changes. A file that is
+   * `spoilt` is not kept.
+   */
+  async replace(draft: JournalDraft, swapped: () => void, spoilt = false): Promise<void> {
     await draft.sync();
     await this.rewriting?.catch(() => undefined);
-    this.swapIn(draft);
+    this.swapIn(draft, spoilt);
     swapped();
   }
 
-  private swapIn(draft: JournalDraft): void {
+  private swapIn(draft: JournalDraft, spoilt: boolean): void {
+    if (this.keepsBefore && !spoilt) this.keep();
     const old = this.fd;
     const { fd, size } = draft.install(this.path);
     this.fd = fd;
@@ -341,6 +352,14 @@ export class Journal {
     const close = (): void => closeSync(old);
     if (this.syncing) void this.syncing.then(close, close);
     else close();
+  }
+
+  private keep(): void {
+    try {
+      keepBefore(this.path);
+    } catch (error) {
+      this.log.warn('journal before its rewrite not kept', { path: this.path, error });
+    }
   }
 
   async close(): Promise<void> {

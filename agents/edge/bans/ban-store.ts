@@ -97,6 +97,7 @@ export class BanStore {
         return header?.format === JOURNAL_FORMAT && header.clusterId === options.clusterId;
       },
       onRecord: (payload) => store.load(payload),
+      keepsBefore: true,
     });
     // After damage the bans before it are kept, but what came later is unknown: fetch everything.
     if (store.journal.damage !== '') store.held = create(BanPositionSchema);
@@ -229,15 +230,25 @@ export class BanStore {
   }
 
   /** Replaces the journal by these bans, one replacement at a time; false when the disk refuses. */
-  private async writeAnew(rows: readonly BanRow[], position: BanPosition, swapped: () => void): Promise<boolean> {
+  private async writeAnew(
+    rows: readonly BanRow[],
+    position: BanPosition,
+    swapped: () => void,
+    spoilt = false,
+  ): Promise<boolean> {
     while (this.writing) await this.writing;
-    this.writing = this.replaceJournal(rows, position, swapped).finally(() => {
+    this.writing = this.replaceJournal(rows, position, swapped, spoilt).finally(() => {
       this.writing = undefined;
     });
     return this.writing;
   }
 
-  private async replaceJournal(rows: readonly BanRow[], position: BanPosition, swapped: () => void): Promise<boolean> {
+  private async replaceJournal(
+    rows: readonly BanRow[],
+    position: BanPosition,
+    swapped: () => void,
+    spoilt: boolean,
+  ): Promise<boolean> {
     let draft: JournalDraft | undefined;
     try {
       draft = this.journal.startShadow();
@@ -245,12 +256,16 @@ export class BanStore {
         draft.append(record);
         await new Promise((resolve) => setImmediate(resolve));
       }
-      await this.journal.replace(draft, () => {
-        swapped();
-        this.detached = false;
-        this.diskProblem = '';
-        this.noteBase();
-      });
+      await this.journal.replace(
+        draft,
+        () => {
+          swapped();
+          this.detached = false;
+          this.diskProblem = '';
+          this.noteBase();
+        },
+        spoilt,
+      );
       return true;
     } catch (error) {
       draft?.discard();
@@ -292,16 +307,16 @@ export class BanStore {
   }
 
   /** Writes the journal as a whole after the disk refused that; changes that arrive meanwhile make it try again later. */
-  private async rejoin(): Promise<void> {
+  private async rejoin(spoilt = false): Promise<void> {
     const position = this.held;
-    await this.writeAnew(this.ordered(), position, () => undefined);
+    await this.writeAnew(this.ordered(), position, () => undefined, spoilt);
     if (this.held !== position) this.detached = true;
   }
 
   /** Writes the file anew because Caddy cannot read it. Rejects when the disk refuses. */
   async rewrite(): Promise<void> {
     for (let tries = 0; tries < REWRITE_TRIES; tries++) {
-      await this.rejoin();
+      await this.rejoin(true);
       if (!this.detached) return;
     }
     throw new Error(this.diskProblem || 'bans change faster than they can be written');

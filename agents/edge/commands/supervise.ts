@@ -14,6 +14,7 @@ import { adoptOldLayout } from '../old-layout.ts';
 import type { Options } from '../options.ts';
 import { type EdgePaths, edgePaths } from '../paths.ts';
 import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
+import { CaddyGuard } from '../supervise/caddy-guard.ts';
 import { childEnvironment } from '../supervise/child-environment.ts';
 import { ManagedChild } from '../supervise/managed-child.ts';
 import { stopLeftovers, writeSupervisorRecord } from '../supervise/supervisor-file.ts';
@@ -63,6 +64,12 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
     const children = [caddy.mark, agent.mark].filter((mark): mark is ProcessMark => mark !== undefined);
     writeSupervisorRecord(paths.supervisorFile, { supervisor: self, children });
   };
+  const guard = new CaddyGuard({
+    journals: { config: paths.configJournal, bans: paths.banJournal },
+    withoutAgent: (work) => agent.without(work),
+    silenceSeconds: options.integer('replace-after'),
+    log,
+  });
   const caddy = new ManagedChild({
     name: 'caddy',
     command: caddyBin,
@@ -79,6 +86,7 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
     graceMs: CADDY_GRACE_MS,
     log,
     changed: record,
+    guard,
   });
   const agent = new ManagedChild({
     name: 'agent',

@@ -85,6 +85,7 @@ export class ConfigStore {
         return header?.format === JOURNAL_FORMAT && header.clusterId === options.clusterId;
       },
       onRecord: (payload, offset) => store.load(payload, offset),
+      keepsBefore: true,
     });
     if (!store.matches(store.held)) {
       store.log.error('configuration does not add up to its hash, asking for a repair', {
@@ -295,7 +296,7 @@ export class ConfigStore {
     this.flush();
     if (this.unwritten.length > 0) throw new Error(this.diskProblem);
     if (!(await this.verify())) return false;
-    await this.compact();
+    await this.compact(true);
     return true;
   }
 
@@ -370,7 +371,8 @@ export class ConfigStore {
     return row.bytes ?? this.journal.read(row.offset, row.length);
   }
 
-  async compact(): Promise<void> {
+  /** Rewrites the journal with what is live; a file that is `spoilt` is not kept as the one before. */
+  async compact(spoilt = false): Promise<void> {
     const before = this.journal.bytes;
     const copied: { row: Row; offset: number }[] = [];
     const position = clone(ConfigPositionSchema, this.held);
@@ -398,6 +400,7 @@ export class ConfigStore {
           if (row.offset >= tailFrom) row.offset += shift;
         for (const { row, offset } of copied) row.offset = offset;
       },
+      spoilt,
     );
     this.log.info('configuration journal compacted', {
       bytesBefore: before,

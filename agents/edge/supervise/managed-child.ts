@@ -4,11 +4,14 @@
 //   running   exit                        waiting   delay doubles, from the start again after a minute of life
 //   running   exit with a final code      ended     the owner is told
 //   waiting   delay over                  running
+//   any       without                     held      ended in order; started again when the work is done
 //   any       stop                        stopped   SIGTERM, SIGKILL for the whole group when the grace is over
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { sleep } from '../../kit/backoff.ts';
 import type { Log } from '../../kit/log.ts';
 import { markOf, type ProcessMark } from '../../kit/process-info.ts';
+import { LifeLine } from './life-line.ts';
 
 const LONG_LIFE_MS = 60_000;
 
@@ -27,6 +30,22 @@ export interface ManagedChildOptions {
   log: Log;
   /** A process was started or is gone. */
   changed: () => void;
+  /** Looks after the processes: the child gives signs of life over the descriptor that SVC_LIFE_FD names. */
+  guard?: ChildGuard;
+}
+
+export interface ChildGuard {
+  started(pid: number, line: LifeLine): void;
+  /** The process is gone. */
+  gone(): void;
+  /** It was not told to go; the next one is started when this resolves. Never rejects. */
+  ended(end: ChildEnd): Promise<void>;
+}
+
+export interface ChildEnd {
+  code?: number;
+  signal?: string;
+  problem?: string;
 }
 
 export class ManagedChild {
@@ -34,6 +53,7 @@ export class ManagedChild {
   private readonly stopping = new AbortController();
   private child: ChildProcess | undefined;
   private running: Promise<number | undefined> | undefined;
+  private held: Promise<void> | undefined;
   /** The living process. */
   mark: ProcessMark | undefined;
 
@@ -49,25 +69,51 @@ export class ManagedChild {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    const { child } = this;
-    if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGTERM');
-      const timer = setTimeout(() => {
-        this.options.log.warn('child did not stop in time, killing it', { child: this.options.name });
-        killGroup(child.pid!);
-      }, this.options.graceMs);
-      await this.running;
-      clearTimeout(timer);
-    }
+    await this.end();
     await this.running;
+  }
+
+  /** Ends the process, does `work` while there is none, and starts it again. */
+  async without(work: () => void): Promise<void> {
+    let release = (): void => undefined;
+    this.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    try {
+      await this.end();
+      work();
+    } finally {
+      this.held = undefined;
+      release();
+    }
+  }
+
+  /** Ends the living process, if there is one; resolves when it is gone. */
+  private async end(): Promise<void> {
+    const { child } = this;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => {
+      this.options.log.warn('child did not stop in time, killing it', { child: this.options.name });
+      killGroup(child.pid!);
+    }, this.options.graceMs);
+    await gone;
+    clearTimeout(timer);
   }
 
   private async keepRunning(): Promise<number | undefined> {
     const { name, log, minDelayMs, maxDelayMs, finalCode } = this.options;
     for (let delayMs = minDelayMs; !this.stopping.signal.aborted; ) {
+      if (this.held) {
+        await this.held;
+        continue;
+      }
       const startedAt = performance.now();
       const end = await this.runOnce();
       if (this.stopping.signal.aborted) return undefined;
+      if (this.held) continue;
+      await this.options.guard?.ended(end);
       if (finalCode !== undefined && end.code === finalCode) return finalCode;
       if (performance.now() - startedAt >= LONG_LIFE_MS) delayMs = minDelayMs;
       log.error('child ended, starting it again', { child: name, ...end, inMs: delayMs });
@@ -77,16 +123,23 @@ export class ManagedChild {
     return undefined;
   }
 
-  private runOnce(): Promise<{ code?: number; signal?: string; problem?: string }> {
-    const { name, command, args, env, ipc, log, changed } = this.options;
+  private runOnce(): Promise<ChildEnd> {
+    const { name, command, args, env, ipc, log, changed, guard } = this.options;
     return new Promise((resolve) => {
+      const stdio: ('ignore' | 'inherit' | 'ipc' | 'pipe')[] = ['ignore', 'inherit', 'inherit'];
+      if (ipc) stdio.push('ipc');
+      const lifeFd = stdio.length;
+      if (guard) stdio.push('pipe');
       const child = spawn(command, [...args], {
-        env,
+        env: guard ? { ...env, SVC_LIFE_FD: String(lifeFd) } : env,
         // Its own group: a terminal's Ctrl-C reaches only the supervisor, which stops its children in order.
         detached: true,
-        stdio: ipc ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', 'inherit', 'inherit'],
+        stdio,
       });
       this.child = child;
+      const lifeStream = guard && (child.stdio[lifeFd] as Readable | null);
+      if (guard && lifeStream && child.pid !== undefined)
+        guard.started(child.pid, new LifeLine(lifeStream, (text) => process.stderr.write(text)));
       if (child.pid !== undefined) {
         this.mark = markOf(child.pid);
         log.info('child started', { child: name, pid: child.pid });
@@ -95,6 +148,7 @@ export class ManagedChild {
       child.once('error', (error) => resolve({ problem: error.message }));
       child.once('exit', (code, signal) => {
         this.mark = undefined;
+        guard?.gone();
         changed();
         resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) });
       });
