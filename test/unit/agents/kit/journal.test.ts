@@ -3,12 +3,16 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { frameRecord, Journal } from '../../../../agents/kit/journal.ts';
+import { setJournalAside } from '../../../../agents/kit/journal-before.ts';
 import { temporaryFolder } from '../helpers/folder.ts';
 import { memoryLog } from '../helpers/log.ts';
 
 const HEADER = Buffer.from('header of the file');
 
-function open(path: string, extra: { onRecord?: (payload: Buffer, offset: number) => boolean } = {}) {
+function open(
+  path: string,
+  extra: { onRecord?: (payload: Buffer, offset: number) => boolean; keepsBefore?: boolean } = {},
+) {
   const records: string[] = [];
   const { log, lines } = memoryLog();
   const journal = Journal.open({
@@ -22,6 +26,7 @@ function open(path: string, extra: { onRecord?: (payload: Buffer, offset: number
         records.push(payload.toString());
         return true;
       }),
+    keepsBefore: extra.keepsBefore ?? false,
   });
   return { journal, records, lines };
 }
@@ -237,4 +242,32 @@ test('property: any appends, a cut anywhere and more appends give a prefix follo
     { numRuns: 150 },
   );
   t.pass();
+});
+
+test('the file before a rewrite is kept as it was, and takes the place of one that is set aside', async (t) => {
+  const path = join(temporaryFolder(t), 'x.journal');
+  const { journal } = open(path, { keepsBefore: true });
+  const rewrite = (text: string, spoilt = false): Promise<void> =>
+    journal.rewrite(
+      async (draft) => {
+        draft.append(Buffer.from(text));
+      },
+      () => undefined,
+      spoilt,
+    );
+  journal.append(Buffer.from('one'));
+  await rewrite('two');
+  journal.append(Buffer.from('after'));
+  t.deepEqual((await reread(`${path}.before`)).records, ['one'], 'what came after the rewrite is not in it');
+  await rewrite('three', true);
+  t.deepEqual((await reread(`${path}.before`)).records, ['one'], 'a spoilt file does not replace a good one');
+  const draft = journal.startShadow();
+  draft.append(Buffer.from('four'));
+  await journal.replace(draft, () => undefined);
+  t.deepEqual((await reread(`${path}.before`)).records, ['three']);
+  await journal.close();
+  t.true(setJournalAside(path).hadBefore);
+  t.deepEqual((await reread(path)).records, ['three']);
+  t.false(setJournalAside(path).hadBefore);
+  t.is(readdirSync(join(path, '..')).filter((name) => name.includes('.fatal-')).length, 1);
 });
