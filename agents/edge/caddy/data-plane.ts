@@ -247,9 +247,9 @@ export class DataPlane {
   /** After a failure as soon as it may be tried again; quickly while a process starts. */
   private pollDelay(): number {
     if (this.status === undefined || !this.status.serving) return POLL_DOWN_MS;
-    const retryInMs = Math.max(this.config.retryInMs, this.bans.retryInMs);
-    if (this.healthy || retryInMs > POLL_MS) return POLL_MS;
-    return Math.max(POLL_DOWN_MS, retryInMs);
+    const waiting = [this.config, this.bans].filter((pusher) => pusher.isDown).map((pusher) => pusher.retryInMs);
+    if (waiting.length === 0) return POLL_MS;
+    return Math.min(POLL_MS, Math.max(POLL_DOWN_MS, ...waiting));
   }
 
   /** A journal that lost its end, or was set aside, is no reason to take back what Caddy runs. */

@@ -363,3 +363,20 @@ test.serial(
     t.is(await supervisor.ended, 0);
   },
 );
+
+test.serial('an event that cannot be decoded is skipped and said, and the stream goes on', async (t) => {
+  const testConsole = await console_(t);
+  const supervisor = await supervise(t);
+  t.is((await run(t, enrollArguments(testConsole, supervisor.stateDir), { input: 'ewt_goodtoken1' })).code, 0);
+  await until(t, 'the stream', () => testConsole.watchers === 1);
+  const opened = testConsole.watches.length;
+  const rubbish = Buffer.from([0xff, 0xff, 0xff]);
+  testConsole.push({ case: 'configDelta', value: rubbish });
+  testConsole.push({ case: 'banBatch', value: rubbish });
+  testConsole.publish([{ kind: 'site', id: 'after', body: Buffer.from('x') }]);
+  await until(t, 'what came after', () => readFileSync(join(supervisor.stateDir, 'config.journal')).includes('after'));
+  t.regex(supervisor.output(), /message cannot be decoded, skipped/);
+  t.is(testConsole.watches.length, opened);
+  supervisor.child.kill('SIGTERM');
+  t.is(await supervisor.ended, 0);
+});
