@@ -27,11 +27,16 @@ const FAILING = 1200;
 const NODE = { nodeId: 'bench-node', clusterId: 'bench-cluster' };
 
 /** A state folder with sites in front of an origin. */
-async function stateFolder(t: ExecutionContext, sites = SITES): Promise<string> {
+async function stateFolder(t: ExecutionContext, sites = SITES, journals = '.'): Promise<string> {
   const origin = createServer((_, response) => response.end('the site'));
   await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
   const folder = mkdtempSync(join(tmpdir(), 'last-good-'));
-  writeEdgeState({ folder, sites, origin: { address: '127.0.0.1', port: (origin.address() as AddressInfo).port } });
+  const inner = join(folder, journals);
+  writeEdgeState({
+    folder: inner,
+    sites,
+    origin: { address: '127.0.0.1', port: (origin.address() as AddressInfo).port },
+  });
   t.teardown(async () => {
     origin.closeAllConnections();
     await new Promise((resolve) => origin.close(resolve));
@@ -174,7 +179,7 @@ test.serial(
 
 test.serial('Caddy that stands still says where its goroutines are and is replaced', async (t) => {
   t.timeout(180_000);
-  const folder = await stateFolder(t, 3);
+  const folder = await stateFolder(t, 3, 'edge');
   const port = await freePort();
   const [caddy] = edgeCommand(folder, port);
   const words = [join(root, 'agents', 'edge', 'main.ts'), 'supervise', '--state-dir', folder, '--caddy-bin', caddy!];

@@ -374,7 +374,9 @@ test.serial('an event that cannot be decoded is skipped and said, and the stream
   testConsole.push({ case: 'configDelta', value: rubbish });
   testConsole.push({ case: 'banBatch', value: rubbish });
   testConsole.publish([{ kind: 'site', id: 'after', body: Buffer.from('x') }]);
-  await until(t, 'what came after', () => readFileSync(join(supervisor.stateDir, 'config.journal')).includes('after'));
+  await until(t, 'what came after', () =>
+    readFileSync(join(supervisor.stateDir, 'edge/config.journal')).includes('after'),
+  );
   t.regex(supervisor.output(), /message cannot be decoded, skipped/);
   t.is(testConsole.watches.length, opened);
   supervisor.child.kill('SIGTERM');
