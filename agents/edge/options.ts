@@ -1,5 +1,6 @@
 // Options of the edge agent's commands.
 
+import { resolve } from 'node:path';
 import type { LogLevel } from '../kit/log.ts';
 import { type OptionSpec, type OptionValue, UsageError } from '../kit/options.ts';
 import { parsePin, parseServerUrl } from '../kit/pinned-tls.ts';
@@ -26,7 +27,13 @@ const stateDir: OptionSpec = {
   kind: 'text',
   placeholder: 'FOLDER',
   default: '/var/lib/svc-edge',
-  help: 'Folder for identity, journals and sockets, made private (0700).',
+  help: 'Folder for identity and journals, made private (0700).',
+};
+const runDir: OptionSpec = {
+  name: 'run-dir',
+  kind: 'text',
+  placeholder: 'FOLDER',
+  help: 'Folder for socket and status, best in a tmpfs, made private (0700). Default: one found for the state folder.',
 };
 const logLevel: OptionSpec = {
   name: 'log-level',
@@ -78,6 +85,7 @@ export const ENROLL_OPTIONS: readonly OptionSpec[] = [
 
 const AGENT_OPTIONS: readonly OptionSpec[] = [
   stateDir,
+  runDir,
   {
     name: 'ban-capacity',
     kind: 'integer',
@@ -177,6 +185,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
 
 export const STATUS_OPTIONS: readonly OptionSpec[] = [
   stateDir,
+  runDir,
   { name: 'json', kind: 'flag', help: 'Print the status as JSON.' },
 ];
 
@@ -196,6 +205,12 @@ export class Options {
     const value = this.text(name);
     if (value === undefined) throw new UsageError(`--${name} is required`);
     return value;
+  }
+
+  /** A folder as an absolute path; undefined when it is not given. */
+  folder(name: string): string | undefined {
+    const value = this.text(name);
+    return value === undefined ? undefined : resolve(value);
   }
 
   integer(name: string): number {

@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { runPaths } from '../../agents/edge/paths.ts';
+import { existingRunFolders } from '../../agents/edge/run-folder.ts';
 import type { NewEnrollmentToken } from '../../client/src/index.ts';
 import { startedAt } from './process-table.ts';
 import { type Child, type Processes, tail } from './processes.ts';
@@ -103,9 +105,14 @@ interface SupervisorFile {
  * they hold were found in use and given up.
  */
 export async function stopLeftoverEdge(stateDir: string): Promise<void> {
-  const file = join(stateDir, 'supervisor.lock');
-  if (!existsSync(file) || process.platform !== 'linux') return;
-  const { supervisor, children } = JSON.parse(readFileSync(file, 'utf8')) as SupervisorFile;
+  if (!existsSync(stateDir) || process.platform !== 'linux') return;
+  for (const folder of existingRunFolders(stateDir)) {
+    const file = runPaths(folder).supervisorFile;
+    if (existsSync(file)) await stopChildren(JSON.parse(readFileSync(file, 'utf8')) as SupervisorFile);
+  }
+}
+
+async function stopChildren({ supervisor, children }: SupervisorFile): Promise<void> {
   const lives = ({ pid, startTime }: { pid: number; startTime: string }) =>
     startedAt(pid)?.endsWith(`:${startTime}`) === true;
   if (lives(supervisor)) return;

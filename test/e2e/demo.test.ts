@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { existingRunFolders } from '../../agents/edge/run-folder.ts';
 import { type Demo, demoFolder, processesOf, removeDemo, spawnDemo, startDemo } from '../helpers/demo.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -147,7 +148,8 @@ test.serial('after kill -9 of the launcher the next start stops what was left an
 test.serial(
   'after kill -9 of the launcher and the supervisor of the edge the next start has the same addresses',
   async (t) => {
-    const { supervisor } = JSON.parse(readFileSync(join(folder, 'edge', 'supervisor.lock'), 'utf8')) as {
+    const [runDir] = existingRunFolders(join(folder, 'edge'));
+    const { supervisor } = JSON.parse(readFileSync(join(runDir!, 'supervisor.lock'), 'utf8')) as {
       supervisor: { pid: number };
     };
     process.kill(supervisor.pid, 'SIGKILL');

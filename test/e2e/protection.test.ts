@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
+import { existingRunFolders } from '../../agents/edge/run-folder.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -27,7 +28,7 @@ interface SecurityState {
 }
 
 const status = (node: EdgeNode) =>
-  JSON.parse(readFileSync(join(node.stateDir, 'run', 'status.json'), 'utf8')) as {
+  JSON.parse(readFileSync(join(existingRunFolders(node.stateDir)[0]!, 'status.json'), 'utf8')) as {
     agent: { pid: number };
     protection: { keysVersion: string; ownBans: number; sitesAboveNormal: number };
   };

@@ -10,8 +10,9 @@ import { markOf } from '../../kit/process-info.ts';
 import { defaultTableName } from '../nft/script.ts';
 import { adoptOldLayout } from '../old-layout.ts';
 import type { Options } from '../options.ts';
-import { edgePaths } from '../paths.ts';
+import { edgePaths, runPaths } from '../paths.ts';
 import { EdgeAgent } from '../run/agent.ts';
+import { checkLength, openRunFolder } from '../run-folder.ts';
 
 const IDENTITY_POLL_MS = 2000;
 const IDENTITY_CHECK_MS = 10_000;
@@ -20,8 +21,10 @@ const STOP_LIMIT_MS = 15_000;
 export async function runCommand(options: Options): Promise<number> {
   const log = createLog(options.logLevel, { process: 'agent' });
   const paths = edgePaths(resolve(options.required('state-dir')));
+  const given = options.folder('run-dir');
+  if (given !== undefined) checkLength(given);
   ensurePrivateFolder(paths.stateDir);
-  ensurePrivateFolder(paths.runDir);
+  const { socket, statusFile } = runPaths(openRunFolder(paths.stateDir, given));
   const supervised = process.env.SVC_SUPERVISED === '1';
   delete process.env.SVC_TOKEN;
   const stopping = stopSignal(supervised);
@@ -36,6 +39,8 @@ export async function runCommand(options: Options): Promise<number> {
   adoptOldLayout(paths, log);
   const agent = new EdgeAgent({
     paths,
+    socket,
+    statusFile,
     identity,
     log,
     banCapacity: options.integer('ban-capacity'),

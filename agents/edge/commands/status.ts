@@ -1,10 +1,12 @@
 // `status`: what the agent of this machine wrote last, and whether it still lives.
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readTextIfPresent } from '../../kit/files.ts';
 import { startTimeOf } from '../../kit/process-info.ts';
 import type { Options } from '../options.ts';
-import { edgePaths } from '../paths.ts';
+import { runPaths } from '../paths.ts';
 import type { ConnectionsView } from '../run/node-report.ts';
+import { existingRunFolders } from '../run-folder.ts';
 import type { ProtectionView } from '../security/protection.ts';
 
 const STALE_MS = 30_000;
@@ -29,10 +31,10 @@ interface Status {
 }
 
 export async function statusCommand(options: Options): Promise<number> {
-  const paths = edgePaths(resolve(options.required('state-dir')));
-  const text = readTextIfPresent(paths.statusFile);
+  const stateDir = resolve(options.required('state-dir'));
+  const text = newestStatus(stateDir, options.folder('run-dir'));
   if (text === undefined) {
-    process.stderr.write(`no agent runs in ${paths.stateDir}\n`);
+    process.stderr.write(`no agent runs in ${stateDir}\n`);
     return 1;
   }
   const status = JSON.parse(text) as Status;
@@ -42,6 +44,16 @@ export async function statusCommand(options: Options): Promise<number> {
   }
   process.stdout.write(options.flag('json') ? text : present(status));
   return status.console.connected && status.dataPlane.healthy ? 0 : 3;
+}
+
+/** What was written last, wherever the agent found room for it. */
+function newestStatus(stateDir: string, runDir: string | undefined): string | undefined {
+  if (!existsSync(stateDir)) return undefined;
+  const texts = existingRunFolders(stateDir, runDir).flatMap(
+    (folder) => readTextIfPresent(runPaths(folder).statusFile) ?? [],
+  );
+  const writtenAt = (text: string): number => Date.parse((JSON.parse(text) as Status).updatedAt);
+  return texts.sort((left, right) => writtenAt(right) - writtenAt(left))[0];
 }
 
 function present(status: Status): string {

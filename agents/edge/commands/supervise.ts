@@ -2,7 +2,7 @@
 // itself when it stops, after a killed predecessor when it starts.
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
-import { ensurePrivateFolder, removeFile, writeFileAtomic } from '../../kit/files.ts';
+import { ensurePrivateFolder, removeFile } from '../../kit/files.ts';
 import { loadIdentity } from '../../kit/identity.ts';
 import { folderLockName, type Lock, tryLock } from '../../kit/locks.ts';
 import { createLog, errorText, type Log } from '../../kit/log.ts';
@@ -12,8 +12,9 @@ import { deleteOwnTable } from '../nft/kernel-bans.ts';
 import { defaultTableName } from '../nft/script.ts';
 import { adoptOldLayout } from '../old-layout.ts';
 import type { Options } from '../options.ts';
-import { type EdgePaths, edgePaths } from '../paths.ts';
+import { type EdgePaths, edgePaths, type RunPaths, runPaths } from '../paths.ts';
 import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
+import { checkLength, existingRunFolders, openRunFolder, removeRunFolder } from '../run-folder.ts';
 import { CaddyGuard } from '../supervise/caddy-guard.ts';
 import { childEnvironment } from '../supervise/child-environment.ts';
 import { ManagedChild } from '../supervise/managed-child.ts';
@@ -32,6 +33,8 @@ export async function superviseCommand(options: Options): Promise<number> {
   const log = createLog(options.logLevel, { process: 'supervisor' });
   const paths = edgePaths(resolve(options.required('state-dir')));
   delete process.env.SVC_TOKEN;
+  const given = options.folder('run-dir');
+  if (given !== undefined) checkLength(given);
   const caddyBin = findExecutable(options.required('caddy-bin'));
   if (caddyBin === undefined) {
     log.error('the edge server binary cannot be run, name it with --caddy-bin', {
@@ -40,14 +43,16 @@ export async function superviseCommand(options: Options): Promise<number> {
     return 1;
   }
   ensurePrivateFolder(paths.stateDir);
-  ensurePrivateFolder(paths.runDir);
+  const run = runPaths(openRunFolder(paths.stateDir, given));
   const locks = await takeLocks(paths, options.list('http-listen'), log);
   if (!locks) return 1;
   try {
-    await stopLeftovers(paths.supervisorFile, log);
+    // A predecessor may have found its room elsewhere.
+    for (const folder of new Set([run.runDir, ...existingRunFolders(paths.stateDir)]))
+      await stopLeftovers(runPaths(folder).supervisorFile, log);
     // A running agent of an older version writes in the old place, so nothing is moved before it has ended.
-    adoptOldLayout(paths, log);
-    return await supervise(options, paths, caddyBin, log);
+    adoptWhereRoom(paths, log);
+    return await supervise(options, paths, run, caddyBin, log);
   } catch (error) {
     log.error('supervisor cannot start', { reason: errorText(error) });
     return 1;
@@ -56,13 +61,18 @@ export async function superviseCommand(options: Options): Promise<number> {
   }
 }
 
-async function supervise(options: Options, paths: EdgePaths, caddyBin: string, log: Log): Promise<number> {
+async function supervise(
+  options: Options,
+  paths: EdgePaths,
+  run: RunPaths,
+  caddyBin: string,
+  log: Log,
+): Promise<number> {
   const self = markOf(process.pid)!;
-  writeCaddyConfig(options, paths);
-  removeFile(paths.socket);
+  removeFile(run.socket);
   const record = (): void => {
     const children = [caddy.mark, agent.mark].filter((mark): mark is ProcessMark => mark !== undefined);
-    writeSupervisorRecord(paths.supervisorFile, { supervisor: self, children });
+    writeSupervisorRecord(run.supervisorFile, { supervisor: self, children });
   };
   const guard = new CaddyGuard({
     journals: { config: paths.configJournal, bans: paths.banJournal },
@@ -73,12 +83,14 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
   const caddy = new ManagedChild({
     name: 'caddy',
     command: caddyBin,
-    args: ['run', '--config', paths.caddyConfig],
+    // Through standard input: a file could not be written to a full disk.
+    args: ['run', '--config', '-'],
+    input: caddyConfig(options, paths, run),
     // Caddy keeps nothing of its own on disk; what it still wants to write stays in the run folder.
     env: childEnvironment({
-      XDG_DATA_HOME: paths.runDir,
-      XDG_CONFIG_HOME: paths.runDir,
-      SVC_CONFINE: confinement(paths),
+      XDG_DATA_HOME: run.runDir,
+      XDG_CONFIG_HOME: run.runDir,
+      SVC_CONFINE: confinement(paths, run),
     }),
     ipc: false,
     minDelayMs: 1000,
@@ -91,7 +103,7 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
   const agent = new ManagedChild({
     name: 'agent',
     command: process.execPath,
-    args: [...process.execArgv, ...AGENT_V8, MAIN, 'run', ...agentArguments(options, paths)],
+    args: [...process.execArgv, ...AGENT_V8, MAIN, 'run', ...agentArguments(options, paths, run)],
     env: childEnvironment({ SVC_SUPERVISED: '1' }),
     ipc: true,
     minDelayMs: 2000,
@@ -109,15 +121,16 @@ async function supervise(options: Options, paths: EdgePaths, caddyBin: string, l
   log.info('stopping', finalCode === undefined ? {} : { agentExitCode: finalCode });
   await Promise.all([agent.stop(), caddy.stop()]);
   await removeTable(options, paths, self, log);
-  removeFile(paths.supervisorFile);
+  removeFile(run.supervisorFile);
+  removeRunFolder(paths.stateDir, run.runDir);
   log.info('stopped');
   return finalCode ?? 0;
 }
 
-function writeCaddyConfig(options: Options, paths: EdgePaths): void {
+function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string {
   const config = renderCaddyConfig({
     stateDir: paths.edgeDir,
-    socketPath: paths.socket,
+    socketPath: run.socket,
     httpListen: options.list('http-listen'),
     banCapacity: options.integer('ban-capacity'),
     banMaxMib: options.integer('ban-max-mib'),
@@ -127,16 +140,25 @@ function writeCaddyConfig(options: Options, paths: EdgePaths): void {
     maxConnectionsPerNetwork: options.integer('max-connections-per-network'),
     maxConnectionsPerAddress: options.integer('max-connections-per-address'),
   });
-  writeFileAtomic(paths.caddyConfig, `${JSON.stringify(config, null, 2)}\n`, 0o600, false);
+  return `${JSON.stringify(config)}\n`;
+}
+
+/** What an older version left is moved; a disk without room for that keeps nobody from serving what can be read. */
+function adoptWhereRoom(paths: EdgePaths, log: Log): void {
+  try {
+    adoptOldLayout(paths, log);
+  } catch (error) {
+    log.error('files of an older version cannot be moved', { reason: errorText(error) });
+  }
 }
 
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
-function confinement(paths: EdgePaths): string {
-  return JSON.stringify({ read: [paths.edgeDir], write: [paths.runDir] });
+function confinement(paths: EdgePaths, run: RunPaths): string {
+  return JSON.stringify({ read: [paths.edgeDir], write: [run.runDir] });
 }
 
-function agentArguments(options: Options, paths: EdgePaths): string[] {
-  const args = ['--state-dir', paths.stateDir];
+function agentArguments(options: Options, paths: EdgePaths, run: RunPaths): string[] {
+  const args = ['--state-dir', paths.stateDir, '--run-dir', run.runDir];
   args.push('--ban-capacity', String(options.integer('ban-capacity')));
   for (const name of ['kernel-bans', 'nft-bin', 'nft-table', 'log-level']) {
     const value = options.text(name);

@@ -41,6 +41,9 @@ const MAX_LOGGED_FAILURES = 10;
 
 export interface AgentOptions {
   paths: EdgePaths;
+  /** Caddy's socket. */
+  socket: string;
+  statusFile: string;
   identity: NodeIdentity;
   log: Log;
   banCapacity: number;
@@ -104,7 +107,7 @@ export class EdgeAgent {
     this.consoleNames = [new URL(identity.serverUrl).hostname.replace(/^\[|\]$/g, '')];
     this.channel = new NodeChannel(identity);
     this.renewal = new Renewal({ stateDir: paths.stateDir, log, identity, renewed: (next) => this.useIdentity(next) });
-    this.client = new EdgeClient(paths.socket);
+    this.client = new EdgeClient(options.socket);
     this.capabilities = new NodeCapabilities(paths.capabilities, log);
     const channel = (): NodeChannel | undefined => (this.stopping.signal.aborted ? undefined : this.channel);
     this.applied = new AppliedReporter(channel, log);
@@ -180,7 +183,7 @@ export class EdgeAgent {
     });
     const instance = (): string | undefined => this.dataPlane.status?.instanceId;
     this.stats = new StatsReporter({ path: paths.statsLedger, client: this.client, channel, instance, log });
-    this.status = new StatusFile(paths.statusFile, log, () => describeNode(this.view()));
+    this.status = new StatusFile(options.statusFile, log, () => describeNode(this.view()));
     log.info('journals read', {
       nodeId,
       revision: this.config.position.revision,

@@ -20,6 +20,8 @@ export interface ManagedChildOptions {
   command: string;
   args: readonly string[];
   env: Record<string, string | undefined>;
+  /** What each process reads from its standard input; nothing when absent. */
+  input?: string;
   /** Opens an IPC channel by which the child notices that its parent is gone. */
   ipc: boolean;
   minDelayMs: number;
@@ -28,7 +30,7 @@ export interface ManagedChildOptions {
   /** Exit code that ends the supervision. */
   finalCode?: number;
   log: Log;
-  /** A process was started or is gone. */
+  /** A process was started or is gone. What it throws is logged and ends nothing. */
   changed: () => void;
   /** Looks after the processes: the child gives signs of life over the descriptor that SVC_LIFE_FD names. */
   guard?: ChildGuard;
@@ -124,9 +126,13 @@ export class ManagedChild {
   }
 
   private runOnce(): Promise<ChildEnd> {
-    const { name, command, args, env, ipc, log, changed, guard } = this.options;
+    const { name, command, args, env, input, ipc, log, guard } = this.options;
     return new Promise((resolve) => {
-      const stdio: ('ignore' | 'inherit' | 'ipc' | 'pipe')[] = ['ignore', 'inherit', 'inherit'];
+      const stdio: ('ignore' | 'inherit' | 'ipc' | 'pipe')[] = [
+        input === undefined ? 'ignore' : 'pipe',
+        'inherit',
+        'inherit',
+      ];
       if (ipc) stdio.push('ipc');
       const lifeFd = stdio.length;
       if (guard) stdio.push('pipe');
@@ -136,6 +142,8 @@ export class ManagedChild {
         detached: true,
         stdio,
       });
+      // One that ends before it has read everything says why by its exit.
+      child.stdin?.on('error', () => undefined).end(input);
       this.child = child;
       const lifeStream = guard && (child.stdio[lifeFd] as Readable | null);
       if (guard && lifeStream && child.pid !== undefined)
@@ -143,16 +151,24 @@ export class ManagedChild {
       if (child.pid !== undefined) {
         this.mark = markOf(child.pid);
         log.info('child started', { child: name, pid: child.pid });
-        changed();
+        this.tellChanged();
       }
       child.once('error', (error) => resolve({ problem: error.message }));
       child.once('exit', (code, signal) => {
         this.mark = undefined;
         guard?.gone();
-        changed();
+        this.tellChanged();
         resolve({ ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) });
       });
     });
+  }
+
+  private tellChanged(): void {
+    try {
+      this.options.changed();
+    } catch (error) {
+      this.options.log.error('change of a child not recorded', { child: this.options.name, error });
+    }
   }
 }
 

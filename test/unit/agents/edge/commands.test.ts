@@ -5,6 +5,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { existingRunFolders, openRunFolder } from '../../../../agents/edge/run-folder.ts';
+import type { SupervisorRecord } from '../../../../agents/edge/supervise/supervisor-file.ts';
 import { isAlive, type ProcessMark, startTimeOf } from '../../../../agents/kit/process-info.ts';
 import { TestAuthority } from '../helpers/authority.ts';
 import { TestConsole } from '../helpers/console.ts';
@@ -92,13 +94,11 @@ for (const [title, args] of [
   ['a table name without svc', ['run', '--nft-table', 'filter']],
   ['a peer that is no address', ['run', '--proxy-peers', '10.0.0.0/33']],
   ['peers wider than the IPv4-mapped range', ['run', '--proxy-peers', '::ffff:10.0.0.0/95']],
-  ['a folder too deep for a socket', ['run', '--state-dir', `/tmp/${'x'.repeat(100)}`]],
+  ['a folder too deep for a socket', ['run', '--run-dir', `/tmp/${'x'.repeat(100)}`]],
 ] as [string, string[]][]) {
   test.serial(`exit code 2 and nothing done: ${title}`, async (t) => {
     const folder = join(temporaryFolder(t), 'state');
-    const { code, output } = await run(t, args.includes('--state-dir') || args.length === 0 ? args : args, {
-      env: { SVC_STATE_DIR: folder },
-    });
+    const { code, output } = await run(t, args, { env: { SVC_STATE_DIR: folder } });
     t.is(code, 2, output);
     t.true(output.length > 0);
     t.false(existsSync(folder));
@@ -154,12 +154,12 @@ test.serial('status without an agent ends with 1', async (t) => {
   t.is((await run(t, ['status', '--state-dir', temporaryFolder(t)])).code, 1);
 });
 
-/** A stand-in for the edge server that notes its environment and arguments. */
+/** A stand-in for the edge server that notes its environment, arguments and configuration. */
 function fakeServer(folder: string): string {
   const path = join(folder, 'server.sh');
   writeFileSync(
     path,
-    `#!/bin/sh\nenv > "${folder}/server.env"\necho "$@" > "${folder}/server.args"\necho x >> "${folder}/server.starts"\nexec sleep 600\n`,
+    `#!/bin/sh\nenv > "${folder}/server.env"\necho "$@" > "${folder}/server.args"\ncat >> "${folder}/server.configs"\necho x >> "${folder}/server.starts"\nexec sleep 600\n`,
   );
   chmodSync(path, 0o755);
   return path;
@@ -169,6 +169,13 @@ interface Supervisor extends Run {
   stateDir: string;
   folder: string;
   children(): ProcessMark[];
+}
+
+/** A file beside the socket, read as JSON. */
+function runFile(stateDir: string, name: string): unknown {
+  const paths = existsSync(stateDir) ? existingRunFolders(stateDir).map((folder) => join(folder, name)) : [];
+  const path = paths.find((path) => existsSync(path));
+  return path === undefined ? undefined : JSON.parse(readFileSync(path, 'utf8'));
 }
 
 let port = 20_000 + (process.pid % 10_000);
@@ -192,11 +199,9 @@ async function supervise(
     'off',
   ];
   const running = start(t, args, { env });
-  const children = (): ProcessMark[] => {
-    const path = join(stateDir, 'supervisor.lock');
-    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { children: ProcessMark[] }).children : [];
-  };
-  await until(t, 'children', () => children().length === 2 && existsSync(join(folder, 'server.args')));
+  const children = (): ProcessMark[] =>
+    (runFile(stateDir, 'supervisor.lock') as SupervisorRecord | undefined)?.children ?? [];
+  await until(t, 'children', () => children().length === 2 && existsSync(join(folder, 'server.starts')));
   t.teardown(() => {
     for (const mark of children()) if (isAlive(mark)) process.kill(mark.pid, 'SIGKILL');
   });
@@ -222,28 +227,32 @@ test.serial('a node that joins another cluster serves nothing of the former one'
   );
 });
 
+/** What each start of the server read from its standard input. */
+function configurations({ folder }: Supervisor) {
+  const lines = readFileSync(join(folder, 'server.configs'), 'utf8').trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line) as { apps: { svc: { socket: string; state_dir: string } }; admin: { disabled: boolean } });
+}
+
 test.serial('supervise starts both, gives them no token, and stops both on SIGTERM', async (t) => {
   const supervisor = await supervise(t, undefined, undefined, { SVC_TOKEN: 'ewt_secretsecret' });
   const [server, agent] = supervisor.children();
   for (const mark of [server!, agent!])
     t.false(readFileSync(`/proc/${mark.pid}/environ`, 'utf8').includes('ewt_secretsecret'));
+  const [runDir] = existingRunFolders(supervisor.stateDir);
   const environment = readFileSync(`/proc/${server!.pid}/environ`, 'utf8').split('\0');
   const folders = environment.find((each) => each.startsWith('SVC_CONFINE='))!.slice('SVC_CONFINE='.length);
-  t.deepEqual(JSON.parse(folders), { read: [`${supervisor.stateDir}/edge`], write: [`${supervisor.stateDir}/run`] });
-  const config = JSON.parse(readFileSync(join(supervisor.stateDir, 'run/caddy.json'), 'utf8'));
-  t.is(
-    readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(),
-    `run --config ${supervisor.stateDir}/run/caddy.json`,
-  );
-  t.is(config.apps.svc.socket, `${supervisor.stateDir}/run/edge.sock`);
-  t.is(config.apps.svc.state_dir, `${supervisor.stateDir}/edge`);
-  t.is(config.admin.disabled, true);
-  t.is(statSync(join(supervisor.stateDir, 'run')).mode & 0o777, 0o700);
+  t.deepEqual(JSON.parse(folders), { read: [`${supervisor.stateDir}/edge`], write: [runDir] });
+  t.is(readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(), 'run --config -');
+  const [config] = configurations(supervisor);
+  t.is(config!.apps.svc.socket, `${runDir}/edge.sock`);
+  t.is(config!.apps.svc.state_dir, `${supervisor.stateDir}/edge`);
+  t.is(config!.admin.disabled, true);
+  t.is(statSync(runDir!).mode & 0o777, 0o700);
   supervisor.child.kill('SIGTERM');
   t.is(await supervisor.ended, 0, supervisor.output());
   t.false(isAlive(server!));
   t.false(isAlive(agent!));
-  t.false(existsSync(join(supervisor.stateDir, 'supervisor.lock')));
+  t.deepEqual(existingRunFolders(supervisor.stateDir), []);
 });
 
 test.serial('a killed child is started again', async (t) => {
@@ -255,6 +264,8 @@ test.serial('a killed child is started again', async (t) => {
     const now = supervisor.children();
     return now.length === 2 && now.every(({ pid }) => pid !== server!.pid && pid !== agent!.pid);
   });
+  await until(t, 'the configuration once more', () => configurations(supervisor).length === 2);
+  t.deepEqual(...(configurations(supervisor) as [unknown, unknown]));
   supervisor.child.kill('SIGINT');
   t.is(await supervisor.ended, 0);
 });
@@ -312,7 +323,7 @@ test.serial('a process that reused the pid of a dead child is left alone', async
   const stateDir = join(folder, 'state');
   mkdirSync(stateDir, { mode: 0o700 });
   writeFileSync(
-    join(stateDir, 'supervisor.lock'),
+    join(openRunFolder(stateDir), 'supervisor.lock'),
     JSON.stringify({
       supervisor: { pid: 999_999, startTime: '1' },
       children: [{ pid: bystander.pid, startTime: '1' }],
