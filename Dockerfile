@@ -71,8 +71,9 @@ EXPOSE 3000 8443 9464
 CMD ["node", "bin/console.ts"]
 
 # --- edge node: agent and Caddy. Kernel bans need NET_ADMIN; ports below 1024 need NET_BIND_SERVICE, all that Caddy keeps.
+# The agent's locks need flock (util-linux).
 FROM node:24-bookworm-slim AS edge
-RUN apt-get update && apt-get install -y --no-install-recommends nftables && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends nftables util-linux && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/tmp/node-compile-cache \

@@ -12,6 +12,8 @@ export interface EdgePaths {
   /** What the data plane said last that it can do. */
   capabilities: string;
   statsLedger: string;
+  /** Held by the agent, and by an enrollment. */
+  agentLock: string;
 }
 
 export interface RunPaths {
@@ -32,6 +34,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
     capabilities: join(stateDir, 'capabilities.json'),
     statsLedger: join(stateDir, 'stats.json'),
+    agentLock: join(stateDir, 'agent.lock'),
   };
 }
 

@@ -1,30 +1,56 @@
-// Locks that a dead owner cannot keep: an abstract unix socket lives exactly as long as the process that bound it. Its
-// namespace is the network namespace, which is right for addresses and tables; for folders the name holds device and inode.
-import { statSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
-import { isErrno } from './files.ts';
+// Locks that a dead owner cannot keep and nobody else can take away: flock(2) on a folder or file that only its owner can
+// open. Node has no call for it, so the flock program of util-linux locks the descriptor it inherits: the lock belongs to the
+// open file, which this process alone holds afterwards (children are given none of its descriptors), and ends with it.
+import { spawnSync } from 'node:child_process';
+import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
+import { removeFile } from './files.ts';
 
 export interface Lock {
-  release(): Promise<void>;
+  release(): void;
+  /** Releases it and removes the file that was made for it. */
+  remove(): void;
 }
 
-/** Takes the lock `name` of this network namespace; undefined when another process has it. */
-export function tryLock(name: string): Promise<Lock | undefined> {
-  return new Promise((resolve, reject) => {
-    const server: Server = createServer((socket) => socket.destroy());
-    server.once('error', (error) => {
-      if (isErrno(error, 'EADDRINUSE')) resolve(undefined);
-      else reject(error);
-    });
-    server.listen({ path: `\0svc-lock/${name}` }, () => {
-      server.unref();
-      resolve({ release: () => new Promise((done) => server.close(() => done())) });
-    });
+/** Exit code of flock when another process has the lock. */
+const HELD = 1;
+
+/** Locks an existing folder; undefined when another process has it. Throws when the flock program cannot be run. */
+export function lockFolder(folder: string): Lock | undefined {
+  const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  if (!tryLock(fd)) return undefined;
+  const release = (): void => closeSync(fd);
+  return { release, remove: release };
+}
+
+/** Locks a file, made when it is missing; undefined when another process has it. Throws as lockFolder does. */
+export function lockFile(path: string): Lock | undefined {
+  for (;;) {
+    const fd = openSync(path, constants.O_RDONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    if (!tryLock(fd)) return undefined;
+    // Removed by its last owner between the opening and the locking: whoever comes next makes another one.
+    if (statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino) {
+      closeSync(fd);
+      continue;
+    }
+    return {
+      release: () => closeSync(fd),
+      remove: () => {
+        removeFile(path);
+        closeSync(fd);
+      },
+    };
+  }
+}
+
+/** True with the lock; false, and closed, without. */
+function tryLock(fd: number): boolean {
+  // Letters that busybox knows, too.
+  const { status, error, stderr } = spawnSync('flock', ['-x', '-n', '3'], {
+    stdio: ['ignore', 'ignore', 'pipe', fd],
+    encoding: 'utf8',
   });
-}
-
-/** Name of the lock of an existing folder; the same for every path that leads to it. */
-export function folderLockName(kind: string, folder: string): string {
-  const { dev, ino } = statSync(folder);
-  return `${kind}/${dev}:${ino}`;
+  if (status === 0) return true;
+  closeSync(fd);
+  if (status === HELD && stderr === '') return false;
+  throw new Error(`flock of util-linux does not work: ${error?.message ?? stderr.trim()}`);
 }

@@ -2,7 +2,8 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { caddyPath, findGo } from './caddy.ts';
-import { mayInstall } from './debian.ts';
+import { findCommand } from './commands.ts';
+import { installCommand, mayInstall } from './debian.ts';
 import { Refusal } from './progress.ts';
 import { findRedis, redisInstallCommand } from './redis.ts';
 
@@ -39,6 +40,8 @@ export async function preflight(needs: Needs): Promise<void> {
       );
     }
   }
+  if (needs.caddy && !findCommand('flock'))
+    problems.push(`flock is missing (the agent's locks):\n    ${installCommand(['util-linux'])}`);
   if (needs.redis && !findRedis() && !mayInstall())
     problems.push(`Redis or Valkey is missing:\n    ${redisInstallCommand()}`);
   if (problems.length > 0)

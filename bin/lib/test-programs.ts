@@ -9,6 +9,7 @@ const PACKAGES: Record<string, string> = {
   nft: 'nftables',
   ip: 'iproute2',
   unshare: 'util-linux',
+  flock: 'util-linux',
   script: 'bsdutils',
   curl: 'curl',
   nginx: 'nginx',

@@ -168,6 +168,7 @@ check_tools() {
   missing=''
   for tool in awk cut df grep gzip mktemp sed sha256sum tar tr; do has "$tool" || missing="$missing $tool"; done
   has curl || has wget || missing="$missing curl"
+  has flock || missing="$missing util-linux"
   [ -z "$systemd" ] || has useradd || missing="$missing useradd"
   [ -z "$missing" ] || die "programs are missing:$missing" "Install them, for example: apt-get install -y$missing"
 }
@@ -242,7 +243,7 @@ cleanup() {
 # Two installers at a time would undo each other's steps.
 take_lock() {
   exec 9<"$prefix"
-  ! has flock || flock -n 9 || die 'another installation is going on' 'Wait for its end and run this again.'
+  flock -n 9 || die 'another installation is going on' 'Wait for its end and run this again.'
   rm -rf "$versions"/.new.*
 }
 

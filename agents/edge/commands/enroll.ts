@@ -6,7 +6,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { enroll, type NodeIdentity } from '../../kit/channel-client.ts';
 import { ensurePrivateFolder } from '../../kit/files.ts';
 import { loadIdentity, saveIdentity, validityOf } from '../../kit/identity.ts';
-import { folderLockName, tryLock } from '../../kit/locks.ts';
+import { lockFile } from '../../kit/locks.ts';
 import { createLog, errorText, type Log } from '../../kit/log.ts';
 import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
 import { UsageError } from '../../kit/options.ts';
@@ -25,7 +25,7 @@ export async function enrollCommand(options: Options): Promise<number> {
   const caSha256 = options.required('ca-sha256');
   const token = await takeToken(options);
   ensurePrivateFolder(stateDir);
-  const lock = await tryLock(folderLockName('run', stateDir));
+  const lock = lockFile(edgePaths(stateDir).agentLock);
   if (!lock) {
     log.error('an agent is running in this folder, stop it before enrolling anew', { stateDir });
     return 1;
@@ -67,7 +67,9 @@ export async function enrollCommand(options: Options): Promise<number> {
     log.error('enrollment failed', refused);
     return 1;
   } finally {
-    await lock.release();
+    // A machine that could not join keeps nothing.
+    if (existing(stateDir) === undefined) lock.remove();
+    else lock.release();
   }
 }
 

@@ -4,7 +4,7 @@ import { sleep } from '../../kit/backoff.ts';
 import type { NodeIdentity } from '../../kit/channel-client.ts';
 import { ensurePrivateFolder, readTextIfPresent } from '../../kit/files.ts';
 import { identityPath, loadIdentity } from '../../kit/identity.ts';
-import { folderLockName, tryLock } from '../../kit/locks.ts';
+import { lockFile } from '../../kit/locks.ts';
 import { createLog, type Log } from '../../kit/log.ts';
 import { markOf } from '../../kit/process-info.ts';
 import { defaultTableName } from '../nft/script.ts';
@@ -29,8 +29,11 @@ export async function runCommand(options: Options): Promise<number> {
   delete process.env.SVC_TOKEN;
   const stopping = stopSignal(supervised);
   const identity = await waitForIdentity(paths.stateDir, log, stopping);
-  if (!identity) return 0;
-  const lock = await tryLock(folderLockName('run', paths.stateDir));
+  if (!identity) {
+    leaveSupervisor();
+    return 0;
+  }
+  const lock = lockFile(paths.agentLock);
   if (!lock) {
     log.error('another agent or an enrollment uses this folder', { stateDir: paths.stateDir });
     return 1;
@@ -60,11 +63,15 @@ export async function runCommand(options: Options): Promise<number> {
   }, STOP_LIMIT_MS);
   await agent.stop();
   clearTimeout(limit);
-  await lock.release();
+  lock.release();
   log.info('agent stopped');
-  // The IPC channel of the supervisor would keep the process alive.
-  if (process.connected) process.disconnect();
+  leaveSupervisor();
   return changed ? 1 : 0;
+}
+
+/** The IPC channel of the supervisor would keep the process alive. */
+function leaveSupervisor(): void {
+  if (process.connected) process.disconnect();
 }
 
 /** Aborts on SIGTERM, SIGINT, SIGHUP, and when the supervisor is gone. */

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { ensurePrivateFolder, removeFile } from '../../kit/files.ts';
 import { loadIdentity } from '../../kit/identity.ts';
-import { folderLockName, type Lock, tryLock } from '../../kit/locks.ts';
+import { type Lock, lockFolder } from '../../kit/locks.ts';
 import { createLog, errorText, type Log } from '../../kit/log.ts';
 import { markOf, type ProcessMark } from '../../kit/process-info.ts';
 import { renderCaddyConfig } from '../caddy/caddy-config.ts';
@@ -15,6 +15,7 @@ import type { Options } from '../options.ts';
 import { type EdgePaths, edgePaths, type RunPaths, runPaths } from '../paths.ts';
 import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
 import { checkLength, existingRunFolders, openRunFolder, removeRunFolder } from '../run-folder.ts';
+import { isTaken, lockAddress } from '../supervise/addresses.ts';
 import { CaddyGuard } from '../supervise/caddy-guard.ts';
 import { childEnvironment } from '../supervise/child-environment.ts';
 import { ManagedChild } from '../supervise/managed-child.ts';
@@ -44,12 +45,18 @@ export async function superviseCommand(options: Options): Promise<number> {
   }
   ensurePrivateFolder(paths.stateDir);
   const run = runPaths(openRunFolder(paths.stateDir, given));
-  const locks = await takeLocks(paths, options.list('http-listen'), log);
+  const listen = options.list('http-listen');
+  const locks = takeLocks(paths, listen, log);
   if (!locks) return 1;
   try {
     // A predecessor may have found its room elsewhere.
     for (const folder of new Set([run.runDir, ...existingRunFolders(paths.stateDir)]))
       await stopLeftovers(runPaths(folder).supervisorFile, log);
+    const taken = await takenAddress(listen);
+    if (taken !== undefined) {
+      log.error('another process listens on this address', { address: taken });
+      return 1;
+    }
     // A running agent of an older version writes in the old place, so nothing is moved before it has ended.
     adoptWhereRoom(paths, log);
     return await supervise(options, paths, run, caddyBin, log);
@@ -57,7 +64,7 @@ export async function superviseCommand(options: Options): Promise<number> {
     log.error('supervisor cannot start', { reason: errorText(error) });
     return 1;
   } finally {
-    await Promise.all(locks.map((lock) => lock.release()));
+    for (const lock of locks) lock.remove();
   }
 }
 
@@ -168,21 +175,27 @@ function agentArguments(options: Options, paths: EdgePaths, run: RunPaths): stri
   return args;
 }
 
-/** One lock for the folder and one per address: two edge servers on one address would both start and share it. */
-async function takeLocks(paths: EdgePaths, listen: readonly string[], log: Log): Promise<Lock[] | undefined> {
+/** One lock for the folder and one per address. */
+function takeLocks(paths: EdgePaths, listen: readonly string[], log: Log): Lock[] | undefined {
   const locks: Lock[] = [];
-  const wanted: [string, string][] = [[folderLockName('supervise', paths.stateDir), paths.stateDir]];
-  for (const address of new Set(listen)) wanted.push([`listen/${address}`, address]);
-  for (const [name, what] of wanted) {
-    const lock = await tryLock(name);
+  const wanted: [string, () => Lock | undefined][] = [[paths.stateDir, () => lockFolder(paths.stateDir)]];
+  for (const address of new Set(listen)) wanted.push([address, () => lockAddress(address)]);
+  for (const [what, take] of wanted) {
+    const lock = take();
     if (!lock) {
       log.error('another supervisor uses this already', { what });
-      await Promise.all(locks.map((held) => held.release()));
+      for (const held of locks) held.remove();
       return undefined;
     }
     locks.push(lock);
   }
   return locks;
+}
+
+/** The first address on which another process listens. */
+async function takenAddress(listen: readonly string[]): Promise<string | undefined> {
+  for (const address of listen) if (await isTaken(address)) return address;
+  return undefined;
 }
 
 async function removeTable(options: Options, paths: EdgePaths, owner: ProcessMark, log: Log): Promise<void> {

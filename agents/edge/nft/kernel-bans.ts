@@ -1,12 +1,11 @@
 // The node's nftables table: global bans as elements with timeouts. Changes are coalesced: while one nft process runs, what
 // arrives waits for the next. Any error leads to a full resync, and one happens every five minutes anyway.
 import { performance } from 'node:perf_hooks';
-import type { Lock } from '../../kit/locks.ts';
-import { tryLock } from '../../kit/locks.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { isAlive, type ProcessMark } from '../../kit/process-info.ts';
+import type { ProcessMark } from '../../kit/process-info.ts';
 import { type Cidr, parseCidr } from '../bans/cidr.ts';
 import { resolveOverlaps, type TimedCidr } from './overlaps.ts';
+import { isSameOwner, mayLive, ownerComment, readTable } from './owner.ts';
 import { runNft, runScript } from './run-nft.ts';
 import {
   type HostChange,
@@ -50,7 +49,6 @@ export interface KernelBansOptions {
 export class KernelBans {
   private readonly options: KernelBansOptions;
   private readonly log: Log;
-  private lock: Lock | undefined;
   private active = false;
   private closing = false;
   private fullWanted = false;
@@ -74,15 +72,12 @@ export class KernelBans {
   /** Creates the table with everything in it. Throws when it does not work on this machine or another agent owns it. */
   static async start(options: KernelBansOptions): Promise<KernelBans> {
     const bans = new KernelBans(options);
-    bans.lock = await tryLock(`nft/${options.table}`);
-    if (!bans.lock) throw new Error(`another agent owns the nftables table ${options.table}`);
+    await removeLeftovers(options);
+    bans.active = true;
     try {
-      await removeLeftovers(options);
-      bans.active = true;
-      await bans.writeAll();
+      await bans.takeTable();
     } catch (error) {
       bans.active = false;
-      await bans.lock.release();
       throw error;
     }
     bans.timer = setInterval(() => bans.tick(), 10_000).unref();
@@ -131,7 +126,6 @@ export class KernelBans {
     await this.settled();
     this.active = false;
     if (!keepTable) await deleteTable(this.options.nftBin, this.options.table);
-    await this.lock?.release();
   }
 
   private tick(): void {
@@ -217,8 +211,25 @@ export class KernelBans {
     return renderPrefixes(this.options.table, set, ranges);
   }
 
-  /** The table anew with everything, in one transaction where the kernel takes it. */
-  private async writeAll(): Promise<void> {
+  /** Writes the table for the first time: where there is none, or one of ours or of the dead, and not of two at a time. */
+  private async takeTable(): Promise<void> {
+    const { nftBin, table, nodeId, owner } = this.options;
+    for (let seen = await readTable(nftBin, table); ; ) {
+      if (seen?.owner && !isSameOwner(seen.owner, owner) && mayLive(seen.owner, nodeId))
+        throw new Error(`another agent owns the nftables table ${table} (node ${seen.owner.nodeId})`);
+      try {
+        return await this.writeAll({ handle: seen?.handle });
+      } catch (error) {
+        // Another agent was faster, or it is an error that coming again does not mend.
+        const now = await readTable(nftBin, table);
+        if (now?.handle === seen?.handle) throw error;
+        seen = now;
+      }
+    }
+  }
+
+  /** The table anew with everything, in one transaction where the kernel takes it; `seen` as renderTable has it. */
+  private async writeAll(seen?: { handle: number | undefined }): Promise<void> {
     const { table, nftBin, source, owner, nodeId } = this.options;
     this.fullWanted = false;
     this.allowTouched = false;
@@ -234,7 +245,7 @@ export class KernelBans {
       await new Promise((resolve) => setImmediate(resolve));
     }
     const frame = [
-      ...renderTable(table, ownerComment(nodeId, owner)),
+      ...renderTable(table, ownerComment(nodeId, owner), seen),
       ...renderAllowed(table, this.options.allowed()),
       ...this.renderPrefixSet('ban4n'),
       ...this.renderPrefixSet('ban6n'),
@@ -273,25 +284,15 @@ export class KernelBans {
   }
 }
 
-function ownerComment(nodeId: string, owner: ProcessMark): string {
-  return `node=${nodeId.replace(/[^A-Za-z0-9_-]/g, '').slice(0, 64)} pid=${owner.pid} start=${owner.startTime}`;
-}
-
 /** Deletes the table; one that is not there is fine. */
 export async function deleteTable(nftBin: string, table: string): Promise<void> {
   await runScript(nftBin, renderDeleteTable(table));
 }
 
-/** Deletes the table if it is bound to this process; throws when there is none or nft does not work. */
+/** Deletes the table if it is bound to this process; throws when nft does not work. */
 export async function deleteOwnTable(nftBin: string, table: string, owner: ProcessMark): Promise<void> {
-  const comment = await readOwner(nftBin, table);
-  if (comment?.mark.pid === owner.pid && comment.mark.startTime === owner.startTime) await deleteTable(nftBin, table);
-}
-
-async function readOwner(nftBin: string, table: string): Promise<{ nodeId: string; mark: ProcessMark } | undefined> {
-  const text = await runNft(nftBin, ['-t', 'list', 'table', 'inet', table]);
-  const comment = /^\s*comment "node=(\S+) pid=(\d+) start=(\d+)"/m.exec(text);
-  return comment ? { nodeId: comment[1]!, mark: { pid: Number(comment[2]), startTime: comment[3]! } } : undefined;
+  const found = await readTable(nftBin, table);
+  if (found?.owner && isSameOwner(found.owner, owner)) await deleteTable(nftBin, table);
 }
 
 /** Removes other tables of this node whose owner is dead, e.g. after --nft-table was changed. */
@@ -300,8 +301,8 @@ async function removeLeftovers({ nftBin, table, nodeId, log }: KernelBansOptions
   for (const match of listing.matchAll(/^table inet (svc_[a-z0-9_]{1,28})$/gm)) {
     const name = match[1]!;
     if (name === table) continue;
-    const owner = await readOwner(nftBin, name).catch(() => undefined);
-    if (owner?.nodeId !== nodeId || isAlive(owner.mark)) continue;
+    const found = await readTable(nftBin, name).catch(() => undefined);
+    if (found?.owner?.nodeId !== nodeId || mayLive(found.owner, nodeId)) continue;
     await deleteTable(nftBin, name);
     log.info('leftover nftables table removed', { table: name });
   }

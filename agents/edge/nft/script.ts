@@ -69,14 +69,17 @@ function rangeText(family: 4 | 6, start: bigint, end: bigint): string {
   return start === end ? first : `${first}-${formatAddress(family, end)}`;
 }
 
-/** Creates the table anew, empty, in place of whatever is there. `comment` tells whose it is. */
-export function renderTable(table: string, comment: string): string[] {
+/**
+ * Creates the table anew, empty, in place of whatever is there. `comment` tells whose it is. With `seen` only in place of
+ * the table that was seen, by its handle, or of none: the transaction fails when something else is there by now.
+ */
+export function renderTable(table: string, comment: string, seen?: { handle: number | undefined }): string[] {
   assertNames(table, comment);
+  const before = [`add table inet ${table}`, `delete table inet ${table}`];
   return [
-    `add table inet ${table}`,
-    `delete table inet ${table}`,
+    ...(seen ? (seen.handle === undefined ? [] : [`delete table inet handle ${seen.handle}`]) : before),
+    `create table inet ${table} { comment "${comment}"; }`,
     `table inet ${table} {`,
-    `  comment "${comment}"`,
     '  set ban4 { type ipv4_addr; flags timeout; }',
     '  set ban6 { type ipv6_addr; flags timeout; }',
     '  set ban6p { type ipv6_addr; flags timeout; }',

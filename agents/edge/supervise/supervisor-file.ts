@@ -1,5 +1,5 @@
-// supervisor.lock: which processes a supervisor started. The lock itself is an abstract socket; this file lets the next
-// start find and stop what a killed supervisor left behind, and tells other network namespaces that the folder is in use.
+// supervisor.lock: which processes a supervisor started. No lock itself (kit/locks.ts has those): it lets the next start find
+// and stop what a killed supervisor left behind.
 import { sleep } from '../../kit/backoff.ts';
 import { readTextIfPresent, removeFile, writeFileAtomic } from '../../kit/files.ts';
 import type { Log } from '../../kit/log.ts';

@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { existingRunFolders, openRunFolder } from '../../../../agents/edge/run-folder.ts';
@@ -252,6 +253,7 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
   t.is(await supervisor.ended, 0, supervisor.output());
   t.false(isAlive(server!));
   t.false(isAlive(agent!));
+  t.false(supervisor.output().includes('did not stop in time'), supervisor.output());
   t.deepEqual(existingRunFolders(supervisor.stateDir), []);
 });
 
@@ -314,6 +316,52 @@ test.serial('a folder and an address belong to one supervisor', async (t) => {
   t.deepEqual([sameFolder.code, sameAddress.code], [1, 1]);
   t.false(existsSync(join(folder, 'server.starts')), 'no second server was started');
   t.is(startTimeOf(supervisor.child.pid!) !== undefined, true);
+});
+
+test.serial('an address that another process listens on, by whatever name, is not shared', async (t) => {
+  const squatter = createServer();
+  await new Promise<void>((resolve) => squatter.listen({ port: 0, host: '127.0.0.1' }, resolve));
+  t.teardown(() => squatter.close());
+  const { port: taken } = squatter.address() as AddressInfo;
+  for (const listen of [`127.0.0.1:${taken}`, `0.0.0.0:${taken}`]) {
+    const folder = temporaryFolder(t);
+    const args = ['--state-dir', join(folder, 'state'), '--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
+    const { code, output } = await run(t, ['supervise', ...args, '--http-listen', listen]);
+    t.is(code, 1, output);
+    t.true(output.includes('another process listens on this address'), output);
+    t.false(existsSync(join(folder, 'server.starts')));
+  }
+});
+
+/** Binds abstract names as another user, as far as this one may. */
+async function squat(t: ExecutionContext, names: string[]): Promise<void> {
+  const script = `if (process.getuid() === 0) { process.setgroups([]); process.setgid(65534); process.setuid(65534); }
+    const { createServer } = require('node:net');
+    let bound = 0;
+    for (const name of process.argv.slice(1))
+      createServer().listen({ path: String.fromCharCode(0) + name }, () => ++bound === process.argv.length - 1 && console.log('bound'));`;
+  const child = spawn(process.execPath, ['-e', script, ...names], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.once('data', () => resolve());
+    child.once('exit', () => reject(new Error('the names could not be bound')));
+  });
+}
+
+test.serial('another user who binds the names of sockets keeps no node from starting', async (t) => {
+  const folder = temporaryFolder(t);
+  const stateDir = join(folder, 'state');
+  mkdirSync(stateDir, { mode: 0o700 });
+  const { dev, ino } = statSync(stateDir);
+  const listen = `127.0.0.1:${port++}`;
+  const names = [`supervise/${dev}:${ino}`, `run/${dev}:${ino}`, `listen/${listen}`];
+  await squat(
+    t,
+    names.map((name) => `svc-lock/${name}`),
+  );
+  const supervisor = await supervise(t, folder, listen);
+  supervisor.child.kill('SIGTERM');
+  t.is(await supervisor.ended, 0, supervisor.output());
 });
 
 test.serial('a process that reused the pid of a dead child is left alone', async (t) => {

@@ -1,7 +1,8 @@
+import { spawn } from 'node:child_process';
 import test, { type ExecutionContext } from 'ava';
 import { type Cidr, parseCidr } from '../../../../agents/edge/bans/cidr.ts';
 import { KernelBans, type KernelBansOptions } from '../../../../agents/edge/nft/kernel-bans.ts';
-import { markOf } from '../../../../agents/kit/process-info.ts';
+import { markOf, type ProcessMark } from '../../../../agents/kit/process-info.ts';
 import { temporaryFolder } from '../helpers/folder.ts';
 import { memoryLog } from '../helpers/log.ts';
 import { startNetwork } from '../helpers/network.ts';
@@ -194,11 +195,55 @@ test.serial('leftovers of this node with a dead owner go; tables of others and o
   await kernel.close(false);
 });
 
+/** A process that lives until it is ended. */
+function bystander(t: ExecutionContext): { owner: ProcessMark; end: () => Promise<void> } {
+  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+  t.teardown(() => child.kill('SIGKILL'));
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await gone;
+  };
+  return { owner: markOf(child.pid!)!, end };
+}
+
 test.serial('two agents never share a table', async (t) => {
   const { options } = await setUp(t, []);
-  const first = await KernelBans.start(options);
+  const other = bystander(t);
+  const first = await KernelBans.start({ ...options, owner: other.owner });
   await t.throwsAsync(KernelBans.start(options), { message: /another agent owns/ });
+  await t.throwsAsync(KernelBans.start({ ...options, nodeId: 'node-2' }), { message: /another agent owns/ });
   await first.close(false);
+  await (await KernelBans.start(options)).close(false);
+});
+
+test.serial('of agents that start at the same time one gets a table, also that of a dead owner', async (t) => {
+  const { options, network } = await setUp(t, []);
+  for (const before of ['no table', 'a table of the dead']) {
+    const dead = bystander(t);
+    if (before !== 'no table') await (await KernelBans.start({ ...options, owner: dead.owner })).close(true);
+    await dead.end();
+    const starts = [1, 2, 3, 4].map((number) =>
+      KernelBans.start({ ...options, nodeId: `node-${number}`, owner: bystander(t).owner }),
+    );
+    const settled = await Promise.allSettled(starts);
+    const started = settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    t.is(started.length, 1, before);
+    for (const result of settled)
+      if (result.status === 'rejected') t.regex(String(result.reason), /another agent owns/, before);
+    await started[0]!.close(false);
+    t.is((await network.nft('list', 'tables')).trim(), '');
+  }
+});
+
+test.serial('a table of another node in a namespace that cannot be seen is left alone', async (t) => {
+  const { options, network } = await setUp(t, []);
+  const comment = (node: string): string => `{ comment "node=${node} pid=999999 start=1 ns=1"; }`;
+  await network.nft('add', 'table', 'inet', options.table, comment('node-2'));
+  await t.throwsAsync(KernelBans.start(options), { message: /another agent owns .* \(node node-2\)/ });
+  await network.nft('delete', 'table', 'inet', options.table);
+  // The same node: the lock of its folder says that it does not run.
+  await network.nft('add', 'table', 'inet', options.table, comment('node-1'));
   await (await KernelBans.start(options)).close(false);
 });
 
