@@ -1,15 +1,19 @@
 // Append-only journal: [u32 length][u32 CRC-32C][payload], both little-endian. A change is one record, so after a crash it
 // is there whole or not at all. A torn tail is cut; a damaged middle means that the file cannot be trusted: it is set
-// aside and the records before the damage start a new file. A file is only ever appended to or replaced by rename.
+// aside and the records before the damage start a new file. A file is only ever appended to or replaced by rename. On a full
+// disk a journal opens all the same: the damaged file stays and is read as far as it goes, a missing one stays missing, and
+// the first append for which there is room mends that.
 import {
   closeSync,
-  copyFileSync,
   fdatasync,
+  fdatasyncSync,
   fstatSync,
   ftruncateSync,
+  linkSync,
   openSync,
   readSync,
   renameSync,
+  statfsSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
@@ -132,6 +136,10 @@ export class JournalDraft {
     return dataSync(this.fd);
   }
 
+  syncNow(): void {
+    fdatasyncSync(this.fd);
+  }
+
   /** Puts the file in place of `target`; the descriptor stays open and is now the journal's. */
   install(target: string): { fd: number; size: number } {
     renameSync(this.path, target);
@@ -164,8 +172,11 @@ export class Journal {
   private readonly log: Log;
   private readonly header: Uint8Array;
   private readonly keepsBefore: boolean;
+  /** -1 while there is no file, for want of room. */
   private fd: number;
   private size: number;
+  /** The file goes on behind `size` with what makes no sense, and was not set aside yet. */
+  private damaged = false;
   private dirty = false;
   private syncTimer: NodeJS.Timeout | undefined;
   private syncing: Promise<void> | undefined;
@@ -182,17 +193,18 @@ export class Journal {
     this.damage = damage;
   }
 
-  /** Opens or creates the journal and hands every valid record to `onRecord`. Throws only when the disk refuses. */
+  /** Opens or creates the journal and hands every valid record to `onRecord`. Throws when the disk fails, not when it is full. */
   static open(options: JournalOptions): Journal {
     const { path, log } = options;
     removeFile(`${path}.next`);
     removeFile(`${path}.shadow`);
+    removeFile(`${path}.new`);
     let fd: number;
     try {
       fd = openSync(path, 'r+');
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
-      return Journal.start(options, '');
+      return Journal.create(options, '');
     }
     let first = true;
     let ours = true;
@@ -207,34 +219,73 @@ export class Journal {
     const size = fstatSync(fd).size;
     if (first || !ours) {
       closeSync(fd);
-      if (first && size === 0) return Journal.start(options, '');
+      if (first && size === 0) return Journal.create(options, '');
       const aside = setAside(path, first ? 'corrupt' : 'foreign');
       if (!first) removeFile(beforePath(path));
       const damage = first ? 'the journal could not be read' : FOREIGN_JOURNAL;
       log.error('journal set aside', { path, aside, reason: damage });
-      return Journal.start(options, damage);
+      return Journal.create(options, damage);
     }
     if (end === 'damaged') {
-      const aside = `${path}.corrupt-${timeName()}`;
-      copyFileSync(path, aside);
-      log.error('journal damaged, kept what comes before the damage', {
-        path,
-        aside,
-        keptBytes: validBytes,
-        bytes: size,
-      });
-    } else if (end === 'torn') {
-      log.warn('journal had a torn tail', { path, cutBytes: size - validBytes });
+      const journal = new Journal(options, fd, validBytes, 'the journal was damaged');
+      journal.damaged = true;
+      log.error('journal damaged, kept what comes before the damage', { path, keptBytes: validBytes, bytes: size });
+      journal.mendIfRoom();
+      return journal;
     }
-    if (end !== 'clean') ftruncateSync(fd, validBytes);
-    return new Journal(options, fd, validBytes, end === 'damaged' ? 'the journal was damaged' : '');
+    if (end === 'torn') {
+      log.warn('journal had a torn tail', { path, cutBytes: size - validBytes });
+      ftruncateSync(fd, validBytes);
+    }
+    return new Journal(options, fd, validBytes, '');
   }
 
-  private static start(options: JournalOptions, damage: string): Journal {
-    const draft = new JournalDraft(`${options.path}.next`);
-    draft.append(options.header);
-    const { fd, size } = draft.install(options.path);
-    return new Journal(options, fd, size, damage);
+  private static create(options: JournalOptions, damage: string): Journal {
+    const journal = new Journal(options, -1, 0, damage);
+    journal.mendIfRoom();
+    return journal;
+  }
+
+  private mendIfRoom(): void {
+    try {
+      this.mend();
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      this.log.error('no room for the journal, going on without', { path: this.path, error });
+    }
+  }
+
+  /** Makes a file that can be appended to; does nothing when there is one. Throws when the disk refuses. */
+  private mend(): void {
+    if (this.fd >= 0 && !this.damaged) return;
+    // Room is asked for first, so that a full disk is not filled up at each try.
+    const { bavail, bsize } = statfsSync(dirname(this.path));
+    if (bavail * bsize <= this.size + this.header.length) throw diskFull(this.path);
+    const draft = new JournalDraft(`${this.path}.new`);
+    const old = this.fd;
+    try {
+      if (old < 0) draft.append(this.header);
+      for (let at = 0; at < this.size; at += READ_CHUNK_BYTES)
+        draft.write(this.read(at, Math.min(READ_CHUNK_BYTES, this.size - at)));
+      draft.syncNow();
+      this.keepDamaged();
+      const { fd, size } = draft.install(this.path);
+      this.fd = fd;
+      this.size = size;
+      this.damaged = false;
+    } catch (error) {
+      draft.discard();
+      throw error;
+    }
+    if (old >= 0) closeSync(old);
+  }
+
+  /** Gives a damaged file, which is about to be replaced, a second name. */
+  private keepDamaged(): void {
+    if (!this.damaged) return;
+    const aside = `${this.path}.corrupt-${timeName()}`;
+    linkSync(this.path, aside);
+    this.log.info('damaged journal set aside', { path: this.path, aside });
   }
 
   get bytes(): number {
@@ -252,6 +303,7 @@ export class Journal {
    */
   append(payload: Uint8Array): number {
     const frame = frameRecord(payload);
+    this.mend();
     try {
       writeAll(this.fd, frame, this.size);
     } catch (error) {
@@ -299,7 +351,8 @@ export class Journal {
   ): Promise<void> {
     if (this.rewriting) return this.rewriting;
     const run = async (): Promise<void> => {
-      const tailFrom = this.size;
+      // A file that comes to be meanwhile begins with the header, which the draft has, too.
+      const tailFrom = this.fd < 0 ? HEADER_BYTES + this.header.length : this.size;
       const draft = new JournalDraft(`${this.path}.next`);
       try {
         draft.append(this.header);
@@ -343,12 +396,15 @@ export class Journal {
   }
 
   private swapIn(draft: JournalDraft, spoilt: boolean): void {
-    if (this.keepsBefore && !spoilt) this.keep();
+    if (this.keepsBefore && !spoilt && !this.damaged && this.fd >= 0) this.keep();
     const old = this.fd;
+    this.keepDamaged();
     const { fd, size } = draft.install(this.path);
     this.fd = fd;
     this.size = size;
+    this.damaged = false;
     this.dirty = false;
+    if (old < 0) return;
     const close = (): void => closeSync(old);
     if (this.syncing) void this.syncing.then(close, close);
     else close();
@@ -368,8 +424,18 @@ export class Journal {
     clearTimeout(this.syncTimer);
     this.syncTimer = undefined;
     await this.rewriting?.catch(() => undefined);
-    await this.sync().finally(() => closeSync(this.fd));
+    await this.sync().finally(() => {
+      if (this.fd >= 0) closeSync(this.fd);
+    });
   }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return isErrno(error, 'ENOSPC') || isErrno(error, 'EDQUOT');
+}
+
+function diskFull(path: string): Error {
+  return Object.assign(new Error(`ENOSPC: no space left on device for ${path}`), { code: 'ENOSPC' });
 }
 
 function setAside(path: string, why: string): string {

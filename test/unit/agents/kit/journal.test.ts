@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { frameRecord, Journal } from '../../../../agents/kit/journal.ts';
 import { setJournalAside } from '../../../../agents/kit/journal-before.ts';
 import { temporaryFolder } from '../helpers/folder.ts';
+import { onFullDisk } from '../helpers/full-disk.ts';
 import { memoryLog } from '../helpers/log.ts';
 
 const HEADER = Buffer.from('header of the file');
@@ -270,4 +271,113 @@ test('the file before a rewrite is kept as it was, and takes the place of one th
   t.deepEqual((await reread(path)).records, ['three']);
   t.false(setJournalAside(path).hadBefore);
   t.is(readdirSync(join(path, '..')).filter((name) => name.includes('.fatal-')).length, 1);
+});
+
+const FULL_DISK = `
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+const { Journal } = await import(process.argv[1] + '/agents/kit/journal.ts');
+const { createLog } = await import(process.argv[1] + '/agents/kit/log.ts');
+const folder = process.argv[2];
+const path = folder + '/x.journal';
+const open = () => {
+  const records = [];
+  const offsets = [];
+  const journal = Journal.open({
+    path,
+    log: createLog('info', {}, () => undefined),
+    header: Buffer.from('header'),
+    accept: (payload) => payload.toString() === 'header',
+    onRecord: (payload, offset) => records.push(payload.toString()) && offsets.push([offset, payload.length]) > 0,
+  });
+  return { journal, records, offsets };
+};
+const append = (journal, text) => { try { journal.append(Buffer.from(text)); return true; } catch { return false; } };
+const fill = () => {
+  const fd = openSync(folder + '/ballast', 'w');
+  for (const size of [65536, 4096, 1]) try { for (;;) if (writeSync(fd, Buffer.alloc(size)) < size) break; } catch {}
+  closeSync(fd);
+};
+const room = () => rmSync(folder + '/ballast');
+const results = [];
+
+// No file yet, and no room for one.
+fill();
+let { journal } = open();
+results.push(!append(journal, 'a'), journal.damage === '');
+room();
+results.push(append(journal, 'one'), append(journal, 'two'), append(journal, 'three' + 'x'.repeat(10000)));
+await journal.close();
+const whole = readFileSync(path);
+
+// Damaged in its middle, and no room for another.
+const changed = Buffer.from(whole);
+changed[whole.indexOf('two')] ^= 1;
+writeFileSync(path, changed);
+fill();
+for (let round = 0; round < 2; round++) {
+  const again = open();
+  results.push(again.records.join() === 'one', again.journal.damage !== '');
+  results.push(!append(again.journal, 'later'), again.journal.read(...again.offsets[0]).toString() === 'one');
+  await again.journal.close();
+  results.push(readFileSync(path).equals(changed), readdirSync(folder).length === 2);
+}
+const last = open();
+room();
+results.push(append(last.journal, 'four'), last.journal.read(...last.offsets[0]).toString() === 'one');
+await last.journal.close();
+const aside = readdirSync(folder).filter((name) => name.includes('.corrupt-'));
+results.push(aside.length === 1, readFileSync(folder + '/' + aside[0]).equals(changed));
+const mended = open();
+results.push(mended.records.join() === 'one,four', mended.journal.damage === '');
+await mended.journal.close();
+
+// Damaged, and written anew as a whole while records come.
+writeFileSync(path, changed);
+fill();
+const anew = open();
+room();
+let shifted;
+const rewriting = anew.journal.rewrite(
+  async (draft) => { draft.append(Buffer.from('uno')); await new Promise((resolve) => setImmediate(resolve)); },
+  (from, by) => { shifted = [from, by]; },
+);
+results.push(append(anew.journal, 'five'));
+await rewriting;
+await anew.journal.close();
+const after = open();
+results.push(after.records.join() === 'uno,five', after.journal.damage === '');
+await after.journal.close();
+
+// The same for a file that comes to be meanwhile.
+rmSync(path);
+fill();
+const none = open();
+room();
+const writing = none.journal.rewrite(
+  async (draft) => { draft.append(Buffer.from('eins')); await new Promise((resolve) => setImmediate(resolve)); },
+  () => undefined,
+);
+results.push(append(none.journal, 'zwei'));
+await writing;
+await none.journal.close();
+const born = open();
+results.push(born.records.join() === 'eins,zwei', born.journal.damage === '');
+await born.journal.close();
+
+// A file of somebody else.
+writeFileSync(path, Buffer.concat([whole.subarray(0, 8), Buffer.from('other!')]));
+fill();
+const foreign = open();
+results.push(foreign.journal.damage !== '', !append(foreign.journal, 'x'));
+room();
+results.push(append(foreign.journal, 'x'));
+await foreign.journal.close();
+results.push(open().records.join() === 'x');
+console.log(JSON.stringify(results));
+`;
+
+test('a full disk: a missing or damaged journal opens, keeps what is good, and is mended when there is room', (t) => {
+  const results = onFullDisk(t, FULL_DISK);
+  t.deepEqual(results, Array(results.length).fill(true));
+  t.is(results.length, 33);
 });
