@@ -20,6 +20,8 @@ import { formatCidr, isBannable, parseCidr } from './cidr.ts';
 export const MAX_BAN_MS = 7 * 24 * 3600 * 1000;
 const COMPACT_MIN_BYTES = 256 * 1024;
 const BANS_PER_RECORD = 1000;
+/** With more bans waiting for room, writing is tried by the maintenance, and not with each change. */
+const FLUSH_AT_ONCE = 1000;
 const CLOCK_STEP_MS = 2000;
 const REWRITE_TRIES = 3;
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
@@ -69,7 +71,10 @@ export class BanStore {
   private bans = new Map<string, BanRow>();
   private byCidr = new Map<string, Set<BanRow>>();
   private held = create(BanPositionSchema);
-  private unwritten: Uint8Array[] = [];
+  /** Ids changed since `behind`, and whether the file holds a version of them: of each only the final state is written. */
+  private readonly unwritten = new Map<string, boolean>();
+  /** Where the file ends, while the disk refuses what came after. */
+  private behind: BanPosition | undefined;
   private diskProblem = '';
   /** The journal is of another state than the memory and must not be appended to. */
   private detached = false;
@@ -200,13 +205,53 @@ export class BanStore {
 
   /** Journals a change and takes it over. A full disk does not stop it. */
   apply(position: BanPosition, upserts: BanRow[], removedIds: string[]): StoredBanChange {
-    this.unwritten.push(this.encode({ position, upserts: upserts.map((row) => this.toMessage(row)), removedIds }));
-    this.flush();
+    if (!this.detached && (this.behind || !this.append(position, upserts, removedIds))) {
+      this.behind ??= this.held;
+      for (const id of [...upserts.map((row) => row.id), ...removedIds])
+        if (!this.unwritten.has(id)) this.unwritten.set(id, this.bans.has(id));
+    }
     const globalCidrs = new Set<string>();
     for (const id of removedIds) this.drop(id, globalCidrs);
     for (const row of upserts) this.put(row, globalCidrs);
     this.held = position;
+    this.forgetUnwritten(removedIds);
+    if (this.unwritten.size <= FLUSH_AT_ONCE) this.flush();
     return { upserts, removedIds, globalCidrs };
+  }
+
+  /** What is gone and was never in the file has not to be removed from it. */
+  private forgetUnwritten(ids: Iterable<string>): void {
+    for (const id of ids) if (this.unwritten.get(id) === false && !this.bans.has(id)) this.unwritten.delete(id);
+  }
+
+  /** What the file lacks, as one change that follows `position`; undefined when the file is not there or lacks nothing. */
+  changeSince(position: BanPosition): { target: BanPosition; upserts: BanRow[]; removedIds: string[] } | undefined {
+    const { behind } = this;
+    if (!behind || position.epoch !== behind.epoch || position.sequence !== behind.sequence) return undefined;
+    return { target: this.held, ...this.unwrittenRows() };
+  }
+
+  private unwrittenRows(): { upserts: BanRow[]; removedIds: string[] } {
+    const upserts: BanRow[] = [];
+    const removedIds: string[] = [];
+    for (const id of this.unwritten.keys()) {
+      const row = this.bans.get(id);
+      if (row) upserts.push(row);
+      else removedIds.push(id);
+    }
+    return { upserts, removedIds };
+  }
+
+  /** Writes one record; false when the disk refuses. */
+  private append(position: BanPosition | undefined, upserts: readonly BanRow[], removedIds: string[]): boolean {
+    const messages = upserts.map((row) => this.toMessage(row));
+    try {
+      this.journal.append(this.encode({ ...(position ? { position } : {}), upserts: messages, removedIds }));
+      return true;
+    } catch (error) {
+      this.noteDiskProblem(error);
+      return false;
+    }
   }
 
   /**
@@ -222,7 +267,7 @@ export class BanStore {
       this.byCidr = new Map();
       for (const row of rows) this.put(row, globalCidrs);
       this.held = position;
-      this.unwritten = [];
+      this.writtenWhole();
     };
     const onDisk = await this.writeAnew(rows, position, takeOver);
     if (!onDisk) takeOver();
@@ -262,6 +307,7 @@ export class BanStore {
           swapped();
           this.detached = false;
           this.diskProblem = '';
+          this.writtenWhole();
           this.noteBase();
         },
         spoilt,
@@ -270,6 +316,7 @@ export class BanStore {
     } catch (error) {
       draft?.discard();
       this.detached = true;
+      this.writtenWhole();
       this.noteDiskProblem(error);
       return false;
     }
@@ -278,12 +325,13 @@ export class BanStore {
   /** Forgets what is over and rewrites the journal when it is mostly history or the wall clock was set. */
   async maintain(): Promise<void> {
     for (const row of this.bans.values()) if (this.remainingMs(row) <= 0) this.drop(row.id, new Set());
+    this.forgetUnwritten(this.unwritten.keys());
     if (this.detached) {
       await this.rejoin();
       return;
     }
     this.flush();
-    if (this.unwritten.length > 0 || this.journal.busy) return;
+    if (this.behind || this.journal.busy) return;
     const difference = this.clock.wall() - this.clock.monotonic();
     const stepped = Math.abs(difference - this.wallMinusMonotonic) > CLOCK_STEP_MS;
     const perBan = this.baseCount > 0 ? this.baseBytes / this.baseCount : 100;
@@ -324,19 +372,23 @@ export class BanStore {
 
   /** Writes what the disk refused before. */
   flush(): void {
-    if (this.detached) {
-      this.unwritten = [];
-      return;
+    if (!this.behind) return;
+    const { upserts, removedIds } = this.unwrittenRows();
+    // What is written before the position counts only with it.
+    for (; upserts.length > BANS_PER_RECORD; upserts.splice(0, BANS_PER_RECORD)) {
+      const rows = upserts.slice(0, BANS_PER_RECORD);
+      if (!this.append(undefined, rows, [])) return;
+      for (const { id } of rows) this.unwritten.delete(id);
     }
-    try {
-      for (let next = this.unwritten[0]; next; next = this.unwritten[0]) {
-        this.journal.append(next);
-        this.unwritten.shift();
-      }
-      this.diskProblem = '';
-    } catch (error) {
-      this.noteDiskProblem(error);
-    }
+    if (!this.append(this.held, upserts, removedIds)) return;
+    this.writtenWhole();
+    this.diskProblem = '';
+  }
+
+  /** Nothing waits to be appended: the file has it all, or is of another state. */
+  private writtenWhole(): void {
+    this.unwritten.clear();
+    this.behind = undefined;
   }
 
   private noteDiskProblem(error: unknown): void {

@@ -9,7 +9,7 @@ import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1
 import { errorText, type Log } from '../../kit/log.ts';
 import type { BanFeedChange } from '../bans/ban-feed.ts';
 import type { BanRow, BanStore } from '../bans/ban-store.ts';
-import type { ConfigChange, ConfigStore } from '../config/config-store.ts';
+import { type ConfigChange, type ConfigStore, samePosition } from '../config/config-store.ts';
 import { entryKey } from '../config/entry.ts';
 import type { EdgeClient } from './edge-client.ts';
 import { type Change, Pusher } from './pusher.ts';
@@ -84,6 +84,10 @@ export class DataPlane {
       log: options.log,
       held: () => options.config.position,
       same: samePosition,
+      unwritten: (position) => {
+        const change = options.config.changeSince(position);
+        return change && configPush(position, change, performance.now());
+      },
       merge: mergeConfig,
       push: async ({ base, target, upserts, deletes }) =>
         configAnswer(
@@ -101,6 +105,10 @@ export class DataPlane {
       log: options.log,
       held: () => options.bans.position,
       same: (left, right) => left.epoch === right.epoch && left.sequence === right.sequence,
+      unwritten: (position) => {
+        const change = options.bans.changeSince(position);
+        return change && banPush(position, change, performance.now());
+      },
       merge: mergeBans,
       push: async ({ base, target, upserts, removed }) => {
         const messages = [...upserts.values()].map((row) => options.bans.toMessage(row));
@@ -146,13 +154,7 @@ export class DataPlane {
   }
 
   pushConfig(base: ConfigPosition, change: ConfigChange, receivedAt: number): void {
-    this.config.enqueue({
-      base,
-      target: change.position,
-      receivedAt,
-      upserts: new Map(change.upserts.map((entry) => [entryKey(entry.kind, entry.id), entry])),
-      deletes: new Map(change.deletes.map((key) => [entryKey(key.kind, key.id), key])),
-    });
+    this.config.enqueue(configPush(base, change, receivedAt));
   }
 
   reloadConfig(): void {
@@ -161,13 +163,7 @@ export class DataPlane {
 
   pushBans(change: BanFeedChange, receivedAt: number): void {
     this.noteLifts(change.liftedOwn);
-    this.bans.enqueue({
-      base: change.base,
-      target: change.target,
-      receivedAt,
-      upserts: new Map(change.upserts.map((row) => [row.id, row])),
-      removed: new Set(change.removedIds),
-    });
+    this.bans.enqueue(banPush(change.base, change, receivedAt));
   }
 
   /** Lifts own bans that Caddy may hold again. */
@@ -347,12 +343,28 @@ export class DataPlane {
   }
 }
 
-function samePosition(left: ConfigPosition, right: ConfigPosition): boolean {
-  return (
-    left.epoch === right.epoch &&
-    left.revision === right.revision &&
-    (left.revision === 0n || (left.track === right.track && Buffer.compare(left.setHash, right.setHash) === 0))
-  );
+function configPush(base: ConfigPosition, change: ConfigChange, receivedAt: number): ConfigPush {
+  return {
+    base,
+    target: change.position,
+    receivedAt,
+    upserts: new Map(change.upserts.map((entry) => [entryKey(entry.kind, entry.id), entry])),
+    deletes: new Map(change.deletes.map((key) => [entryKey(key.kind, key.id), key])),
+  };
+}
+
+function banPush(
+  base: BanPosition,
+  change: Pick<BanFeedChange, 'target' | 'upserts' | 'removedIds'>,
+  receivedAt: number,
+): BanPush {
+  return {
+    base,
+    target: change.target,
+    receivedAt,
+    upserts: new Map(change.upserts.map((row) => [row.id, row])),
+    removed: new Set(change.removedIds),
+  };
 }
 
 function configAnswer(answer: { position?: ConfigPosition | undefined; failed: FailedEntry[] }): ConfigAnswer {

@@ -33,6 +33,8 @@ export interface PushTarget<Position, C extends Change<Position>, Answer> {
   /** Where the journal is. */
   held(): Position;
   same(left: Position, right: Position): boolean;
+  /** What a full disk keeps out of the journal, which ends at `position`; undefined when that is not so. */
+  unwritten?(position: Position): C | undefined;
   /** One change with the effect of all, in order. */
   merge(changes: readonly C[]): C;
   push(change: C): Promise<Answer>;
@@ -127,8 +129,13 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     this.queue = [];
     if (this.target.same(position, this.target.held()) || this.target.isAhead(position)) return;
     const from = this.history.findIndex((change) => this.target.same(change.base, position));
-    if (from < 0) this.reloadWanted = true;
-    else this.queue = this.history.slice(from);
+    if (from >= 0) {
+      this.queue = this.history.slice(from);
+      return;
+    }
+    const unwritten = this.target.unwritten?.(position);
+    if (unwritten) this.queue = [unwritten];
+    else this.reloadWanted = true;
   }
 
   private async pump(): Promise<void> {

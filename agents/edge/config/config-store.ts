@@ -4,9 +4,9 @@
 // Caddy goes on with the former version of an entry that does not compile. So the journal keeps, before the newest version of
 // a key, every former one that may be what serves, until Caddy has said which it is; see former-versions.ts.
 import { createHash } from 'node:crypto';
-import { clone, create } from '@bufbuild/protobuf';
+import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { BUCKET_COUNT, bucketOf } from '../../../proto/entry-hash.ts';
-import { type Entry, type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
+import { type Entry, type EntryKey, EntryKeySchema, EntrySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigPosition, ConfigPositionSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { FOREIGN_JOURNAL, Journal } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
@@ -19,6 +19,10 @@ import { appendEntries, type Row, Snapshot } from './snapshot.ts';
 const COMPACT_MIN_BYTES = 1024 * 1024;
 const COPY_BYTES = 512 * 1024;
 const VERIFY_SLICE = 200;
+/** Of what waits for room, at most so much is one record. */
+const FLUSH_BYTES = 16 * 1024 * 1024;
+/** With more keys waiting, writing is tried by the maintenance, and not with each change. */
+const FLUSH_AT_ONCE_KEYS = 1000;
 /** Bytes around an entry in a record, roughly. */
 const ENTRY_OVERHEAD_BYTES = 8;
 
@@ -47,12 +51,6 @@ export function noPosition(): ConfigPosition {
   return create(ConfigPositionSchema);
 }
 
-interface Unwritten {
-  payload: Uint8Array;
-  rows: Row[];
-  starts: number[];
-}
-
 export class ConfigStore {
   private readonly log: Log;
   private readonly observer: EntryObserver;
@@ -63,7 +61,10 @@ export class ConfigStore {
   private liveBytes = 0;
   private held = noPosition();
   private drifted = false;
-  private unwritten: Unwritten[] = [];
+  /** Keys changed since `behind`, and whether the file holds a version of them: of each only the final state is written. */
+  private readonly unwritten = new Map<string, boolean>();
+  /** Where the file ends, while the disk refuses what came after. */
+  private behind: ConfigPosition | undefined;
   private diskProblem = '';
   /** The file holds damage that only a rewrite removes. */
   private rewriteWanted = false;
@@ -146,42 +147,101 @@ export class ConfigStore {
   /** Journals a change and takes it over. A full disk does not stop it: the change stays in memory and is retried. */
   apply(change: ConfigChange): void {
     const encoded = change.upserts.map(encodeEntry);
-    const { payload, places } = encodeConfigRecord(change.position, encoded, change.deletes);
     const rows = change.upserts.map((entry, index): Row => {
       const bytes = encoded[index]!;
       const hash = hashEntry(entry.kind, entry.id, entry.body, entry.features);
       return { offset: -1, length: bytes.length, hash, bytes };
     });
-    this.unwritten.push({ payload, rows, starts: places.map((place) => place.start) });
-    this.flush();
+    if (this.behind || !this.append(change.position, rows, change.deletes)) this.keepUnwritten(change);
     change.upserts.forEach((entry, index) => {
       this.supersede(entryKey(entry.kind, entry.id), rows[index]!);
       this.observer.put(entry.kind, entry.id, entry.body);
     });
     for (const { kind, id } of change.deletes) {
-      this.forget(entryKey(kind, id));
+      const key = entryKey(kind, id);
+      this.forget(key);
+      // The file never had it.
+      if (this.unwritten.get(key) === false) this.unwritten.delete(key);
       this.observer.remove(kind, id);
     }
     this.held = change.position;
+    if (this.behind && this.unwritten.size <= FLUSH_AT_ONCE_KEYS) this.flush();
+  }
+
+  /** What the file lacks, as one change that follows `position`; undefined when the file is not there or lacks nothing. */
+  changeSince(position: ConfigPosition): ConfigChange | undefined {
+    if (!this.behind || !samePosition(position, this.behind)) return undefined;
+    const upserts: Entry[] = [];
+    for (const key of this.unwritten.keys()) {
+      const row = this.rows.get(key);
+      if (row) upserts.push(fromBinary(EntrySchema, this.bytesOf(row)));
+    }
+    return { position: this.held, upserts, deletes: this.unwrittenDeletes() };
   }
 
   /** Writes what the disk refused before. */
   flush(): void {
-    try {
-      for (let next = this.unwritten[0]; next; next = this.unwritten[0]) {
-        const offset = this.journal.append(next.payload);
-        for (const [index, row] of next.rows.entries()) {
-          row.offset = offset + next.starts[index]!;
-          row.bytes = undefined;
+    if (!this.behind) return;
+    let rows: Row[] = [];
+    let keys: string[] = [];
+    let bytes = 0;
+    for (const key of this.unwritten.keys()) {
+      keys.push(key);
+      // Former versions, too: one of them may be what serves.
+      for (const row of [...this.former.of(key), ...(this.rows.has(key) ? [this.rows.get(key)!] : [])]) {
+        if (!row.bytes) continue;
+        // More than a record can hold: what is written before the position counts only with it.
+        if (bytes + row.length > FLUSH_BYTES && rows.length > 0) {
+          if (!this.append(undefined, rows, [])) return;
+          for (const written of keys) this.unwritten.set(written, true);
+          rows = [];
+          keys = [key];
+          bytes = 0;
         }
-        this.unwritten.shift();
+        rows.push(row);
+        bytes += row.length;
       }
-      if (this.diskProblem !== '') this.log.info('configuration journal written again');
-      this.diskProblem = '';
+    }
+    if (!this.append(this.held, rows, this.unwrittenDeletes())) return;
+    this.writtenWhole();
+    this.log.info('configuration journal written again');
+  }
+
+  private unwrittenDeletes(): EntryKey[] {
+    const gone = [...this.unwritten.keys()].filter((key) => !this.rows.has(key));
+    return gone.map((key) => create(EntryKeySchema, splitKey(key)));
+  }
+
+  /** Notes what a change does that the file does not get now. */
+  private keepUnwritten({ upserts, deletes }: ConfigChange): void {
+    this.behind ??= this.held;
+    for (const { kind, id } of [...upserts, ...deletes]) {
+      const key = entryKey(kind, id);
+      if (!this.unwritten.has(key)) this.unwritten.set(key, this.rows.has(key));
+    }
+  }
+
+  private writtenWhole(): void {
+    this.unwritten.clear();
+    this.behind = undefined;
+    this.diskProblem = '';
+  }
+
+  /** Writes one record and notes where its rows are; false when the disk refuses. */
+  private append(position: ConfigPosition | undefined, rows: readonly Row[], deletes: readonly EntryKey[]): boolean {
+    const contents = rows.map((row) => row.bytes!);
+    const { payload, places } = encodeConfigRecord(position, contents, deletes);
+    try {
+      const offset = this.journal.append(payload);
+      for (const [index, row] of rows.entries()) {
+        row.offset = offset + places[index]!.start;
+        row.bytes = undefined;
+      }
+      return true;
     } catch (error) {
-      const problem = `configuration not on disk: ${errorText(error)}`;
       if (this.diskProblem === '') this.log.error('configuration journal cannot grow, serving from memory', { error });
-      this.diskProblem = problem;
+      this.diskProblem = `configuration not on disk: ${errorText(error)}`;
+      return false;
     }
   }
 
@@ -235,8 +295,7 @@ export class ConfigStore {
       this.liveBytes = snapshot.liveBytes;
       this.held = position;
       this.former.replace(former);
-      this.unwritten = [];
-      this.diskProblem = '';
+      this.writtenWhole();
       this.observer.clear();
       for (const [key, row] of this.rows) this.observe(key, row);
     });
@@ -282,7 +341,7 @@ export class ConfigStore {
   /** Rewrites the journal when more of it is dead than alive. */
   async compactIfWorthwhile(): Promise<void> {
     const live = this.liveBytes + this.former.bytes + this.rows.size * ENTRY_OVERHEAD_BYTES;
-    if (this.journal.busy || this.unwritten.length > 0) return;
+    if (this.journal.busy || this.behind) return;
     if (!this.rewriteWanted && this.journal.bytes - live <= Math.max(live, COMPACT_MIN_BYTES)) return;
     this.rewriteWanted = false;
     await this.compact();
@@ -294,7 +353,7 @@ export class ConfigStore {
    */
   async rewrite(): Promise<boolean> {
     this.flush();
-    if (this.unwritten.length > 0) throw new Error(this.diskProblem);
+    if (this.behind) throw new Error(this.diskProblem);
     if (!(await this.verify())) return false;
     await this.compact(true);
     return true;
@@ -473,6 +532,15 @@ export class ConfigStore {
     this.sum.subtract(row.hash);
     this.liveBytes -= row.length;
   }
+}
+
+/** Whether two positions are one state of the configuration. */
+export function samePosition(left: ConfigPosition, right: ConfigPosition): boolean {
+  return (
+    left.epoch === right.epoch &&
+    left.revision === right.revision &&
+    (left.revision === 0n || (left.track === right.track && Buffer.compare(left.setHash, right.setHash) === 0))
+  );
 }
 
 /** Order in the file; what is not in it yet comes last. */

@@ -213,3 +213,43 @@ console.log(JSON.stringify(results));
 test('a full disk: a new ban list is in force at once and written when there is room', (t) => {
   t.deepEqual(onFullDisk(t, FULL_DISK), Array(11).fill(true));
 });
+
+const MANY_BANS = `
+import { rmSync, statSync, writeFileSync } from 'node:fs';
+const { BanStore } = await import(process.argv[1] + '/agents/edge/bans/ban-store.ts');
+const { createLog } = await import(process.argv[1] + '/agents/kit/log.ts');
+const folder = process.argv[2];
+const path = folder + '/bans.journal';
+const open = () => BanStore.open({ path, nodeId: 'n', clusterId: 'c', log: createLog('info', {}, () => undefined) });
+let number = 0;
+const row = (id, reason = 'abuse') => ({ id, siteId: '', cidr: '192.0.2.' + (++number % 250) + '/32', source: 1, createdAtMs: Date.now(), expiresAt: performance.now() + 3.6e6, reason });
+const at = (sequence) => ({ $typeName: 'svc.node.v1.BanPosition', epoch: 1n, sequence });
+let store = open();
+store.apply(at(1n), [row('a'), row('b'), row('c')], []);
+const results = [store.problem === ''];
+const bytesBefore = statSync(path).size;
+let filled = 0;
+for (let size = 1 << 19; size >= 1; size >>= 1) {
+  try { writeFileSync(folder + '/ballast' + filled, Buffer.alloc(size)); filled++; } catch { rmSync(folder + '/ballast' + filled, { force: true }); }
+}
+let sequence = 1n;
+for (let round = 0; round < 2000; round++) store.apply(at(++sequence), [row('a', 'r' + round + ' ' + 'x'.repeat(5000)), row('short' + round)], round ? ['short' + (round - 1)] : []);
+store.apply(at(++sequence), [row('late')], ['b', 'short1999']);
+await store.maintain();
+results.push(store.problem !== '', store.size === 3);
+const { target, upserts, removedIds } = store.changeSince(at(1n));
+results.push(target.sequence === sequence, upserts.map(({ id }) => id).sort().join() === 'a,late', removedIds.join() === 'b');
+results.push(store.changeSince(at(2n)) === undefined);
+for (let index = 0; index < filled; index++) rmSync(folder + '/ballast' + index, { force: true });
+await store.maintain();
+results.push(store.problem === '', store.changeSince(at(1n)) === undefined, statSync(path).size < bytesBefore + 7000);
+await store.close();
+store = open();
+results.push(store.size === 3, store.position.sequence === sequence, store.ordered().find(({ id }) => id === 'a').reason.startsWith('r1999'));
+await store.close();
+console.log(JSON.stringify(results));
+`;
+
+test('on a full disk the final state of each ban waits, however often it changed', (t) => {
+  t.deepEqual(onFullDisk(t, MANY_BANS), Array(13).fill(true));
+});
