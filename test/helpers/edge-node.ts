@@ -19,6 +19,8 @@ export interface EdgeNodeOptions {
   kernelBans: 'on' | 'off';
   /** Words that run a program elsewhere, such as `ip netns exec NAME`. */
   exec?: readonly string[];
+  /** Its state folder, when it is to lie elsewhere than beside its log. */
+  stateDir?: string;
 }
 
 export interface EdgeNode {
@@ -40,7 +42,7 @@ const main = join(root, 'agents', 'edge', 'main.ts');
 /** Enrols a node, starts it and waits until the console sees it online. */
 export async function startEdgeNode(options: EdgeNodeOptions): Promise<EdgeNode> {
   const folder = mkdtempSync(join(tmpdir(), 'edge-node-'));
-  const stateDir = join(folder, 'state');
+  const stateDir = options.stateDir ?? join(folder, 'state');
   const logFile = join(folder, 'edge.log');
   const prefix = [...(options.exec ?? []), process.execPath, main];
   const caddy = await buildCaddy();
