@@ -60,8 +60,9 @@ test.after.always('stop everything', async () => {
   rmSync(disk, { recursive: true });
 });
 
-async function createSite(domain: string): Promise<void> {
-  await installation.client.api('POST', '/sites', { domains: [domain], origins: [installation.origin] });
+async function createSite(domain: string, aliases = 0): Promise<void> {
+  const names = Array.from({ length: aliases }, (_, index) => `${'alias'.repeat(10)}-${index}.${domain}`);
+  await installation.client.api('POST', '/sites', { domains: [domain, ...names], origins: [installation.origin] });
 }
 
 async function ban(cidr: string): Promise<void> {
@@ -106,7 +107,7 @@ asRoot('a change and a ban are in force although nothing can be written, and the
   await ban('192.0.2.66');
   await bans('192.0.2.66');
   // More than the rest of a block.
-  for (let index = 0; index < 4; index++) await createSite(`more${index}.example`);
+  for (let index = 0; index < 4; index++) await createSite(`more${index}.example`, 40);
   await serves('more3.example');
   const told = async (): Promise<boolean> => {
     const { applyMessage } = await installation.client.api<{ applyMessage: string }>('GET', `/nodes/${node.nodeId}`);

@@ -49,8 +49,8 @@ export async function superviseCommand(options: Options): Promise<number> {
   const locks = takeLocks(paths, listen, log);
   if (!locks) return 1;
   try {
-    // A predecessor may have found its room elsewhere.
-    for (const folder of new Set([run.runDir, ...existingRunFolders(paths.stateDir)]))
+    // A predecessor may have found its room elsewhere; one of an older version has its record in the state folder.
+    for (const folder of new Set([run.runDir, ...existingRunFolders(paths.stateDir), paths.stateDir]))
       await stopLeftovers(runPaths(folder).supervisorFile, log);
     const taken = await takenAddress(listen);
     if (taken !== undefined) {
