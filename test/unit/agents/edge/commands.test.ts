@@ -231,7 +231,10 @@ test.serial('a node that joins another cluster serves nothing of the former one'
 /** What each start of the server read from its standard input. */
 function configurations({ folder }: Supervisor) {
   const lines = readFileSync(join(folder, 'server.configs'), 'utf8').trimEnd().split('\n');
-  return lines.map((line) => JSON.parse(line) as { apps: { svc: { socket: string; state_dir: string } }; admin: { disabled: boolean } });
+  return lines.map(
+    (line) =>
+      JSON.parse(line) as { apps: { svc: { socket: string; state_dir: string } }; admin: { disabled: boolean } },
+  );
 }
 
 test.serial('supervise starts both, gives them no token, and stops both on SIGTERM', async (t) => {
