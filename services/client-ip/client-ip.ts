@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clientIp } from '../../contract/resources/client-ip.ts';
@@ -6,6 +5,7 @@ import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { Call } from '../../mixins/call.ts';
 import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
+import type { Tx } from '../../mixins/write.ts';
 import { nodesBelievingAnyPeer, writeClientIp } from '../../models/cluster-settings.ts';
 import type { ClientIp } from '../../models/entries/client-ip.ts';
 
@@ -98,7 +98,7 @@ export async function setClientIp(
 }
 
 /** What the settings do not do on some nodes, though it seems so. */
-async function warningsOf(sql: Knex, clusterId: string, { mode }: ClientIp): Promise<Warnings> {
+async function warningsOf(sql: Tx['sql'], clusterId: string, { mode }: ClientIp): Promise<Warnings> {
   const nodes = mode === 'proxy_protocol' ? await nodesBelievingAnyPeer(sql, clusterId) : [];
   return nodes.length > 0 ? [{ kind: 'proxy_peers_unset', nodes }] : [];
 }

@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { existingRunFolders } from '../../agents/edge/run-folder.ts';
 import { type Demo, demoFolder, processesOf, removeDemo, spawnDemo, startDemo } from '../helpers/demo.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { existingRunFolders } from '../helpers/node-files.ts';
 
 const folder = demoFolder('demo');
 let demo: Demo;

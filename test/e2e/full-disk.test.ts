@@ -5,13 +5,12 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test from 'ava';
-import { edgePaths } from '../../agents/edge/paths.ts';
-import { existingRunFolders } from '../../agents/edge/run-folder.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { CLIENT_IP_HEADER, type Installation, startInstallation } from '../helpers/installation.ts';
+import { edgePaths, existingRunFolders } from '../helpers/node-files.ts';
 
 const DISK = '4m';
 const VISITOR = '192.0.2.10';

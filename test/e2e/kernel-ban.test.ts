@@ -6,13 +6,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { EdgeClient } from '../../agents/edge/caddy/edge-client.ts';
-import { edgePaths } from '../../agents/edge/paths.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { startTestConsoleProcess, type TestConsoleProcess } from '../helpers/console.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { createNetwork, type TestHost, type TestNetwork } from '../helpers/netns.ts';
+import { EdgeClient, edgePaths, existingRunFolders, runPaths } from '../helpers/node-files.ts';
 
 const run = promisify(execFile);
 
@@ -136,8 +135,8 @@ test.serial('Caddy holds the capability for ports and no other, and is refused t
   t.is(capabilities(`/proc/${agent}/status`).Eff! & CAP_NET_ADMIN, CAP_NET_ADMIN, 'the agent bans in the kernel');
 
   // The running process itself tries to read the key, in place of its journal.
-  const { socket, configJournal, edgeDir } = edgePaths(node.stateDir);
-  const client = new EdgeClient(socket);
+  const { configJournal, edgeDir } = edgePaths(node.stateDir);
+  const client = new EdgeClient(runPaths(existingRunFolders(node.stateDir)[0]!).socket);
   const reload = async (): Promise<string> => {
     const refused = await client.reloadConfig().then(() => '', String);
     return [refused, ...(await client.getStatus()).warnings].join();

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
-import { existingRunFolders } from '../../agents/edge/run-folder.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Installation, startInstallation } from '../helpers/installation.ts';
+import { existingRunFolders } from '../helpers/node-files.ts';
 import { type Address, flood, Visitor } from '../helpers/visitor.ts';
 
 const ATTACKED = 'attacked.example';
