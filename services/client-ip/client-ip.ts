@@ -5,7 +5,6 @@ import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { Call } from '../../mixins/call.ts';
 import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
 import type { Runtime } from '../../mixins/runtime.ts';
-import type { Tx } from '../../mixins/write.ts';
 import { nodesBelievingAnyPeer, writeClientIp } from '../../models/cluster-settings.ts';
 import type { ClientIp } from '../../models/entries/client-ip.ts';
 
@@ -98,7 +97,11 @@ export async function setClientIp(
 }
 
 /** What the settings do not do on some nodes, though it seems so. */
-async function warningsOf(sql: Tx['sql'], clusterId: string, { mode }: ClientIp): Promise<Warnings> {
+async function warningsOf(
+  sql: Parameters<typeof nodesBelievingAnyPeer>[0],
+  clusterId: string,
+  { mode }: ClientIp,
+): Promise<Warnings> {
   const nodes = mode === 'proxy_protocol' ? await nodesBelievingAnyPeer(sql, clusterId) : [];
   return nodes.length > 0 ? [{ kind: 'proxy_peers_unset', nodes }] : [];
 }
