@@ -78,7 +78,7 @@ func startEdgeWith(t *testing.T, settings, listeners map[string]any, config, ban
 		"automatic_https":     map[string]any{"disable": true},
 		"listener_wrappers":   []any{wrapper},
 		"read_header_timeout": "10s", "read_idle_timeout": -1, "write_idle_timeout": "60s",
-		"idle_timeout": "75s", "max_header_bytes": 32768,
+		"idle_timeout": "75s", "max_header_bytes": 65536,
 		"routes": routeTo(map[string]any{"handler": "svc_edge", "direct": true}),
 		"errors": map[string]any{"routes": routeTo(map[string]any{"handler": "svc_error"})},
 	}

@@ -52,7 +52,8 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
             read_idle_timeout: -1,
             write_idle_timeout: '60s',
             idle_timeout: '75s',
-            max_header_bytes: 32_768,
+            // The edge refuses above 32 KiB with its own page; net/http only says 431 above this.
+            max_header_bytes: 65_536,
             // Plain requests skip the chain of Caddy's server, which has nothing else in it.
             routes: [{ handle: [{ handler: 'svc_edge', direct: true }] }],
             // What Caddy itself refuses gets our page and code, too.
