@@ -5,6 +5,7 @@
 // the first append for which there is room mends that.
 import {
   closeSync,
+  existsSync,
   fdatasync,
   fdatasyncSync,
   fstatSync,
@@ -283,7 +284,10 @@ export class Journal {
   /** Gives a damaged file, which is about to be replaced, a second name. */
   private keepDamaged(): void {
     if (!this.damaged) return;
-    const aside = `${this.path}.corrupt-${timeName()}`;
+    // Two within a millisecond keep both.
+    const name = `${this.path}.corrupt-${timeName()}`;
+    let aside = name;
+    for (let more = 1; existsSync(aside); more++) aside = `${name}-${more}`;
     linkSync(this.path, aside);
     this.log.info('damaged journal set aside', { path: this.path, aside });
   }

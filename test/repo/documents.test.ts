@@ -89,6 +89,7 @@ test('every code, variable and option that a document names exists', (t) => {
     'CONSOLE_URL',
     // What the supervisor tells Caddy.
     /Variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/confine/confine.go'))![1]!,
+    /variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/lifesign/lifesign.go'))![1]!,
   ]);
   for (const file of DOCUMENTS) {
     for (const [, word] of read(file).matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g))

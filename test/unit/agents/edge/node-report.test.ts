@@ -14,6 +14,7 @@ function nodeWith(proxyPeers: readonly string[]): NodeView {
     configFeed: well,
     banFeed: well,
     dataPlane: { ...well, status: undefined, healthy: true },
+    skippedEvents: well,
     protection: { ...well, keysVersion: 0n },
     kernel: undefined,
     metrics: { read: () => undefined },
