@@ -31,8 +31,10 @@ type metrics struct {
 }
 
 type stageMetrics struct {
-	name    string
-	answers sync.Map // code -> *atomic.Uint64
+	name string
+	// Answers with a code of the edge: code -> *atomic.Uint64; others by the hundreds of their status.
+	coded   sync.Map
+	answers [10]atomic.Uint64
 	times   [timeBuckets]atomic.Uint64
 	total   atomic.Int64
 }
@@ -63,32 +65,21 @@ func (m *metrics) took(at int, d time.Duration) {
 	s.total.Add(int64(d))
 }
 
-// statusCodes names answers that are no errors of the edge, without making a text each time.
-var statusCodes = func() (codes [10]string) {
-	for i := range codes {
-		codes[i] = fmt.Sprintf("%dxx", i)
-	}
-	return codes
-}()
-
-func codeOf(a *exchange.Answer) string {
-	switch {
-	case a.Code != "":
-		return a.Code
-	case a.Drop:
-		return "none"
-	}
-	return statusCodes[min(max(a.Status/100, 0), 9)]
-}
-
 // answered counts an answer of a stage.
 func (m *metrics) answered(at int, a *exchange.Answer) {
 	s := &m.stages[at]
 	a.Stage = s.name
-	code := codeOf(a)
-	n, ok := s.answers.Load(code)
+	code := a.Code
+	switch {
+	case a.Drop:
+		code = "none"
+	case code == "":
+		s.answers[min(max(a.Status/100, 0), 9)].Add(1)
+		return
+	}
+	n, ok := s.coded.Load(code)
 	if !ok {
-		n, _ = s.answers.LoadOrStore(code, new(atomic.Uint64))
+		n, _ = s.coded.LoadOrStore(code, new(atomic.Uint64))
 	}
 	n.(*atomic.Uint64).Add(1)
 }
@@ -135,10 +126,15 @@ func (m *metrics) write(w io.Writer, now time.Time) {
 	fmt.Fprint(w, "# HELP svc_edge_answers_total Answers by the stage that made them and code.\n# TYPE svc_edge_answers_total counter\n")
 	for i := range m.stages {
 		s := &m.stages[i]
-		s.answers.Range(func(code, n any) bool {
+		s.coded.Range(func(code, n any) bool {
 			fmt.Fprintf(w, "svc_edge_answers_total{stage=%q,code=%q} %d\n", s.name, code, n.(*atomic.Uint64).Load())
 			return true
 		})
+		for hundreds := range s.answers {
+			if n := s.answers[hundreds].Load(); n > 0 {
+				fmt.Fprintf(w, "svc_edge_answers_total{stage=%q,code=\"%dxx\"} %d\n", s.name, hundreds, n)
+			}
+		}
 	}
 	fmt.Fprintf(w, "# HELP svc_edge_stage_seconds Time in a stage, of one in %d requests while somebody reads this.\n# TYPE svc_edge_stage_seconds histogram\n", sampleEvery)
 	for i := range m.stages {
