@@ -109,6 +109,7 @@ func (b *Body) Look(n int) (head []byte, whole bool, err error) {
 		return b.head, false, b.end
 	}
 	if whole {
+		b.end = io.EOF
 		b.disarm()
 	}
 	return b.head[:min(n, len(b.head))], whole && len(b.head) <= n, nil
