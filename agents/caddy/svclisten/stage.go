@@ -16,7 +16,6 @@ type carried struct {
 	// The limit on writes to the connection; 0 where another sets one.
 	writeIdle time.Duration
 	entry     Exchange
-	exchange  *exchange.Exchange
 	listed    bool
 }
 
@@ -26,7 +25,7 @@ var carriedBy = exchange.NewFact[carried]()
 // something of an answer must go on; 0 where the server sets limits itself.
 func Carry(x *exchange.Exchange, conn *Conn, writeIdle time.Duration) {
 	c := carriedBy.Of(x)
-	c.conn, c.exchange = conn, x
+	c.conn = conn
 	if c.writeIdle = writeIdle; writeIdle > 0 && conn != nil {
 		x.Writes = c
 	}
