@@ -80,7 +80,7 @@ func TestBodiesHaveLimits(t *testing.T) {
 // waits for does not count.
 func TestBodiesHaveAMinimumRate(t *testing.T) {
 	defer func(before time.Duration) { bodyTimes.window = before }(bodyTimes.window)
-	bodyTimes.window = 200 * time.Millisecond
+	bodyTimes.window = 1500 * time.Millisecond
 	ends := make(chan error, 1)
 	var pauses bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 		for buffer := make([]byte, 16); err == nil; {
 			if _, err = x.Body.Read(buffer); pauses {
 				// Somebody behind the edge takes his time.
-				time.Sleep(bodyTimes.window)
+				time.Sleep(bodyTimes.window + 100*time.Millisecond)
 			}
 		}
 		ends <- err
@@ -115,10 +115,10 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 		}
 		return <-ends
 	}
-	if err := send("/", "x", 10*time.Millisecond, 100); !errors.Is(err, ErrBodySlow) {
+	if err := send("/", "x", 10*time.Millisecond, 1000); !errors.Is(err, ErrBodySlow) {
 		t.Errorf("a byte now and then: %v", err)
 	}
-	if err := send("/may-pause", "x", 10*time.Millisecond, 60); err != io.EOF {
+	if err := send("/may-pause", "x", 10*time.Millisecond, 200); err != io.EOF {
 		t.Errorf("where silence is normal: %v", err)
 	}
 	if err := send("/", strings.Repeat("x", 4096), 0, 2); err != io.EOF {
