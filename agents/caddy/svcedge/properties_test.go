@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -367,5 +368,40 @@ func TestFiguresOfTheStages(t *testing.T) {
 	ask()
 	if second := text(); !strings.Contains(second, `code="unknown-host"} 64`) || !strings.Contains(second, `svc_edge_stage_seconds_count{stage="site"} 2`) {
 		t.Errorf("%s", second)
+	}
+}
+
+type shortTunnel struct{}
+
+// Join says one word to the client.
+func (shortTunnel) Join(client net.Conn, _ []byte) { _, _ = io.WriteString(client, "tunnelled") }
+
+// An exchange whose connection was taken over ends once, too, with the tunnel.
+func TestHijackedExchangeFinishesOnce(t *testing.T) {
+	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
+	finished := make(chan int, 10)
+	h.pipeline.finish = append(h.pipeline.finish, func(x *exchange.Exchange) { finished <- 1 })
+	h.replace("fetch", func(x *exchange.Exchange) *exchange.Answer {
+		a := x.RespondFrom(exchange.FromOrigin, http.StatusSwitchingProtocols)
+		a.Header["Connection"], a.Header["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
+		a.Upgrade = shortTunnel{}
+		return a
+	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = h.ServeHTTP(w, r, nil) }))
+	defer server.Close()
+	c, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	all, err := io.ReadAll(c)
+	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 101 ") || !strings.HasSuffix(string(all), "\r\n\r\ntunnelled") {
+		t.Errorf("%q %v", all, err)
+	}
+	<-finished
+	if len(finished) != 0 {
+		t.Error("it finished more than once")
 	}
 }
