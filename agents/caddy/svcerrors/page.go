@@ -136,18 +136,20 @@ func build(status int, code string, language int) page {
 	return page{before: b.String(), after: "</code></p></main></html>\n"}
 }
 
-// PrefersChinese reports whether Accept-Language ranks Chinese above every other language. Without one, and in a tie
-// that another language leads, pages are English.
+// PrefersChinese reports whether Accept-Language ranks Chinese above English, the other language there is. Without either,
+// and in a tie that English leads, pages are English.
 func PrefersChinese(values []string) bool {
 	const enough = 512
-	best, chineseBest := -1.0, false
+	best, chineseBest := 0.0, false
 	left := enough
 	for _, value := range values {
 		value = value[:min(len(value), left)]
 		left -= len(value)
 		for item := range strings.SplitSeq(value, ",") {
 			tag, parameters, _ := strings.Cut(strings.TrimSpace(item), ";")
-			if tag == "" {
+			language, _, _ := strings.Cut(tag, "-")
+			isChinese := strings.EqualFold(language, "zh")
+			if !isChinese && !strings.EqualFold(language, "en") {
 				continue
 			}
 			q := 1.0
@@ -158,9 +160,8 @@ func PrefersChinese(values []string) bool {
 				}
 				q = parsed
 			}
-			if q > best && q > 0 {
-				language, _, _ := strings.Cut(tag, "-")
-				best, chineseBest = q, strings.EqualFold(language, "zh")
+			if q > best {
+				best, chineseBest = q, isChinese
 			}
 		}
 	}

@@ -105,6 +105,7 @@ func TestHeadersOfAnotherBodyAreRemoved(t *testing.T) {
 
 func TestLanguage(t *testing.T) {
 	for value, want := range map[string]bool{
+		"fr, zh;q=0.8, en;q=0.1": true, "fr, en;q=0.8, zh;q=0.1": false, "de": false, "de, zh;q=0.1": true, "fr, en, zh": false,
 		"": false, "zh": true, "zh-CN,zh;q=0.9,en;q=0.8": true, "en-US,en;q=0.9,zh;q=0.8": false, "ZH-hant": true,
 		"en;q=0.1, zh;q=0.2": true, "zh;q=0": false, "*": false, "zhx": false, "en,zh": false, "zh;q=nan": false,
 		"zh;q=2, en": false, "fr;q=x, zh;q=0.5": true, strings.Repeat("a,", 500) + "zh": false,

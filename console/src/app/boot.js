@@ -13,6 +13,7 @@
   root.classList.toggle('dark', dark);
   root.dataset.density = stored('svc.density') === 'compact' ? 'compact' : 'comfortable';
   const chosen = stored('svc.language');
-  const chinese = (navigator.languages?.[0] ?? '').toLowerCase().startsWith('zh');
-  root.lang = chosen === 'en' || chosen === 'zh-CN' ? chosen : chinese ? 'zh-CN' : 'en';
+  // The first of the languages there are, whatever others somebody reads better.
+  const known = (navigator.languages ?? []).find((language) => /^(zh|en)(-|$)/i.test(language)) ?? 'en';
+  root.lang = chosen === 'en' || chosen === 'zh-CN' ? chosen : /^zh/i.test(known) ? 'zh-CN' : 'en';
 })();
