@@ -23,6 +23,8 @@ type Exchange struct {
 	Local bool
 	// Origin is how the request fared at the origins.
 	Origin OriginOutcome
+	// Spoiled says that a stage panicked: what it left going on may still know the exchange, which nobody uses again.
+	Spoiled bool
 	// Registered takes the exchange out of what bans look at; nil where nobody looks.
 	Registered interface{ Leave() }
 	// Writes bounds the next writes to the client; nil where the server does it.
@@ -116,8 +118,8 @@ func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
 
 // Reset ends an exchange and makes it ready for another.
 func (x *Exchange) Reset() {
-	x.forgetFacts()
 	x.answer.closeBody()
+	x.forgetFacts()
 	facts, known, page := x.facts, x.known, x.page
 	if cap(page) > maxKeptPage {
 		page = nil

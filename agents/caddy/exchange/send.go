@@ -48,7 +48,7 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 	x.started = true
 	x.boundWrites()
 	x.writer.WriteHeader(a.Status)
-	if head || len(a.Bytes) == 0 {
+	if head || len(a.Bytes) == 0 || !bodyAllowed(a.Status) {
 		return true
 	}
 	if x.Writes != nil {
@@ -56,6 +56,10 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 	}
 	x.boundWrites()
 	_, err := x.writer.Write(a.Bytes)
+	if err != nil && x.In.Major != 1 {
+		// An HTTP/2 server may still be writing what a failed write was given.
+		x.page = nil
+	}
 	return err == nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svclisten"
 )
 
 // ErrorHandler is the HTTP handler `svc_error` for the error routes of a server: it answers what Caddy itself refuses
@@ -32,6 +33,8 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 	case status < 500:
 		code = svcerrors.BadRequest
 	}
+	// The head of its request was whole.
+	_ = svclisten.FromContext(r.Context())
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Begin(w, r)
 	endAfter(x, r)

@@ -3,6 +3,7 @@ package svcedge
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,16 +18,24 @@ const (
 	// Names of fields that are remembered and logged within a day, of all sites; more of them only count.
 	maxNames     = 1000
 	maxNameBytes = 64
+	// Names of one request that are looked at; the others only count.
+	maxNoted = 16
 )
 
 // droppedNames are the fields of a request that origins do not get because of their names.
-type droppedNames struct{ names []string }
+type droppedNames struct {
+	names []string
+	total int
+}
 
 var droppedOf = exchange.NewFact[droppedNames]()
 
 func dropped(x *exchange.Exchange, name string) {
 	at := droppedOf.Of(x)
-	at.names = append(at.names, name[:min(len(name), maxNameBytes)])
+	if at.total++; at.total <= maxNoted {
+		// A part of something large is not kept for it.
+		at.names = append(at.names, strings.Clone(name[:min(len(name), maxNameBytes)]))
+	}
 }
 
 // nameLog counts fields that were dropped for their names and logs the first of each name for a site and day.
@@ -46,14 +55,14 @@ func noteNames(core *svccore.Core) exchange.Stage {
 	log := names.Of(core)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if at, ok := droppedOf.Known(x); ok {
-			log.note(x.Plan.SiteID, at.names)
+			log.note(x.Plan.SiteID, at.names, at.total)
 		}
 		return nil
 	}
 }
 
-func (l *nameLog) note(siteID string, names []string) {
-	l.total.Add(uint64(len(names)))
+func (l *nameLog) note(siteID string, names []string, total int) {
+	l.total.Add(uint64(total))
 	day := l.core.Now().Unix() / int64((24 * time.Hour).Seconds())
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -80,6 +80,7 @@ func (p *pipeline) decide(x *exchange.Exchange) (a *exchange.Answer) {
 	defer func() {
 		if v := recover(); v != nil {
 			a = p.contain(x, &p.stages[at], v)
+			p.metrics.answered(at, a)
 		}
 	}()
 	if p.metrics.sample() {
@@ -133,6 +134,7 @@ func (p *pipeline) send(x *exchange.Exchange, a *exchange.Answer) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			// Whoever made the answer may have changed it beyond use; what has begun to leave can only end.
+			x.Spoiled = true
 			p.tell(x, "send", v)
 			whole = false
 		}
@@ -142,6 +144,7 @@ func (p *pipeline) send(x *exchange.Exchange, a *exchange.Answer) (whole bool) {
 
 // contain answers for a stage that panicked.
 func (p *pipeline) contain(x *exchange.Exchange, s *stage, v any) *exchange.Answer {
+	x.Spoiled = true
 	if v == http.ErrAbortHandler {
 		return x.Drop()
 	}
@@ -166,8 +169,11 @@ func (p *pipeline) end(x *exchange.Exchange) {
 	for _, f := range p.finish {
 		p.finishContained(f, x)
 	}
+	spoiled := x.Spoiled
 	x.Reset()
-	exchanges.Put(x)
+	if !spoiled {
+		exchanges.Put(x)
+	}
 }
 
 func (p *pipeline) finishContained(f exchange.FinishStage, x *exchange.Exchange) {

@@ -340,7 +340,7 @@ func TestDroppedNamesAreCounted(t *testing.T) {
 		t.Errorf("%d fields, %d names", n, len(log.seen))
 	}
 	for i := range 2 * maxNames {
-		log.note("a", []string{fmt.Sprint("X_", i)})
+		log.note("a", []string{fmt.Sprint("X_", i)}, 1)
 	}
 	if len(log.seen) > maxNames {
 		t.Errorf("%d names are remembered", len(log.seen))

@@ -75,7 +75,7 @@ func (r *Registry) watch(core *svccore.Core) {
 // expire closes connections that take too long for their first request.
 func (r *Registry) expire() {
 	for now := range time.Tick(time.Second) {
-		abort(r.limiter.expired(now), nil)
+		contained("ending connections without a request", func() { abort(r.limiter.expired(now), nil) })
 	}
 }
 
@@ -91,9 +91,19 @@ func (r *Registry) admit(c *Conn, addr netip.Addr) bool {
 func (r *Registry) run(core *svccore.Core) {
 	for range r.wake {
 		start := time.Now()
-		r.sweep(core)
+		contained("ending what bans concern", func() { r.sweep(core) })
 		time.Sleep(4 * time.Since(start))
 	}
+}
+
+// contained keeps a panic to one round: the edge serves on.
+func contained(doing string, round func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			exchange.Panicked(doing, p)
+		}
+	}()
+	round()
 }
 
 // sweep ends the connections of globally banned clients and the exchanges of all banned ones.

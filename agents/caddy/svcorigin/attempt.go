@@ -27,7 +27,7 @@ func (t *fetch) repeatable() bool {
 	case http.MethodPost, http.MethodPatch, "LOCK":
 		return false
 	}
-	return t.x.Body.Rewind()
+	return !t.uploaded && t.x.Body.Rewind()
 }
 
 // attempt sends the request to one origin and reads the header of the answer. An idle connection that turns out to be
@@ -42,10 +42,12 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 				return nil, nil, err
 			}
 		}
+		t.asking = c
 		a, err := t.exchangeOn(c, o)
 		if err == nil {
 			return c, a, nil
 		}
+		t.asking = nil
 		received := c.received
 		c.Close()
 		if !reused || received > 0 || isTimeout(err) || t.ctx.Err() != nil {

@@ -52,8 +52,13 @@ type fetch struct {
 	stream bool
 	head   []byte
 	list   []int32
+	// An upload has begun: an origin may have a part of the body, which cannot be sent again.
+	uploaded bool
 	// The answer has an owner who ends the fetch.
 	kept bool
+	// Where the request is going on at the moment: a connection of the own client, or an upload in the hands of the other.
+	asking *conn
+	shared *sharedBody
 	// The answer of the own client, once there is one.
 	answer   *exchange.Answer
 	origin   *origin
@@ -75,14 +80,36 @@ func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
 	}
 	t := fetches.Get().(*fetch)
 	t.Fetcher, t.x, t.ctx = f, x, x.Context()
+	returned := false
+	defer func() {
+		if !returned {
+			t.abandon()
+		}
+	}()
 	answer := t.fetch()
+	returned = true
 	if !t.kept {
 		t.free()
 	}
 	return answer
 }
 
-// free gives the fetch back. After a panic that is left out, and the fetch is garbage.
+// abandon ends what a panic left going on: nothing may read the body of an exchange that is over. The fetch is garbage.
+func (t *fetch) abandon() {
+	if t.shared != nil {
+		_ = t.shared.seal()
+	}
+	if c := t.asking; c != nil {
+		if c.upload != nil {
+			_ = c.upload.stop(c, 0)
+		}
+		c.unwatch()
+		// Its buffer may be another's by now.
+		_ = c.Conn.Close()
+	}
+}
+
+// free gives the fetch back.
 func (t *fetch) free() {
 	head, list := t.head, t.list
 	if cap(head) > largeBuffer {
@@ -226,6 +253,11 @@ func (t *fetch) respond() *exchange.Answer {
 func (t *fetch) CopyTo(sink exchange.Sink) error {
 	c := t.conn
 	err := c.deliver(sink, t.response, t.answer)
+	var gone clientError
+	if errors.As(err, &gone) && t.x.In.Major != 1 {
+		// An HTTP/2 server may still be writing what a failed write was given.
+		c.buf, c.r, c.w = nil, 0, 0
+	}
 	if err == nil && c.upload != nil {
 		select {
 		case <-c.upload.done:

@@ -403,3 +403,70 @@ func TestTLS(t *testing.T) {
 		t.Fatalf("got %+v", h)
 	}
 }
+
+// A body that was being sent cannot be sent again, whoever was faster: no origin takes nothing, or a part of it, for whole.
+func TestStreamedUploadsAreNeverRepeated(t *testing.T) {
+	refusing := newRawOrigin(t, func(c net.Conn, _ int64) {
+		r := bufio.NewReader(c)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if line == "\r\n" {
+				break
+			}
+		}
+		io.WriteString(c, "HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		io.Copy(io.Discard, r)
+	})
+	good := httpOrigin(t, func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			t.Errorf("the second origin got %d bytes", len(body))
+		}
+	})
+	e := newEdge(t, settings())
+	for range 60 {
+		e.state = NewState()
+		e.compile(settings(), originAt("a", refusing.Addr().String()), originAt("b", addressOf(good)))
+		r, _ := http.NewRequest("PUT", e.URL, unknownLength{strings.NewReader(strings.Repeat("x", 100_000))})
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			// The answer may come while the client still sends.
+			continue
+		}
+		if res.Body.Close(); res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%d", res.StatusCode)
+		}
+	}
+}
+
+// A panic after an upload began ends the upload with it: nobody reads the body of an exchange that is over.
+func TestPanicEndsAnUpload(t *testing.T) {
+	ended := make(chan struct{})
+	o := newRawOrigin(t, func(c net.Conn, _ int64) {
+		r := bufio.NewReader(c)
+		for {
+			if line, err := r.ReadString('\n'); err != nil || line == "\r\n" {
+				break
+			}
+		}
+		io.WriteString(c, okAnswer)
+		io.Copy(io.Discard, r)
+		close(ended)
+	})
+	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+	// Which is asked as soon as there is an answer.
+	e.pool.Load().state = nil
+	c, err := net.Dial("tcp", e.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n")
+	if answer, _ := io.ReadAll(c); len(answer) != 0 {
+		t.Fatalf("got %q", answer)
+	}
+	<-ended
+}

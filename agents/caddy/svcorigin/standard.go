@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +26,16 @@ type Standard struct {
 	client     *http.Transport
 
 	mu   sync.Mutex
-	open map[dialKey][]*http.ClientConn
+	open map[dialKey][]*sharedConn
+}
+
+// sharedConn is a connection to an origin, and whom it reached.
+type sharedConn struct {
+	*http.ClientConn
+	addr   netip.Addr
+	policy *AddressPolicy
+	// One too many to be kept: it ends with its request.
+	alone bool
 }
 
 // Connections to one origin at most; each carries as many requests as the origin allows.
@@ -33,7 +43,7 @@ const maxShared = 64
 
 // NewStandard makes a client without connections.
 func NewStandard(transports *Transports) *Standard {
-	s := &Standard{transports: transports, open: map[dialKey][]*http.ClientConn{}}
+	s := &Standard{transports: transports, open: map[dialKey][]*sharedConn{}}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -50,7 +60,7 @@ func (s *Standard) CloseIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, list := range s.open {
-		s.open[key] = slices.DeleteFunc(list, func(c *http.ClientConn) bool { return c.InFlight() == 0 && c.Close() == nil })
+		s.open[key] = slices.DeleteFunc(list, func(c *sharedConn) bool { return c.InFlight() == 0 && c.Close() == nil })
 		if len(s.open[key]) == 0 {
 			delete(s.open, key)
 		}
@@ -61,12 +71,14 @@ func (s *Standard) CloseIdle() {
 type dialling struct {
 	origin *origin
 	limit  time.Duration
+	// Set by the dial.
+	reached *conn
 }
 
 type diallingKey struct{}
 
 func (s *Standard) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	to := ctx.Value(diallingKey{}).(dialling)
+	to := ctx.Value(diallingKey{}).(*dialling)
 	c, err := s.transports.dialFor(ctx, to.origin, to.limit, "h2")
 	if err != nil {
 		return nil, err
@@ -75,44 +87,87 @@ func (s *Standard) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		c.Close()
 		return nil, fail(failTLS, errors.New("the origin does not speak HTTP/2"))
 	}
+	to.reached = c
 	return c.Conn, nil
 }
 
 // take returns a connection with room for one more request, which is reserved.
-func (s *Standard) take(ctx context.Context, o *origin, limit time.Duration) (*http.ClientConn, error) {
-	s.mu.Lock()
-	s.open[o.dial] = slices.DeleteFunc(s.open[o.dial], func(c *http.ClientConn) bool { return c.Err() != nil })
-	for _, c := range s.open[o.dial] {
-		if c.Reserve() == nil {
-			s.mu.Unlock()
-			return c, nil
-		}
+func (s *Standard) take(ctx context.Context, o *origin, limit time.Duration) (*sharedConn, error) {
+	if c := s.reuse(o); c != nil {
+		return c, nil
 	}
-	s.mu.Unlock()
 	scheme := "http"
 	if o.dial.tls != plain {
 		scheme = "https"
 	}
 	address := net.JoinHostPort(o.dial.host.Value(), fmt.Sprint(o.dial.port))
-	c, err := s.client.NewClientConn(context.WithValue(ctx, diallingKey{}, dialling{o, limit}), scheme, address)
+	to := &dialling{origin: o, limit: limit}
+	made, err := s.client.NewClientConn(context.WithValue(ctx, diallingKey{}, to), scheme, address)
 	if err == nil {
-		err = c.Reserve()
+		err = made.Reserve()
 	}
 	if err != nil {
 		return nil, err
 	}
+	c := &sharedConn{ClientConn: made, addr: to.reached.addr, policy: to.reached.policy}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if list := s.open[o.dial]; len(list) < maxShared {
 		s.open[o.dial] = append(list, c)
+	} else {
+		c.alone = true
 	}
 	return c, nil
+}
+
+// reuse returns a connection that is open already, nil when there is none. Those that are over are forgotten, and those to
+// addresses that the policy refuses by now end with the requests they carry.
+func (s *Standard) reuse(o *origin) *sharedConn {
+	policy := s.transports.policy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.open[o.dial][:0]
+	var found *sharedConn
+	for _, c := range s.open[o.dial] {
+		if c.policy != policy && !policy.Allows(c.addr) {
+			c.alone = true
+			if c.InFlight() == 0 {
+				_ = c.Close()
+			}
+			continue
+		}
+		c.policy = policy
+		if c.Err() != nil {
+			continue
+		}
+		kept = append(kept, c)
+		if found == nil && c.Reserve() == nil {
+			found = c
+		}
+	}
+	clear(s.open[o.dial][len(kept):])
+	if len(kept) == 0 {
+		delete(s.open, o.dial)
+	} else {
+		s.open[o.dial] = kept
+	}
+	return found
+}
+
+// done ends a connection that is not kept, with its last request.
+func (s *Standard) done(c *sharedConn) {
+	s.mu.Lock()
+	ends := c.alone && c.InFlight() == 0
+	s.mu.Unlock()
+	if ends {
+		_ = c.Close()
+	}
 }
 
 // standardHead is an answer that came over net/http's client.
 type standardHead struct {
 	fetch    *fetch
-	origin   *origin
+	conn     *sharedConn
 	answer   *exchange.Answer
 	response *http.Response
 	upload   *sharedBody
@@ -134,6 +189,7 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 	if err != nil {
 		c.Release()
 		cancel(nil)
+		s.done(c)
 		return nil, err
 	}
 	silence := time.AfterFunc(t.Pool.read, func() {
@@ -144,6 +200,9 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 	})
 	if upload != nil {
 		upload.ended = func() { silence.Reset(t.Pool.read) }
+	}
+	if upload != nil {
+		t.uploaded, t.shared = true, upload
 	}
 	response, err := c.RoundTrip(request)
 	if err != nil {
@@ -157,9 +216,10 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 			t.x.CloseAfter()
 		}
 		cancel(nil)
+		s.done(c)
 		return nil, sent
 	}
-	return &standardHead{fetch: t, origin: o, response: response, upload: upload, cancel: cancel, silence: silence}, nil
+	return &standardHead{fetch: t, conn: c, response: response, upload: upload, cancel: cancel, silence: silence}, nil
 }
 
 // standardRequest is the request as the own client would send it, for net/http.
@@ -231,13 +291,19 @@ func (h *standardHead) respond() *exchange.Answer {
 // CopyTo sends the body on as it comes. What net/http holds cannot be seen, so every piece but the last is sent at once.
 func (h *standardHead) CopyTo(sink exchange.Sink) error {
 	buffer := largeBuffers.Get().(*[largeBuffer]byte)
-	defer largeBuffers.Put(buffer)
+	defer func() {
+		// An HTTP/2 server may still be writing what a failed write was given.
+		if buffer != nil {
+			largeBuffers.Put(buffer)
+		}
+	}()
 	left := h.response.ContentLength
 	for {
 		h.silence.Reset(h.fetch.Pool.read)
 		n, err := h.response.Body.Read(buffer[:])
 		if n > 0 {
 			if err := sink.Write(buffer[:n]); err != nil {
+				buffer = nil
 				return clientError{err}
 			}
 			left -= int64(n)
@@ -281,6 +347,7 @@ func (h *standardHead) end() {
 	}
 	_ = h.response.Body.Close()
 	h.cancel(nil)
+	h.fetch.Standard.done(h.conn)
 }
 
 // sharedBody is the body of a request in the hands of net/http, which may read it after its answer, until seal.
