@@ -14,6 +14,29 @@ export function mayInstall(): boolean {
   return findCommand('apt-get') !== undefined && rootPrefix() !== undefined;
 }
 
+const POLICY = '/usr/sbin/policy-rc.d';
+
+/**
+ * Installs Debian packages whose services nobody asked for: what they would start stays off, now and at the next start of
+ * the machine. Throws as installPackages does.
+ */
+export async function installWithoutServices(packages: string[], services: string[]): Promise<void> {
+  const asRoot = (script: string) => {
+    const [command = 'sh', ...args] = [...(rootPrefix() ?? []), 'sh', '-c', script];
+    return run(command, args, { timeout: INSTALL_TIMEOUT_MS });
+  };
+  // What maintainers' scripts ask before they start anything; one that is there already knows better.
+  const made = await asRoot(
+    `[ -e ${POLICY} ] || { printf '#!/bin/sh\\nexit 101\\n' > ${POLICY} && chmod 755 ${POLICY} && echo made; }`,
+  );
+  try {
+    await installPackages(packages);
+  } finally {
+    if (made.stdout.includes('made')) await asRoot(`rm -f ${POLICY}`);
+  }
+  await asRoot(`! [ -d /run/systemd/system ] || systemctl disable --quiet ${services.join(' ')}`);
+}
+
 /** Installs Debian packages; throws a Refusal that names the command when it may not or cannot. */
 export async function installPackages(packages: string[]): Promise<void> {
   const prefix = rootPrefix();

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { findCommand } from './commands.ts';
-import { installCommand, installPackages, mayInstall } from './debian.ts';
+import { installCommand, installPackages, installWithoutServices, mayInstall } from './debian.ts';
 import { Refusal } from './progress.ts';
 
 const PACKAGES: Record<string, string> = {
@@ -27,7 +27,9 @@ export async function ensureTestPrograms(): Promise<void> {
   if (!canMakeVenv()) missing.push('python3-venv');
   if (missing.length === 0) return;
   if (!mayInstall()) throw new Refusal(`Tests need programs that are missing:\n  ${installCommand(missing)}`);
-  await installPackages(missing);
+  // Debian's nginx would take port 80 of the machine.
+  if (missing.includes('nginx')) await installWithoutServices(missing, ['nginx']);
+  else await installPackages(missing);
 }
 
 /** Debian's python3 comes without what makes virtual environments with pip. */

@@ -447,6 +447,11 @@ bring_up() {
       ;;
   esac
   warn "version $version does not become healthy, going back"
+  stop_node
+  # Where versions before 'edge/' look for them; a newer one moves them again.
+  for file in config.journal bans.journal security.journal challenge-keys.json; do
+    [ ! -f "$state/edge/$file" ] || mv "$state/edge/$file" "$state/$file"
+  done
   use_version "$previous"
   [ -z "$systemd" ] || write_unit
   start_node

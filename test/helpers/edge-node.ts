@@ -1,9 +1,10 @@
 // A real edge node for a test: enrolled through the console's API, supervisor, agent and Caddy as processes, on this
 // machine or on a host of a test network.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { existingRunFolders, removeRunFolder } from '../../agents/edge/run-folder.ts';
 import { buildCaddy } from '../../bin/lib/caddy.ts';
 import type { ConsoleClient } from '../../bin/lib/console-client.ts';
 import { edgePids } from '../../bin/lib/edge-process.ts';
@@ -76,6 +77,8 @@ export async function startEdgeNode(options: EdgeNodeOptions): Promise<EdgeNode>
     },
     stop: async () => {
       await node.supervisor.stop();
+      // One that was killed left its own.
+      if (existsSync(stateDir)) for (const run of existingRunFolders(stateDir)) removeRunFolder(stateDir, run);
       rmSync(folder, { recursive: true, force: true });
     },
   };

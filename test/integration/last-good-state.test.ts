@@ -191,6 +191,7 @@ test.serial('Caddy that stands still says where its goroutines are and is replac
       output += text;
     });
   t.teardown(async () => {
+    if (supervisor.exitCode !== null || supervisor.signalCode !== null) return;
     const ended = new Promise((resolve) => supervisor.once('exit', resolve));
     supervisor.kill('SIGTERM');
     await ended;

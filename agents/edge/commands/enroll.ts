@@ -6,6 +6,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { enroll, type NodeIdentity } from '../../kit/channel-client.ts';
 import { ensurePrivateFolder } from '../../kit/files.ts';
 import { loadIdentity, saveIdentity, validityOf } from '../../kit/identity.ts';
+import { beforePath } from '../../kit/journal-before.ts';
 import { lockFile } from '../../kit/locks.ts';
 import { createLog, errorText, type Log } from '../../kit/log.ts';
 import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
@@ -88,7 +89,8 @@ function dropState(stateDir: string, log: Log): void {
   // An older version may have left them in another place.
   adoptOldLayout(paths, log);
   const { configJournal, banJournal, securityJournal, challengeKeys, statsLedger } = paths;
-  for (const path of [configJournal, banJournal, securityJournal, challengeKeys, statsLedger])
+  const former = [configJournal, banJournal].map(beforePath);
+  for (const path of [configJournal, banJournal, securityJournal, challengeKeys, statsLedger, ...former])
     rmSync(path, { force: true });
   log.info('configuration and bans of the former cluster removed');
 }

@@ -44,11 +44,12 @@ export async function superviseCommand(options: Options): Promise<number> {
     return 1;
   }
   ensurePrivateFolder(paths.stateDir);
-  const run = runPaths(openRunFolder(paths.stateDir, given));
   const listen = options.list('http-listen');
   const locks = takeLocks(paths, listen, log);
   if (!locks) return 1;
   try {
+    // Under the locks: a predecessor that ends removes its own.
+    const run = runPaths(openRunFolder(paths.stateDir, given));
     // A predecessor may have found its room elsewhere; one of an older version has its record in the state folder.
     for (const folder of new Set([run.runDir, ...existingRunFolders(paths.stateDir), paths.stateDir]))
       await stopLeftovers(runPaths(folder).supervisorFile, log);

@@ -220,9 +220,10 @@ export class KernelBans {
       try {
         return await this.writeAll({ handle: seen?.handle });
       } catch (error) {
-        // Another agent was faster, or it is an error that coming again does not mend.
+        // Another agent was faster, or it is an error that coming again does not mend: also one behind a table that is
+        // ours by now, which a part was written of.
         const now = await readTable(nftBin, table);
-        if (now?.handle === seen?.handle) throw error;
+        if (now?.handle === seen?.handle || (now?.owner && isSameOwner(now.owner, owner))) throw error;
         seen = now;
       }
     }

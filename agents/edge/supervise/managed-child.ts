@@ -9,7 +9,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { sleep } from '../../kit/backoff.ts';
-import type { Log } from '../../kit/log.ts';
+import { errorText, type Log } from '../../kit/log.ts';
 import { markOf, type ProcessMark } from '../../kit/process-info.ts';
 import { LifeLine } from './life-line.ts';
 
@@ -136,16 +136,24 @@ export class ManagedChild {
       if (ipc) stdio.push('ipc');
       const lifeFd = stdio.length;
       if (guard) stdio.push('pipe');
-      const child = spawn(command, [...args], {
-        env: guard ? { ...env, SVC_LIFE_FD: String(lifeFd) } : env,
-        // Its own group: a terminal's Ctrl-C reaches only the supervisor, which stops its children in order.
-        detached: true,
-        stdio,
-      });
+      let child: ChildProcess;
+      try {
+        child = spawn(command, [...args], {
+          env: guard ? { ...env, SVC_LIFE_FD: String(lifeFd) } : env,
+          // Its own group: a terminal's Ctrl-C reaches only the supervisor, which stops its children in order.
+          detached: true,
+          stdio,
+        });
+      } catch (error) {
+        // Such as a machine short of memory, or a program that is being written; most other failures are events.
+        resolve({ problem: errorText(error) });
+        return;
+      }
       // One that ends before it has read everything says why by its exit.
       child.stdin?.on('error', () => undefined).end(input);
       this.child = child;
-      const lifeStream = guard && (child.stdio[lifeFd] as Readable | null);
+      // Without descriptors to spare there are no streams at all.
+      const lifeStream = guard && (child.stdio?.[lifeFd] as Readable | null | undefined);
       if (guard && lifeStream && child.pid !== undefined)
         guard.started(child.pid, new LifeLine(lifeStream, (text) => process.stderr.write(text)));
       if (child.pid !== undefined) {

@@ -6,7 +6,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { existingRunFolders, openRunFolder } from '../../../../agents/edge/run-folder.ts';
+import { existingRunFolders, openRunFolder, removeRunFolder } from '../../../../agents/edge/run-folder.ts';
 import type { SupervisorRecord } from '../../../../agents/edge/supervise/supervisor-file.ts';
 import { isAlive, type ProcessMark, startTimeOf } from '../../../../agents/kit/process-info.ts';
 import { TestAuthority } from '../helpers/authority.ts';
@@ -205,6 +205,8 @@ async function supervise(
   await until(t, 'children', () => children().length === 2 && existsSync(join(folder, 'server.starts')));
   t.teardown(() => {
     for (const mark of children()) if (isAlive(mark)) process.kill(mark.pid, 'SIGKILL');
+    // Those that were killed left theirs.
+    if (existsSync(stateDir)) for (const run of existingRunFolders(stateDir)) removeRunFolder(stateDir, run);
   });
   return { ...running, stateDir, folder, children };
 }
@@ -216,6 +218,7 @@ test.serial('a node that joins another cluster serves nothing of the former one'
   // Nobody can tell which cluster an identity that cannot be read was of.
   writeFileSync(join(stateDir, 'identity.json'), '{');
   const names = ['config.journal', 'bans.journal', 'security.journal', 'challenge-keys.json'];
+  names.push('config.journal.before', 'bans.journal.before');
   // One of them where an older version left it.
   for (const name of names) writeFileSync(join(stateDir, name === 'bans.journal' ? '' : 'edge', name), 'former');
   const { code, output } = await run(t, [...enrollArguments(testConsole, stateDir), '--force'], {
