@@ -92,7 +92,7 @@ func TestIdleCrowds(t *testing.T) {
 	memory := func(connections int64) int64 {
 		t.Helper()
 		grown := resident(t, e.cmd.Process.Pid) - empty
-		if bound := connections*bytesPerConnection + room; grown > bound {
+		if bound := memoryFactor * (connections*bytesPerConnection + room); grown > bound {
 			t.Errorf("%d connections took %d MiB, more than %d", connections, grown>>20, bound>>20)
 		}
 		return grown

@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// memoryFactor is how much more memory a build with the race detector may take: it keeps what each word was last used for.
+const memoryFactor = 5
