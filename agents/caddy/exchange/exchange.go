@@ -38,8 +38,6 @@ type Exchange struct {
 	page   []byte
 	facts  []fact
 	known  []int
-	// The answer has begun to leave.
-	started bool
 }
 
 // Inbound is the request as the client sent it, read once.
@@ -138,9 +136,6 @@ func (x *Exchange) SetContext(ctx context.Context) { x.ctx = ctx }
 
 // Writer is the way back to the client, for the one who sends answers and for limits of its connection.
 func (x *Exchange) Writer() http.ResponseWriter { return x.writer }
-
-// Started reports whether an answer has begun to leave.
-func (x *Exchange) Started() bool { return x.started }
 
 // Page is room for an answer that the edge makes: append to it and give the result to SetBytes.
 func (x *Exchange) Page() []byte { return x.page[:0] }

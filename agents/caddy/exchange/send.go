@@ -21,7 +21,6 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 	if a.Bytes != nil || a.Body == nil && a.From == FromEdge {
 		return x.sendBytes(a)
 	}
-	x.started = true
 	x.boundWrites()
 	x.writer.WriteHeader(a.Status)
 	if a.Body == nil {
@@ -45,7 +44,6 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 	if len(a.Bytes) > 0 || bodyAllowed(a.Status) && !head {
 		a.Header["Content-Length"] = decimal(len(a.Bytes))
 	}
-	x.started = true
 	x.boundWrites()
 	x.writer.WriteHeader(a.Status)
 	if head || len(a.Bytes) == 0 || !bodyAllowed(a.Status) {
@@ -87,7 +85,6 @@ func (x *Exchange) sendTrailer(a *Answer) {
 
 // sendUpgrade gives the connection to the tunnel of the answer.
 func (x *Exchange) sendUpgrade(a *Answer) bool {
-	x.started = true
 	x.boundWrites()
 	x.writer.WriteHeader(a.Status)
 	client, buffered, err := http.NewResponseController(x.writer).Hijack()
