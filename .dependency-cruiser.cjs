@@ -2,7 +2,7 @@
 const npm = (names) => `^node_modules/(${names})(/|$)`;
 
 /** Everything inside the repository that is source. */
-const SOURCE = '^(agents|bench|bin|client|contract|migrations|mixins|models|proto|services|test)/';
+const SOURCE = '^(agents|bench|bin|client|contract|migrations|mixins|models|proto|runtime|services|test)/';
 
 module.exports = {
   forbidden: [
@@ -24,7 +24,7 @@ module.exports = {
     {
       name: 'contract-is-pure',
       comment:
-        'The contract runs in the browser too: it may import only itself and typebox. Put code with I/O into services/ or mixins/.',
+        'The contract runs in the browser too: it may import only itself and typebox. Put code with I/O into services/ or runtime/.',
       severity: 'error',
       from: { path: '^contract/' },
       to: { pathNot: ['^contract/', npm('typebox|ipaddr.js')] },
@@ -38,9 +38,9 @@ module.exports = {
     },
     {
       name: 'product-has-no-client',
-      comment: 'The client is for programs outside: parts of the product call procedures through mixins/call.ts.',
+      comment: 'The client is for programs outside: parts of the product call procedures through runtime/call.ts.',
       severity: 'error',
-      from: { path: '^(agents|console|contract|migrations|mixins|models|proto|services)/' },
+      from: { path: '^(agents|console|contract|migrations|mixins|models|proto|runtime|services)/' },
       to: { path: '^client/' },
     },
     {
@@ -49,7 +49,10 @@ module.exports = {
         'A model knows its table: contract types, objection, knex and pg only. Put decisions into the slice that owns the table.',
       severity: 'error',
       from: { path: '^models/' },
-      to: { path: '^(agents|bench|bin|console|migrations|mixins|services|test)/', dependencyTypesNot: ['type-only'] },
+      to: {
+        path: '^(agents|bench|bin|console|migrations|mixins|runtime|services|test)/',
+        dependencyTypesNot: ['type-only'],
+      },
     },
     {
       name: 'migrations-stand-alone',
@@ -61,15 +64,23 @@ module.exports = {
     {
       name: 'mixins-know-no-service',
       comment:
-        'What several services attach cannot know one of them: pass the function in, or move the code into the service.',
+        'What several services mix in cannot know one of them: pass the function in, or move the code into the service.',
       severity: 'error',
-      from: { path: '^mixins/' },
+      from: { path: '^(mixins|runtime)/' },
       to: { path: '^(agents|bench|bin|console|migrations|services|test)/' },
+    },
+    {
+      name: 'runtime-knows-no-moleculer-service',
+      comment:
+        'What a process runs on does not know what services mix in: put what a service schema needs into mixins/.',
+      severity: 'error',
+      from: { path: '^runtime/' },
+      to: { path: '^mixins/' },
     },
     {
       name: 'slices-are-islands',
       comment:
-        "A service folder imports its own files only: call the other service's procedure through mixins/call.ts.",
+        "A service folder imports its own files only: call the other service's procedure through runtime/call.ts.",
       severity: 'error',
       from: { path: '^services/([^/]+)/' },
       to: { path: '^services/([^/]+)/', pathNot: '^services/$1/' },
@@ -108,7 +119,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^agents/' },
       to: {
-        path: '^(bench|bin|console|contract|migrations|mixins|models|services|test)/',
+        path: '^(bench|bin|console|contract|migrations|mixins|models|runtime|services|test)/',
         pathNot: '^contract/capabilities[.]ts$',
       },
     },
@@ -120,7 +131,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^console/' },
       to: {
-        path: '^(agents|bench|bin|contract/(index|openapi)|migrations|mixins|models|proto|services|test)[./]',
+        path: '^(agents|bench|bin|contract/(index|openapi)|migrations|mixins|models|proto|runtime|services|test)[./]',
       },
     },
     {
@@ -142,7 +153,7 @@ module.exports = {
       name: 'console-knows-no-agent',
       comment: 'The console meets an agent over the node channel only: share the message in proto/.',
       severity: 'error',
-      from: { path: '^(contract|migrations|mixins|models|services)/' },
+      from: { path: '^(contract|migrations|mixins|models|runtime|services)/' },
       to: { path: '^agents/' },
     },
     {
@@ -151,7 +162,7 @@ module.exports = {
         'proto/ holds messages and what both ends compute from them: it may import @bufbuild/protobuf and node modules only.',
       severity: 'error',
       from: { path: '^proto/' },
-      to: { path: '^(agents|bench|bin|console|contract|migrations|mixins|models|services|test)/' },
+      to: { path: '^(agents|bench|bin|console|contract|migrations|mixins|models|runtime|services|test)/' },
     },
     {
       name: 'nobody-imports-test',
@@ -166,14 +177,14 @@ module.exports = {
         'An end-to-end test sees only what a user sees: it may import contract, proto, test/helpers and the fleet simulator.',
       severity: 'error',
       from: { path: '^test/e2e/' },
-      to: { path: '^(agents|bench|bin|migrations|mixins|models|services)/', pathNot: '^bench/(fleet|lib)/' },
+      to: { path: '^(agents|bench|bin|migrations|mixins|models|runtime|services)/', pathNot: '^bench/(fleet|lib)/' },
     },
     {
       name: 'no-dev-packages-in-product',
       comment:
         'The package is not there in production: move it to dependencies, or the import into bin/, bench/ or test/.',
       severity: 'error',
-      from: { path: '^(agents|contract|migrations|mixins|models|proto|services)/', pathNot: '[.]d[.]ts$' },
+      from: { path: '^(agents|contract|migrations|mixins|models|proto|runtime|services)/', pathNot: '[.]d[.]ts$' },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'], pathNot: '^node_modules/@types/' },
     },
   ],

@@ -60,6 +60,7 @@ COPY migrations ./migrations
 COPY mixins ./mixins
 COPY models ./models
 COPY proto ./proto
+COPY runtime ./runtime
 COPY services ./services
 COPY --from=pages /app/console/dist ./console/dist
 COPY --from=downloads /downloads ./downloads

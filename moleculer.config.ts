@@ -2,9 +2,9 @@
 import { hostname } from 'node:os';
 import type { BrokerOptions } from 'moleculer';
 import type { Logger } from 'pino';
-import type { ConsoleEnv } from './mixins/env.ts';
-import { brokerLogger } from './mixins/log.ts';
-import { createTransporter } from './mixins/transporter.ts';
+import type { ConsoleEnv } from './runtime/env.ts';
+import { brokerLogger } from './runtime/log.ts';
+import { createTransporter } from './runtime/transporter.ts';
 
 /** Time in-flight actions get when the process stops. */
 export const SHUTDOWN_MS = 5_000;

@@ -1,10 +1,10 @@
 // `npm run recover`: what an administrator does by hand after an accident.
 import { parseArgs } from 'node:util';
-import { systemCall } from '../mixins/call.ts';
-import { declareRestored } from '../mixins/history.ts';
-import { withOneConnection } from '../mixins/one-connection.ts';
-import { Passwords } from '../mixins/passwords.ts';
-import { writeAlone } from '../mixins/write.ts';
+import { systemCall } from '../runtime/call.ts';
+import { declareRestored } from '../runtime/history.ts';
+import { withOneConnection } from '../runtime/one-connection.ts';
+import { Passwords } from '../runtime/passwords.ts';
+import { writeAlone } from '../runtime/write.ts';
 import { recoverOperator } from '../services/auth/recover.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { pipedSecret, typeSecrets } from './lib/secret-input.ts';

@@ -1,8 +1,8 @@
 // `npm run reseal`: the second step of changing SVC_MASTER_KEY.
 import knex from 'knex';
-import { EnvError, parseEnv } from '../mixins/env.ts';
-import { reseal } from '../mixins/reseal.ts';
-import { createSealer } from '../mixins/sealer.ts';
+import { EnvError, parseEnv } from '../runtime/env.ts';
+import { reseal } from '../runtime/reseal.ts';
+import { createSealer } from '../runtime/sealer.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 
 const HELP = `Usage: DATABASE_URL=… SVC_MASTER_KEY=<new> SVC_MASTER_KEY_PREVIOUS=<old> SVC_PUBLIC_URL=… npm run reseal

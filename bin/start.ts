@@ -2,7 +2,7 @@
 // PostgreSQL and Redis of our own run under the data folder.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { parseEnv } from '../mixins/env.ts';
+import { parseEnv } from '../runtime/env.ts';
 import { buildCaddy } from './lib/caddy.ts';
 import { migrateWithProgress, startConsoleProcess } from './lib/console-process.ts';
 import { openDataFolder } from './lib/data-folder.ts';

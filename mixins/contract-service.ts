@@ -2,9 +2,9 @@
 // its handler is a plain function of (input, call).
 import type { Context, ServiceSchema } from 'moleculer';
 import type { AnyProcedure, Input, Output } from '../contract/procedure.ts';
-import type { Call } from './call.ts';
-import { validateInput } from './validate.ts';
-import { asUnavailable } from './write.ts';
+import type { Call } from '../runtime/call.ts';
+import { validateInput } from '../runtime/validate.ts';
+import { asUnavailable } from '../runtime/write.ts';
 
 export interface Implementation {
   procedure: AnyProcedure;

@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { AttemptKind } from '../contract/auth-endpoints.ts';
 import { fail } from '../contract/errors.ts';
 import { formatCidr, parseCidr } from '../contract/scalars/cidr.ts';
-import type { Runtime } from '../mixins/runtime.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 const WINDOW = "interval '10 seconds'";
 const ATTEMPTS = 3;

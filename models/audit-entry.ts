@@ -1,4 +1,4 @@
-import type { Tx } from '../mixins/write.ts';
+import type { Tx } from '../runtime/write.ts';
 import { hint, leaveHints } from './live-hint.ts';
 
 export interface AuditTarget {

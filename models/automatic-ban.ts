@@ -10,7 +10,7 @@
 // One entry per node, site and address, or per address on the platform, where an active manual ban excludes any; a
 // repeated report only moves its end. Site and platform bans have fixed limits; what is beyond them is not stored.
 import { type Cidr, formatCidr, overlaps, parseCidr } from '../contract/scalars/cidr.ts';
-import type { Tx } from '../mixins/write.ts';
+import type { Tx } from '../runtime/write.ts';
 import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
 import { readBanSettings } from './ban-setting.ts';

@@ -5,8 +5,8 @@
 // it from the beginning (lockActiveBan).
 import type { Knex } from 'knex';
 import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
-import type { Actor } from '../mixins/call.ts';
-import type { Tx } from '../mixins/write.ts';
+import type { Actor } from '../runtime/call.ts';
+import type { Tx } from '../runtime/write.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { type BanNumber, nextBanSeq, recordBanChanges } from './feed.ts';
 import { LOCK_BAN_FEED } from './locks.ts';

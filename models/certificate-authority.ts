@@ -1,7 +1,7 @@
 // The internal certificate authority that vouches for nodes and the node channel. Its private key is sealed; what signs
-// with it is mixins/certificate-authority.ts.
+// with it is runtime/certificate-authority.ts.
 import type { Knex } from 'knex';
-import type { SecretPlace } from '../mixins/sealer.ts';
+import type { SecretPlace } from '../runtime/sealer.ts';
 import { BaseModel } from './base.ts';
 
 export class CertificateAuthorityRow extends BaseModel {

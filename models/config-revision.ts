@@ -1,6 +1,6 @@
 // Published revisions as people see them.
 import type { Knex } from 'knex';
-import type { Actor } from '../mixins/call.ts';
+import type { Actor } from '../runtime/call.ts';
 
 export interface RevisionRow {
   clusterId: string;

@@ -1,8 +1,8 @@
 // A new cluster: its row, its default group, its challenge keys, the head of its history and its first revision, which holds every
 // platform entry. Also what setup does for the first cluster.
 import { fail } from '../contract/errors.ts';
-import type { Sealer } from '../mixins/sealer.ts';
-import type { Tx } from '../mixins/write.ts';
+import type { Sealer } from '../runtime/sealer.ts';
+import type { Tx } from '../runtime/write.ts';
 import { recordAudit } from './audit-entry.ts';
 import { createKeys } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';

@@ -3,7 +3,7 @@
 //
 // Order of use inside the transaction, as its last statements: nextBanSeq (takes the feed's lock), write the ban with
 // that number, recordBanChange. Between them nothing slow: every other ban of the console waits.
-import type { Tx } from '../mixins/write.ts';
+import type { Tx } from '../runtime/write.ts';
 
 export interface BanNumber {
   /** Both decimal strings. */

@@ -2,7 +2,7 @@
 // longest, and which one that is does not depend on how a process received them.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import type { Feed } from '../mixins/stream-names.ts';
+import type { Feed } from '../runtime/stream-names.ts';
 
 /** Changes that figures are about: the newest of a feed, not older than a day. */
 export const RECENT_CHANGES = 500;

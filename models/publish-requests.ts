@@ -1,15 +1,15 @@
 // Platform-wide changes: they do not take the head locks of all clusters in one transaction, but leave a request for
 // each, which is published in a short transaction of its own after the commit.
 import type { Knex } from 'knex';
-import type { Actor } from '../mixins/call.ts';
-import type { Tx } from '../mixins/write.ts';
+import type { Actor } from '../runtime/call.ts';
+import type { Tx } from '../runtime/write.ts';
 import { keepCluster } from './cluster.ts';
 import { LOCK_PLATFORM_SHARED } from './locks.ts';
 import { distinct, type EntryName, MAX_ENTRIES, type Publication, publish } from './publish.ts';
 
 /**
  * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
- * cluster is published in its own short transaction afterwards. Call publishRequested (mixins/publish-requested.ts)
+ * cluster is published in its own short transaction afterwards. Call publishRequested (runtime/publish-requested.ts)
  * with the answered cluster ids after the commit, so that reads see it.
  */
 export async function requestPublication(

@@ -3,9 +3,9 @@
 // Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind), write. Nothing
 // else may be added here, because every change of the cluster waits for it.
 import { fail } from '../contract/errors.ts';
-import type { Actor } from '../mixins/call.ts';
-import type { Tx } from '../mixins/write.ts';
 import { bodyHash, bucketOf, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
+import type { Actor } from '../runtime/call.ts';
+import type { Tx } from '../runtime/write.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS } from './entries/kinds.ts';
 import { LOCK_PLATFORM } from './locks.ts';

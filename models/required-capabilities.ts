@@ -1,7 +1,7 @@
 // Who may publish what some node cannot follow: an operator may (the node keeps its configuration and shows that it
 // needs an upgrade), machines may not.
 import { fail } from '../contract/errors.ts';
-import type { Tx } from '../mixins/write.ts';
+import type { Tx } from '../runtime/write.ts';
 
 const SHOWN_NODES = 5;
 

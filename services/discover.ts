@@ -2,8 +2,8 @@
 import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServiceSchema } from 'moleculer';
-import { type ConsoleEnv, EnvError, type Role } from '../mixins/env.ts';
-import type { Runtime } from '../mixins/runtime.ts';
+import { type ConsoleEnv, EnvError, type Role } from '../runtime/env.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 interface ServiceModule {
   default: (runtime: Runtime) => ServiceSchema;

@@ -1,5 +1,5 @@
 // A console process: starts with the environment of the process, stops on SIGTERM, SIGINT or SIGHUP.
-import { EnvError } from '../mixins/env.ts';
+import { EnvError } from '../runtime/env.ts';
 import { startConsole } from './start-console.ts';
 
 /** After this the process ends, whatever is still open. */

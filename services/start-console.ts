@@ -4,15 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
 import { migrate } from '../migrations/run.ts';
-import { prepareConsoleState } from '../mixins/console-state.ts';
-import { createRuntime } from '../mixins/create-runtime.ts';
-import { type ConsoleEnv, parseEnv } from '../mixins/env.ts';
-import { type InternalListener, openInternalListener } from '../mixins/internal-listener.ts';
-import type { Address, Listener } from '../mixins/listener.ts';
-import { createLog } from '../mixins/log.ts';
-import type { Runtime } from '../mixins/runtime.ts';
-import { waitForDatabase } from '../mixins/wait-for-database.ts';
 import { brokerOptions } from '../moleculer.config.ts';
+import { prepareConsoleState } from '../runtime/console-state.ts';
+import { createRuntime } from '../runtime/create-runtime.ts';
+import { type ConsoleEnv, parseEnv } from '../runtime/env.ts';
+import { type InternalListener, openInternalListener } from '../runtime/internal-listener.ts';
+import type { Address, Listener } from '../runtime/listener.ts';
+import { createLog } from '../runtime/log.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { waitForDatabase } from '../runtime/wait-for-database.ts';
 import { discoverServices } from './discover.ts';
 
 /** How long a start waits for Redis before it goes on without; calls between processes need it and wait longer. */

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import type { Context, Service } from 'moleculer';
 import { PROCEDURES } from '../../contract/index.ts';
 import { migrate } from '../../migrations/run.ts';
-import { systemCall } from '../../mixins/call.ts';
+import { systemCall } from '../../runtime/call.ts';
 import { NOBODY } from '../../services/api-gateway/credentials.ts';
 import type { Exchange } from '../../services/api-gateway/exchange.ts';
 import { startConsole } from '../../services/start-console.ts';

@@ -5,9 +5,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import pino from 'pino';
 import { ConsoleClient } from '../../bin/lib/console-client.ts';
-import { createRuntime } from '../../mixins/create-runtime.ts';
-import { parseEnv } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import { createRuntime } from '../../runtime/create-runtime.ts';
+import { parseEnv } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 /** What the demo leaves for scripts in its data folder. */
 export interface DemoFacts {

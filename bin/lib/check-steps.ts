@@ -25,6 +25,7 @@ const SOURCE_FOLDERS = [
   'mixins',
   'models',
   'proto',
+  'runtime',
   'services',
   'test',
 ];

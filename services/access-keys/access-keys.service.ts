@@ -1,10 +1,10 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { accessKeys } from '../../contract/resources/access-keys.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { AccessKey } from '../../models/access-key.ts';
 import { type KeyUse, noteKeyUse } from '../../models/key-use.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { createAccessKey } from './create-access-key.ts';
 import { presentAccessKey } from './present-access-key.ts';
 import { revokeAccessKey } from './revoke-access-key.ts';

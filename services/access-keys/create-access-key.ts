@@ -1,11 +1,11 @@
 import type { Input, Output } from '../../contract/procedure.ts';
 import { accessKeys } from '../../contract/resources/access-keys.ts';
-import { newSecret } from '../../mixins/api-keys.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { AccessKey } from '../../models/access-key.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import { newSecret } from '../../runtime/api-keys.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 import { presentAccessKey } from './present-access-key.ts';
 
 /** Creates a key of the signed-in user; its secret is answered here and nowhere else. */

@@ -1,12 +1,12 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { accessKeys } from '../../contract/resources/access-keys.ts';
-import type { Call } from '../../mixins/call.ts';
-import { endCredentials } from '../../mixins/ended-credentials.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { AccessKey } from '../../models/access-key.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import type { Call } from '../../runtime/call.ts';
+import { endCredentials } from '../../runtime/ended-credentials.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 import { presentAccessKey } from './present-access-key.ts';
 
 /** Revokes a key; revoking it again changes nothing. */

@@ -2,12 +2,12 @@ import type { ServiceSchema } from 'moleculer';
 import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import { account } from '../../contract/resources/account.ts';
-import type { Call } from '../../mixins/call.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { ServiceAccount } from '../../models/service-account.ts';
 import { User } from '../../models/user.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 export const roles: Role[] = ['app'];
 

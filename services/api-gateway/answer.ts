@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { ContractError, ERRORS, type ErrorCode, errorCodeOf } from '../../contract/errors.ts';
-import { asUnavailable } from '../../mixins/write.ts';
+import { asUnavailable } from '../../runtime/write.ts';
 
 export interface ErrorBody {
   defined: boolean;

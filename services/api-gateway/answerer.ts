@@ -1,7 +1,7 @@
 // Answers of the gateway: output of a procedure, refusals, and what is kept of them for a repeated request.
 import type { ServerResponse } from 'node:http';
 import type { ContractError } from '../../contract/errors.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { errorBody, presentable, sendJson } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { answerHeaders } from './headers.ts';

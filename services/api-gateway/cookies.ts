@@ -1,7 +1,7 @@
 // The cookies of sign-in. Their names carry the console's id, because cookies ignore ports.
 import { LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
-import type { AuthAnswer, BroughtCookies, CookieChange, CookieName } from '../../mixins/auth-action.ts';
-import type { ConsoleEnv } from '../../mixins/env.ts';
+import type { AuthAnswer, BroughtCookies, CookieChange, CookieName } from '../../runtime/auth-action.ts';
+import type { ConsoleEnv } from '../../runtime/env.ts';
 
 export interface Cookies {
   /** The secret in a Cookie header; null when there is none or more than one. */

@@ -4,11 +4,11 @@
 // it has ended comes before it has ended everywhere.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { CREDENTIALS_CHANNEL, ENDED } from '../../mixins/ended-credentials.ts';
-import { KeyedQueue } from '../../mixins/keyed-queue.ts';
-import { closeLockSession, openLockSession, PoolerError } from '../../mixins/lock-session.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { Wakeable } from '../../mixins/wakeable.ts';
+import { CREDENTIALS_CHANNEL, ENDED } from '../../runtime/ended-credentials.ts';
+import { KeyedQueue } from '../../runtime/keyed-queue.ts';
+import { closeLockSession, openLockSession, PoolerError } from '../../runtime/lock-session.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { Wakeable } from '../../runtime/wakeable.ts';
 
 const CHECK_MS = 1_000;
 /** What was heard holds for so long after the check that showed it was asked. */

@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
 import type { AnyProcedure, Scope } from '../../contract/procedure.ts';
-import type { Actor } from '../../mixins/call.ts';
+import type { Actor } from '../../runtime/call.ts';
 import type { CredentialCache } from './credential-cache.ts';
 
 export interface KnownAccessKey {

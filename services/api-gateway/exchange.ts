@@ -1,8 +1,8 @@
 // One request under way, and what the gateway and the broker tell each other about it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AnyProcedure } from '../../contract/procedure.ts';
-import type { Call } from '../../mixins/call.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
+import type { Call } from '../../runtime/call.ts';
 import type { Caller } from './credentials.ts';
 
 /** One request under way, and where its answer goes. */

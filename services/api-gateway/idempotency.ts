@@ -3,9 +3,9 @@
 // complete, so its transaction rolls back.
 import { createHash } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
-import type { IdempotencyClaim } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { asUnavailable } from '../../mixins/write.ts';
+import type { IdempotencyClaim } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { asUnavailable } from '../../runtime/write.ts';
 
 /** What makes two requests the same. */
 export interface Fingerprint {

@@ -1,7 +1,7 @@
 // Everything the gateway remembers of credentials, and how it keeps up with them.
 import { Counter } from 'prom-client';
-import type { KnownSession } from '../../mixins/auth-action.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { KnownSession } from '../../runtime/auth-action.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { CredentialCache, type CredentialCacheOptions } from './credential-cache.ts';
 import { CredentialNotices } from './credential-notices.ts';
 import type { KeyCaches, KnownKey } from './credentials.ts';

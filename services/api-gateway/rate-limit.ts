@@ -1,7 +1,7 @@
 // At most 600 requests in a row with one access key; the count restarts when more than 60 s pass without a request that
 // counted. Counted in Redis, so that it holds over several gateways; refused requests neither count nor move the clock.
 import { Counter } from 'prom-client';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { LocalCounts } from './local-counts.ts';
 import { SharedCounts } from './shared-counts.ts';
 

@@ -1,6 +1,6 @@
 // How many requests were answered with what, and in which time; also, at level debug, a line for each.
 import { Counter, Histogram } from 'prom-client';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { Exchange } from './exchange.ts';
 
 export type RequestMetrics = (exchange: Exchange, status: number) => void;

@@ -1,8 +1,8 @@
 // The HTTP server of the web port: bounds of time and size, and what is answered to what is no HTTP.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { ConsoleEnv } from '../../mixins/env.ts';
-import { DRAIN_MS, type Listener } from '../../mixins/listener.ts';
+import type { ConsoleEnv } from '../../runtime/env.ts';
+import { DRAIN_MS, type Listener } from '../../runtime/listener.ts';
 
 const HEADERS_MS = 15_000;
 /** Longest time for a whole request, its body included. */

@@ -3,11 +3,7 @@ import { badField } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { auditLogs, auditRetention } from '../../contract/resources/audit-logs.ts';
-import type { Call } from '../../mixins/call.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import {
   AUDIT_RETENTION,
@@ -18,6 +14,10 @@ import {
   writeAuditDays,
 } from '../../models/audit-log.ts';
 import { lockSetting } from '../../models/setting.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 export const roles: Role[] = ['app'];
 

@@ -1,10 +1,10 @@
 import type { AuthEndpoint, AuthInput, AuthOutput } from '../../contract/auth-endpoints.ts';
-import type { AuthAnswer, BroughtCookies } from '../../mixins/auth-action.ts';
-import type { Actor, Call } from '../../mixins/call.ts';
-import type { Passwords } from '../../mixins/passwords.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import type { LiveSession } from '../../models/session.ts';
 import type { User } from '../../models/user.ts';
+import type { AuthAnswer, BroughtCookies } from '../../runtime/auth-action.ts';
+import type { Actor, Call } from '../../runtime/call.ts';
+import type { Passwords } from '../../runtime/passwords.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 /** What every handler of an endpoint works with. */
 export interface AuthRequest {

@@ -1,7 +1,7 @@
 // Backup codes, `xxxxx-xxxxx`: about 49 bits each, so that scrypt makes guessing from a stolen database hopeless. All of
 // a user have one salt: a code is hashed once and then looked up.
 import { randomInt } from 'node:crypto';
-import type { Passwords } from '../../mixins/passwords.ts';
+import type { Passwords } from '../../runtime/passwords.ts';
 
 const COUNT = 10;
 const HALF = 5;

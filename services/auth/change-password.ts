@@ -1,9 +1,9 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';
 import { User } from '../../models/user.ts';
+import { write } from '../../runtime/write.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 import { confirmPassword } from './confirm-password.ts';
 import { presentUser } from './present-session.ts';

@@ -1,6 +1,6 @@
 import { fail } from '../../contract/errors.ts';
-import type { Tx } from '../../mixins/write.ts';
 import { User } from '../../models/user.ts';
+import type { Tx } from '../../runtime/write.ts';
 import type { SessionRequest } from './auth-request.ts';
 
 /**

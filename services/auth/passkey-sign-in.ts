@@ -1,11 +1,11 @@
 // Signing in with a passkey alone: the browser offers those it has for this console and says whose it is.
 import { generateAuthenticationOptions, verifyAuthenticationResponse } from '@simplewebauthn/server';
 import type { AUTH_ENDPOINTS, AuthInput } from '../../contract/auth-endpoints.ts';
-import { write } from '../../mixins/write.ts';
 import { countedAddress } from '../../models/attempt.ts';
 import { notePasskeyUse, Passkey } from '../../models/passkey.ts';
 import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
 import { User } from '../../models/user.ts';
+import { write } from '../../runtime/write.ts';
 import { type AuthRequest, as, type Handler } from './auth-request.ts';
 import { refuse, relyingParty, TIMEOUT_MS, userHandle } from './passkeys.ts';
 import { presentNewSession } from './present-session.ts';

@@ -4,14 +4,14 @@ import { isIP } from 'node:net';
 import { generateRegistrationOptions, verifyRegistrationResponse } from '@simplewebauthn/server';
 import type { AUTH_ENDPOINTS, AuthOutput } from '../../contract/auth-endpoints.ts';
 import { errorCodeOf, fail } from '../../contract/errors.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { asUnavailable, write } from '../../mixins/write.ts';
 import { countedAddress } from '../../models/attempt.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
 import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
 import { isLive } from '../../models/session.ts';
 import { User } from '../../models/user.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { asUnavailable, write } from '../../runtime/write.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 
 const NAME = 'Edge Delivery Console';

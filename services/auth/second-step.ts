@@ -5,8 +5,8 @@
 //   begun   ten minutes        gone
 //   begun   change of password, two-factor off, recovery   gone
 import { LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
-import type { Tx } from '../../mixins/write.ts';
 import { deleteExpiredSecondSteps, SecondStep } from '../../models/second-step.ts';
+import type { Tx } from '../../runtime/write.ts';
 import { newToken, tokenHash } from './tokens.ts';
 
 /** Begins a second step; answers the secret that the browser has to bring back with the code. */

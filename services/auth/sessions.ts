@@ -1,8 +1,5 @@
 // Sessions of the console: a random secret in a cookie, its SHA-256 in the database, 7 days, prolonged at most once a day.
 import { LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
-import { endCredentials } from '../../mixins/ended-credentials.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import type { Tx } from '../../mixins/write.ts';
 import {
   deleteExpiredSessions,
   deleteSession,
@@ -12,6 +9,9 @@ import {
   prolongSession,
   Session,
 } from '../../models/session.ts';
+import { endCredentials } from '../../runtime/ended-credentials.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Tx } from '../../runtime/write.ts';
 import { newToken, tokenHash } from './tokens.ts';
 
 const DAY_MS = 24 * 3600 * 1000;

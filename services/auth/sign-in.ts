@@ -1,10 +1,10 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import type { CookieChange } from '../../mixins/auth-action.ts';
-import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { isTrusted } from '../../models/trusted-device.ts';
 import { User } from '../../models/user.ts';
+import type { CookieChange } from '../../runtime/auth-action.ts';
+import { type Tx, write } from '../../runtime/write.ts';
 import { type AuthRequest, as, type Handler, targetOf } from './auth-request.ts';
 import { presentUser } from './present-session.ts';
 import { beginSecondStep } from './second-step.ts';

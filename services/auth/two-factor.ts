@@ -5,12 +5,12 @@
 //   waiting, on    disable (password)      off
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';
 import { TOTP_SECRET, TwoFactor } from '../../models/two-factor.ts';
 import { User } from '../../models/user.ts';
+import { write } from '../../runtime/write.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 import { hashBackupCodes, newBackupCodes } from './backup-codes.ts';
 import { confirmPassword } from './confirm-password.ts';

@@ -1,8 +1,6 @@
 // Codes of the second step, wherever one is asked for: to end a sign-in, or to put a new secret in force.
 import { type AUTH_ENDPOINTS, LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import type { AuthAnswer, CookieChange } from '../../mixins/auth-action.ts';
-import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { SecondStep } from '../../models/second-step.ts';
 import { isLive } from '../../models/session.ts';
@@ -17,6 +15,8 @@ import {
   useStep,
 } from '../../models/two-factor.ts';
 import { User } from '../../models/user.ts';
+import type { AuthAnswer, CookieChange } from '../../runtime/auth-action.ts';
+import { type Tx, write } from '../../runtime/write.ts';
 import { type AuthRequest, as, type Handler, targetOf } from './auth-request.ts';
 import { hashBackupCode } from './backup-codes.ts';
 import { presentUser } from './present-session.ts';

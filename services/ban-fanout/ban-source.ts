@@ -1,9 +1,9 @@
 // The ban feed of clusters as batches, encoded once for all nodes.
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import type { FeedSource } from '../../mixins/feed-actor.ts';
 import { readBanChanges, readBanTargets } from '../../models/ban-feed.ts';
 import { BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { FeedSource } from '../../runtime/feed-actor.ts';
 
 /** Changes in one pushed batch: about 100 KiB. */
 const BATCH = 1000;

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input } from '../../contract/procedure.ts';
 import type { banSettings } from '../../contract/resources/bans.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
 import { type BanSettings, readBanSettings, writeBanSettings } from '../../models/ban-setting.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 export async function getBanSettings({ pools }: Runtime): Promise<BanSettings> {
   return readBanSettings(pools.api);

@@ -1,8 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
 import { banSettings, bans } from '../../contract/resources/bans.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { getBanSettings, setBanSettings } from './ban-settings.ts';
 import { banCreator } from './create-ban.ts';
 import { liftBan } from './lift-ban.ts';

@@ -1,13 +1,13 @@
 import { ContractError } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
-import type { Call } from '../../mixins/call.ts';
-import { GroupedWrites } from '../../mixins/grouped-writes.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import type { Outcome, Tx } from '../../mixins/write.ts';
 import { type AuditRecord, recordAudits } from '../../models/audit-entry.ts';
 import { type BanCheck, type BanWrite, checkBans, creatorOf, writeManualBans } from '../../models/ban.ts';
 import { roomForBans } from '../../models/ban-limit.ts';
+import type { Call } from '../../runtime/call.ts';
+import { GroupedWrites } from '../../runtime/grouped-writes.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Outcome, Tx } from '../../runtime/write.ts';
 import { assertUnprotected, type CheckedBan, checkBanInput } from './check-ban.ts';
 import { type BanOutput, presentBan } from './present-ban.ts';
 

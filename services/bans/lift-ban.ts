@@ -1,11 +1,11 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { liftBan as lift, lockActiveBan } from '../../models/ban.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 /** Lifts an active ban, manual or automatic. Throws BAN_NOT_FOUND. */
 export async function liftBan(

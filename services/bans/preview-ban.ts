@@ -9,14 +9,14 @@ import {
   parseAddress,
   parseCidr,
 } from '../../contract/scalars/cidr.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { activeManualBan } from '../../models/ban.ts';
 import { originsIn, sessionsIn } from '../../models/ban-impact.ts';
 import { banCount } from '../../models/ban-list.ts';
 import { readBanSettings } from '../../models/ban-setting.ts';
 import { protectedIn } from '../../models/protected-addresses.ts';
 import { siteById } from '../../models/site.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { assertUnprotected, checkBanInput } from './check-ban.ts';
 
 type Preview = Output<typeof bans.preview>;

@@ -3,8 +3,8 @@ import type { ServiceSchema } from 'moleculer';
 import { changes } from '../../contract/resources/changes.ts';
 import { revisions } from '../../contract/resources/revisions.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { getChange } from './changes.ts';
 import { listRevisions } from './revisions.ts';
 

@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { changes } from '../../contract/resources/changes.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Tells how far a change has come; CHANGE_NOT_FOUND when there is or was none of that id. */
 export async function getChange(

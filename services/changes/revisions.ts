@@ -1,9 +1,9 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { revisions } from '../../contract/resources/revisions.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { latestRevisions } from '../../models/config-revision.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 const SHOWN = 20;
 

@@ -2,11 +2,11 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clientIp } from '../../contract/resources/client-ip.ts';
 import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
-import type { Call } from '../../mixins/call.ts';
-import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { nodesBelievingAnyPeer, writeClientIp } from '../../models/cluster-settings.ts';
 import type { ClientIp } from '../../models/entries/client-ip.ts';
+import type { Call } from '../../runtime/call.ts';
+import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../runtime/cluster-setting.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type GivenSettings = Input<typeof clientIp.set>['settings'];
 type Warnings = Output<typeof clientIp.get>['warnings'];

@@ -2,13 +2,13 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { regions } from '../../contract/resources/regions.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Region, type RegionSummary, regionCount, regionPage, regionSummary } from '../../models/region.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { violatedConstraint } from '../../models/violations.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 type RegionOutput = Output<typeof regions.create>;
 

@@ -1,11 +1,12 @@
 // Keeps each cluster's challenge keys: makes what is missing, rotates what is old.
-import { systemCall } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
+
 import { clustersDueForRotation, clustersWithoutKeys, createKeys, rotateKeys } from '../../models/challenge-key.ts';
 import { keepCluster } from '../../models/cluster.ts';
 import { CHALLENGE_KEYS_KIND } from '../../models/entries/challenge-keys.ts';
 import { publish } from '../../models/publish.ts';
+import { systemCall } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 /** Nodes report every 15 s: within this time after a step of the clock every one that is online has been heard. */
 const SETTLED_MS = 60_000;

@@ -1,8 +1,8 @@
 // Jobs that end things by age, and finish platform-wide publications; one process of all runs each.
 import type { ServiceSchema } from 'moleculer';
-import type { Role } from '../../mixins/env.ts';
-import { Leader } from '../../mixins/leader.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import { Leader } from '../../runtime/leader.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { JOBS } from './jobs.ts';
 
 export const roles: readonly Role[] = ['worker'];

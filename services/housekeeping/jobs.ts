@@ -1,14 +1,15 @@
 // What ends by age, and what actions left to do: one process of all runs each job.
-import { systemCall } from '../../mixins/call.ts';
-import type { LeaderJob } from '../../mixins/leader.ts';
-import { publishClusterRequests } from '../../mixins/publish-requested.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+
 import { tellOfflineNodes } from '../../models/node-state.ts';
 import { sweepPropagation } from '../../models/propagation.ts';
 import { clustersWithRequests } from '../../models/publish-requests.ts';
 import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security-partitions.ts';
 import { reviewCcAlerts } from '../../models/security-report.ts';
 import * as sweeps from '../../models/sweeps.ts';
+import { systemCall } from '../../runtime/call.ts';
+import type { LeaderJob } from '../../runtime/leader.ts';
+import { publishClusterRequests } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { ChallengeKeyKeeper } from './challenge-keys.ts';
 
 const SECOND_MS = 1_000;

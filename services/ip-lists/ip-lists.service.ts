@@ -1,8 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
 import { ipLists } from '../../contract/resources/ip-lists.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { getIpList, listIpLists, usageOfIpList } from './list-ip-lists.ts';
 import { createIpList, deleteIpList, updateIpList } from './write-ip-lists.ts';
 

@@ -3,8 +3,8 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { ipLists } from '../../contract/resources/ip-lists.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { type IpListRow, ipListById, ipListCount, ipListEntries, ipListPage } from '../../models/ip-list.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { usersOfIpList } from './references.ts';
 
 type Page = Output<typeof ipLists.list>;

@@ -2,7 +2,7 @@
 // and its usage names them.
 import type { Output } from '../../contract/procedure.ts';
 import type { ipLists } from '../../contract/resources/ip-lists.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type Sql = Runtime['pools']['api'];
 export type IpListUser = Output<typeof ipLists.usage>['items'][number];

@@ -3,10 +3,6 @@ import { badField, fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { type ipLists, MAX_ENTRIES_IN_ALL, MAX_IP_LISTS, MAX_LIST_ENTRIES } from '../../contract/resources/ip-lists.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
-import type { Call } from '../../mixins/call.ts';
-import { publishRequested } from '../../mixins/publish-requested.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { type Tx, type WriteOptions, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
 import { chunkId } from '../../models/entries/ip-list.ts';
@@ -25,6 +21,10 @@ import {
 import { requestPublication } from '../../models/publish-requests.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { violatedConstraint } from '../../models/violations.ts';
+import type { Call } from '../../runtime/call.ts';
+import { publishRequested } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Tx, type WriteOptions, write } from '../../runtime/write.ts';
 import { type IpListOutput, presentIpList } from './list-ip-lists.ts';
 import { usersOfIpList } from './references.ts';
 

@@ -4,11 +4,11 @@ import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import type { Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
-import { AddressRefused, resolveChecked, specialRange } from '../../mixins/address-policy.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
 import { type NodeChannelAddress, nodeChannelAddress } from '../../models/node-channel-setting.ts';
 import { Recent } from '../../models/recent.ts';
+import { AddressRefused, resolveChecked, specialRange } from '../../runtime/address-policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type Check = Output<typeof nodeChannelSettings.check>;
 type Result = Check['result'];

@@ -1,8 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
 import { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { NodeChannelChecks } from './check.ts';
 import { getNodeChannelSettings, setNodeChannelSettings } from './settings.ts';
 

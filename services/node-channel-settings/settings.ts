@@ -1,12 +1,12 @@
 import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
-import type { Call } from '../../mixins/call.ts';
-import { announceNodeAccess } from '../../mixins/node-access.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { type NodeChannelAddress, nodeChannelAddress, saveNodeChannelUrl } from '../../models/node-channel-setting.ts';
+import type { Call } from '../../runtime/call.ts';
+import { announceNodeAccess } from '../../runtime/node-access.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 type Settings = Output<typeof nodeChannelSettings.get>;
 

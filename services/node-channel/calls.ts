@@ -1,10 +1,6 @@
 // The unary calls of an authenticated node: plain functions of (identity, request).
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { NODE_DAYS } from '../../mixins/certificate-authority.ts';
-import { noteNodeAhead } from '../../mixins/history.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import type { Feed } from '../../mixins/stream-names.ts';
 import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/node-state.ts';
@@ -19,6 +15,10 @@ import {
   type Reached,
   type ReportStatsRequest,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
+import { noteNodeAhead } from '../../runtime/history.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Feed } from '../../runtime/stream-names.ts';
 import { appliedSpread } from './applied-spread.ts';
 import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';

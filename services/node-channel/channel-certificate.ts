@@ -1,9 +1,9 @@
 // The certificate of the node channel: issued at every start, again when the names change or a third of its life is
 // left.
 import { hostname } from 'node:os';
-import { type CertificateAuthority, SERVER_DAYS, type ServerCertificate } from '../../mixins/certificate-authority.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { type NodeChannelAddress, nodeChannelAddress } from '../../models/node-channel-setting.ts';
+import { type CertificateAuthority, SERVER_DAYS, type ServerCertificate } from '../../runtime/certificate-authority.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 const RENEW_MS = (SERVER_DAYS * 86_400_000) / 3;
 const DNS_NAME = /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i;

@@ -4,12 +4,12 @@ import { createServer as createHttp1Server, type Server as Http1Server } from 'n
 import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { Gauge } from 'prom-client';
-import { ensureCertificateAuthority } from '../../mixins/certificate-authority.ts';
-import { type Address, DRAIN_MS, type Listener } from '../../mixins/listener.ts';
-import { nodeAccessChannel } from '../../mixins/node-access.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { writePropagation } from '../../models/propagation.ts';
 import { deleteOldSiteMinutes } from '../../models/site-request-minute.ts';
+import { ensureCertificateAuthority } from '../../runtime/certificate-authority.ts';
+import { type Address, DRAIN_MS, type Listener } from '../../runtime/listener.ts';
+import { nodeAccessChannel } from '../../runtime/node-access.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { Authenticator } from './authenticator.ts';
 import { ChannelCertificate } from './channel-certificate.ts';
 import { Http1Exchange, Http2Exchange } from './exchange.ts';

@@ -2,14 +2,6 @@
 // commit together, so a token that was used has a node and a node that exists has a certificate.
 import { createHash } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
-import type { Actor, Call } from '../../mixins/call.ts';
-import {
-  type CertificateAuthority,
-  CertificateRequestRefused,
-  type IssuedCertificate,
-} from '../../mixins/certificate-authority.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { EnrollmentToken } from '../../models/enrollment-token.ts';
 import { Node } from '../../models/node.ts';
@@ -18,6 +10,14 @@ import { NodeCertificate } from '../../models/node-certificate.ts';
 import { NodeGroup } from '../../models/node-group.ts';
 import { NodeState } from '../../models/node-state.ts';
 import type { EnrollRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { Actor, Call } from '../../runtime/call.ts';
+import {
+  type CertificateAuthority,
+  CertificateRequestRefused,
+  type IssuedCertificate,
+} from '../../runtime/certificate-authority.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Tx, write } from '../../runtime/write.ts';
 import { addressEntries, readFeatures, readInfo, text } from './heartbeat.ts';
 
 const TOKEN = /^ewt_[A-Za-z0-9_-]{43}$/;

@@ -2,10 +2,10 @@
 // a certificate) or an accepted certificate. Refusals are answered in the Connect protocol and recorded for the node.
 import type { TLSSocket } from 'node:tls';
 import { errorCodeOf } from '../../contract/errors.ts';
-import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { asUnavailable } from '../../mixins/write.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { asUnavailable } from '../../runtime/write.ts';
 import { type Authenticator, type RefusalReason, Refused } from './authenticator.ts';
 import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';

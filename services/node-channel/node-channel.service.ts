@@ -1,6 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { ChannelServer } from './channel-server.ts';
 
 export const roles: Role[] = ['channel'];

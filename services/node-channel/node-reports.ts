@@ -1,7 +1,6 @@
 // What nodes report, collected and written in sets: everything of a heartbeat at most once a second, positions that
 // people wait for (did my change arrive?) within 50 ms. Each report is stamped when it arrives here.
-import type { Runtime } from '../../mixins/runtime.ts';
-import { WAKE_CHANNEL } from '../../mixins/write.ts';
+
 import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/node-address.ts';
 import {
   type BeatRow,
@@ -11,6 +10,8 @@ import {
   writeBeats,
   writePositions,
 } from '../../models/node-state.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { WAKE_CHANNEL } from '../../runtime/write.ts';
 import type { NodeIdentity } from './identity.ts';
 
 const POSITION_MS = 40;

@@ -2,8 +2,9 @@
 // says that it has it, and the result is written once, when all have it or after a minute. A batch that takes longer than
 // a second is told before, so that nobody takes it for done who reads what other processes wrote. Nothing is kept per
 // node and batch; an acknowledgement costs what it acknowledges.
-import type { Feed } from '../../mixins/stream-names.ts';
+
 import type { SettledBatch } from '../../models/propagation.ts';
+import type { Feed } from '../../runtime/stream-names.ts';
 
 /** Nodes that have not said so after this long do not have it. */
 const LONGEST_MS = 60_000;

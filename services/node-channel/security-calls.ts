@@ -1,13 +1,13 @@
 // What a node asks and reports about attacks: the keys that sign passes, its own bans, security events and state.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import type { Call } from '../../mixins/call.ts';
-import { write } from '../../mixins/write.ts';
 import { MAX_REPORTS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
 import { readKeys } from '../../models/challenge-key.ts';
 import { storeSecurityReport } from '../../models/security-report.ts';
 import type { OwnBan, ReportBansRequest } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { GetChallengeKeysResponseSchema, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
+import type { Call } from '../../runtime/call.ts';
+import { write } from '../../runtime/write.ts';
 import type { CallContext } from './calls.ts';
 import { text } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';

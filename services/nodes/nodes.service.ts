@@ -1,8 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
 import { nodes } from '../../contract/resources/nodes.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { deleteNode, getNode, listNodes, setNodeStatus, updateNode } from './nodes.ts';
 
 export const roles: Role[] = ['app'];

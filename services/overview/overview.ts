@@ -1,7 +1,5 @@
 import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview } from '../../contract/resources/overview.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import type { Feed } from '../../mixins/stream-names.ts';
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
 import { clusterCount } from '../../models/cluster.ts';
 import {
@@ -18,6 +16,8 @@ import { changeSpread, type PropagationFigures, propagationFigures } from '../..
 import { readProtectionSettings } from '../../models/protection-setting.ts';
 import { countSitesUnderAttack } from '../../models/site-protection.ts';
 import { latestTraffic } from '../../models/site-request-minute.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Feed } from '../../runtime/stream-names.ts';
 import { type AttentionFacts, attentionList } from './attention.ts';
 
 type Overview = Output<typeof overview.get>;

@@ -1,7 +1,7 @@
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { overview } from '../../contract/resources/overview.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { type TrafficMinute, trafficMinutes } from '../../models/site-request-minute.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type Traffic = Output<typeof overview.traffic>;
 

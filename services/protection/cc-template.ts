@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { ccTemplate } from '../../contract/resources/cc-template.ts';
-import type { Call } from '../../mixins/call.ts';
-import { publishRequested } from '../../mixins/publish-requested.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { CC_TEMPLATE, readCcTemplate, writeCcTemplate } from '../../models/protection-setting.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { lockSetting } from '../../models/setting.ts';
 import { clustersWithFollowers } from '../../models/site-protection.ts';
+import type { Call } from '../../runtime/call.ts';
+import { publishRequested } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 type Template = Output<typeof ccTemplate.get>;
 

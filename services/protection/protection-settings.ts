@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { protectionSettings } from '../../contract/resources/protection-settings.ts';
-import type { Call } from '../../mixins/call.ts';
-import { publishRequested } from '../../mixins/publish-requested.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
 import { PROTECTION, readProtectionSettings, writeProtectionSettings } from '../../models/protection-setting.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { lockSetting } from '../../models/setting.ts';
+import type { Call } from '../../runtime/call.ts';
+import { publishRequested } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 type Settings = Output<typeof protectionSettings.get>;
 

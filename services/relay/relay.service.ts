@@ -1,8 +1,8 @@
 // Moves wake-ups from the outbox to Redis.
 import type { ServiceSchema } from 'moleculer';
-import type { Role } from '../../mixins/env.ts';
-import { type Relay, startRelay } from '../../mixins/relay.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import { type Relay, startRelay } from '../../runtime/relay.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 export const roles: readonly Role[] = ['worker'];
 

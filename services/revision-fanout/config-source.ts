@@ -1,10 +1,10 @@
 // The configuration feed of clusters as batches: differences, encoded once for all nodes.
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import type { FeedSource } from '../../mixins/feed-actor.ts';
 import { readConfigDelta } from '../../models/config-delta.ts';
 import { readConfigHeads } from '../../models/config-history.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import type { FeedSource } from '../../runtime/feed-actor.ts';
 
 export function configSource(pool: Pool): FeedSource {
   return {

@@ -1,8 +1,8 @@
 // Emits the configuration of clusters to the node channel's processes.
 import type { ServiceSchema } from 'moleculer';
-import type { Role } from '../../mixins/env.ts';
-import { FeedActor } from '../../mixins/feed-actor.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import { FeedActor } from '../../runtime/feed-actor.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { configSource } from './config-source.ts';
 
 export const roles: readonly Role[] = ['worker'];

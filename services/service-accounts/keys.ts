@@ -1,13 +1,13 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { MAX_LIVE_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import { newSecret } from '../../mixins/api-keys.ts';
-import type { Call } from '../../mixins/call.ts';
-import { endCredentials } from '../../mixins/ended-credentials.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { ServiceAccount, ServiceAccountKey } from '../../models/service-account.ts';
+import { newSecret } from '../../runtime/api-keys.ts';
+import type { Call } from '../../runtime/call.ts';
+import { endCredentials } from '../../runtime/ended-credentials.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 import { type KeyOutput, presentKey } from './present.ts';
 import { targetOf } from './service-accounts.ts';
 

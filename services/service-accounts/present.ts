@@ -1,7 +1,7 @@
 import type { Output } from '../../contract/procedure.ts';
 import { MAX_SHOWN_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { keysOfAccounts, type ServiceAccount, type ServiceAccountKey } from '../../models/service-account.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type Sql = Runtime['pools']['api'];
 export type AccountOutput = Output<typeof serviceAccounts.create>;

@@ -1,10 +1,10 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { serviceAccounts } from '../../contract/resources/service-accounts.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { type KeyUse, noteKeyUse } from '../../models/key-use.ts';
 import { accountBySecretHash } from '../../models/service-account.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { createServiceAccountKey, revokeServiceAccountKey } from './keys.ts';
 import {
   createServiceAccount,

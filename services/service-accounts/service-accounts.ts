@@ -4,14 +4,14 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import type { Call } from '../../mixins/call.ts';
-import { endCredentials } from '../../mixins/ended-credentials.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { type Tx, write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { ServiceAccount, ServiceAccountKey } from '../../models/service-account.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { violatedConstraint } from '../../models/violations.ts';
+import type { Call } from '../../runtime/call.ts';
+import { endCredentials } from '../../runtime/ended-credentials.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Tx, write } from '../../runtime/write.ts';
 import { type AccountOutput, presentAccount, presentAccounts } from './present.ts';
 
 export async function listServiceAccounts(

@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
-import type { Tx } from '../../mixins/write.ts';
 import { replaceDomains } from '../../models/site.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 /** Gives the site its domains; throws DOMAIN_IN_USE with those another site has, after which nothing may commit. */
 export async function assignDomains(tx: Tx, siteId: string, domains: readonly Domain[]): Promise<void> {

@@ -1,13 +1,13 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { clusterForSite, insertSite } from '../../models/site.ts';
 import { violatedConstraint } from '../../models/violations.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { newSite, publishSite, type SiteChange } from './publish-site.ts';

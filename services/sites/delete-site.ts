@@ -1,9 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { liftBansOfSite } from '../../models/ban.ts';
 import { releaseDefaultSite } from '../../models/cluster-settings.ts';
@@ -11,6 +8,9 @@ import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { PROTECTION_KIND } from '../../models/entries/protection.ts';
 import { publish } from '../../models/publish.ts';
 import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/site.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 /** Deletes a site, ends its role as default site and lifts its bans. Throws SITE_NOT_FOUND. */
 export async function deleteSite(

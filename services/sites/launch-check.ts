@@ -7,10 +7,10 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { compareCidr, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
-import { specialRange } from '../../mixins/address-policy.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { edgeAddresses } from '../../models/edge-addresses.ts';
 import { siteView } from '../../models/site-view.ts';
+import { specialRange } from '../../runtime/address-policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type Launch = Output<typeof sites.launch>;
 type Pointing = Launch['domains'][number]['pointing'];

@@ -2,9 +2,9 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { siteCount, sitePage } from '../../models/site.ts';
 import { siteView } from '../../models/site-view.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { presentSites, presentWith, type SiteOutput } from './present-site.ts';
 
 export async function listSites(

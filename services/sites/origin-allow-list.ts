@@ -3,14 +3,14 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { originAllowList } from '../../contract/resources/origin-allow-list.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
-import type { Call } from '../../mixins/call.ts';
-import { publishRequested } from '../../mixins/publish-requested.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/origin-allow-list.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { lockSetting } from '../../models/setting.ts';
+import type { Call } from '../../runtime/call.ts';
+import { publishRequested } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 
 type AllowList = Output<typeof originAllowList.get>;
 

@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Origin } from '../../contract/resources/site-origins.ts';
 import { originLiteral } from '../../contract/scalars/origin-address.ts';
-import { isAllowed, specialRange } from '../../mixins/address-policy.ts';
+import { isAllowed, specialRange } from '../../runtime/address-policy.ts';
 
 /**
  * Throws ORIGIN_ADDRESS_FORBIDDEN for the first origin whose literal address is special-purpose and outside the allow

@@ -1,11 +1,11 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import type { Tx } from '../../mixins/write.ts';
 import { type Delivery, deliveryAfterChange, deliveryOf } from '../../models/delivery.ts';
 import { publish } from '../../models/publish.ts';
 import { labelSite, type SiteRow, siteById } from '../../models/site.ts';
 import { siteView } from '../../models/site-view.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Tx } from '../../runtime/write.ts';
 import { presentWith } from './present-site.ts';
 
 export type SiteChange = Output<typeof sites.update>;

@@ -1,14 +1,14 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import type { Call } from '../../mixins/call.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { write } from '../../mixins/write.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { featuresOfDomains } from '../../models/entries/site.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
 
 /**

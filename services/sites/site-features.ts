@@ -1,9 +1,9 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { SITE_FEATURES, type SiteFeature, type sites } from '../../contract/resources/sites.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { sharedCapabilities } from '../../models/cluster-settings.ts';
 import { clusterOfSite } from '../../models/site.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 type Features = Output<typeof sites.features>;
 

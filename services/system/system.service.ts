@@ -1,10 +1,10 @@
 import type { ServiceSchema } from 'moleculer';
 import { system } from '../../contract/resources/system.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import { Passwords } from '../../mixins/passwords.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { isSetUp } from '../../models/console-state.ts';
+import type { Role } from '../../runtime/env.ts';
+import { Passwords } from '../../runtime/passwords.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { setUp } from './set-up.ts';
 
 export const roles: Role[] = ['app'];

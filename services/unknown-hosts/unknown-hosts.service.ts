@@ -1,8 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
 import { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import type { Role } from '../../mixins/env.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { getUnknownHosts, setUnknownHosts } from './unknown-hosts.ts';
 
 export const roles: Role[] = ['app'];

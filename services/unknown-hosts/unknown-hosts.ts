@@ -1,13 +1,13 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
-import type { Call } from '../../mixins/call.ts';
-import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../mixins/cluster-setting.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import type { Tx } from '../../mixins/write.ts';
 import { writeUnknownHosts } from '../../models/cluster-settings.ts';
 import { DEFAULT_UNKNOWN_HOSTS, type UnknownHosts } from '../../models/entries/unknown-hosts.ts';
 import { keepEnabledSite } from '../../models/site.ts';
+import type { Call } from '../../runtime/call.ts';
+import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../runtime/cluster-setting.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 const UNKNOWN_HOSTS: ClusterSetting<'unknownHosts'> = {
   field: 'unknownHosts',

@@ -3,18 +3,18 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import pino from 'pino';
-import { systemCall } from '../../mixins/call.ts';
-import { createRuntime } from '../../mixins/create-runtime.ts';
-import { parseEnv } from '../../mixins/env.ts';
-import { KeyedQueue } from '../../mixins/keyed-queue.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { type Tx, write } from '../../mixins/write.ts';
 import { createCluster } from '../../models/create-cluster.ts';
 import type { EntryKind } from '../../models/entries/kind.ts';
 import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
 import { nextBanSeq, recordBanChange } from '../../models/feed.ts';
 import { publish } from '../../models/publish.ts';
 import type { Entry } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { systemCall } from '../../runtime/call.ts';
+import { createRuntime } from '../../runtime/create-runtime.ts';
+import { parseEnv } from '../../runtime/env.ts';
+import { KeyedQueue } from '../../runtime/keyed-queue.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Tx, write } from '../../runtime/write.ts';
 import { eventually } from './eventually.ts';
 import { createTestDatabase, redisPrefix, type Servers, servers } from './servers.ts';
 

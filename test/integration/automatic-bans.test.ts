@@ -1,10 +1,10 @@
 import test from 'ava';
 import type { Knex } from 'knex';
-import { systemCall } from '../../mixins/call.ts';
-import { write } from '../../mixins/write.ts';
 import { MAX_AUTOMATIC_BANS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
 import { readBanChanges } from '../../models/ban-feed.ts';
 import { nextBanSeq } from '../../models/feed.ts';
+import { systemCall } from '../../runtime/call.ts';
+import { write } from '../../runtime/write.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';

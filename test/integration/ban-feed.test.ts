@@ -2,11 +2,11 @@
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { answerGetBans, readBanChanges, readBanTarget } from '../../models/ban-feed.ts';
 import { nextBanSeq, recordBanChanges } from '../../models/feed.ts';
 import { purgeBanChanges, purgeBans } from '../../models/sweeps.ts';
 import { GetBansRequestSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { ModelNode } from '../helpers/model-node.ts';
 import { addCluster, ban, change, createPipeline, expectedBans, lift, type Pipeline } from '../helpers/pipeline.ts';
 

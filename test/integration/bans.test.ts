@@ -1,8 +1,8 @@
 import test from 'ava';
 import type { Knex } from 'knex';
-import { systemCall } from '../../mixins/call.ts';
-import { write } from '../../mixins/write.ts';
 import { holdBanGuard, shareBanGuard } from '../../models/ban-guard.ts';
+import { systemCall } from '../../runtime/call.ts';
+import { write } from '../../runtime/write.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';

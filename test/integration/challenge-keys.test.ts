@@ -2,9 +2,9 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { readKeys } from '../../models/challenge-key.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { ChallengeKeyKeeper } from '../../services/housekeeping/challenge-keys.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -2,7 +2,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { readConfigDelta } from '../../models/config-delta.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { readConfigPage } from '../../models/config-page.ts';
@@ -10,6 +9,7 @@ import { answerGetConfig } from '../../models/get-config.ts';
 import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions } from '../../models/sweeps.ts';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema, GetConfigRequestSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { ModelNode } from '../helpers/model-node.ts';
 import {
   addCluster,

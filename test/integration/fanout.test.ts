@@ -2,13 +2,13 @@
 // order, owners come, go and double, and Redis forgets.
 import test from 'ava';
 import fc from 'fast-check';
-import { FanoutReader, FanoutWriter, type ReadBatch } from '../../mixins/fanout-stream.ts';
-import { FeedActor } from '../../mixins/feed-actor.ts';
-import { type Relay, startRelay } from '../../mixins/relay.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { type Feed, fanoutStream } from '../../mixins/stream-names.ts';
 import { readBanTarget } from '../../models/ban-feed.ts';
 import { readConfigHead } from '../../models/config-history.ts';
+import { FanoutReader, FanoutWriter, type ReadBatch } from '../../runtime/fanout-stream.ts';
+import { FeedActor } from '../../runtime/feed-actor.ts';
+import { type Relay, startRelay } from '../../runtime/relay.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Feed, fanoutStream } from '../../runtime/stream-names.ts';
 import { banSource } from '../../services/ban-fanout/ban-source.ts';
 import { configSource } from '../../services/revision-fanout/config-source.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -1,8 +1,8 @@
 // What ends by age, and what an action left to do.
 import test from 'ava';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { JOBS, publishLeftRequests } from '../../services/housekeeping/jobs.ts';
 import { addCluster, change, createPipeline, type Pipeline, saveThings, THING } from '../helpers/pipeline.ts';
 

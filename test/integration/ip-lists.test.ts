@@ -1,11 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { systemCall } from '../../mixins/call.ts';
-import { publishClusterRequests } from '../../mixins/publish-requested.ts';
-import { write } from '../../mixins/write.ts';
 import { chunkOf } from '../../models/ip-list.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
+import { systemCall } from '../../runtime/call.ts';
+import { publishClusterRequests } from '../../runtime/publish-requested.ts';
+import { write } from '../../runtime/write.ts';
 import { type IpListUser, type ReferenceSource, usersOfIpList } from '../../services/ip-lists/references.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import test from 'ava';
 import { errorCodeOf } from '../../contract/errors.ts';
 import type { LiveLine } from '../../contract/resources/live.ts';
-import { appendHints } from '../../mixins/live-stream.ts';
+import { appendHints } from '../../runtime/live-stream.ts';
 import { LiveHub } from '../../services/api-gateway/live/live-hub.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { createPipeline, type Pipeline } from '../helpers/pipeline.ts';

@@ -1,13 +1,13 @@
 // Who works what: partitions, leader jobs, the relay and work streams, when processes and connections die.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import test from 'ava';
-import { Leader } from '../../mixins/leader.ts';
-import { openLockSession, PoolerError } from '../../mixins/lock-session.ts';
-import { firstChoice, Partitions } from '../../mixins/partitions.ts';
-import { relayBatch, startRelay } from '../../mixins/relay.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
-import { deadLetterStream, PARTITION_COUNT, partitionOf, workStream } from '../../mixins/stream-names.ts';
-import { type WorkMessage, WorkReader } from '../../mixins/work-stream.ts';
+import { Leader } from '../../runtime/leader.ts';
+import { openLockSession, PoolerError } from '../../runtime/lock-session.ts';
+import { firstChoice, Partitions } from '../../runtime/partitions.ts';
+import { relayBatch, startRelay } from '../../runtime/relay.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { deadLetterStream, PARTITION_COUNT, partitionOf, workStream } from '../../runtime/stream-names.ts';
+import { type WorkMessage, WorkReader } from '../../runtime/work-stream.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { addCluster, createPipeline, type Pipeline } from '../helpers/pipeline.ts';
 import { privateServers } from '../helpers/servers.ts';

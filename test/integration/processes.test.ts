@@ -8,7 +8,7 @@ import test from 'ava';
 import pg from 'pg';
 import type { ConsoleClient } from '../../bin/lib/console-client.ts';
 import { root } from '../../bin/lib/root.ts';
-import { createLog } from '../../mixins/log.ts';
+import { createLog } from '../../runtime/log.ts';
 import { startConsole } from '../../services/start-console.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsoleOptions } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

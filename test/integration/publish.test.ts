@@ -2,14 +2,14 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { errorCodeOf } from '../../contract/errors.ts';
-import { systemCall } from '../../mixins/call.ts';
-import { publishRequested } from '../../mixins/publish-requested.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import { isValidBase, readConfigHead } from '../../models/config-history.ts';
 import { createCluster } from '../../models/create-cluster.ts';
 import { publish, publishAll } from '../../models/publish.ts';
 import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
 import { bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
+import { systemCall } from '../../runtime/call.ts';
+import { publishRequested } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   addCluster,
   change,

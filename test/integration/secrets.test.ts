@@ -7,7 +7,7 @@ import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { root } from '../../bin/lib/root.ts';
-import { SEALED_COLUMNS } from '../../mixins/reseal.ts';
+import { SEALED_COLUMNS } from '../../runtime/reseal.ts';
 import { totpCode } from '../helpers/authenticator.ts';
 import { startTestConsole } from '../helpers/console.ts';
 import { createTestDatabase, servers } from '../helpers/servers.ts';

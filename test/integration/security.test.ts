@@ -1,7 +1,6 @@
 // What nodes report about attacks over the channel, and what is shown and alerted of it.
 import test from 'ava';
 import type { Connection } from '../../bench/fleet/connection.ts';
-import type { Runtime } from '../../mixins/runtime.ts';
 import {
   dropOldSecurityPartitions,
   makeSecurityPartitions,
@@ -9,6 +8,7 @@ import {
 } from '../../models/security-partitions.ts';
 import { reviewCcAlerts, storeSecurityReport } from '../../models/security-report.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';

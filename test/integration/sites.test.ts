@@ -1,8 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import type { Knex } from 'knex';
-import { type Call, systemCall } from '../../mixins/call.ts';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { type Call, systemCall } from '../../runtime/call.ts';
 import { setSiteEnabled } from '../../services/sites/set-site-enabled.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -6,7 +6,7 @@ import { ENROLL_OPTIONS, STATUS_OPTIONS, SUPERVISE_OPTIONS } from '../../agents/
 import { environmentName } from '../../agents/kit/options.ts';
 import { root } from '../../bin/lib/root.ts';
 import { ERRORS } from '../../contract/errors.ts';
-import { VARIABLES } from '../../mixins/env-variables.ts';
+import { VARIABLES } from '../../runtime/env-variables.ts';
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const DOCUMENTS = [
@@ -39,7 +39,7 @@ const REFUSALS = [
 ].map(([, reason]) => reason!);
 
 test('every metric of the console is explained', (t) => {
-  const sources = ['mixins', 'services'].flatMap((folder) =>
+  const sources = ['mixins', 'runtime', 'services'].flatMap((folder) =>
     (readdirSync(join(root, folder), { recursive: true }) as string[])
       .filter((name) => name.endsWith('.ts'))
       .map((name) => read(`${folder}/${name}`)),

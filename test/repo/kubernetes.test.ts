@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import yaml from 'js-yaml';
 import { root } from '../../bin/lib/root.ts';
-import { ROLES, VARIABLES } from '../../mixins/env-variables.ts';
+import { ROLES, VARIABLES } from '../../runtime/env-variables.ts';
 
 interface Probe {
   httpGet: { path: string; port: string };

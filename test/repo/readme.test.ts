@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { root } from '../../bin/lib/root.ts';
-import { VARIABLES } from '../../mixins/env-variables.ts';
+import { VARIABLES } from '../../runtime/env-variables.ts';
 
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
 

@@ -3,9 +3,9 @@
 import { Gauge } from 'prom-client';
 import { fail } from '../../../contract/errors.ts';
 import type { LiveLine } from '../../../contract/resources/live.ts';
-import { mergeHints } from '../../../mixins/live-events.ts';
-import { compareIds, type LiveEntry, LiveReader } from '../../../mixins/live-stream.ts';
-import type { Runtime } from '../../../mixins/runtime.ts';
+import { mergeHints } from '../../../runtime/live-events.ts';
+import { compareIds, type LiveEntry, LiveReader } from '../../../runtime/live-stream.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
 import { LiveRing } from './live-ring.ts';
 import { type Sink, Watcher } from './watcher.ts';
 

@@ -1,6 +1,6 @@
 // The last entries of the live stream, shared by all watchers of the process: a watcher holds a cursor into it, never a
 // queue of its own, so a reader that stalls costs nothing but its place. Pure.
-import { compareIds, type LiveEntry } from '../../../mixins/live-stream.ts';
+import { compareIds, type LiveEntry } from '../../../runtime/live-stream.ts';
 
 /** Like the stream itself. */
 const MOST_ENTRIES = 3_000;

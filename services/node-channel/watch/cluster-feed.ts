@@ -1,9 +1,9 @@
 // What the streams of one cluster read from: the rings of its two feeds and where their heads are.
 import { create } from '@bufbuild/protobuf';
-import type { Feed } from '../../../mixins/stream-names.ts';
 import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
+import type { Feed } from '../../../runtime/stream-names.ts';
 import type { NodeIdentity } from '../identity.ts';
 import type { Propagation } from '../propagation.ts';
 import { eventFrame } from './frames.ts';

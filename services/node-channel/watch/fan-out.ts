@@ -1,12 +1,12 @@
 // Hands what arrives on the fan-out streams to the feeds of the clusters that have nodes here. Losing anything is
 // harmless: heads are compared with PostgreSQL every 2 s.
 import { fromBinary } from '@bufbuild/protobuf';
-import { FanoutReader, type ReadBatch } from '../../../mixins/fanout-stream.ts';
-import type { Runtime } from '../../../mixins/runtime.ts';
-import { type Feed, fanoutStream } from '../../../mixins/stream-names.ts';
 import { CHALLENGE_KEYS_KIND } from '../../../models/entries/challenge-keys.ts';
 import { ChallengeKeysMarkerSchema } from '../../../proto/gen/svc/config/v1/protection_pb.js';
 import { ConfigDeltaSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { FanoutReader, type ReadBatch } from '../../../runtime/fanout-stream.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import { type Feed, fanoutStream } from '../../../runtime/stream-names.ts';
 import type { ClusterFeed, FeedTrack } from './cluster-feed.ts';
 import { banBatchFrame, configDeltaFrame } from './frames.ts';
 

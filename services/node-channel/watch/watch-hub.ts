@@ -1,6 +1,6 @@
 // All Watch streams of the process: opens them, feeds them, and keeps the feeds true to PostgreSQL.
-import type { Runtime } from '../../../mixins/runtime.ts';
-import type { Feed } from '../../../mixins/stream-names.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import type { Feed } from '../../../runtime/stream-names.ts';
 import type { NodeIdentity } from '../identity.ts';
 import type { Propagation } from '../propagation.ts';
 import { catchUpBans, catchUpConfig } from './catch-up.ts';

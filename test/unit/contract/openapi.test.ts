@@ -7,7 +7,7 @@ import { PROCEDURES } from '../../../contract/index.ts';
 import { MODELS } from '../../../contract/models.ts';
 import { openApi } from '../../../contract/openapi.ts';
 import { pathInputs, SCOPES } from '../../../contract/procedure.ts';
-import { validateInput } from '../../../mixins/validate.ts';
+import { validateInput } from '../../../runtime/validate.ts';
 
 interface Media {
   schema: { properties: Record<string, object> };

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Passwords } from '../../../../mixins/passwords.ts';
+import { Passwords } from '../../../../runtime/passwords.ts';
 import { hashBackupCode, hashBackupCodes, newBackupCodes } from '../../../../services/auth/backup-codes.ts';
 
 test('there are ten, of letters and digits that nobody mistakes', (t) => {

@@ -10,7 +10,7 @@ import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 /** Everything the services and their parts write. */
-const written = ['services', 'models', 'mixins']
+const written = ['services', 'models', 'mixins', 'runtime']
   .flatMap((folder) => {
     const names = readdirSync(join(root, folder), { recursive: true }) as string[];
     return names.filter((name) => name.endsWith('.ts')).map((name) => readFileSync(join(root, folder, name), 'utf8'));

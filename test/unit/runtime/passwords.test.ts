@@ -1,6 +1,6 @@
 import test from 'ava';
 import { errorCodeOf } from '../../../contract/errors.ts';
-import { Passwords } from '../../../mixins/passwords.ts';
+import { Passwords } from '../../../runtime/passwords.ts';
 
 test('a password matches its hash and no other', async (t) => {
   const passwords = new Passwords();

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { EnvError, parseEnv } from '../../../mixins/env.ts';
-import { VARIABLES } from '../../../mixins/env-variables.ts';
+import { EnvError, parseEnv } from '../../../runtime/env.ts';
+import { VARIABLES } from '../../../runtime/env-variables.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 const VALID = {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
-import { createSealer } from '../../../mixins/sealer.ts';
+import { createSealer } from '../../../runtime/sealer.ts';
 
 const PLACE = { table: 'setting', column: 'value', row: '1' };
 const sealer = createSealer(randomBytes(32));

@@ -2,7 +2,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { ContractError, type Issue } from '../../../contract/errors.ts';
 import { Input, OneOf } from '../../../contract/scalars/common.ts';
-import { validateInput } from '../../../mixins/validate.ts';
+import { validateInput } from '../../../runtime/validate.ts';
 
 const procedure = {
   input: Input({

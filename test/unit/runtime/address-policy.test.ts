@@ -1,5 +1,5 @@
 import test from 'ava';
-import { AddressRefused, isAllowed, resolveChecked, specialRange } from '../../../mixins/address-policy.ts';
+import { AddressRefused, isAllowed, resolveChecked, specialRange } from '../../../runtime/address-policy.ts';
 
 const SPECIAL: readonly (readonly [string, string])[] = [
   ['0.0.0.0', '0.0.0.0/8'],
