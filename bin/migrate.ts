@@ -14,7 +14,7 @@ try {
     const url = process.env.DATABASE_DIRECT_URL || process.env.DATABASE_URL;
     if (!url) throw new Refusal(`DATABASE_URL is missing.\n\n${HELP}`);
     const applied = await migrate(url, ({ name, index, total }) => say(`migration ${index} of ${total}: ${name}`));
-    say(applied.length === 0 ? 'the schema is up to date' : `${applied.length} migrations applied`);
+    say(applied.length === 0 ? 'the schema is up to date' : `${applied.length} migrations and functions applied`);
   }
 } catch (error) {
   report(error);

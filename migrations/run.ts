@@ -1,8 +1,10 @@
 // Runs the migrations once, whatever number of processes start together: a session lock on a connection of its own,
-// then each migration in a transaction that also records it. A process killed half-way leaves nothing behind.
+// then each migration in a transaction that also records it, then the functions. A process killed half-way leaves
+// nothing behind.
 import { readdir } from 'node:fs/promises';
 import knexFactory, { type Knex } from 'knex';
 import pg from 'pg';
+import { applyFunctions, readFunctions } from './functions.ts';
 
 const MIGRATION_LOCK = 0x5356434d; // "SVCM"
 const FILE = /^[0-9]{4}-[a-z0-9-]+\.ts$/;
@@ -13,7 +15,7 @@ export interface MigrationProgress {
   total: number;
 }
 
-/** Applies what is missing, in order; answers the names applied. Throws on a database newer than this code. */
+/** Applies what is missing, in order, and then functions; answers the names. Throws on a database newer than this code. */
 export async function migrate(
   databaseUrl: string,
   onProgress: (progress: MigrationProgress) => void = () => undefined,
@@ -23,7 +25,8 @@ export async function migrate(
   const knex = knexFactory({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 1 } });
   try {
     await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    return await applyMissing(knex, onProgress);
+    const applied = await applyMissing(knex, onProgress);
+    return [...applied, ...(await applyFunctions(knex, await readFunctions()))];
   } finally {
     await knex.destroy();
     await lock.end();

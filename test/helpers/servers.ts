@@ -72,12 +72,12 @@ function inDatabase(url: string, name: string): string {
   return address.href;
 }
 
-/** Name of the template for the present migrations. */
+/** Name of the template for the present migrations and functions. */
 function templateName(): string {
   const folder = join(root, 'migrations');
   const hash = createHash('sha256');
-  for (const name of readdirSync(folder).sort())
-    if (name.endsWith('.ts')) hash.update(readFileSync(join(folder, name)));
+  for (const name of (readdirSync(folder, { recursive: true }) as string[]).sort())
+    if (/\.(ts|sql)$/.test(name)) hash.update(readFileSync(join(folder, name)));
   return `template_${hash.digest('hex').slice(0, 12)}`;
 }
 
