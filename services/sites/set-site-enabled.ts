@@ -33,7 +33,8 @@ export async function setSiteEnabled(
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     if (site.enabled === input.enabled) return unchanged(site, known);
     assertUpdatedAt(input.expectedUpdatedAt, site.updatedAt);
-    await assertCapabilities(tx, clusterId, featuresOfDomains(site.domains));
+    // Off must work for everybody, whatever nodes lack.
+    if (input.enabled) await assertCapabilities(tx, clusterId, featuresOfDomains(site.domains));
     await saveEnabled(tx.sql, site.id, input.enabled, nextUpdatedAt(site.updatedAt, tx.now));
     const action = input.enabled ? 'site.enable' : 'site.disable';
     await recordAudit(tx, action, { type: 'site', id: site.id, name: site.name });

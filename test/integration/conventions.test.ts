@@ -114,25 +114,33 @@ test.serial(
       await api.ok('GET', `/sites/${site.id}`),
     ];
 
-    const before = await state();
-    const refused = await set({ 'x-api-key': secret }, false);
-    t.is(`${refused.status} ${refused.body.code}`, '409 NODE_CAPABILITY_REQUIRED');
-    t.deepEqual(refused.body.data, { features: 'domains-v2', nodes: 'a,b,c,d,e,+2' });
-    t.is(refused.headers.get('x-svc-change'), null);
-    t.deepEqual(await state(), before);
+    const operator = { 'x-api-key': running.client.accessKey };
+    const account = { 'x-api-key': secret };
 
-    const saved = await set({ 'x-api-key': running.client.accessKey }, false);
+    const saved = await set(operator, false);
     t.is(saved.status, 200);
     // Published: nodes that lack the capability keep what they have and show it (node-channel.watch.test.ts).
     const change = await api.ok('GET', `/changes/${saved.headers.get('x-svc-change')}`);
     t.like(change, { kind: 'config', clusterId: cluster, reason: 'site_disabled', done: false });
+
+    const before = await state();
+    const refused = await set(account, true);
+    t.is(`${refused.status} ${refused.body.code}`, '409 NODE_CAPABILITY_REQUIRED');
+    t.deepEqual(refused.body.data, { features: 'domains-v2', nodes: 'a,b,c,d,e,+2' });
+    t.is(refused.headers.get('x-svc-change'), null);
+    t.deepEqual(await state(), before);
     const bySession = await running.client.rpc<Body>('sites.setEnabled', { id: site.id, enabled: true });
     t.true(bySession.site.enabled);
+
+    // Off needs no capability.
+    const off = await set(account, false);
+    t.is(off.status, 200, JSON.stringify(off.body));
+    t.false(off.body.site.enabled);
 
     for (const name of ['a', 'b']) {
       await api.sql('node').where({ cluster_id: cluster, name }).update({ status: 'disabled' });
     }
     // Exactly five are left: all are named.
-    t.is((await set({ 'x-api-key': secret }, false)).body.data.nodes, 'c,d,e,f,g');
+    t.is((await set(account, true)).body.data.nodes, 'c,d,e,f,g');
   },
 );

@@ -543,12 +543,14 @@ test('a service account may not publish what a node cannot follow; an operator m
   }
   const { runtime } = running.running;
   const call: Call = { ...systemCall('test'), actor: { type: 'service_account', id: 'x', name: 'x' } };
-  const error = await t.throwsAsync(() => setSiteEnabled(runtime, { id: site.id, enabled: false }, call));
+  t.false((await setSiteEnabled(runtime, { id: site.id, enabled: false }, call)).site.enabled, 'off needs nothing');
+  const error = await t.throwsAsync(() => setSiteEnabled(runtime, { id: site.id, enabled: true }, call));
   t.like(error, {
     type: 'NODE_CAPABILITY_REQUIRED',
     data: { features: 'domains-v2', nodes: 'a,b,c,d,e,+2' },
   } as object);
-  t.true((await api.ok('GET', `/sites/${site.id}`)).enabled);
+  t.false((await api.ok('GET', `/sites/${site.id}`)).enabled);
+  t.true((await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: true })).site.enabled);
   await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
   await sql('node_state')
     .whereIn('node_id', nodes)
