@@ -1,8 +1,9 @@
-// Generated files: made from proto/ and contract/, committed, and compared with a fresh generation by the check.
+// Generated files: made from proto/, contract/ and what features register, committed, and compared with a fresh generation by the check.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { apiDocument } from './api-document.ts';
 import { run } from './commands.ts';
+import { generateRegisters, REGISTERS } from './registers.ts';
 import { root } from './root.ts';
 
 const TIMEOUT_MS = 10 * 60_000;
@@ -22,7 +23,17 @@ export interface Generated {
   generate(out: string): Promise<void>;
 }
 
+/** Folders of the registers; what stands in them is generated. */
+const REGISTER_FOLDERS = [...new Set(REGISTERS.map(({ file }) => dirname(file)))];
+
 export const generated: readonly Generated[] = [
+  // First: the others read the contract through them.
+  ...REGISTER_FOLDERS.map((path) => ({
+    name: `registers of ${dirname(path)}`,
+    path,
+    applies: () => true,
+    generate: async (out: string) => generateRegisters(root, out, path),
+  })),
   {
     name: 'TypeScript messages',
     path: 'proto/gen',

@@ -8,7 +8,8 @@ import { root } from '../../bin/lib/root.ts';
 const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
   .split('\0')
   .filter((file) => file !== '' && existsSync(join(root, file)));
-const GENERATED = /^(proto\/gen|agents\/caddy\/gen|docs\/api)\/|^package-lock\.json$|[.](binpb|sum)$/;
+const GENERATED =
+  /^(proto\/gen|agents\/caddy\/gen|(contract|models|services)\/gen|docs\/api)\/|^package-lock\.json$|[.](binpb|sum)$/;
 const written = files.filter((file) => !GENERATED.test(file));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 

@@ -24,28 +24,8 @@ export const ERROR_STATUS = {
   CSRF_HEADER_REQUIRED: 403,
   /** The request comes from another site. */
   CROSS_SITE_REQUEST: 403,
-  /** This access key may only read. */
-  ACCESS_KEY_READ_ONLY: 403,
-  /** Access keys are created from a signed-in console session only. */
-  ACCESS_KEY_SESSION_REQUIRED: 403,
-  /** There is no such access key. */
-  ACCESS_KEY_NOT_FOUND: 404,
-  /** There is no such service account. */
-  SERVICE_ACCOUNT_NOT_FOUND: 404,
-  /** The service account has no such key. */
-  SERVICE_ACCOUNT_KEY_NOT_FOUND: 404,
-  /** Another service account has this name. */
-  SERVICE_ACCOUNT_NAME_TAKEN: 409,
-  /** The service account has as many live keys as it may have. */
-  SERVICE_ACCOUNT_KEY_LIMIT: 409,
-  /** The service account lacks the scope in data.scope. */
-  SCOPE_REQUIRED: 403,
-  /** Service accounts may not call this procedure. */
-  SERVICE_ACCOUNT_FORBIDDEN: 403,
   /** Too many requests in a row with this access key. */
   API_KEY_RATE_LIMITED: 429,
-  /** Too many streams of live updates are open; data.limit may be at a time. */
-  LIVE_STREAM_LIMIT: 429,
   /** The idempotency key was used with another request. */
   IDEMPOTENCY_KEY_MISMATCH: 422,
   /** The first request with this idempotency key is still running. */
@@ -54,6 +34,12 @@ export const ERROR_STATUS = {
   IDEMPOTENCY_KEY_INVALID: 400,
   /** This endpoint answers a one-time secret and takes no idempotency key. */
   IDEMPOTENCY_KEY_UNSUPPORTED: 400,
+  /** This access key may only read. */
+  ACCESS_KEY_READ_ONLY: 403,
+  /** Access keys are created from a signed-in console session only. */
+  ACCESS_KEY_SESSION_REQUIRED: 403,
+  /** There is no such access key. */
+  ACCESS_KEY_NOT_FOUND: 404,
   /** E-mail address or password is wrong. */
   INVALID_CREDENTIALS: 401,
   /** Too many attempts; wait data.retryAfterSeconds. */
@@ -76,12 +62,20 @@ export const ERROR_STATUS = {
   PASSKEY_LIMIT: 409,
   /** Passkeys need a host name in data.publicUrl, not an address. */
   PASSKEYS_UNAVAILABLE: 409,
-  /** The console is already set up. */
-  SETUP_DONE: 403,
-  /** Another setup is running. */
-  SETUP_IN_PROGRESS: 409,
-  /** The setup token is wrong; the console logs it at every start. */
-  SETUP_TOKEN_INVALID: 403,
+  /** Not an IP address or CIDR. */
+  BAN_INVALID_CIDR: 400,
+  /** The range is too large; data.min is the shortest prefix. */
+  BAN_PREFIX_TOO_SHORT: 400,
+  /** durationSeconds is 60 to 604800. */
+  BAN_EXPIRY_OUT_OF_RANGE: 400,
+  /** The ban would cover a protected address. */
+  BAN_PROTECTED_ADDRESS: 400,
+  /** The limit of active manual bans is reached. */
+  BAN_PLATFORM_LIMIT: 409,
+  /** There is no such active ban. */
+  BAN_NOT_FOUND: 404,
+  /** There is no such change. */
+  CHANGE_NOT_FOUND: 404,
   /** There is no such cluster. */
   CLUSTER_NOT_FOUND: 404,
   /** Another cluster has this name. */
@@ -90,6 +84,18 @@ export const ERROR_STATUS = {
   CLUSTER_NOT_EMPTY: 409,
   /** There is no cluster yet. */
   NO_CLUSTER: 412,
+  /** There is no such enrollment token. */
+  ENROLLMENT_TOKEN_NOT_FOUND: 404,
+  /** There is no such IP list. */
+  IP_LIST_NOT_FOUND: 404,
+  /** Another IP list has this name. */
+  IP_LIST_NAME_TAKEN: 409,
+  /** The limit of IP lists or of their entries is reached. */
+  IP_LIST_LIMIT: 409,
+  /** The IP list is still referenced. */
+  IP_LIST_IN_USE: 409,
+  /** Too many streams of live updates are open; data.limit may be at a time. */
+  LIVE_STREAM_LIMIT: 429,
   /** There is no such node group. */
   NODE_GROUP_NOT_FOUND: 404,
   /** The cluster has another group of this name. */
@@ -98,20 +104,30 @@ export const ERROR_STATUS = {
   NODE_GROUP_IS_DEFAULT: 409,
   /** The group belongs to another cluster. */
   NODE_GROUP_CLUSTER_MISMATCH: 400,
+  /** There is no such node. */
+  NODE_NOT_FOUND: 404,
+  /** powHighDifficulty is below powDifficulty, which is data.min. */
+  PROTECTION_POW_DIFFICULTY: 400,
   /** There is no such region. */
   REGION_NOT_FOUND: 404,
   /** Another region has this code. */
   REGION_CODE_TAKEN: 409,
   /** The region is still in use. */
   REGION_IN_USE: 409,
-  /** There is no such node. */
-  NODE_NOT_FOUND: 404,
-  /** There is no such enrollment token. */
-  ENROLLMENT_TOKEN_NOT_FOUND: 404,
   /** The cluster has no such revision. */
   REVISION_NOT_FOUND: 404,
-  /** There is no such change. */
-  CHANGE_NOT_FOUND: 404,
+  /** There is no such service account. */
+  SERVICE_ACCOUNT_NOT_FOUND: 404,
+  /** The service account has no such key. */
+  SERVICE_ACCOUNT_KEY_NOT_FOUND: 404,
+  /** Another service account has this name. */
+  SERVICE_ACCOUNT_NAME_TAKEN: 409,
+  /** The service account has as many live keys as it may have. */
+  SERVICE_ACCOUNT_KEY_LIMIT: 409,
+  /** The service account lacks the scope in data.scope. */
+  SCOPE_REQUIRED: 403,
+  /** Service accounts may not call this procedure. */
+  SERVICE_ACCOUNT_FORBIDDEN: 403,
   /** There is no such site. */
   SITE_NOT_FOUND: 404,
   /** The site is disabled. */
@@ -126,32 +142,16 @@ export const ERROR_STATUS = {
   ORIGIN_HOST_HEADER_INVALID: 400,
   /** gRPC needs protocol http2. */
   ORIGIN_GRPC_REQUIRES_HTTP2: 400,
+  /** The console is already set up. */
+  SETUP_DONE: 403,
+  /** Another setup is running. */
+  SETUP_IN_PROGRESS: 409,
+  /** The setup token is wrong; the console logs it at every start. */
+  SETUP_TOKEN_INVALID: 403,
   /** The default site must be an enabled site of the cluster. */
   DEFAULT_SITE_INVALID: 400,
   /** The default site has no certificate. */
   DEFAULT_SITE_CERTIFICATE_REQUIRED: 409,
-  /** powHighDifficulty is below powDifficulty, which is data.min. */
-  PROTECTION_POW_DIFFICULTY: 400,
-  /** There is no such IP list. */
-  IP_LIST_NOT_FOUND: 404,
-  /** Another IP list has this name. */
-  IP_LIST_NAME_TAKEN: 409,
-  /** The limit of IP lists or of their entries is reached. */
-  IP_LIST_LIMIT: 409,
-  /** The IP list is still referenced. */
-  IP_LIST_IN_USE: 409,
-  /** Not an IP address or CIDR. */
-  BAN_INVALID_CIDR: 400,
-  /** The range is too large; data.min is the shortest prefix. */
-  BAN_PREFIX_TOO_SHORT: 400,
-  /** durationSeconds is 60 to 604800. */
-  BAN_EXPIRY_OUT_OF_RANGE: 400,
-  /** The ban would cover a protected address. */
-  BAN_PROTECTED_ADDRESS: 400,
-  /** The limit of active manual bans is reached. */
-  BAN_PLATFORM_LIMIT: 409,
-  /** There is no such active ban. */
-  BAN_NOT_FOUND: 404,
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_STATUS;

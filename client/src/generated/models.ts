@@ -45,11 +45,7 @@ export interface Ban {
   source: 'manual' | 'auto';
   siteId: string | null;
   siteName: string | null;
-  node: {
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-  } | null;
+  node: LackingNode | null;
   trigger: {
     metric: string;
     observed: number;
@@ -266,11 +262,7 @@ export interface Incidents {
     id: string;
     siteId: string | null;
     siteName: string | null;
-    node: {
-      /** Id. 1 to 64 characters. */
-      id: string;
-      name: string;
-    } | null;
+    node: LackingNode | null;
     cidr: string;
     reason: string;
     /** ISO 8601, UTC. */
@@ -327,6 +319,12 @@ export interface IpListUser {
     id: string;
     name: string;
   } | null;
+}
+
+export interface LackingNode {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
 }
 
 export interface Launch {
@@ -669,11 +667,7 @@ export interface Overview {
         clusterName: string | null;
         /** Until every connected node had it; null: not yet, or nobody was connected. */
         spreadMs: number | null;
-        slowest: {
-          /** Id. 1 to 64 characters. */
-          id: string;
-          name: string;
-        } | null;
+        slowest: LackingNode | null;
       } | null;
       /** null: no data yet. */
       recent: {
@@ -724,11 +718,7 @@ export interface Overview {
         clusterName: string | null;
         /** Until every connected node had it; null: not yet, or nobody was connected. */
         spreadMs: number | null;
-        slowest: {
-          /** Id. 1 to 64 characters. */
-          id: string;
-          name: string;
-        } | null;
+        slowest: LackingNode | null;
       } | null;
       /** null: no data yet. */
       recent: {
@@ -817,11 +807,7 @@ export interface Revision {
 export interface SecurityEvent {
   /** Id. 1 to 64 characters. */
   id: string;
-  node: {
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-  } | null;
+  node: LackingNode | null;
   /** ISO 8601, UTC. */
   occurredAt: string;
   /** site_level, path_level: a level changed; ip_banned: a client was banned. */

@@ -13,6 +13,7 @@ import type {
   IpList,
   IpListSummary,
   IpListUser,
+  LackingNode,
   Launch,
   Me,
   NewEnrollmentToken,
@@ -218,20 +219,12 @@ export interface ClustersClientIpGetInput {
 export interface ClustersClientIpGetOutput {
   settings: ClientIpSettings;
   /** Active nodes without client-ip-v1; at most 100. */
-  unsupportedNodes: Array<{
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-  }>;
+  unsupportedNodes: LackingNode[];
   warnings: Array<{
     /** proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in it is exempt from bans, limits and challenges; start them with --proxy-peers. */
     kind: 'proxy_peers_unset';
     /** Active nodes; at most 100. */
-    nodes: Array<{
-      /** Id. 1 to 64 characters. */
-      id: string;
-      name: string;
-    }>;
+    nodes: LackingNode[];
   }>;
 }
 
@@ -253,20 +246,12 @@ export interface ClustersClientIpSetInput {
 export interface ClustersClientIpSetOutput {
   settings: ClientIpSettings;
   /** Active nodes without client-ip-v1; at most 100. */
-  unsupportedNodes: Array<{
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-  }>;
+  unsupportedNodes: LackingNode[];
   warnings: Array<{
     /** proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in it is exempt from bans, limits and challenges; start them with --proxy-peers. */
     kind: 'proxy_peers_unset';
     /** Active nodes; at most 100. */
-    nodes: Array<{
-      /** Id. 1 to 64 characters. */
-      id: string;
-      name: string;
-    }>;
+    nodes: LackingNode[];
   }>;
   revision: string | null;
 }
@@ -295,11 +280,7 @@ export interface ClustersUnknownHostsGetOutput {
     banSeconds: number;
   };
   /** Active nodes without unknown-host-v1; at most 100. */
-  unsupportedNodes: Array<{
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-  }>;
+  unsupportedNodes: LackingNode[];
 }
 
 export interface ClustersUnknownHostsSetInput {
@@ -342,11 +323,7 @@ export interface ClustersUnknownHostsSetOutput {
     banSeconds: number;
   };
   /** Active nodes without unknown-host-v1; at most 100. */
-  unsupportedNodes: Array<{
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-  }>;
+  unsupportedNodes: LackingNode[];
   revision: string | null;
 }
 

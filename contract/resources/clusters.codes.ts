@@ -1,0 +1,8 @@
+import { type ErrorEntries, entry } from '../error-entry.ts';
+
+export const errors = {
+  CLUSTER_NOT_FOUND: entry(404, 'There is no such cluster.'),
+  CLUSTER_NAME_TAKEN: entry(409, 'Another cluster has this name.'),
+  CLUSTER_NOT_EMPTY: entry(409, 'The cluster still has nodes or sites.'),
+  NO_CLUSTER: entry(412, 'There is no cluster yet.'),
+} satisfies ErrorEntries;

@@ -1,0 +1,5 @@
+import { type ErrorEntries, entry } from '../error-entry.ts';
+
+export const errors = {
+  ENROLLMENT_TOKEN_NOT_FOUND: entry(404, 'There is no such enrollment token.'),
+} satisfies ErrorEntries;

@@ -1,0 +1,6 @@
+import { type ErrorEntries, entry } from '../error-entry.ts';
+
+export const errors = {
+  DEFAULT_SITE_INVALID: entry(400, 'The default site must be an enabled site of the cluster.'),
+  DEFAULT_SITE_CERTIFICATE_REQUIRED: entry(409, 'The default site has no certificate.'),
+} satisfies ErrorEntries;
