@@ -24,6 +24,8 @@ export interface TestConsoleOptions {
   redisPrefix?: string;
   /** false leaves the console without its operator. Default true. */
   setUp?: boolean;
+  /** Folder of the sources that a process of its own runs; this repository's unless given. */
+  sources?: string;
 }
 
 interface Base {
@@ -132,7 +134,7 @@ export async function startTestConsoleProcess(options: TestConsoleOptions = {}):
   const child = processes.start({
     name: 'console',
     command: process.execPath,
-    args: [join(root, 'bin', 'console.ts')],
+    args: [join(options.sources ?? root, 'bin', 'console.ts')],
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     logFile,
   });
