@@ -15,7 +15,9 @@ import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
 import { readBanSettings } from './ban-setting.ts';
 import { nextBanSeq, recordBanChanges } from './feed.ts';
+import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { hint, leaveHints } from './live-hint.ts';
+import { keepSites } from './site.ts';
 
 export interface ReportedBan {
   /** Null = every site: scan protection. */
@@ -69,6 +71,7 @@ export async function recordAutomaticBans(
   if (acceptable.length === 0) return 0;
   await shareBanGuard(tx.sql);
   const { shareAutoBans } = await readBanSettings(tx.sql);
+  await keepSites(tx.sql, node.clusterId, new Set(acceptable.flatMap(({ siteId }) => siteId ?? [])));
   const judged = await judge(tx, node, acceptable);
   const site = judged.filter(({ siteId, ownSite, protectedHere }) => siteId !== null && ownSite && !protectedHere);
   const platform = judged.filter(({ siteId }) => siteId === null);
@@ -191,8 +194,8 @@ async function upsert(
                and (:scope = 'platform' or (l.node_id = :node and l.site_id = r.site_id))
                and l.lifted_at < l.expires_at and l.lifted_at >= r.created_at)
      ), counted as (
-       select count(*) as n from ban
-        where source = 'auto' and lifted_at is null and cluster_id is not distinct from :cluster
+       select count(*) as n from ban b
+        where source = 'auto' and lifted_at is null and cluster_id is not distinct from :cluster and ${OF_NO_GONE_SITE}
      ), fitting as (
        select * from (select r.*, row_number() over (partition by known order by created_at) as place from report r) r
         where known or place <= ${MAX_AUTOMATIC_BANS} - (select n from counted)

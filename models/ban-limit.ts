@@ -2,6 +2,7 @@
 // feed's sequence, so "counted once + numbers taken since" (`most`, from ban_check) is never below the truth, but for creates under way, which
 // the margin allows for. Only near the limit are bans counted, by one creator at a time.
 import type { Knex } from 'knex';
+import { OF_NO_GONE_SITE } from './gone-site.ts';
 
 /** More creates than can be under way at once: one a connection, of which a database has fewer, and one group. */
 const MARGIN = 512;
@@ -25,7 +26,8 @@ export async function roomForBans(
 async function countManualBans(sql: Knex, now: Date): Promise<number> {
   const { rows } = await sql.raw<{ rows: { counted: string }[] }>(
     `update ban_count set at_seq = (select last_value from ban_seq), counted = (
-       select count(*) from ban where source = 'manual' and lifted_at is null and expires_at > ?)
+       select count(*) from ban b
+        where source = 'manual' and lifted_at is null and expires_at > ? and ${OF_NO_GONE_SITE})
      returning counted`,
     [now],
   );

@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import type { BAN_SORT } from '../contract/resources/bans.ts';
 import { BAN_COLUMNS, type BanRow } from './ban.ts';
+import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { orderBy, type Sort } from './list-order.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
@@ -36,7 +37,7 @@ const NAMES = `
   left join node n on n.id = b.node_id`;
 
 function conditions(filter: BanFilter, now: Date): { where: string; bindings: Record<string, string | Date> } {
-  const clauses = ['lifted_at is null', 'expires_at > :now'];
+  const clauses = ['lifted_at is null', 'expires_at > :now', OF_NO_GONE_SITE];
   const bindings: Record<string, string | Date> = { now };
   const equal = (column: 'scope' | 'site_id' | 'source', value: string | undefined): void => {
     if (value === undefined) return;
@@ -72,6 +73,6 @@ export async function banPage(
 
 export async function banCount(sql: Knex, filter: BanFilter, now: Date): Promise<number> {
   const { where, bindings } = conditions(filter, now);
-  const { rows } = await sql.raw(`select count(*)::int as total from ban where ${where}`, bindings);
+  const { rows } = await sql.raw(`select count(*)::int as total from ban b where ${where}`, bindings);
   return rows[0].total;
 }

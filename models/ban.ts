@@ -8,7 +8,7 @@ import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
 import type { BanSettings } from './ban-setting.ts';
-import { type BanNumber, nextBanSeq, recordBanChanges } from './feed.ts';
+import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { LOCK_BAN_FEED } from './locks.ts';
 
 export interface BanTrigger {
@@ -48,8 +48,6 @@ export interface BanEnd {
   expiresAt: Date;
 }
 
-const HOUR_MS = 3_600_000;
-
 /** Columns of a {@link BanRow} of `ban b`. */
 export const BAN_COLUMNS = `
   b.id, b.scope, b.site_id as "siteId", b.cluster_id as "clusterId", b.cidr::text, b.reason, b.source,
@@ -67,7 +65,8 @@ export async function lockActiveBan(sql: Knex, id: string, now: Date): Promise<B
   );
   if (known[0]?.source === 'auto') await sql.raw(LOCK_BAN_FEED);
   const { rows } = await sql.raw(
-    `select ${BAN_COLUMNS} from ban b where id = ? and lifted_at is null and expires_at > ? for update`,
+    `select ${BAN_COLUMNS} from ban b
+      where id = ? and lifted_at is null and expires_at > ? and ${OF_NO_GONE_SITE} for update of b`,
     [id, now],
   );
   return rows[0];
@@ -183,47 +182,4 @@ function published(tx: Tx, { epoch, seq }: WrittenNumber): string {
   tx.wake = true;
   tx.call.changes.push(`ban=${epoch}:${seq}`);
   return seq;
-}
-
-/** Active bans of a site lifted in one transaction, at most: about 50 ms in which other bans wait. */
-const LIFTED_AT_ONCE = 1000;
-
-const ACTIVE_OF_SITE = `
-  select id from ban where site_id = ? and source = ? and lifted_at is null and expires_at > ? order by id limit ?`;
-
-/** Lifts active bans of a site, at most 1,000; answers whether there may be more. */
-export async function liftBansOfSite(tx: Tx, siteId: string): Promise<boolean> {
-  // The feed's lock between the two, as for one ban (lockActiveBan).
-  const found = async (source: BanRow['source'], limit: number, lock: string): Promise<string[]> => {
-    const bindings = [siteId, source, tx.now, limit];
-    const { rows } = await tx.sql.raw<{ rows: { id: string }[] }>(`${ACTIVE_OF_SITE} ${lock}`, bindings);
-    return rows.map(({ id }) => id);
-  };
-  const manual = await found('manual', LIFTED_AT_ONCE, 'for update');
-  const ids = [...manual, ...(await found('auto', LIFTED_AT_ONCE - manual.length, ''))];
-  if (ids.length === 0) return false;
-  const number = await nextBanSeq(tx);
-  const { rows } = await tx.sql.raw<{ rows: { id: string; clusterId: string; expiresAt: Date; seq: string }[] }>(
-    `update ban set lifted_at = ?, seq = nextval('ban_seq') where id = any(?) and lifted_at is null and expires_at > ?
-     returning id, cluster_id as "clusterId", expires_at as "expiresAt", seq::text`,
-    [tx.now, ids as never, tx.now],
-  );
-  await recordBanChanges(
-    tx,
-    rows.map((ban) => changeOf(ban, ban.seq, number)),
-  );
-  return ids.length === LIFTED_AT_ONCE;
-}
-
-function changeOf(ban: Pick<BanRow, 'id' | 'clusterId' | 'expiresAt'>, seq: string, { epoch }: BanNumber) {
-  return {
-    banId: ban.id,
-    clusterId: ban.clusterId,
-    keepUntil: afterAnHour(ban.expiresAt),
-    number: { epoch, seq },
-  };
-}
-
-function afterAnHour(time: Date): Date {
-  return new Date(time.getTime() + HOUR_MS);
 }

@@ -29,6 +29,23 @@ export async function nextBanSeq(tx: Tx): Promise<BanNumber> {
   return rows[0]!;
 }
 
+/**
+ * Gives bans written in this transaction their numbers and tells nodes of those that are shared or lifted; answers
+ * whether there were any. Last of the transaction, because it takes the feed's lock.
+ */
+export async function announceBans(tx: Tx, ids: readonly string[]): Promise<boolean> {
+  if (ids.length === 0) return false;
+  const { rows } = await tx.sql.raw<{ rows: { epoch: string | null; seq: string | null }[] }>(
+    'select epoch::text, seq::text from ban_announce(?)',
+    [ids as never],
+  );
+  const { epoch, seq } = rows[0]!;
+  if (seq === null) return false;
+  tx.wake = true;
+  tx.call.changes.push(`ban=${epoch}:${seq}`);
+  return true;
+}
+
 /** Records that a ban was made, renewed or lifted; answers its number and adds it to the call's changes. */
 export async function recordBanChange(tx: Tx, change: BanChange): Promise<BanNumber> {
   const number = change.number ?? (await nextBanSeq(tx));

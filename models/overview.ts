@@ -1,6 +1,7 @@
 // Further questions of the overview: sites above normal by cluster, bans in force, the newest changes.
 import type { Knex } from 'knex';
 import { MAX_NAMED, SHOWN_REVISIONS } from '../contract/resources/overview.ts';
+import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 const MAX_CLUSTERS = 50;
@@ -34,11 +35,13 @@ export async function sitesAboveNormal(sql: Knex): Promise<AboveNormal[]> {
   return rows;
 }
 
+const IN_FORCE = `lifted_at is null and expires_at > now() and ${OF_NO_GONE_SITE}`;
+
 /** Bans in force by who made them. Expired ones wait for the sweep, so the end is asked for. */
 export async function bansInForce(sql: Knex): Promise<{ manual: number; automatic: number }> {
   const { rows } = await sql.raw<{ rows: { manual: number; automatic: number }[] }>(
-    `select (select count(*) from ban where source = 'manual' and lifted_at is null and expires_at > now())::int as manual,
-       (select count(*) from ban where source = 'auto' and lifted_at is null and expires_at > now())::int as automatic`,
+    `select (select count(*) from ban b where source = 'manual' and ${IN_FORCE})::int as manual,
+       (select count(*) from ban b where source = 'auto' and ${IN_FORCE})::int as automatic`,
   );
   return rows[0]!;
 }

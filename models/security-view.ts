@@ -1,5 +1,6 @@
 // What is shown of attacks: a site's level on each node, its events, and who and what weighed most.
 import type { Knex } from 'knex';
+import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 /** Shown heavy addresses or paths; events looked at for them, and nodes listed, at most. */
@@ -173,7 +174,7 @@ export async function newestAutomaticBans(sql: Knex, clusterId: string | null): 
   const { rows } = await sql.raw<{ rows: NewestBan[] }>(
     `select b.id, b.site_id as "siteId", t.name as "siteName", n.id as "nodeId", n.name as "nodeName",
         b.cidr::text, b.reason, b.created_at as "createdAt", b.expires_at as "expiresAt", b.distributed
-       from (select * from ban where source = 'auto' and lifted_at is null and expires_at > now()
+       from (select * from ban b where source = 'auto' and lifted_at is null and expires_at > now() and ${OF_NO_GONE_SITE}
                and (:clusterId::text is null or cluster_id is null or cluster_id = :clusterId)
               order by created_at desc, id desc limit ${SHOWN_BANS}) b
        left join site t on t.id = b.site_id left join node n on n.id = b.node_id

@@ -212,6 +212,13 @@ export async function keepEnabledSite(sql: Knex, clusterId: string, id: string):
   return rows[0]?.id;
 }
 
+/** Keeps those of the sites that the cluster has from deletion until the end of the transaction. */
+export async function keepSites(sql: Knex, clusterId: string, ids: ReadonlySet<string>): Promise<void> {
+  if (ids.size === 0) return;
+  const bindings = [clusterId, [...ids]];
+  await sql.raw('select from site where cluster_id = ? and id = any(?) order by id for key share', bindings as never);
+}
+
 function contentBindings({ name, origins, originSettings, contentSettings }: SiteContent): string[] {
   return [name, ...[origins, originSettings, contentSettings].map((part) => JSON.stringify(part))];
 }

@@ -1,5 +1,6 @@
 // What ends by age, and what actions left to do: one process of all runs each job.
 
+import { goneSites, liftBansOfGoneSite } from '../../models/gone-site.ts';
 import { tellOfflineNodes } from '../../models/node-state.ts';
 import { sweepPropagation } from '../../models/propagation.ts';
 import { clustersWithRequests } from '../../models/publish-requests.ts';
@@ -10,6 +11,7 @@ import { systemCall } from '../../runtime/call.ts';
 import type { LeaderJob } from '../../runtime/leader.ts';
 import { publishClusterRequests } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
 import { ChallengeKeyKeeper } from './challenge-keys.ts';
 
 const SECOND_MS = 1_000;
@@ -35,6 +37,7 @@ export const JOBS: readonly LeaderJob[] = [
     everyMs: OFFLINE_EVERY_MS,
     run: ({ pools }) => tellOfflineNodes(pools.channel, OFFLINE_SECONDS),
   },
+  { name: 'lift-bans-of-gone-sites', everyMs: 2 * SECOND_MS, run: liftBansOfGoneSites },
   {
     name: 'challenge-keys',
     everyMs: 30 * SECOND_MS,
@@ -89,5 +92,14 @@ export async function publishLeftRequests(runtime: Runtime, signal: AbortSignal)
     await publishClusterRequests(runtime, systemCall('publish-requests'), clusterId).catch((err: unknown) =>
       runtime.log.warn({ err, clusterId }, 'requested publication failed, it will be tried again'),
     );
+  }
+}
+
+/** Each batch commits by itself: a job that ends half-way is gone on with from there. */
+async function liftBansOfGoneSites(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  for (const siteId of await goneSites(runtime.pools.bans)) {
+    for (let more = true; more && !signal.aborted; ) {
+      more = await write(runtime, systemCall('gone-sites'), { pool: 'bans' }, (tx) => liftBansOfGoneSite(tx, siteId));
+    }
   }
 }

@@ -2,30 +2,33 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { liftBansOfSite } from '../../models/ban.ts';
 import { releaseDefaultSite } from '../../models/cluster-settings.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { PROTECTION_KIND } from '../../models/entries/protection.ts';
+import { abandonBans } from '../../models/gone-site.ts';
 import { publish } from '../../models/publish.ts';
 import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 
-/** Deletes a site, ends its role as default site and lifts its bans. Throws SITE_NOT_FOUND. */
+/**
+ * Deletes a site and ends its role as default site. Its bans are gone for whoever looks; a job lifts them. Throws
+ * SITE_NOT_FOUND.
+ */
 export async function deleteSite(
   runtime: Runtime,
   input: Input<typeof sites.delete>,
   call: Call,
 ): Promise<Output<typeof sites.delete>> {
   const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
-  await liftMostBans(runtime, input.id, call);
   return write(runtime, call, { clusterId }, async (tx) => {
     // The cluster before the site, as whoever sets the default site does.
     const wasDefault = await releaseDefaultSite(tx.sql, clusterId, input.id);
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     await removeSite(tx.sql, site.id);
-    await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name });
+    const bans = await abandonBans(tx, site.id);
+    await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name }, { bans });
     const revision = await publish(tx, {
       clusterId,
       entries: [
@@ -38,17 +41,6 @@ export async function deleteSite(
       reason: 'site_deleted',
       params: { site: site.name, siteId: site.id },
     });
-    // What was banned meanwhile; without the site nobody can add to it.
-    while (await liftBansOfSite(tx, site.id));
     return { revision };
   });
-}
-
-/**
- * Lifts the site's bans in transactions of their own: tens of thousands take longer than one may, and all other bans
- * wait for it. When the deletion ends half-way, asking again goes on from there.
- */
-async function liftMostBans(runtime: Runtime, siteId: string, call: Call): Promise<void> {
-  const step = { ...call, idempotency: null, changes: [] };
-  while (await write(runtime, step, { pool: 'bans' }, (tx) => liftBansOfSite(tx, siteId)));
 }

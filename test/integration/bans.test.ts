@@ -1,6 +1,8 @@
 import test from 'ava';
 import type { Knex } from 'knex';
 import { holdBanGuard, shareBanGuard } from '../../models/ban-guard.ts';
+import { LOCK_BAN_FEED } from '../../models/locks.ts';
+import { bansInForce } from '../../models/overview.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { write } from '../../runtime/write.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -324,6 +326,13 @@ test('unappliedNodes counts online nodes only', async (t) => {
   t.is((await create(platform(ban.cidr))).unappliedNodes, 2);
 });
 
+/** Resolves when the bans of a deleted site are lifted. */
+const lifted = (site: string) =>
+  eventually(async () => !(await sql('gone_site').where({ site_id: site }).first()), {
+    what: 'the lifting of bans',
+    timeoutMs: 60_000,
+  });
+
 test('deleting a site lifts its bans', async (t) => {
   const site = (await api.site(clusterId, 'leaving.example')).id;
   const made = [];
@@ -333,7 +342,9 @@ test('deleting a site lifts its bans', async (t) => {
     .where({ id: expired.id })
     .update({ expires_at: new Date(0) });
   await api.ok('DELETE', `/sites/${site}`);
+  t.deepEqual((await api.audit(site)).at(-1)!.metadata, { bans: 3 });
   t.is((await active(`siteId=${site}`)).total, 0);
+  await lifted(site);
   const rows = await sql('ban').where({ site_id: site }).whereNotNull('lifted_at');
   t.deepEqual(rows.map((row) => row.id).sort(), made.map((ban) => ban.id).sort());
   for (const row of rows) {
@@ -341,23 +352,44 @@ test('deleting a site lifts its bans', async (t) => {
   }
 });
 
-test('a site with more bans than one transaction lifts is deleted with all of them', async (t) => {
+test.serial('a deletion waits for no other ban, and from then on nobody sees the bans of the site', async (t) => {
+  const site = (await api.site(clusterId, 'unseen.example')).id;
+  const made = await create(forSite(address(), { siteId: site }));
+  const before = (await bansInForce(sql)).manual;
+  await sql.transaction(async (trx) => {
+    // Nobody lifts anything meanwhile.
+    await trx.raw(LOCK_BAN_FEED);
+    await api.ok('DELETE', `/sites/${site}`);
+    t.is((await active(`siteId=${site}`)).total, 0);
+    t.is((await active(`address=${made.cidr}`)).total, 0);
+    t.is((await bansInForce(sql)).manual, before - 1);
+    await api.refused(t, [404, 'BAN_NOT_FOUND'], 'DELETE', `/bans/${made.id}`);
+    t.is((await sql('ban').where({ id: made.id }).first()).lifted_at, null);
+  });
+  await lifted(site);
+  t.not((await sql('ban').where({ id: made.id }).first()).lifted_at, null);
+});
+
+test.serial('a site with 30,000 bans is deleted at once, and others are banned while these are lifted', async (t) => {
   const site = (await api.site(clusterId, 'crowded.example')).id;
   await sql.raw(
-    `insert into ban (scope, site_id, cluster_id, cidr, reason, source, expires_at, seq)
-     select 'site', ?, ?, set_masklen(('198.51.0.0'::inet + n), 32), 'abuse', 'manual', now() + interval '1 h',
-       nextval('ban_seq') from generate_series(1, 2500) n`,
+    `insert into ban (scope, site_id, cluster_id, cidr, reason, source, node_id, expires_at, seq)
+     select 'site', ?, ?, set_masklen(('10.51.0.0'::inet + n), 32), 'abuse', (array['manual', 'auto'])[1 + n % 2], 'n',
+       now() + interval '1 h', nextval('ban_seq') from generate_series(1, 30000) n`,
     [site, clusterId],
   );
   await api.ok('DELETE', `/sites/${site}`);
+  t.deepEqual((await api.audit(site)).at(-1)!.metadata, { bans: 30_000 });
   t.is((await active(`siteId=${site}`)).total, 0);
+  await create(platform(address()));
+  await lifted(site);
   const { rows } = await sql.raw(
     `select count(*)::int as told
-       from ban b join ban_change c on c.ban_id = b.id and c.seq = b.seq
-      where b.site_id = ? and b.lifted_at is not null`,
-    [site],
+       from ban b join ban_change c on c.ban_id = b.id and c.seq = b.seq and c.keep_until > b.expires_at
+      where b.site_id = ? and b.lifted_at is not null and c.cluster_id = ?`,
+    [site, clusterId],
   );
-  t.is(rows[0].told, 2500);
+  t.is(rows[0].told, 30_000);
 });
 
 test('a preview warns of origins in the range and of people who are signed in from it', async (t) => {
@@ -552,6 +584,7 @@ test('a site deleted while it is banned for leaves no active ban', async (t) => 
     t.is(deleted!.status, 200);
     for (const { status, body } of answers) t.true(status === 200 || body.code === 'SITE_NOT_FOUND');
     t.is((await active(`siteId=${site}`)).total, 0);
+    await lifted(site);
     const { rows } = await sql.raw('select 1 from ban where site_id = ? and lifted_at is null', [site]);
     t.is(rows.length, 0);
   }

@@ -1,6 +1,7 @@
 // What ends by age, and what an action left to do.
 import test from 'ava';
 import { readConfigHead } from '../../models/config-history.ts';
+import { LIFTED_AT_ONCE, liftBansOfGoneSite } from '../../models/gone-site.ts';
 import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { JOBS, publishLeftRequests } from '../../services/housekeeping/jobs.ts';
@@ -26,6 +27,37 @@ test('every job runs on an empty database, and stops at once when asked', async 
     await t.notThrowsAsync(job.run(runtime, never), job.name);
     await t.notThrowsAsync(job.run(runtime, AbortSignal.abort()), job.name);
   }
+});
+
+test('bans of a deleted site are lifted in batches, and a job that ended half-way is gone on with', async (t) => {
+  const sql = runtime.pools.api;
+  const clusterId = await addCluster(runtime);
+  const left = async () => {
+    const { rows } = await sql.raw(
+      `select (select count(*)::int from ban where site_id = 'gone' and lifted_at is null) as active,
+         (select count(*)::int from gone_site) as sites`,
+    );
+    return rows[0];
+  };
+  await sql.raw(
+    `insert into ban (scope, site_id, cluster_id, cidr, reason, source, expires_at, seq)
+     select 'site', 'gone', ?, set_masklen(('10.52.0.0'::inet + n), 32), 'abuse', 'manual', now() + interval '1 h', 0
+       from generate_series(1, ?::int) n`,
+    [clusterId, 2 * LIFTED_AT_ONCE + 1],
+  );
+  await sql('gone_site').insert({ site_id: 'gone' });
+  // A process that was killed has done whole batches, or nothing.
+  await change(runtime, (tx) => liftBansOfGoneSite(tx, 'gone'));
+  t.deepEqual(await left(), { active: LIFTED_AT_ONCE + 1, sites: 1 });
+  await t.throwsAsync(
+    change(runtime, async (tx) => {
+      await liftBansOfGoneSite(tx, 'gone');
+      throw new Error('killed');
+    }),
+  );
+  t.deepEqual(await left(), { active: LIFTED_AT_ONCE + 1, sites: 1 });
+  await runJob('lift-bans-of-gone-sites');
+  t.deepEqual(await left(), { active: 0, sites: 0 });
 });
 
 test('a request for publication that its action left is published by the job, once it is old enough', async (t) => {
