@@ -15,6 +15,8 @@ type Plan struct {
 	Number uint32
 	// Disabled sites keep their names and answer nothing of their own.
 	Disabled bool
+	// Unserved sites came with an entry that this node holds, before it served them: they answer nothing of their own.
+	Unserved bool
 
 	parts  []unsafe.Pointer
 	source PartSource

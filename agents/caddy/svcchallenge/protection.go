@@ -3,6 +3,8 @@ package svcchallenge
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
@@ -44,6 +46,16 @@ func init() {
 	features := svccore.KindOptions{Features: []string{"challenge-v1"}}
 	svccore.ConfigureKind("protection", features)
 	svccore.ConfigureKind("platform-protection", features)
+	svccore.SwitchesOf("protection", func(running, received *configv1.SiteProtection) *configv1.SiteProtection {
+		next := &configv1.SiteProtection{}
+		if running != nil {
+			next = proto.CloneOf(running)
+		} else if !received.GetUnderAttack() {
+			return nil
+		}
+		next.UnderAttack, next.UnderAttackChallenge = received.GetUnderAttack(), received.GetUnderAttackChallenge()
+		return next
+	})
 	svccore.SettingKind("platform-protection", Platform, compilePlatform)
 	svccore.SettingKind("challenge-keys", keysMark, func(m *configv1.ChallengeKeysMarker) (uint64, error) {
 		return m.GetVersion(), nil

@@ -38,12 +38,14 @@ type failure struct {
 type compiled struct {
 	key   entryKey
 	hash  [sha256.Size]byte
+	body  []byte
 	apply Change
 	err   error
 }
 
 func (c *Core) compile(entry *configv1.Entry) compiled {
-	out := compiled{key: entryKey{entry.GetKind(), entry.GetId()}, hash: sha256.Sum256(entry.GetBody())}
+	body := entry.GetBody()
+	out := compiled{key: entryKey{entry.GetKind(), entry.GetId()}, hash: sha256.Sum256(body), body: body}
 	out.apply, out.err = c.compileContained(entry, out.hash)
 	return out
 }
@@ -60,8 +62,9 @@ func (c *Core) compileContained(entry *configv1.Entry, hash [sha256.Size]byte) (
 }
 
 // Apply moves the configuration from base to target. Every entry is compiled first; then all that compiled take effect
-// at once. An entry that does not compile fails alone. It fails with ErrBase when base is not the position held.
-func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.Entry, deletes []*configv1.EntryKey) (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error) {
+// at once. An entry that does not compile fails alone, one that needs what this node lacks is held; `unserved` are those
+// that came before the node served their site. It fails with ErrBase when base is not the position held.
+func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.Entry, deletes []*configv1.EntryKey, unserved ...*configv1.EntryKey) (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !samePosition(base, c.position) {
@@ -79,6 +82,8 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 	for _, key := range deletes {
 		e.delete(entryKey{key.GetKind(), key.GetId()})
 	}
+	e.markUnserved(unserved)
+	e.settleUnserved()
 	c.publish(e.Tables)
 	c.position = proto.CloneOf(target)
 	c.Followed(configJournal)
@@ -110,6 +115,7 @@ func (c *Core) readConfig(isNew bool) error {
 		for _, key := range change.GetDeletes() {
 			e.delete(entryKey{key.GetKind(), key.GetId()})
 		}
+		e.markUnserved(change.GetUnserved())
 		if change.GetPosition() != nil {
 			position = proto.CloneOf(change.GetPosition())
 			r.Stated = true
@@ -119,6 +125,7 @@ func (c *Core) readConfig(isNew bool) error {
 	if err := c.Judge(configJournal, &r, isNew, holds); err != nil {
 		return err
 	}
+	e.settleUnserved()
 	e.settleNumbers()
 	c.publish(e.Tables)
 	c.state = e.state
@@ -127,12 +134,18 @@ func (c *Core) readConfig(isNew bool) error {
 }
 
 func (e *Edit) put(entry compiled) {
+	e.forget(entry.key)
 	if entry.err != nil {
-		e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err)}
+		var lack lackError
+		if errors.As(entry.err, &lack) {
+			e.hold(entry.key)
+		} else {
+			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err)}
+		}
+		e.takeSwitches(entry.key, entry.body)
 		return
 	}
 	entry.apply(e)
-	delete(e.state.failed, entry.key)
 	if !kinds[entry.key.kind].partOfSites() {
 		e.state.running[entry.key] = entry.hash
 	}
@@ -142,8 +155,14 @@ func (e *Edit) delete(key entryKey) {
 	if k, ok := kinds[key.kind]; ok {
 		k.remove(e, key.id)
 	}
-	delete(e.state.failed, key)
+	e.forget(key)
 	delete(e.state.running, key)
+}
+
+// forget forgets what was wrong with the newest version of a key.
+func (e *Edit) forget(key entryKey) {
+	delete(e.state.failed, key)
+	e.letGo(key)
 }
 
 // failedEntries lists the entries that fail now, sorted, at most 1000.
@@ -169,12 +188,13 @@ func compareKeys(a, b entryKey) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 }
 
-// Failing lists the keys that fail now with what runs instead, sorted, at most 10000 of those after a key (nil: from the
-// first), whether there are more, and the position of which that is true.
+// Failing lists the keys that fail now or are held, with what runs instead, sorted, at most 10000 of those after a key
+// (nil: from the first), whether there are more, and the position of which that is true.
 func (c *Core) Failing(after *configv1.EntryKey) (*nodev1.ConfigPosition, []*edgev1.FailingEntry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := slices.SortedFunc(maps.Keys(c.state.failed), compareKeys)
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(c.state.failed)), maps.Keys(c.state.held))
+	slices.SortFunc(keys, compareKeys)
 	if after != nil {
 		at, found := slices.BinarySearchFunc(keys, entryKey{after.GetKind(), after.GetId()}, compareKeys)
 		if found {

@@ -92,6 +92,7 @@ func (c *Core) Report() *edgev1.GetStatusResponse {
 		Sites:         uint64(core.Sites),
 		UptimeSeconds: uint64(time.Since(c.Started).Seconds()),
 		Failed:        core.Failed,
+		Held:          uint64(core.Held),
 		Warnings:      core.Warnings,
 		Capabilities:  Capabilities(),
 
@@ -107,7 +108,7 @@ func applyConfig(_ context.Context, c *Core, r *edgev1.ApplyConfigRequest) (*edg
 	if r.GetTarget() == nil {
 		return nil, ErrNoTarget
 	}
-	position, failed, err := c.Apply(r.GetBase(), r.GetTarget(), r.GetUpserts(), r.GetDeletes())
+	position, failed, err := c.Apply(r.GetBase(), r.GetTarget(), r.GetUpserts(), r.GetDeletes(), r.GetUnserved()...)
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,18 @@ func RegisterCapability(names ...string) {
 // Capabilities returns the names of all that this program can do, sorted.
 func Capabilities() []string { return slices.Sorted(maps.Keys(capabilities)) }
 
-// able fails when an entry asks for what neither this program nor its agent can do.
+// lackError says that an entry needs a capability that this node lacks: it is held.
+type lackError struct{ feature string }
+
+func (e lackError) Error() string {
+	return fmt.Sprintf("the entry needs capability %q, which this node lacks", e.feature)
+}
+
+// able fails with a lackError when an entry asks for what neither this program nor its agent can do.
 func (c *Core) able(features []string) error {
 	for _, feature := range features {
 		if !capabilities[feature] && !slices.Contains(c.agentCapabilities, feature) {
-			return fmt.Errorf("the entry needs capability %q, which this node lacks", feature)
+			return lackError{feature}
 		}
 	}
 	return nil

@@ -17,6 +17,8 @@ type Edit struct {
 	published *exchange.Tables
 	// The edit starts from nothing instead of from what is published.
 	whole bool
+	// Sites with held entries, before the edit or after it.
+	judged map[string]struct{}
 }
 
 // Owner is the token of this edit: what it made itself it may change in place.
@@ -52,6 +54,11 @@ type writerState struct {
 	// Body hashes of the running entries other than parts of sites, which know theirs.
 	running map[entryKey][sha256.Size]byte
 	failed  map[entryKey]*failure
+	// Keys whose newest version is held; whether it came before the node served its site.
+	held map[entryKey]bool
+	// Kinds of the held entries of an id.
+	heldOf map[string]map[string]struct{}
+
 	// The first number that no site had yet, and those that sites gave back.
 	nextNumber  uint32
 	freeNumbers []uint32
@@ -63,6 +70,8 @@ func newWriterState() *writerState {
 		waiting:    map[string][]partEntry{},
 		running:    map[entryKey][sha256.Size]byte{},
 		failed:     map[entryKey]*failure{},
+		held:       map[entryKey]bool{},
+		heldOf:     map[string]map[string]struct{}{},
 		nextNumber: 1,
 	}
 	for _, make := range writerStates {

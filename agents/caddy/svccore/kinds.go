@@ -43,6 +43,8 @@ type kind struct {
 	decode   func(body []byte) (proto.Message, error)
 	settings []settingCompiler
 	parts    []partCompiler
+	// switches is nil for kinds without emergency switches; see SwitchesOf.
+	switches func(running, received proto.Message) proto.Message
 }
 
 type settingCompiler struct {
@@ -144,12 +146,12 @@ var errOnlyOne = errors.New("a cluster has one entry of this kind, without an id
 
 // compileEntry decodes and checks one entry.
 func (c *Core) compileEntry(entry *configv1.Entry, hash [sha256.Size]byte) (Change, error) {
+	if err := c.able(entry.GetFeatures()); err != nil {
+		return nil, err
+	}
 	k, ok := kinds[entry.GetKind()]
 	if !ok {
 		return nil, fmt.Errorf("entries of kind %q need a capability this node lacks", entry.GetKind())
-	}
-	if err := c.able(entry.GetFeatures()); err != nil {
-		return nil, err
 	}
 	if n := len(entry.GetBody()); k.maxBody > 0 && n > k.maxBody {
 		return nil, fmt.Errorf("the body has %d bytes, allowed are %d", n, k.maxBody)

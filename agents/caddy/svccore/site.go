@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
@@ -16,7 +17,17 @@ import (
 // siteKind is the kind of entries that make a site. Its names are the core's business, all else of it the features'.
 const siteKind = "site"
 
-func init() { kindNamed(siteKind).decodes(decoder[*configv1.Site]()) }
+func init() {
+	kindNamed(siteKind).decodes(decoder[*configv1.Site]())
+	SwitchesOf(siteKind, func(running, received *configv1.Site) *configv1.Site {
+		if running == nil {
+			return nil
+		}
+		next := proto.CloneOf(running)
+		next.Disabled = received.GetDisabled()
+		return next
+	})
+}
 
 // site is what the core keeps of one version of a site: where its plan gets its parts from. It is immutable.
 type site struct {
@@ -34,6 +45,26 @@ type partEntry struct {
 	kind *kind
 	hash [sha256.Size]byte
 	body []byte
+	// from is the version received that this was made of, by the switches of a newer one; nil: it was received as it is.
+	from *received
+}
+
+// received is a version of an entry as it came; none: there was none.
+type received struct {
+	hash [sha256.Size]byte
+	body []byte
+	none bool
+}
+
+// version returns the entry as it was received, nil when it was not.
+func (p *partEntry) version() *received {
+	switch {
+	case p == nil || p.from != nil && p.from.none:
+		return nil
+	case p.from != nil:
+		return p.from
+	}
+	return &received{hash: p.hash, body: p.body}
 }
 
 // siteOf returns what the core keeps of a plan.
@@ -73,7 +104,9 @@ func withoutEntry(entries []partEntry, k *kind) []partEntry {
 }
 
 func sameEntries(a, b []partEntry) bool {
-	return slices.EqualFunc(a, b, func(a, b partEntry) bool { return a.kind == b.kind && a.hash == b.hash })
+	return slices.EqualFunc(a, b, func(a, b partEntry) bool {
+		return a.kind == b.kind && a.hash == b.hash && (a.from == b.from || a.from != nil && b.from != nil && a.from.hash == b.from.hash)
+	})
 }
 
 // CompilePart makes a part of the plan at its first use.
@@ -105,7 +138,7 @@ func (k *kind) compileParts(c *Core, id string, body []byte, hash [sha256.Size]b
 		return nil, fmt.Errorf("an entry of kind %q needs the id of its site", k.name)
 	}
 	if serving := PlanOfSite(c.Tables(), id); serving != nil {
-		if known := entryOf(siteOf(serving).entries, k); known != nil && known.hash == hash {
+		if known := entryOf(siteOf(serving).entries, k); known != nil && known.hash == hash && known.from == nil {
 			return func(e *Edit) { e.putPart(id, *known, siteOf(serving), serving) }, nil
 		}
 	}
@@ -113,6 +146,15 @@ func (k *kind) compileParts(c *Core, id string, body []byte, hash [sha256.Size]b
 	if err != nil {
 		return nil, err
 	}
+	read, err := k.check(c, id, m)
+	if err != nil {
+		return nil, err
+	}
+	return func(e *Edit) { e.putPart(id, partEntry{kind: k, hash: hash, body: body}, read, nil) }, nil
+}
+
+// check compiles all that comes from an entry, and returns what the core itself reads of it.
+func (k *kind) check(c *Core, id string, m proto.Message) (*site, error) {
 	read := new(site)
 	if k.name == siteKind {
 		if err := read.read(m.(*configv1.Site)); err != nil {
@@ -124,7 +166,7 @@ func (k *kind) compileParts(c *Core, id string, body []byte, hash [sha256.Size]b
 			return nil, err
 		}
 	}
-	return func(e *Edit) { e.putPart(id, partEntry{k, hash, body}, read, nil) }, nil
+	return read, nil
 }
 
 // read takes what the core itself needs of a site.
@@ -173,21 +215,26 @@ func (e *Edit) putPart(id string, entry partEntry, read *site, from *exchange.Pl
 	}
 	next := e.version(id, number, read, withEntry(entries, entry), old, entry.kind, from)
 	if own {
-		for _, p := range next.patterns {
-			p.belongTo(next)
-		}
-		if old != nil {
-			e.removeNames(siteOf(old))
-		}
+		e.placeNamed(next, old)
+	} else {
+		e.Tables.SetPlan(number, &next.plan)
 	}
-	e.Tables.SetPlan(number, &next.plan)
-	if own {
-		if old == nil {
-			names := e.names()
-			names.ids = names.ids.set(e.Owner(), id, number)
-		}
-		e.addNames(next)
+}
+
+// placeNamed puts a version of a site in the place of old, which is nil for a new one, with the names it has.
+func (e *Edit) placeNamed(next *site, old *exchange.Plan) {
+	for _, p := range next.patterns {
+		p.belongTo(next)
 	}
+	if old != nil {
+		e.removeNames(siteOf(old))
+	}
+	e.Tables.SetPlan(next.plan.Number, &next.plan)
+	if old == nil {
+		names := e.names()
+		names.ids = names.ids.set(e.Owner(), next.plan.SiteID, next.plan.Number)
+	}
+	e.addNames(next)
 }
 
 // version makes a version of a site: the one that serves, where that is of the same entries; else one that keeps all
@@ -227,7 +274,7 @@ func (e *Edit) removePart(k *kind, id string) {
 		return
 	}
 	known := siteOf(old)
-	if entryOf(known.entries, k) == nil {
+	if entryOf(known.entries, k) == nil && k.name != siteKind {
 		return
 	}
 	rest := withoutEntry(known.entries, k)
@@ -251,8 +298,8 @@ func (c *Core) runningPart(k *kind, id string) []byte {
 	if plan := PlanOfSite(c.Tables(), id); plan != nil {
 		entries = siteOf(plan).entries
 	}
-	if entry := entryOf(entries, k); entry != nil {
-		return entry.hash[:]
+	if version := entryOf(entries, k).version(); version != nil {
+		return version.hash[:]
 	}
 	return nil
 }

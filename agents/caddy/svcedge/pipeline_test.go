@@ -198,6 +198,25 @@ func TestUnknownHosts(t *testing.T) {
 	}
 }
 
+// A site that needs what this node lacks, and was never served here: it is answered at the names that the
+// node understands.
+func TestSitesThatCannotBeServedAsTheyAreMeant(t *testing.T) {
+	held := func(disabled bool) *configv1.Entry {
+		site := edgetest.Site(0, "held.com")
+		site.Disabled = disabled
+		entry := edgetest.Entry("site", "held", site)
+		entry.Features = []string{"later-v1"}
+		return entry
+	}
+	h := newHandler(t, held(false))
+	for disabled, want := range map[bool]string{false: "policy-unavailable", true: "site-disabled"} {
+		h.change(t, held(disabled))
+		if w, _ := h.send(request("GET", "held.com", "/")); w.Code != 503 || w.Header().Get("X-Svc-Error") != want {
+			t.Errorf("disabled %v: %d %v", disabled, w.Code, w.Header())
+		}
+	}
+}
+
 func TestHealthIsNotCounted(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
 	h.ban(t, "", "192.0.2.1/32")

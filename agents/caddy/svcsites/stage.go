@@ -47,11 +47,15 @@ func AnswerUnknown(*svccore.Core) exchange.Stage {
 	}
 }
 
-// Disabled is the stage that answers for sites that are switched off.
+// Disabled is the stage that answers for sites that are switched off, and for those that this node cannot serve as they
+// are meant.
 func Disabled(*svccore.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.Plan.Disabled {
 			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
+		}
+		if x.Plan.Unserved {
+			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.PolicyUnavailable)
 		}
 		return nil
 	}

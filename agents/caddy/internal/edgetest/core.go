@@ -10,7 +10,7 @@ import (
 // Applier is a core. It is named here by what it does, because the tests of the core use this package.
 type Applier interface {
 	Position() *nodev1.ConfigPosition
-	Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.Entry, deletes []*configv1.EntryKey) (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error)
+	Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.Entry, deletes []*configv1.EntryKey, unserved ...*configv1.EntryKey) (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error)
 }
 
 // Change applies entries and deletes to whatever a core holds, and returns what fails now.

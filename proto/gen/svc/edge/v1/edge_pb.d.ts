@@ -127,6 +127,13 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: svc.edge.v1.Connections connections = 16;
    */
   connections?: Connections | undefined;
+
+  /**
+   * Entries held because they need a capability this data plane lacks; they are not among the failed ones.
+   *
+   * @generated from field: uint64 held = 17;
+   */
+  held: bigint;
 };
 
 /**
@@ -287,6 +294,13 @@ export declare type ApplyConfigRequest = Message<"svc.edge.v1.ApplyConfigRequest
    * @generated from field: repeated svc.config.v1.EntryKey deletes = 4;
    */
   deletes: EntryKey[];
+
+  /**
+   * Of ConfigChange.
+   *
+   * @generated from field: repeated svc.config.v1.EntryKey unserved = 5;
+   */
+  unserved: EntryKey[];
 };
 
 /**
@@ -317,7 +331,7 @@ export declare type ApplyConfigResponse = Message<"svc.edge.v1.ApplyConfigRespon
   position?: ConfigPosition | undefined;
 
   /**
-   * All entries that fail at the moment, not only those of this change.
+   * All entries that fail at the moment, not only those of this change; none that is held.
    *
    * @generated from field: repeated svc.node.v1.FailedEntry failed = 2;
    */
@@ -864,6 +878,15 @@ export declare type ConfigChange = Message<"svc.edge.v1.ConfigChange"> & {
    * @generated from field: repeated svc.config.v1.EntryKey deletes = 3;
    */
   deletes: EntryKey[];
+
+  /**
+   * Upserts, of this record or one before it, that came before the node served their site. While such an entry is held
+   * and has no former version, its site answers nothing; without this mark the site goes on without the entry. A later
+   * upsert of the key without the mark takes it away.
+   *
+   * @generated from field: repeated svc.config.v1.EntryKey unserved = 4;
+   */
+  unserved: EntryKey[];
 };
 
 /**
@@ -967,7 +990,8 @@ export declare const EdgeService: GenService<{
     output: typeof ApplyConfigResponseSchema;
   },
   /**
-   * All keys whose newest version does not compile, sorted, in pages: the lists of failures elsewhere are cut.
+   * All keys whose newest version does not run because it does not compile or is held, sorted, in pages: the lists of
+   * failures elsewhere are cut.
    *
    * @generated from rpc svc.edge.v1.EdgeService.ListFailing
    */

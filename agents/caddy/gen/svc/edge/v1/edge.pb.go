@@ -87,8 +87,10 @@ type GetStatusResponse struct {
 	// Why the process may reach files it does not need; empty when it may not, or was not asked to keep from them.
 	ConfinementProblem string       `protobuf:"bytes,15,opt,name=confinement_problem,json=confinementProblem,proto3" json:"confinement_problem,omitempty"`
 	Connections        *Connections `protobuf:"bytes,16,opt,name=connections,proto3" json:"connections,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Entries held because they need a capability this data plane lacks; they are not among the failed ones.
+	Held          uint64 `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -231,6 +233,13 @@ func (x *GetStatusResponse) GetConnections() *Connections {
 		return x.Connections
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
 }
 
 // Client connections and the limits on them.
@@ -449,10 +458,12 @@ func (x *ChallengeCounters) GetFromElsewhere() uint64 {
 type ApplyConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Must be the position Caddy holds, else FAILED_PRECONDITION and the agent calls ReloadConfig.
-	Base          *v1.ConfigPosition `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
-	Target        *v1.ConfigPosition `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
-	Upserts       []*v11.Entry       `protobuf:"bytes,3,rep,name=upserts,proto3" json:"upserts,omitempty"`
-	Deletes       []*v11.EntryKey    `protobuf:"bytes,4,rep,name=deletes,proto3" json:"deletes,omitempty"`
+	Base    *v1.ConfigPosition `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
+	Target  *v1.ConfigPosition `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	Upserts []*v11.Entry       `protobuf:"bytes,3,rep,name=upserts,proto3" json:"upserts,omitempty"`
+	Deletes []*v11.EntryKey    `protobuf:"bytes,4,rep,name=deletes,proto3" json:"deletes,omitempty"`
+	// Of ConfigChange.
+	Unserved      []*v11.EntryKey `protobuf:"bytes,5,rep,name=unserved,proto3" json:"unserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -515,6 +526,13 @@ func (x *ApplyConfigRequest) GetDeletes() []*v11.EntryKey {
 	return nil
 }
 
+func (x *ApplyConfigRequest) GetUnserved() []*v11.EntryKey {
+	if x != nil {
+		return x.Unserved
+	}
+	return nil
+}
+
 type ReloadConfigRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -554,7 +572,7 @@ func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
 type ApplyConfigResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Position *v1.ConfigPosition     `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
-	// All entries that fail at the moment, not only those of this change.
+	// All entries that fail at the moment, not only those of this change; none that is held.
 	Failed        []*v1.FailedEntry `protobuf:"bytes,2,rep,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1810,10 +1828,14 @@ func (x *JournalHeader) GetClusterId() string {
 
 // Upserts and deletes in order; `position`, when set, is the position reached with this record.
 type ConfigChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Position      *v1.ConfigPosition     `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
-	Upserts       []*v11.Entry           `protobuf:"bytes,2,rep,name=upserts,proto3" json:"upserts,omitempty"`
-	Deletes       []*v11.EntryKey        `protobuf:"bytes,3,rep,name=deletes,proto3" json:"deletes,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Position *v1.ConfigPosition     `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	Upserts  []*v11.Entry           `protobuf:"bytes,2,rep,name=upserts,proto3" json:"upserts,omitempty"`
+	Deletes  []*v11.EntryKey        `protobuf:"bytes,3,rep,name=deletes,proto3" json:"deletes,omitempty"`
+	// Upserts, of this record or one before it, that came before the node served their site. While such an entry is held
+	// and has no former version, its site answers nothing; without this mark the site goes on without the entry. A later
+	// upsert of the key without the mark takes it away.
+	Unserved      []*v11.EntryKey `protobuf:"bytes,4,rep,name=unserved,proto3" json:"unserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1865,6 +1887,13 @@ func (x *ConfigChange) GetUpserts() []*v11.Entry {
 func (x *ConfigChange) GetDeletes() []*v11.EntryKey {
 	if x != nil {
 		return x.Deletes
+	}
+	return nil
+}
+
+func (x *ConfigChange) GetUnserved() []*v11.EntryKey {
+	if x != nil {
+		return x.Unserved
 	}
 	return nil
 }
@@ -1998,7 +2027,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xc0\x05\n" +
+	"\x10GetStatusRequest\"\xd4\x05\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -2019,7 +2048,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"challenges\x12\"\n" +
 	"\fcapabilities\x18\x0e \x03(\tR\fcapabilities\x12/\n" +
 	"\x13confinement_problem\x18\x0f \x01(\tR\x12confinementProblem\x12:\n" +
-	"\vconnections\x18\x10 \x01(\v2\x18.svc.edge.v1.ConnectionsR\vconnections\"\xd0\x04\n" +
+	"\vconnections\x18\x10 \x01(\v2\x18.svc.edge.v1.ConnectionsR\vconnections\x12\x12\n" +
+	"\x04held\x18\x11 \x01(\x04R\x04held\"\xd0\x04\n" +
 	"\vConnections\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x04R\x05limit\x12#\n" +
 	"\rnetwork_limit\x18\x02 \x01(\x04R\fnetworkLimit\x12#\n" +
@@ -2048,12 +2078,13 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"overflowed\x18\x05 \x01(\x04R\n" +
 	"overflowed\x12+\n" +
 	"\x11captcha_fallbacks\x18\x06 \x01(\x04R\x10captchaFallbacks\x12%\n" +
-	"\x0efrom_elsewhere\x18\a \x01(\x04R\rfromElsewhere\"\xdd\x01\n" +
+	"\x0efrom_elsewhere\x18\a \x01(\x04R\rfromElsewhere\"\x92\x02\n" +
 	"\x12ApplyConfigRequest\x12/\n" +
 	"\x04base\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x04base\x123\n" +
 	"\x06target\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06target\x12.\n" +
 	"\aupserts\x18\x03 \x03(\v2\x14.svc.config.v1.EntryR\aupserts\x121\n" +
-	"\adeletes\x18\x04 \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\"\x15\n" +
+	"\adeletes\x18\x04 \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\x123\n" +
+	"\bunserved\x18\x05 \x03(\v2\x17.svc.config.v1.EntryKeyR\bunserved\"\x15\n" +
 	"\x13ReloadConfigRequest\"\x80\x01\n" +
 	"\x13ApplyConfigResponse\x127\n" +
 	"\bposition\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\bposition\x120\n" +
@@ -2132,11 +2163,12 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x03 \x01(\tR\tclusterId\"\xaa\x01\n" +
+	"cluster_id\x18\x03 \x01(\tR\tclusterId\"\xdf\x01\n" +
 	"\fConfigChange\x127\n" +
 	"\bposition\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\bposition\x12.\n" +
 	"\aupserts\x18\x02 \x03(\v2\x14.svc.config.v1.EntryR\aupserts\x121\n" +
-	"\adeletes\x18\x03 \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\"\x8d\x01\n" +
+	"\adeletes\x18\x03 \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\x123\n" +
+	"\bunserved\x18\x04 \x03(\v2\x17.svc.config.v1.EntryKeyR\bunserved\"\x8d\x01\n" +
 	"\fSecurityMark\x12#\n" +
 	"\rreported_bans\x18\x01 \x01(\x04R\freportedBans\x12'\n" +
 	"\x0freported_events\x18\x02 \x01(\x04R\x0ereportedEvents\x12/\n" +
@@ -2236,66 +2268,68 @@ var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	34, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
 	37, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
 	38, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	34, // 13: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	35, // 14: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	38, // 15: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	34, // 16: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
-	9,  // 17: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	38, // 18: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	39, // 19: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	39, // 20: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	40, // 21: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	41, // 22: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	14, // 23: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	39, // 24: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	42, // 25: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	43, // 26: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	44, // 27: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	45, // 28: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	21, // 29: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	22, // 30: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	23, // 31: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	22, // 32: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	44, // 33: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	21, // 34: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	27, // 35: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	28, // 36: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	30, // 37: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	20, // 38: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	29, // 39: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	34, // 40: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	37, // 41: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	38, // 42: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	41, // 43: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	39, // 44: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	40, // 45: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 46: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	4,  // 47: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	5,  // 48: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	7,  // 49: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	10, // 50: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	11, // 51: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	12, // 52: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	15, // 53: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	17, // 54: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	19, // 55: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	24, // 56: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 57: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	6,  // 58: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	6,  // 59: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 60: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	13, // 61: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 62: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 63: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 64: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	18, // 65: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	20, // 66: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	25, // 67: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	57, // [57:68] is the sub-list for method output_type
-	46, // [46:57] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	38, // 13: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	34, // 14: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	35, // 15: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	38, // 16: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	34, // 17: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	9,  // 18: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	38, // 19: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	39, // 20: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	39, // 21: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	40, // 22: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	41, // 23: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	14, // 24: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	39, // 25: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	42, // 26: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	43, // 27: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	44, // 28: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	45, // 29: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	21, // 30: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	22, // 31: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	23, // 32: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	22, // 33: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	44, // 34: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	21, // 35: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	27, // 36: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	28, // 37: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	30, // 38: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	20, // 39: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	29, // 40: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	34, // 41: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	37, // 42: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	38, // 43: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	38, // 44: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	41, // 45: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	39, // 46: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	40, // 47: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 48: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	4,  // 49: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	5,  // 50: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	7,  // 51: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	10, // 52: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	11, // 53: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	12, // 54: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	15, // 55: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	17, // 56: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	19, // 57: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	24, // 58: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 59: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	6,  // 60: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	6,  // 61: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 62: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	13, // 63: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 64: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 65: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 66: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	18, // 67: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	20, // 68: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	25, // 69: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	59, // [59:70] is the sub-list for method output_type
+	48, // [48:59] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }

@@ -73,7 +73,8 @@ type EdgeServiceClient interface {
 	// be read, or says nothing while something is held, answers FAILED_PRECONDITION with a message that starts with
 	// "journal_unreadable", and what is held keeps serving.
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
-	// All keys whose newest version does not compile, sorted, in pages: the lists of failures elsewhere are cut.
+	// All keys whose newest version does not run because it does not compile or is held, sorted, in pages: the lists of
+	// failures elsewhere are cut.
 	ListFailing(context.Context, *connect.Request[v1.ListFailingRequest]) (*connect.Response[v1.ListFailingResponse], error)
 	ApplyBans(context.Context, *connect.Request[v1.ApplyBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Reads the ban journal again and swaps; one that cannot be read is answered as by ReloadConfig.
@@ -252,7 +253,8 @@ type EdgeServiceHandler interface {
 	// be read, or says nothing while something is held, answers FAILED_PRECONDITION with a message that starts with
 	// "journal_unreadable", and what is held keeps serving.
 	ReloadConfig(context.Context, *connect.Request[v1.ReloadConfigRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
-	// All keys whose newest version does not compile, sorted, in pages: the lists of failures elsewhere are cut.
+	// All keys whose newest version does not run because it does not compile or is held, sorted, in pages: the lists of
+	// failures elsewhere are cut.
 	ListFailing(context.Context, *connect.Request[v1.ListFailingRequest]) (*connect.Response[v1.ListFailingResponse], error)
 	ApplyBans(context.Context, *connect.Request[v1.ApplyBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Reads the ban journal again and swaps; one that cannot be read is answered as by ReloadConfig.
