@@ -20,16 +20,25 @@ interface LogLine {
   setupToken?: string;
 }
 
-/** Starts a set-up console with its pages, as a process of its own. */
-export async function startConsoleStack(name: string): Promise<Installation> {
+export interface ConsoleStack extends Installation {
+  console: ChildProcess;
+  postgresPid: number;
+}
+
+/**
+ * Starts a set-up console with its pages, as a process of its own; `preload` is a module that is loaded before it and may
+ * talk to the channel of the child.
+ */
+export async function startConsoleStack(name: string, options: { preload?: URL } = {}): Promise<ConsoleStack> {
   await buildWebConsole();
   const stores = await startTestStores(`${process.pid}-${name}`);
   await migrate(stores.postgres.url);
   const [web, node] = [await freePort(), await freePort()];
   const consoleUrl = `http://localhost:${web}`;
   const nodeApiUrl = `https://localhost:${node}`;
-  const child = spawn(process.execPath, [path.join(root, 'bin', 'console.ts')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const preload = options.preload ? ['--import', options.preload.href] : [];
+  const child = spawn(process.execPath, [...preload, path.join(root, 'bin', 'console.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit', ...(options.preload ? (['ipc'] as const) : [])],
     env: {
       PATH: process.env.PATH,
       DATABASE_URL: stores.postgres.url,
@@ -61,7 +70,7 @@ export async function startConsoleStack(name: string): Promise<Installation> {
       clusterId: items[0]!.id,
       pids: { console: child.pid! },
     };
-    return { facts, client, stop };
+    return { facts, client, stop, console: child, postgresPid: stores.postgres.child.pid };
   } catch (error) {
     await stop();
     throw error;

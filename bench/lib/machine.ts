@@ -1,6 +1,6 @@
 // What a figure was measured on: without it the figure says nothing.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
 
 export interface Machine {
@@ -38,11 +38,30 @@ function firstLine(program: string, args: readonly string[]): string {
   return `${stdout}${stderr}`.split('\n').find((line) => line.trim() !== '') ?? '';
 }
 
+/** Fields of /proc/PID/stat from the state on. */
+function statFields(pid: number | string): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
 /** User and system CPU seconds a process used so far, children not counted; from /proc. */
 export function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const fields = statFields(pid);
   return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** As {@link cpuSeconds}, with the children that live and those that ended. */
+export function familyCpuSeconds(pid: number): number {
+  const own = statFields(pid);
+  let seconds = cpuSeconds(pid) + (Number(own[13]) + Number(own[14])) / 100;
+  for (const name of readdirSync('/proc').filter((entry) => /^[0-9]+$/.test(entry))) {
+    try {
+      if (statFields(name)[1] === String(pid)) seconds += cpuSeconds(Number(name));
+    } catch {
+      // It ended meanwhile, and is counted with its parent from now on.
+    }
+  }
+  return seconds;
 }
 
 /** Resident memory of a process in MiB; from /proc. */
