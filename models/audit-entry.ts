@@ -1,5 +1,5 @@
 import type { Tx } from '../runtime/write.ts';
-import { hint, leaveHints } from './live-hint.ts';
+import { hint, LIVE } from './live-hint.ts';
 
 export interface AuditTarget {
   type: string;
@@ -30,11 +30,18 @@ export async function recordAudits(records: readonly [tx: Tx, record: AuditRecor
   const [first] = records;
   if (!first) return;
   const [tx] = first;
-  await tx.sql('audit_entry').insert(records.map(([each, record]) => rowOf(each, record)));
-  const hints = records.flatMap(([, record]) => hintOf(record));
-  if (hints.length === 0) return;
-  await leaveHints(tx.sql, hints);
-  tx.wake = true;
+  const hints = [...new Set(records.flatMap(([, record]) => hintOf(record)))];
+  await tx.sql.raw(
+    `with told as (insert into outbox (topic, key) select '${LIVE}', unnest(?::text[]))
+     insert into audit_entry (occurred_at, actor_type, actor_id, actor_name, ip, user_agent, action, target_type, target_id,
+         target_name, metadata)
+       select occurred_at, actor_type, actor_id, actor_name, ip, user_agent, action, target_type, target_id, target_name,
+         metadata
+         from jsonb_to_recordset(?::jsonb) as r(occurred_at timestamptz, actor_type text, actor_id text, actor_name text,
+           ip text, user_agent text, action text, target_type text, target_id text, target_name text, metadata jsonb)`,
+    [hints as never, JSON.stringify(records.map(([each, record]) => rowOf(each, record)))],
+  );
+  if (hints.length > 0) tx.wake = true;
 }
 
 /** What the Web UI is told of the change; bans have their feed. */
@@ -58,6 +65,6 @@ function rowOf({ call, now }: Tx, { action, target, metadata = {} }: AuditRecord
     target_type: target?.type ?? null,
     target_id: target?.id ?? null,
     target_name: target?.name ?? null,
-    metadata: JSON.stringify(metadata),
+    metadata,
   };
 }

@@ -125,13 +125,22 @@ export async function clusterForSite(sql: Knex, asked: string | undefined): Prom
   return (await query.first('id'))?.id;
 }
 
-/** The site, locked against other writers and deletion until the end of the transaction. */
+/**
+ * The site, locked against other writers and deletion until the end of the transaction. Whoever waited for the lock gets
+ * the row as it is now, and what is joined to it as it was: then, and only then, it is read once more.
+ */
 export async function lockSite(sql: Knex, id: string): Promise<SiteRow | undefined> {
-  const { rows } = await sql.raw('select 1 from site where id = ? for update', [id]);
-  return rows.length === 0 ? undefined : siteById(sql, id);
+  const { rows } = await sql.raw<{ rows: (SiteRow & { seen: Date | null })[] }>(
+    `select ${SITE_COLUMNS}, (select updated_at from site where id = s.id) as seen
+       from site s ${SITE_JOINS} where s.id = ? for update of s`,
+    [id],
+  );
+  if (rows.length === 0) return undefined;
+  const { seen, ...site } = rows[0]!;
+  return seen?.getTime() === site.updatedAt.getTime() ? site : siteById(sql, id);
 }
 
-/** Inserts an enabled site without domains, and where its origins are; answers its id. */
+/** Inserts an enabled site without domains, where its origins are, and its name for revisions, which outlive it; answers its id. */
 export async function insertSite(sql: Knex, clusterId: string, content: SiteContent, now: Date): Promise<string> {
   const { rows } = await sql.raw(
     `with made as (
@@ -139,6 +148,8 @@ export async function insertSite(sql: Knex, clusterId: string, content: SiteCont
          created_at, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id
      ), located as (
        insert into site_origin_address (site_id, address) select id, unnest(?::inet[]) from made
+     ), labelled as (
+       insert into site_label (site_id, name) select id, ? from made
      )
      select id from made`,
     [
@@ -149,6 +160,7 @@ export async function insertSite(sql: Knex, clusterId: string, content: SiteCont
       now,
       now,
       originAddresses(content) as never,
+      content.name,
     ],
   );
   return rows[0].id;
@@ -161,10 +173,23 @@ export async function updateSite(sql: Knex, id: string, content: SiteContent, up
        delete from site_origin_address where site_id = ? and address not in (select address from has)
      ), located as (
        insert into site_origin_address (site_id, address) select ?, address from has on conflict do nothing
+     ), labelled as (
+       insert into site_label (site_id, name) values (?, ?) on conflict (site_id) do update set name = excluded.name
+         where site_label.name <> excluded.name
      )
      update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, search_text = ?, updated_at = ?
       where id = ?`,
-    [originAddresses(content) as never, id, id, ...contentBindings(content), searchText(content), updatedAt, id],
+    [
+      originAddresses(content) as never,
+      id,
+      id,
+      id,
+      content.name,
+      ...contentBindings(content),
+      searchText(content),
+      updatedAt,
+      id,
+    ],
   );
 }
 
@@ -174,14 +199,6 @@ export async function setSiteEnabled(sql: Knex, id: string, enabled: boolean, up
 
 export async function deleteSite(sql: Knex, id: string): Promise<void> {
   await sql.raw('delete from site where id = ?', [id]);
-}
-
-/** Keeps the site's name for revisions, which outlive it. */
-export async function labelSite(sql: Knex, id: string, name: string): Promise<void> {
-  await sql.raw(
-    'insert into site_label (site_id, name) values (?, ?) on conflict (site_id) do update set name = excluded.name',
-    [id, name],
-  );
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { ConsoleEnv } from './env.ts';
 import { KeyedQueue } from './keyed-queue.ts';
+import { LimitedClient } from './limited-client.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
@@ -113,7 +114,7 @@ function createPool(databaseUrl: string, name: string, max: number, log: Logger)
   // The pool tells of every broken connection; whoever needed it is told as well, so this is detail.
   const detail = (message: unknown) => log.debug({ pool: name, detail: String(message) }, 'database pool');
   return knexFactory({
-    client: 'pg',
+    client: LimitedClient as unknown as typeof Knex.Client,
     connection: poolConnection(databaseUrl, name) as Knex.PgConnectionConfig,
     pool: { min: 0, max },
     acquireConnectionTimeout: CONNECT_MS,

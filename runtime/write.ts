@@ -3,11 +3,13 @@
 import type { Knex } from 'knex';
 import { ContractError, fail } from '../contract/errors.ts';
 import type { Call, IdempotencyClaim } from './call.ts';
+import { within } from './limited-client.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Redis channel on which relays are woken after a commit; they poll as well. */
 export const WAKE_CHANNEL = 'svc:wake';
 
+const LIMITS = { lockMs: 2_000, wholeMs: 5_000 };
 /** Waiting for the publications of the same cluster before this one; with a lock's 2 s within a request's time. */
 const LONGEST_QUEUE_MS = 5_000;
 
@@ -114,13 +116,12 @@ async function commit<R>(
   let wake = false;
   try {
     const result = await runtime.pools[pool ?? 'api'].transaction(async (sql) => {
-      await sql.raw("set local lock_timeout = '2s'; set local transaction_timeout = '5s'");
       const now = new Date();
       const txs = calls.map((call): Tx => ({ sql, call, now, wake: false }));
       const answer = await work(txs);
       wake = txs.some((tx) => tx.wake);
       return answer;
-    });
+    }, within(LIMITS));
     // A lost wake-up costs the relay's poll interval, nothing else.
     if (wake) runtime.redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
     return result;

@@ -2,7 +2,7 @@ import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { type Delivery, deliveryAfterChange, deliveryOf } from '../../models/delivery.ts';
 import { publish } from '../../models/publish.ts';
-import { labelSite, type SiteRow, siteById } from '../../models/site.ts';
+import { type SiteRow, siteById } from '../../models/site.ts';
 import { siteView } from '../../models/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
@@ -32,7 +32,6 @@ export async function newSite({ pools }: Runtime, clusterId: string): Promise<Kn
 /** Publishes the site as it is now and answers it with the revision. */
 export async function publishSite(tx: Tx, id: string, reason: string, known: KnownSite): Promise<SiteChange> {
   const site = (await siteById(tx.sql, id))!;
-  await labelSite(tx.sql, id, site.name);
   const { clusterId } = site;
   const params = { site: site.name, siteId: id };
   const revision = await publish(tx, { clusterId, entries: [{ kind: 'site', id }], reason, params });

@@ -1,0 +1,35 @@
+// knex's client for PostgreSQL, whose transactions can begin with their limits of time in one round trip.
+import type { Knex } from 'knex';
+import PgClient from 'knex/lib/dialects/postgres/index.js';
+
+/** Bounds of a transaction, in milliseconds. */
+export interface TransactionLimits {
+  /** Waiting for one lock. */
+  lockMs: number;
+  /** All of it. */
+  wholeMs: number;
+}
+
+interface Transaction {
+  begin(connection: unknown): Promise<unknown>;
+  query(connection: unknown, sql: string): Promise<unknown>;
+}
+
+/** Understands `limits` among the options of a transaction that is not inside another. */
+export class LimitedClient extends PgClient {
+  override transaction(container: unknown, options?: { limits?: TransactionLimits }, outer?: unknown): Transaction {
+    const transaction = super.transaction(container, options, outer) as Transaction;
+    const limits = options?.limits;
+    if (limits) transaction.begin = (connection) => transaction.query(connection, beginWithin(limits));
+    return transaction;
+  }
+}
+
+/** Options of `knex.transaction` for a pool of {@link LimitedClient}. */
+export function within(limits: TransactionLimits): Knex.TransactionConfig {
+  return { limits } as Knex.TransactionConfig;
+}
+
+function beginWithin({ lockMs, wholeMs }: TransactionLimits): string {
+  return `begin; set local lock_timeout = ${lockMs}; set local transaction_timeout = ${wholeMs}`;
+}
