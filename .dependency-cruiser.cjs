@@ -80,10 +80,11 @@ module.exports = {
     {
       name: 'slices-are-islands',
       comment:
-        "A service folder imports its own files only: call the other service's procedure through runtime/call.ts.",
+        "A service folder imports its own files only: call the other service's procedure through runtime/call.ts, or add " +
+        'to a list of all services in feature.ts (runtime/service-feature.ts).',
       severity: 'error',
-      from: { path: '^services/([^/]+)/' },
-      to: { path: '^services/([^/]+)/', pathNot: '^services/$1/' },
+      from: { path: '^services/([^/]+)/', pathNot: '^services/gen/' },
+      to: { path: '^services/([^/]+)/', pathNot: '^services/($1|gen)/' },
     },
     {
       name: 'core-knows-no-moleculer',

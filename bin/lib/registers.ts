@@ -1,7 +1,7 @@
 // Registers: lists of the whole product that every feature adds to in files of its own. A file is found by its name and
 // what it exports; the list of them is generated, so that types, layering and the browser's build see plain imports.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 
 export interface Register {
   /** The generated file, relative to the root. */
@@ -31,6 +31,34 @@ export const REGISTERS: readonly Register[] = [
     files: /^[a-z0-9-]+[.]codes[.]ts$/,
     exports: /^errors$/,
   },
+  {
+    file: 'contract/gen/site-features.ts',
+    list: 'SITE_FEATURE_LISTS',
+    folder: 'contract/resources',
+    files: /^[a-z0-9-]+[.]codes[.]ts$/,
+    exports: /^siteFeatures$/,
+  },
+  {
+    file: 'contract/gen/attention.ts',
+    list: 'ATTENTION_LISTS',
+    folder: 'contract/resources',
+    files: /^[a-z0-9-]+[.]codes[.]ts$/,
+    exports: /^attention$/,
+  },
+  {
+    file: 'models/gen/entry-kinds.ts',
+    list: 'FOUND_KINDS',
+    folder: 'models/entries',
+    files: /^[a-z0-9-]+[.]ts$/,
+    exports: /^[a-z]\w*Kind$/,
+  },
+  {
+    file: 'services/gen/features.ts',
+    list: 'FEATURES',
+    folder: 'services',
+    files: /^[a-z0-9-]+\/feature[.]ts$/,
+    exports: /^feature$/,
+  },
 ];
 
 interface Found {
@@ -38,8 +66,6 @@ interface Found {
   file: string;
   /** The name it is exported by; null: the whole file. */
   exported: string | null;
-  /** The name it has in the list, unique. */
-  name: string;
 }
 
 const BEFORE = '// Written by `npm run generate` from the files it imports. Changes here are lost.\n';
@@ -57,26 +83,33 @@ export function generateRegisters(root: string, out: string, folder: string): vo
 function members(root: string, { folder, files, exports }: Register): Found[] {
   const names = (readdirSync(join(root, folder), { recursive: true }) as string[]).filter((name) => files.test(name));
   return names.sort().flatMap((file): Found[] => {
-    const base = camelCase(file.replace(/([.][a-z-]+)?[.]ts$/, ''));
-    if (exports === null) return [{ file, exported: null, name: base }];
+    if (exports === null) return [{ file, exported: null }];
     const text = readFileSync(join(root, folder, file), 'utf8');
     return [...text.matchAll(/^export const (\w+)/gm)]
-      .map(([, exported = '']) => exported)
-      .filter((exported) => exports.test(exported))
-      .map((exported) => ({ file, exported, name: `${base}${exported[0]!.toUpperCase()}${exported.slice(1)}` }));
+      .map(([, exported = '']) => ({ file, exported }))
+      .filter(({ exported }) => exports.test(exported));
   });
 }
 
 function textOf({ file, list, folder }: Register, found: readonly Found[]): string {
-  const up = '../'.repeat(dirname(file).split('/').length);
-  const imports = found.map(({ file: from, exported, name }) => {
-    const what = exported === null ? `* as ${name}` : `{ ${exported} as ${name} }`;
-    return `import ${what} from '${up}${folder}/${from}';\n`;
+  const exported = found.map((one) => one.exported);
+  // Files that all export the same name are told apart by theirs.
+  const distinct = !exported.includes(null) && new Set(exported).size === exported.length;
+  const nameOf = (one: Found) => (distinct ? one.exported! : camelCase(one.file));
+  const imports = found.map((one) => {
+    const what = one.exported === null ? `* as ${nameOf(one)}` : `{ ${asName(one.exported, nameOf(one))} }`;
+    return `import ${what} from '${posix.relative(dirname(file), `${folder}/${one.file}`)}';\n`;
   });
-  return `${BEFORE}${imports.join('')}\nexport const ${list} = [\n${found.map(({ name }) => `  ${name},\n`).join('')}] as const;\n`;
+  const names = found.map((one) => `  ${nameOf(one)},\n`).join('');
+  return `${BEFORE}${imports.join('')}\nexport const ${list} = [\n${names}] as const;\n`;
 }
 
-/** ip-lists/jobs -> ipListsJobs */
-function camelCase(name: string): string {
-  return name.replaceAll(/[^a-z0-9]+([a-z0-9])/gi, (_, letter: string) => letter.toUpperCase());
+function asName(exported: string, name: string): string {
+  return exported === name ? name : `${exported} as ${name}`;
+}
+
+/** ip-lists/feature.ts, ip-lists.codes.ts -> ipLists */
+function camelCase(file: string): string {
+  const [name = ''] = file.split(/[./]/);
+  return name.replaceAll(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -1,38 +1,38 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
-import { errors as accessKeysErrors } from '../../contract/resources/access-keys.codes.ts';
-import { errors as accountErrors } from '../../contract/resources/account.codes.ts';
-import { errors as bansErrors } from '../../contract/resources/bans.codes.ts';
-import { errors as changesErrors } from '../../contract/resources/changes.codes.ts';
-import { errors as clustersErrors } from '../../contract/resources/clusters.codes.ts';
-import { errors as enrollmentTokensErrors } from '../../contract/resources/enrollment-tokens.codes.ts';
-import { errors as ipListsErrors } from '../../contract/resources/ip-lists.codes.ts';
-import { errors as liveErrors } from '../../contract/resources/live.codes.ts';
-import { errors as nodeGroupsErrors } from '../../contract/resources/node-groups.codes.ts';
-import { errors as nodesErrors } from '../../contract/resources/nodes.codes.ts';
-import { errors as protectionErrors } from '../../contract/resources/protection.codes.ts';
-import { errors as regionsErrors } from '../../contract/resources/regions.codes.ts';
-import { errors as revisionsErrors } from '../../contract/resources/revisions.codes.ts';
-import { errors as serviceAccountsErrors } from '../../contract/resources/service-accounts.codes.ts';
-import { errors as sitesErrors } from '../../contract/resources/sites.codes.ts';
-import { errors as systemErrors } from '../../contract/resources/system.codes.ts';
-import { errors as unknownHostsErrors } from '../../contract/resources/unknown-hosts.codes.ts';
+import { errors as accessKeys } from '../resources/access-keys.codes.ts';
+import { errors as account } from '../resources/account.codes.ts';
+import { errors as bans } from '../resources/bans.codes.ts';
+import { errors as changes } from '../resources/changes.codes.ts';
+import { errors as clusters } from '../resources/clusters.codes.ts';
+import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
+import { errors as ipLists } from '../resources/ip-lists.codes.ts';
+import { errors as live } from '../resources/live.codes.ts';
+import { errors as nodeGroups } from '../resources/node-groups.codes.ts';
+import { errors as nodes } from '../resources/nodes.codes.ts';
+import { errors as protection } from '../resources/protection.codes.ts';
+import { errors as regions } from '../resources/regions.codes.ts';
+import { errors as revisions } from '../resources/revisions.codes.ts';
+import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
+import { errors as sites } from '../resources/sites.codes.ts';
+import { errors as system } from '../resources/system.codes.ts';
+import { errors as unknownHosts } from '../resources/unknown-hosts.codes.ts';
 
 export const ERROR_LISTS = [
-  accessKeysErrors,
-  accountErrors,
-  bansErrors,
-  changesErrors,
-  clustersErrors,
-  enrollmentTokensErrors,
-  ipListsErrors,
-  liveErrors,
-  nodeGroupsErrors,
-  nodesErrors,
-  protectionErrors,
-  regionsErrors,
-  revisionsErrors,
-  serviceAccountsErrors,
-  sitesErrors,
-  systemErrors,
-  unknownHostsErrors,
+  accessKeys,
+  account,
+  bans,
+  changes,
+  clusters,
+  enrollmentTokens,
+  ipLists,
+  live,
+  nodeGroups,
+  nodes,
+  protection,
+  regions,
+  revisions,
+  serviceAccounts,
+  sites,
+  system,
+  unknownHosts,
 ] as const;

@@ -1,5 +1,14 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
   NODE_NOT_FOUND: entry(404, 'There is no such node.'),
 } satisfies ErrorEntries;
+
+export const attention = {
+  nodes_unhealthy: { order: 10, level: 'act', page: '/nodes' },
+  nodes_lagging: { order: 20, level: 'watch', page: '/nodes' },
+  nodes_bans_unapplied: { order: 60, level: 'watch', page: '/nodes' },
+  node_certificates_ending: { order: 70, level: 'act', page: '/nodes' },
+  nodes_proxy_peers_unset: { order: 80, level: 'act', page: '/nodes' },
+} satisfies AttentionEntries;

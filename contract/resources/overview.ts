@@ -1,6 +1,8 @@
 // Is everything all right? What needs somebody, the sizes of things, and how fast changes arrive.
 import Type, { type Static } from 'typebox';
+import { ATTENTION_LISTS } from '../gen/attention.ts';
 import { procedure, resource } from '../procedure.ts';
+import { merged } from '../registered.ts';
 import { Level } from '../scalars/challenge.ts';
 import { Decimal, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { Change } from './changes.ts';
@@ -11,20 +13,14 @@ export const MAX_NAMED = 5;
 /** Revisions listed. */
 export const SHOWN_REVISIONS = 5;
 
-/** In the order of the list; the first kinds are those of the specification. */
-export const ATTENTION_KINDS = [
-  'nodes_unhealthy',
-  'nodes_lagging',
-  'sites_above_normal',
-  'under_attack_on',
-  'sites_under_attack',
-  'nodes_bans_unapplied',
-  'node_certificates_ending',
-  'nodes_proxy_peers_unset',
-  'publications_waiting',
-  'node_channel',
-] as const;
-export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+/** What can need somebody, by kind, as the resources say it. */
+export const ATTENTION = merged(ATTENTION_LISTS);
+export type AttentionKind = keyof typeof ATTENTION;
+
+/** In the order of the list. */
+export const ATTENTION_KINDS: readonly AttentionKind[] = (Object.keys(ATTENTION) as AttentionKind[]).sort(
+  (a, b) => ATTENTION[a].order - ATTENTION[b].order,
+);
 
 /** What a node is, in one word, worst first. */
 export const NODE_WORDS = [

@@ -1,5 +1,10 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
   PROTECTION_POW_DIFFICULTY: entry(400, 'powHighDifficulty is below powDifficulty, which is data.min.'),
 } satisfies ErrorEntries;
+
+export const attention = {
+  sites_under_attack: { order: 50, level: 'watch', page: '/protection/incidents' },
+} satisfies AttentionEntries;

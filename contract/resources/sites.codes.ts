@@ -1,4 +1,5 @@
 import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { SiteFeatureEntries } from '../site-feature.ts';
 
 export const errors = {
   SITE_NOT_FOUND: entry(404, 'There is no such site.'),
@@ -9,3 +10,20 @@ export const errors = {
   ORIGIN_HOST_HEADER_INVALID: entry(400, 'The host header of an origin is not valid.'),
   ORIGIN_GRPC_REQUIRES_HTTP2: entry(400, 'gRPC needs protocol http2.'),
 } satisfies ErrorEntries;
+
+/** Of the specification, not configured yet: the resource that does takes its line along. */
+export const siteFeatures = {
+  brotli: { capability: 'brotli-v1', configured: false },
+  zstd: { capability: 'zstd-v1', configured: false },
+  crs: { capability: 'modsecurity-v1', configured: false },
+  activeHealthCheck: { capability: 'active-health-v1', configured: false },
+  sessionAffinity: { capability: 'session-affinity-v1', configured: false },
+  originHttp2: { capability: 'site-content-v1', configured: false },
+  errorPages: { capability: 'site-content-v1', configured: false },
+  purgeByTag: { capability: 'purge-tag-v1', configured: false },
+  prefetchVariants: { capability: 'prefetch-v2', configured: false },
+  siteContent: { capability: 'site-content-v1', configured: false },
+  rulesV2: { capability: 'rules-v2', configured: false },
+  rulesV3: { capability: 'rules-v3', configured: false },
+  edgePorts: { capability: 'edge-ports-v1', configured: false },
+} satisfies SiteFeatureEntries;

@@ -1,5 +1,7 @@
 import Type from 'typebox';
+import { SITE_FEATURE_LISTS } from '../gen/site-features.ts';
 import { procedure, resource } from '../procedure.ts';
+import { merged } from '../registered.ts';
 import {
   Decimal,
   ExpectedUpdatedAt,
@@ -73,26 +75,12 @@ const Feature = Type.Object({
   ),
 });
 
-export const SITE_FEATURES = [
-  'brotli',
-  'zstd',
-  'crs',
-  'activeHealthCheck',
-  'sessionAffinity',
-  'originHttp2',
-  'errorPages',
-  'purgeByTag',
-  'prefetchVariants',
-  'siteContent',
-  'rulesV2',
-  'rulesV3',
-  'edgePorts',
-  'clientIp',
-] as const;
-export type SiteFeature = (typeof SITE_FEATURES)[number];
+/** What the resources say of it, by name. */
+export const SITE_FEATURES = merged(SITE_FEATURE_LISTS);
+type SiteFeature = keyof typeof SITE_FEATURES;
 
 const SiteFeatures = Type.Object(
-  Object.fromEntries(SITE_FEATURES.map((name) => [name, Feature])) as Record<SiteFeature, typeof Feature>,
+  Object.fromEntries(Object.keys(SITE_FEATURES).map((name) => [name, Feature])) as Record<SiteFeature, typeof Feature>,
 );
 
 export const sites = resource('sites', {

@@ -1,27 +1,20 @@
-// Who refers to an IP list by id. A feature that stores such references adds one line; the list cannot be deleted then,
-// and its usage names them.
-import type { Output } from '../../contract/procedure.ts';
-import type { ipLists } from '../../contract/resources/ip-lists.ts';
+// Who refers to an IP list by id. The feature.ts of a service that stores such references says so; the list cannot be
+// deleted then, and its usage names them.
+import type { IpListUser, IpListUsers } from '../../models/ip-list-user.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { FEATURES } from '../gen/features.ts';
 
 type Sql = Runtime['pools']['api'];
-export type IpListUser = Output<typeof ipLists.usage>['items'][number];
 
-/** What a feature knows of its references to a list; both are answered from an index. */
-export interface ReferenceSource {
-  count(sql: Sql, ipListId: string): Promise<number>;
-  /** Users in an order of their own that stays. */
-  page(sql: Sql, ipListId: string, limit: number, offset: number): Promise<IpListUser[]>;
-}
-
-const SOURCES: readonly ReferenceSource[] = [];
+const SOURCES: readonly IpListUsers[] = FEATURES.flatMap((feature: ServiceFeature) => feature.ipListUsers ?? []);
 
 /** Users of the list from `offset`, at most `limit`, source after source, and how many there are in all. */
 export async function usersOfIpList(
   sql: Sql,
   ipListId: string,
   { limit, offset }: { limit: number; offset: number },
-  sources: readonly ReferenceSource[] = SOURCES,
+  sources: readonly IpListUsers[] = SOURCES,
 ): Promise<{ items: IpListUser[]; total: number }> {
   const items: IpListUser[] = [];
   let total = 0;

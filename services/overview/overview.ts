@@ -2,22 +2,15 @@ import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview } from '../../contract/resources/overview.ts';
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
 import { clusterCount } from '../../models/cluster.ts';
-import {
-  bansInForce,
-  type NewestRevision,
-  newestBanChange,
-  newestRevisions,
-  sitesAboveNormal,
-  waitingPublications,
-} from '../../models/overview.ts';
+import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview.ts';
 import { fleetView } from '../../models/overview-nodes.ts';
 import { siteStates } from '../../models/overview-sites.ts';
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/propagation.ts';
-import { readProtectionSettings } from '../../models/protection-setting.ts';
-import { countSitesUnderAttack } from '../../models/site-protection.ts';
 import { latestTraffic } from '../../models/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
 import type { Feed } from '../../runtime/stream-names.ts';
+import { FEATURES } from '../gen/features.ts';
 import { type AttentionFacts, attentionList } from './attention.ts';
 
 type Overview = Output<typeof overview.get>;
@@ -28,9 +21,9 @@ type Sql = Runtime['pools']['api'];
 export async function readOverview({ pools }: Runtime, channel: () => AttentionFacts['channel']): Promise<Overview> {
   const sql = pools.api;
   const readAt = new Date().toISOString();
-  const [[fleet, sites], attack, traffic, bans, changes, clusters] = await Promise.all([
+  const [[fleet, sites], found, traffic, bans, changes, clusters] = await Promise.all([
     readFleet(sql),
-    readAttack(sql),
+    readFound(sql),
     latestTraffic(sql),
     bansInForce(sql),
     readChanges(sql),
@@ -42,7 +35,7 @@ export async function readOverview({ pools }: Runtime, channel: () => AttentionF
   const nodes = NODE_WORDS.reduce((sum, word) => sum + (word === 'disabled' ? 0 : nodeStates[word]), 0);
   const { items, total } = attentionList({
     groups: fleet.groups,
-    ...attack,
+    found,
     // With a node that is connected, the channel evidently works.
     channel: nodes > 0 && fleet.online === 0 ? channel() : null,
   });
@@ -70,14 +63,9 @@ async function readFleet(sql: Sql) {
   return [fleet, await siteStates(sql, fleet.spans)] as const;
 }
 
-async function readAttack(sql: Sql) {
-  const [aboveNormal, settings, sitesUnderAttack, waiting] = await Promise.all([
-    sitesAboveNormal(sql),
-    readProtectionSettings(sql),
-    countSitesUnderAttack(sql, null),
-    waitingPublications(sql),
-  ]);
-  return { aboveNormal, underAttack: settings.underAttack, sitesUnderAttack, waiting };
+async function readFound(sql: Sql): Promise<FoundAttention[]> {
+  const found = await Promise.all(FEATURES.map((feature: ServiceFeature) => feature.attention?.(sql) ?? []));
+  return found.flat();
 }
 
 async function readChanges(sql: Sql): Promise<Pick<Overview, 'propagation' | 'revisions'>> {

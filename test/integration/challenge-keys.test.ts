@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { readKeys } from '../../models/challenge-key.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { ChallengeKeyKeeper } from '../../services/housekeeping/challenge-keys.ts';
+import { ChallengeKeyKeeper } from '../../services/protection/challenge-keys.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';

@@ -4,7 +4,8 @@ import { readConfigHead } from '../../models/config-history.ts';
 import { LIFTED_AT_ONCE, liftBansOfGoneSite } from '../../models/gone-site.ts';
 import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { JOBS, publishLeftRequests } from '../../services/housekeeping/jobs.ts';
+import { publishLeftRequests } from '../../services/changes/left-requests.ts';
+import { JOBS } from '../../services/housekeeping/jobs.ts';
 import { addCluster, change, createPipeline, type Pipeline, saveThings, THING } from '../helpers/pipeline.ts';
 
 let pipeline: Pipeline;

@@ -1,12 +1,13 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { chunkOf } from '../../models/ip-list.ts';
+import type { IpListUser, IpListUsers } from '../../models/ip-list-user.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { systemCall } from '../../runtime/call.ts';
 import { publishClusterRequests } from '../../runtime/publish-requested.ts';
 import { write } from '../../runtime/write.ts';
-import { type IpListUser, type ReferenceSource, usersOfIpList } from '../../services/ip-lists/references.ts';
+import { usersOfIpList } from '../../services/ip-lists/references.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -244,7 +245,7 @@ test.serial('a stale view is refused', async (t) => {
   await api.ok('PUT', `/ip-lists/${list.id}`, { ...body, expectedUpdatedAt: list.updatedAt });
 });
 
-const source = (kind: IpListUser['kind'], names: string[]): ReferenceSource => {
+const source = (kind: IpListUser['kind'], names: string[]): IpListUsers => {
   const users = names.map((name) => ({ kind, id: name, name, site: null }));
   return {
     count: async () => users.length,

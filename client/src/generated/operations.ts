@@ -957,6 +957,10 @@ export interface SitesFeaturesInput {
 }
 
 export interface SitesFeaturesOutput {
+  clientIp: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   brotli: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
@@ -1006,10 +1010,6 @@ export interface SitesFeaturesOutput {
     reason: 'nodes' | 'console' | null;
   };
   edgePorts: {
-    available: boolean;
-    reason: 'nodes' | 'console' | null;
-  };
-  clientIp: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };

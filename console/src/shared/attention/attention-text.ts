@@ -1,4 +1,5 @@
 // What needs somebody, in words and with the place to look at it.
+import { ATTENTION } from '@contract/resources/overview.ts';
 import { formatNumber } from '@/shared/i18n/format.ts';
 import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
 import type { Tone } from '@/shared/state/tone.ts';
@@ -44,7 +45,5 @@ export function attentionPlace(item: AttentionItem): string {
   const [only] = item.named;
   if (item.count === 1 && only) return namedPlace(only);
   if (only?.type === 'node') return `/nodes?clusterId=${item.clusterId}`;
-  if (item.kind === 'node_channel') return '/settings';
-  if (item.kind === 'publications_waiting') return '/clusters';
-  return '/protection/incidents';
+  return ATTENTION[item.kind].page;
 }

@@ -1,0 +1,16 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { attention as nodeChannelSettings } from '../resources/node-channel-settings.codes.ts';
+import { attention as nodes } from '../resources/nodes.codes.ts';
+import { attention as protectionSettings } from '../resources/protection-settings.codes.ts';
+import { attention as protection } from '../resources/protection.codes.ts';
+import { attention as revisions } from '../resources/revisions.codes.ts';
+import { attention as security } from '../resources/security.codes.ts';
+
+export const ATTENTION_LISTS = [
+  nodeChannelSettings,
+  nodes,
+  protectionSettings,
+  protection,
+  revisions,
+  security,
+] as const;

@@ -1,0 +1,8 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { siteFeatures as clientIp } from '../resources/client-ip.codes.ts';
+import { siteFeatures as sites } from '../resources/sites.codes.ts';
+
+export const SITE_FEATURE_LISTS = [
+  clientIp,
+  sites,
+] as const;

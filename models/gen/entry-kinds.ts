@@ -1,0 +1,24 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { ccTemplateKind } from '../entries/cc-template.ts';
+import { challengeKeysKind } from '../entries/challenge-keys.ts';
+import { clientIpKind } from '../entries/client-ip.ts';
+import { ipListKind } from '../entries/ip-list.ts';
+import { ipListChunkKind } from '../entries/ip-list.ts';
+import { originPolicyKind } from '../entries/origin-policy.ts';
+import { platformProtectionKind } from '../entries/platform-protection.ts';
+import { protectionKind } from '../entries/protection.ts';
+import { siteKind } from '../entries/site.ts';
+import { unknownHostsKind } from '../entries/unknown-hosts.ts';
+
+export const FOUND_KINDS = [
+  ccTemplateKind,
+  challengeKeysKind,
+  clientIpKind,
+  ipListKind,
+  ipListChunkKind,
+  originPolicyKind,
+  platformProtectionKind,
+  protectionKind,
+  siteKind,
+  unknownHostsKind,
+] as const;

@@ -1,0 +1,18 @@
+// What a service adds to lists of the whole console. `services/<name>/feature.ts` exports one as `feature`; nothing else
+// knows the folder.
+import type { AttentionItem } from '../contract/resources/overview.ts';
+import type { IpListUsers } from '../models/ip-list-user.ts';
+import type { LeaderJob } from './leader.ts';
+import type { Runtime } from './runtime.ts';
+
+/** Something that needs somebody: its kind, and what of the item differs from nothing. */
+export type FoundAttention = Pick<AttentionItem, 'kind'> & Partial<AttentionItem>;
+
+export interface ServiceFeature {
+  /** What ends by age, and what actions left to do: one process of all runs each. */
+  readonly jobs?: readonly LeaderJob[];
+  /** What of it needs somebody now, worst first; read every two seconds, so from an index, at most 50. */
+  readonly attention?: (sql: Runtime['pools']['api']) => Promise<FoundAttention[]>;
+  /** What of it refers to an IP list, which cannot be deleted then; its usage names them. */
+  readonly ipListUsers?: IpListUsers;
+}

@@ -1,0 +1,24 @@
+import { goneSites, liftBansOfGoneSite } from '../../models/gone-site.ts';
+import { purgeBanChanges, purgeBans } from '../../models/sweeps.ts';
+import { systemCall } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
+import { write } from '../../runtime/write.ts';
+
+export const feature = {
+  jobs: [
+    { name: 'lift-bans-of-gone-sites', everyMs: 2 * SECOND_MS, run: liftBansOfGoneSites },
+    sweep('purge-bans', 5 * MINUTE_MS, purgeBans),
+    sweep('purge-ban-changes', 5 * MINUTE_MS, purgeBanChanges),
+  ],
+} satisfies ServiceFeature;
+
+/** Each batch commits by itself: a job that ends half-way is gone on with from there. */
+async function liftBansOfGoneSites(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  for (const siteId of await goneSites(runtime.pools.bans)) {
+    for (let more = true; more && !signal.aborted; ) {
+      more = await write(runtime, systemCall('gone-sites'), { pool: 'bans' }, (tx) => liftBansOfGoneSite(tx, siteId));
+    }
+  }
+}

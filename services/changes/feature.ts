@@ -1,0 +1,21 @@
+import { waitingPublications } from '../../models/overview.ts';
+import { sweepPropagation } from '../../models/propagation.ts';
+import { raiseDeltaFloors, SWEEP_BATCH, sweepBlobs, sweepEntries, sweepRevisions } from '../../models/sweeps.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
+import { publishLeftRequests } from './left-requests.ts';
+
+export const feature = {
+  jobs: [
+    { name: 'publish-requests', everyMs: 2 * SECOND_MS, run: publishLeftRequests },
+    { name: 'raise-delta-floors', everyMs: 5 * MINUTE_MS, run: ({ pools }) => raiseDeltaFloors(pools.api) },
+    sweep('sweep-entries', 10 * MINUTE_MS, sweepEntries),
+    sweep('sweep-revisions', HOUR_MS, sweepRevisions),
+    sweep('sweep-blobs', HOUR_MS, sweepBlobs),
+    sweep('sweep-propagation', MINUTE_MS, (sql) => sweepPropagation(sql, SWEEP_BATCH)),
+  ],
+  async attention(sql) {
+    const { count, at } = await waitingPublications(sql);
+    return count > 0 ? [{ kind: 'publications_waiting', count, at: at?.toISOString() ?? null }] : [];
+  },
+} satisfies ServiceFeature;

@@ -1,0 +1,17 @@
+import { clustersWithRequests } from '../../models/publish-requests.ts';
+import { systemCall } from '../../runtime/call.ts';
+import { publishClusterRequests } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+
+/** A request that young belongs to the action that made it. */
+const REQUEST_AGE_SECONDS = 3;
+
+/** Publishes what the actions could not in time. */
+export async function publishLeftRequests(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  for (const clusterId of await clustersWithRequests(runtime.pools.api, REQUEST_AGE_SECONDS)) {
+    if (signal.aborted) return;
+    await publishClusterRequests(runtime, systemCall('publish-requests'), clusterId).catch((err: unknown) =>
+      runtime.log.warn({ err, clusterId }, 'requested publication failed, it will be tried again'),
+    );
+  }
+}

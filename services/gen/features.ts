@@ -1,0 +1,20 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { feature as auditLogs } from '../audit-logs/feature.ts';
+import { feature as bans } from '../bans/feature.ts';
+import { feature as changes } from '../changes/feature.ts';
+import { feature as enrollment } from '../enrollment/feature.ts';
+import { feature as housekeeping } from '../housekeeping/feature.ts';
+import { feature as nodes } from '../nodes/feature.ts';
+import { feature as protection } from '../protection/feature.ts';
+import { feature as security } from '../security/feature.ts';
+
+export const FEATURES = [
+  auditLogs,
+  bans,
+  changes,
+  enrollment,
+  housekeeping,
+  nodes,
+  protection,
+  security,
+] as const;

@@ -1,0 +1,17 @@
+import { tellOfflineNodes } from '../../models/node-state.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { SECOND_MS } from '../../runtime/sweep.ts';
+
+const OFFLINE_EVERY_MS = 5 * SECOND_MS;
+/** A run that came late misses nothing; what is told twice is read twice. */
+const OFFLINE_SECONDS = (2 * OFFLINE_EVERY_MS) / SECOND_MS;
+
+export const feature = {
+  jobs: [
+    {
+      name: 'tell-offline-nodes',
+      everyMs: OFFLINE_EVERY_MS,
+      run: ({ pools }) => tellOfflineNodes(pools.channel, OFFLINE_SECONDS),
+    },
+  ],
+} satisfies ServiceFeature;

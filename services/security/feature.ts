@@ -1,0 +1,38 @@
+import { LEVELS } from '../../contract/scalars/challenge.ts';
+import { type AboveNormal, sitesAboveNormal } from '../../models/overview.ts';
+import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security-partitions.ts';
+import { reviewCcAlerts } from '../../models/security-report.ts';
+import { purgeAlerts, purgeSecurityEventNames } from '../../models/sweeps.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
+import { HOUR_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
+
+export const feature = {
+  jobs: [
+    { name: 'cc-alerts', everyMs: 15 * SECOND_MS, run: ({ pools }) => reviewCcAlerts(pools.api, new Date()) },
+    { name: 'security-event-days', everyMs: HOUR_MS, run: keepSecurityEventDays },
+    sweep('purge-security-event-names', HOUR_MS, purgeSecurityEventNames),
+    sweep('purge-alerts', HOUR_MS, purgeAlerts),
+  ],
+  attention: async (sql) => (await sitesAboveNormal(sql)).map(sitesItem),
+} satisfies ServiceFeature;
+
+function sitesItem({ clusterId, clusterName, count, level, since, named }: AboveNormal): FoundAttention {
+  return {
+    kind: 'sites_above_normal',
+    // Challenges do their work; a captcha is the last there is.
+    level: LEVELS[level] === 'captcha' ? 'act' : 'watch',
+    clusterId,
+    clusterName,
+    at: since.toISOString(),
+    count,
+    named: named.map(({ id, name, level: own }) => ({ type: 'site', id, name, reason: LEVELS[own]! })),
+  };
+}
+
+async function keepSecurityEventDays({ pools, log }: Runtime): Promise<void> {
+  const now = new Date();
+  await makeSecurityPartitions(pools.api, now);
+  const dropped = await dropOldSecurityPartitions(pools.api, now);
+  if (dropped.length > 0) log.info({ dropped }, 'old security events dropped');
+}
