@@ -92,6 +92,11 @@ test('the launch check tells where names point', async (t) => {
     address: '10.9.9.9',
     source: 'configured',
   });
+  // Seen, not reported: a NAT gateway or proxy in front of the node.
+  const seen = await api.node(clusterId, 'n3');
+  for (const node_id of [configured, seen]) {
+    await api.sql('node_address').insert({ node_id, cluster_id: clusterId, address: '8.8.4.4', source: 'remote' });
+  }
   await api.node(clusterId, 'off', { addresses: ['8.8.8.2'], online: false });
   await api.node(clusterId, 'disabled', { addresses: ['8.8.8.3'], status: 'disabled' });
   const domains = [
@@ -135,7 +140,7 @@ test('the launch check tells where names point', async (t) => {
   t.true(dns.asked.includes(probes['*.wild.example']!));
   t.is(probes['.suffix.example'], null);
   t.deepEqual(launch.certificate, { state: 'none', id: null, name: null, uncovered: [], error: null });
-  t.is(launch.delivery.totalNodes, 2);
+  t.is(launch.delivery.totalNodes, 3);
 });
 
 test('without an edge address nothing can be compared', async (t) => {
