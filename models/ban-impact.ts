@@ -1,4 +1,4 @@
-// Whom else a ban would meet: origins that may be clients of their own sites, and people who are signed in.
+// Whom else a ban would meet: proxies, origins that may be clients of their own sites, and people who are signed in.
 import type { Knex } from 'knex';
 
 /** Counting ends here. */
@@ -36,6 +36,17 @@ export async function sessionsIn(sql: Knex, cidr: string): Promise<Met | null> {
         and case when pg_input_is_valid(ip::text, 'inet') then ip::text::inet <<= :cidr::inet end`,
     { cidr },
   );
+}
+
+/** Networks in front of clusters, or of the cluster of the one site, that the range overlaps; at most 100. */
+export async function trustedByClusters(sql: Knex, cidr: string, siteId: string | null): Promise<string[]> {
+  const ofSite = siteId === null ? '' : 'and c.id = (select cluster_id from site where id = :siteId)';
+  const { rows } = await sql.raw<{ rows: { trusted: string }[] }>(
+    `select distinct t.trusted from cluster c, jsonb_array_elements_text(c.client_ip->'trustedCidrs') as t(trusted)
+      where :cidr::inet && t.trusted::inet ${ofSite} order by t.trusted limit ${MOST}`,
+    { cidr, ...(siteId === null ? {} : { siteId }) },
+  );
+  return rows.map(({ trusted }) => trusted);
 }
 
 async function met(sql: Knex, rows: string, bindings: Record<string, string>): Promise<Met | null> {

@@ -1,6 +1,17 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, Empty, Id, Input, Nullable, Page, PageQuery, SortQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Decimal,
+  Empty,
+  Id,
+  Input,
+  Nullable,
+  OneOf,
+  Page,
+  PageQuery,
+  SortQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
 /** Bounds of a manual ban's length, in seconds. */
@@ -129,13 +140,18 @@ export const bans = resource('bans', {
       coveredBans: Type.Integer({ minimum: 0, description: 'Active bans of the same scope inside the range.' }),
       warnings: Type.Array(
         Type.Object({
-          kind: Type.Union([Type.Literal('own_address'), Type.Literal('origins'), Type.Literal('sessions')], {
+          kind: OneOf(['own_address', 'console', 'proxies', 'origins', 'sessions'], {
             description:
-              'own_address: the caller is in the range; origins: origins of sites are (of the one site with scope site); ' +
-              'sessions: so are addresses from which people are signed in.',
+              'own_address: the caller is in the range; console: addresses of the console or its node channel are; ' +
+              'proxies: reverse proxies of the console, or networks that clusters trust to name clients; ' +
+              'origins: origins of sites (of the one site with scope site); ' +
+              'sessions: addresses from which people are signed in.',
           }),
           address: Type.String({ description: 'One of them.' }),
-          count: Type.Integer({ minimum: 1, description: 'Sites or sessions; 100 means 100 or more.' }),
+          count: Type.Integer({
+            minimum: 1,
+            description: 'Addresses, networks, sites or sessions; 100 means 100 or more.',
+          }),
         }),
       ),
     }),

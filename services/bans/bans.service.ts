@@ -7,7 +7,7 @@ import { getBanSettings, setBanSettings } from './ban-settings.ts';
 import { banCreator } from './create-ban.ts';
 import { liftBan } from './lift-ban.ts';
 import { listBans } from './list-bans.ts';
-import { previewBan } from './preview-ban.ts';
+import { banPreviewer } from './preview-ban.ts';
 
 export const roles: Role[] = ['app'];
 
@@ -15,7 +15,7 @@ export default (runtime: Runtime): ServiceSchema =>
   contractService('bans', [
     implement(bans.list, (input) => listBans(runtime, input)),
     implement(bans.create, banCreator(runtime)),
-    implement(bans.preview, (input, call) => previewBan(runtime, input, call)),
+    implement(bans.preview, banPreviewer(runtime)),
     implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
     implement(banSettings.get, () => getBanSettings(runtime)),
     implement(banSettings.set, (input, call) => setBanSettings(runtime, input, call)),

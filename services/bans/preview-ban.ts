@@ -6,11 +6,12 @@ import {
   contains,
   formatAddress,
   formatCidr,
+  overlaps,
   parseAddress,
   parseCidr,
 } from '../../contract/scalars/cidr.ts';
 import { activeManualBan } from '../../models/ban.ts';
-import { originsIn, sessionsIn } from '../../models/ban-impact.ts';
+import { originsIn, sessionsIn, trustedByClusters } from '../../models/ban-impact.ts';
 import { banCount } from '../../models/ban-list.ts';
 import { readBanSettings } from '../../models/ban-setting.ts';
 import { protectedIn } from '../../models/protected-addresses.ts';
@@ -18,11 +19,22 @@ import { siteById } from '../../models/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { assertUnprotected, checkBanInput } from './check-ban.ts';
+import { ConsoleAddresses } from './console-addresses.ts';
 
 type Preview = Output<typeof bans.preview>;
 
-/** What creating the ban would do now: the same checks, nothing written. Throws BAD_REQUEST only. */
-export async function previewBan(runtime: Runtime, input: Input<typeof bans.preview>, call: Call): Promise<Preview> {
+/** Answers what creating a ban would do now: the same checks, nothing written. Throws BAD_REQUEST only. */
+export function banPreviewer(runtime: Runtime): (input: Input<typeof bans.preview>, call: Call) => Promise<Preview> {
+  const own = new ConsoleAddresses(runtime);
+  return (input, call) => previewBan(runtime, own, input, call);
+}
+
+async function previewBan(
+  runtime: Runtime,
+  own: ConsoleAddresses,
+  input: Input<typeof bans.preview>,
+  call: Call,
+): Promise<Preview> {
   const cidr = parseCidr(input.cidr);
   const preview: Preview = {
     cidr: cidr && formatCidr(cidr),
@@ -30,7 +42,7 @@ export async function previewBan(runtime: Runtime, input: Input<typeof bans.prev
     renews: null,
     refusal: null,
     coveredBans: 0,
-    warnings: cidr ? await warningsFor(runtime, cidr, input, call.ip) : [],
+    warnings: cidr ? await warningsFor(runtime, own, cidr, input, call.ip) : [],
   };
   try {
     await look(runtime, input, preview);
@@ -65,20 +77,35 @@ function addressCount({ family, prefix }: Cidr): string {
 }
 
 async function warningsFor(
-  { pools }: Runtime,
+  { pools, env }: Runtime,
+  console: ConsoleAddresses,
   cidr: Cidr,
   { scope, siteId }: Input<typeof bans.preview>,
   ip: string | null,
 ): Promise<Preview['warnings']> {
   const text = formatCidr(cidr);
   const own = ip === null ? null : parseAddress(ip);
-  const [origins, sessions] = await Promise.all([
-    originsIn(pools.api, text, scope === 'site' ? (siteId ?? null) : null),
+  const onlySite = scope === 'site' ? (siteId ?? null) : null;
+  const [consoles, trusted, origins, sessions] = await Promise.all([
+    console.inside(cidr),
+    trustedByClusters(pools.api, text, onlySite),
+    originsIn(pools.api, text, onlySite),
     sessionsIn(pools.api, text),
   ]);
+  const proxies = [...env.trustedProxies.filter((entry) => overlaps(parseCidr(entry)!, cidr)), ...trusted];
   return [
     ...(own && contains(cidr, own) ? [{ kind: 'own_address' as const, address: formatAddress(own), count: 1 }] : []),
+    ...counted('console', consoles),
+    ...counted('proxies', [...new Set(proxies)]),
     ...(origins ? [{ kind: 'origins' as const, ...origins }] : []),
     ...(sessions ? [{ kind: 'sessions' as const, ...sessions }] : []),
   ];
+}
+
+function counted<K extends string>(
+  kind: K,
+  addresses: readonly string[],
+): { kind: K; address: string; count: number }[] {
+  const [address] = addresses;
+  return address === undefined ? [] : [{ kind, address, count: addresses.length }];
 }

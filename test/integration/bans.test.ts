@@ -16,7 +16,9 @@ let clusterId: string;
 let siteId: string;
 
 test.before('start', async () => {
-  running = await startTestConsole();
+  running = await startTestConsole({
+    env: { SVC_TRUSTED_PROXIES: '192.0.2.8/29', SVC_NODE_API_HOSTNAMES: '192.0.2.33,no.such.name.invalid' },
+  });
   api = new Api(running);
   sql = api.sql;
   clusterId = await api.cluster('bans');
@@ -406,6 +408,25 @@ test('a preview warns of origins in the range and of people who are signed in fr
   t.deepEqual(await warnings(forSite(origin)), []);
   t.deepEqual(await warnings(platform(person)), [{ kind: 'sessions', address: person, count: 1 }]);
   t.deepEqual(await warnings(platform(address())), []);
+});
+
+test('a preview warns of addresses of the console and of proxies, which a ban may cover', async (t) => {
+  const warnings = async (body: Body) => (await api.ok('POST', '/bans/preview', body)).warnings;
+  const own = { kind: 'console', address: '192.0.2.33', count: 1 };
+  const proxies = { kind: 'proxies', address: '192.0.2.8/29', count: 1 };
+  t.deepEqual(await warnings(platform('192.0.2.33')), [own]);
+  t.deepEqual(await warnings(platform('192.0.2.9')), [proxies]);
+  t.deepEqual(await warnings(platform('192.0.2.0/24')), [own, proxies]);
+  t.deepEqual(await warnings(forSite('192.0.2.0/24')), [own, proxies]);
+  const other = await api.cluster('behind-proxies');
+  const settings = { mode: 'header', trustedCidrs: ['192.0.2.128/25'], header: 'x-client' };
+  await api.ok('PUT', `/clusters/${other}/client-ip`, { settings });
+  t.deepEqual(await warnings(platform('192.0.2.200')), [{ kind: 'proxies', address: '192.0.2.128/25', count: 1 }]);
+  t.deepEqual(await warnings(platform('192.0.2.0/24')), [own, { ...proxies, count: 2 }]);
+  // Nodes of another cluster do not have the ban.
+  t.deepEqual(await warnings(forSite('192.0.2.200')), []);
+  // They are warned of, not refused.
+  t.is((await create(platform('192.0.2.9'))).cidr, '192.0.2.9/32');
 });
 
 test('a preview knows where origins are after every save of a site', async (t) => {
