@@ -58,7 +58,7 @@ function rowOf({ call, now }: Tx, { action, target, metadata = {} }: AuditRecord
     occurred_at: now,
     actor_type: actor.type,
     actor_id: actor.id,
-    actor_name: actor.name,
+    actor_name: actor.name || null,
     ip,
     user_agent: userAgent?.slice(0, 512) ?? null,
     action,

@@ -1,9 +1,10 @@
 // Who calls and what comes back beside the output: the part of a request that every action sees.
 
-/** Who did it (specification: Audit; actor types of the audit log). */
+/** Who did it (specification: Audit; actor types of the audit log). anonymous: a caller who has not signed in. */
 export interface Actor {
-  type: 'user' | 'api_key' | 'service_account' | 'node' | 'system';
+  type: 'user' | 'api_key' | 'service_account' | 'node' | 'system' | 'anonymous';
   id: string | null;
+  /** Empty for anonymous. */
   name: string;
 }
 

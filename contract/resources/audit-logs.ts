@@ -3,7 +3,7 @@ import { procedure, resource } from '../procedure.ts';
 import { Decimal, Input, Nullable, OneOf, Page, PageQuery, SortQuery, Timestamp } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
-export const ACTOR_TYPES = ['user', 'api_key', 'service_account', 'node', 'probe', 'system'] as const;
+export const ACTOR_TYPES = ['user', 'api_key', 'service_account', 'node', 'probe', 'system', 'anonymous'] as const;
 
 /** What the audit log can be sorted by. */
 export const AUDIT_SORT = ['occurredAt'] as const;
@@ -14,7 +14,7 @@ export const DEFAULT_AUDIT_DAYS = 3650;
 
 const ActorType = OneOf(ACTOR_TYPES, {
   description:
-    'user: the operator in a console session; api_key: the operator with an access key; system: the console itself.',
+    'user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused.',
 });
 const Word = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.]+$' });
 

@@ -35,7 +35,7 @@ export interface Caller {
   key: KnownKey | null;
 }
 
-export const NOBODY: Caller = { actor: { type: 'system', id: null, name: 'anonymous' }, key: null };
+export const NOBODY: Caller = { actor: { type: 'anonymous', id: null, name: '' }, key: null };
 
 const KEY = /^ew[ks]_[A-Za-z0-9_-]{43}$/;
 

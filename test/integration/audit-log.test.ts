@@ -7,6 +7,8 @@ import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { noteWrites } from '../helpers/writes.ts';
 
+const ORIGIN = 'http://localhost:3000';
+
 let running: TestConsole;
 let api: Api;
 
@@ -44,19 +46,32 @@ test.serial('an entry names who, from where, what, on what and with which parame
   });
 });
 
-test.serial('the actor is the operator in a session, a key, a service account or the console itself', async (t) => {
-  await running.client.rpc('regions.create', { name: 'By session', code: 'session' });
-  t.like((await list('targetType=region&actorType=user')).items[0], { actorType: 'user', targetName: 'By session' });
-  const clusterId = await api.cluster('actors');
-  const site = await api.site(clusterId, 'actors.example');
-  const account = await api.ok('POST', '/service-accounts', { name: 'robot', scopes: ['sites:write'] });
-  const { secret } = await api.ok('POST', `/service-accounts/${account.id}/keys`, {});
-  await running.client.request('PUT', `/api/v1/sites/${site.id}/enabled`, { enabled: false }, { 'x-api-key': secret });
-  t.like((await list('actorType=service_account')).items, [
-    { action: 'site.disable', actorId: account.id, actorName: 'robot', targetName: site.name },
-  ]);
-  t.like((await list('action=system.setup')).items[0], { targetType: 'system' });
-});
+test.serial(
+  'the actor is the operator in a session, a key, a service account or nobody who has signed in',
+  async (t) => {
+    await running.client.rpc('regions.create', { name: 'By session', code: 'session' });
+    t.like((await list('targetType=region&actorType=user')).items[0], { actorType: 'user', targetName: 'By session' });
+    const clusterId = await api.cluster('actors');
+    const site = await api.site(clusterId, 'actors.example');
+    const account = await api.ok('POST', '/service-accounts', { name: 'robot', scopes: ['sites:write'] });
+    const { secret } = await api.ok('POST', `/service-accounts/${account.id}/keys`, {});
+    await running.client.request(
+      'PUT',
+      `/api/v1/sites/${site.id}/enabled`,
+      { enabled: false },
+      { 'x-api-key': secret },
+    );
+    t.like((await list('actorType=service_account')).items, [
+      { action: 'site.disable', actorId: account.id, actorName: 'robot', targetName: site.name },
+    ]);
+    t.like((await list('action=system.setup')).items[0], { targetType: 'system' });
+    const wrong = { email: 'nobody@example.com', password: 'a wrong password' };
+    t.is((await running.client.request('POST', '/api/auth/sign-in/email', wrong, { origin: ORIGIN })).status, 401);
+    t.like((await list('actorType=anonymous')).items, [
+      { action: 'auth.sign_in_failed', actorName: null, actorId: null },
+    ]);
+  },
+);
 
 test.serial('a target keeps the name it had then', async (t) => {
   const { id } = await api.ok('POST', '/regions', { name: 'Before', code: 'renamed' });
@@ -105,7 +120,7 @@ async function fill(count: number): Promise<(minute: number) => string> {
   await api.sql('audit_entry').insert(
     Array.from({ length: count }, (_, minute) => ({
       occurred_at: new Date(start + minute * 60_000),
-      actor_type: ACTOR_TYPES[minute % ACTOR_TYPES.length],
+      actor_type: ACTOR_TYPES[minute % 6],
       actor_name: 'filler',
       action: minute % 2 === 0 ? 'filler.even' : 'filler.odd',
       target_type: minute % 3 === 0 ? 'filler_third' : 'filler',

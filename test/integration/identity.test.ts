@@ -85,7 +85,9 @@ test('setup creates the operator, the cluster default with its group, revision 1
     const wrong = await setup({ ...valid, setupToken: `${fresh.setupToken}x` });
     t.is(wrong.status, 403);
     t.is(wrong.body.code, 'SETUP_TOKEN_INVALID');
-    t.is((await own.query(`select * from audit_entry where action = 'system.setup_rejected'`)).rowCount, 1);
+    const rejected = await own.query(`select * from audit_entry where action = 'system.setup_rejected'`);
+    t.is(rejected.rowCount, 1);
+    t.like(rejected.rows[0], { actor_type: 'anonymous', actor_id: null, actor_name: null });
     t.is((await own.query('select 1 from "user"')).rowCount, 0);
 
     const answers = await Promise.all(Array.from({ length: 5 }, () => setup(valid)));
@@ -188,6 +190,7 @@ for (const [what, body] of [
     const entries = await audit('auth.sign_in_failed');
     t.true(entries.length > before);
     t.true(entries.some((entry) => entry.metadata.email === body.email));
+    for (const entry of entries) t.like(entry, { actor_type: 'anonymous', actor_name: null, ip: '127.0.0.1' });
     t.false(JSON.stringify(entries).includes(body.password));
   });
 }

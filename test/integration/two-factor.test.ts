@@ -156,7 +156,11 @@ for (const offset of [-3, 3]) {
     const { totpURI } = await enabled();
     const client = await halfWay();
     refused(t, await post(client, '/two-factor/verify-totp', { code: totpCode(totpURI, offset) }), 400, 'INVALID_CODE');
-    t.like((await audit('auth.sign_in_failed'))[0], { metadata: { method: 'totp' }, target_name: name });
+    t.like((await audit('auth.sign_in_failed'))[0], {
+      actor_type: 'anonymous',
+      metadata: { method: 'totp' },
+      target_name: name,
+    });
   });
 }
 

@@ -19,8 +19,8 @@ export interface AuditEntry {
   id: string;
   /** ISO 8601, UTC. */
   occurredAt: string;
-  /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself. */
-  actorType: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system';
+  /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused. */
+  actorType: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous';
   actorId: string | null;
   actorName: string | null;
   ip: string | null;

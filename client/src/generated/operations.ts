@@ -74,8 +74,8 @@ export interface AuditLogsListInput {
   action?: string | undefined;
   /** Exactly this type of target, such as site. 1 to 64 characters. */
   targetType?: string | undefined;
-  /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself. */
-  actorType?: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | undefined;
+  /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused. */
+  actorType?: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous' | undefined;
   /** Together with targetType. 1 to 64 characters. */
   targetId?: string | undefined;
   /** Entries at this time or later. */
@@ -100,7 +100,7 @@ export type AuditLogsFacetsInput = Record<string, never>;
 export interface AuditLogsFacetsOutput {
   actions: string[];
   targetTypes: string[];
-  actorTypes: Array<'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system'>;
+  actorTypes: Array<'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous'>;
 }
 
 export interface BansListInput {
@@ -167,11 +167,11 @@ export interface BansPreviewOutput {
   /** Active bans of the same scope inside the range. */
   coveredBans: number;
   warnings: Array<{
-    /** own_address: the caller is in the range; origins: origins of sites are (of the one site with scope site); sessions: so are addresses from which people are signed in. */
-    kind: 'own_address' | 'origins' | 'sessions';
+    /** own_address: the caller is in the range; console: addresses of the console or its node channel are; proxies: reverse proxies of the console, or networks that clusters trust to name clients; origins: origins of sites (of the one site with scope site); sessions: addresses from which people are signed in. */
+    kind: 'own_address' | 'console' | 'proxies' | 'origins' | 'sessions';
     /** One of them. */
     address: string;
-    /** Sites or sessions; 100 means 100 or more. 1 or more. */
+    /** Addresses, networks, sites or sessions; 100 means 100 or more. 1 or more. */
     count: number;
   }>;
 }
