@@ -42,7 +42,7 @@ export const system = resource('system', {
     access: 'public',
     readOnly: false,
     audit: 'system.setup',
-    idempotency: 'refused',
+    idempotency: 'accepted',
     errors: ['SETUP_DONE', 'SETUP_IN_PROGRESS', 'SETUP_TOKEN_INVALID', 'SIGN_IN_RATE_LIMITED'],
   }),
 });

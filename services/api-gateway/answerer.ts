@@ -5,7 +5,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { errorBody, presentable, sendJson } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { answerHeaders } from './headers.ts';
-import { keepAnswer, releaseClaim, type StoredAnswer } from './idempotency.ts';
+import { forgetClaim, keepAnswer, releaseClaim, type StoredAnswer } from './idempotency.ts';
 import { ClientGone } from './json-body.ts';
 import { createRequestMetrics, type RequestMetrics } from './request-metrics.ts';
 
@@ -97,9 +97,14 @@ export class Answerer {
 
   /** Refusals are kept and repeated; what may be different next time gives the key back. */
   async #settle(exchange: Exchange, status: number, body: string): Promise<void> {
-    if (status < 500 && status !== 401 && status !== 429) return this.#keep(exchange, { status, body, headers: {} });
+    // Refusals of those who show no key are not: they could fill the table.
+    const nobodys = exchange.caller.key === null;
+    if (status < 500 && status !== 401 && status !== 429 && !nobodys) {
+      return this.#keep(exchange, { status, body, headers: {} });
+    }
     try {
-      await releaseClaim(this.#runtime, exchange.idempotency!);
+      const giveUp = nobodys ? forgetClaim : releaseClaim;
+      await giveUp(this.#runtime, exchange.idempotency!);
     } catch (err) {
       this.#runtime.log.warn({ err, requestId: exchange.requestId }, 'releasing an idempotency key failed');
     }

@@ -1,7 +1,7 @@
 // Who calls: an access key or a service account's key on /api/v1, a session on /rpc. Judged from headers alone, before any
 // body is read.
 import { hash } from 'node:crypto';
-import { fail } from '../../contract/errors.ts';
+import { ContractError, fail } from '../../contract/errors.ts';
 import type { AnyProcedure, Scope } from '../../contract/procedure.ts';
 import type { Actor } from '../../runtime/call.ts';
 import type { CredentialCache } from './credential-cache.ts';
@@ -54,18 +54,22 @@ export async function keyCaller(header: string | string[] | undefined, keys: Key
   return { actor: { type, id: key.id, name: key.name }, key };
 }
 
-/** Whether a key may call; throws the refusal. */
-export function checkKeyAccess({ access, readOnly }: AnyProcedure, key: KnownKey): void {
+/** Why a key may not call; null when it may. */
+export function accessRefusal({ access, readOnly }: AnyProcedure, key: KnownKey): ContractError | null {
   if (key.kind === 'service_account') {
-    if (typeof access !== 'object') fail('SERVICE_ACCOUNT_FORBIDDEN');
-    if (access.scope !== null && !key.scopes.includes(access.scope)) fail('SCOPE_REQUIRED', { scope: access.scope });
-    return;
+    if (typeof access !== 'object') return new ContractError('SERVICE_ACCOUNT_FORBIDDEN');
+    const { scope } = access;
+    return scope === null || key.scopes.includes(scope) ? null : new ContractError('SCOPE_REQUIRED', { scope });
   }
-  if (access === 'session') fail('ACCESS_KEY_SESSION_REQUIRED');
-  if (key.scope === 'read' && !readOnly) fail('ACCESS_KEY_READ_ONLY');
+  if (access === 'session') return new ContractError('ACCESS_KEY_SESSION_REQUIRED');
+  return key.scope === 'read' && !readOnly ? new ContractError('ACCESS_KEY_READ_ONLY') : null;
 }
 
+/** Namespace of those who show no key. */
+export const NOBODYS_NAMESPACE = 'nobody';
+
 /** Namespace of idempotency keys: all access keys share one, each service account has its own. */
-export function idempotencyNamespace({ kind, id }: KnownKey): string {
-  return kind === 'access_key' ? 'access-keys' : `service-account:${id}`;
+export function idempotencyNamespace(key: KnownKey | null): string {
+  if (key === null) return NOBODYS_NAMESPACE;
+  return key.kind === 'access_key' ? 'access-keys' : `service-account:${key.id}`;
 }

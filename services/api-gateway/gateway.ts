@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AUTH_ENDPOINTS, type AuthEndpoint } from '../../contract/auth-endpoints.ts';
-import { fail } from '../../contract/errors.ts';
+import { type ContractError, fail } from '../../contract/errors.ts';
 import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
 import type { live } from '../../contract/resources/live.ts';
@@ -17,7 +17,7 @@ import { sendText } from './answer.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
 import { type Cookies, createCookies } from './cookies.ts';
-import { checkKeyAccess, idempotencyNamespace, type KeyKind, keyCaller, NOBODY, secretHash } from './credentials.ts';
+import { accessRefusal, idempotencyNamespace, type KeyKind, keyCaller, NOBODY, secretHash } from './credentials.ts';
 import { DOWNLOADS, type Downloads } from './downloads.ts';
 import type { Dispatch, Exchange } from './exchange.ts';
 import { type AnswerHeaders, answerHeaders, refuseRepeatedHeaders } from './headers.ts';
@@ -31,10 +31,12 @@ import type { RateLimit } from './rate-limit.ts';
 import {
   bodyWithoutPath,
   idempotencyHeader,
+  receivedBody,
   refuseForeignOrigin,
   refuseQuery,
   requestBody,
   takesBody,
+  takesIdempotencyKey,
 } from './request-inputs.ts';
 import { aliasesPrefix, splitTarget, type Target } from './request-target.ts';
 import { RouteTable } from './route-table.ts';
@@ -147,20 +149,28 @@ export class Gateway {
     const { route, params } = match;
     exchange.procedure = route.procedure;
     refuseRepeatedHeaders(request);
-    if (route.procedure.access !== 'public') await this.#admitKey(exchange, route.procedure);
+    const refusal = route.procedure.access === 'public' ? null : await this.#admitKey(exchange, route.procedure);
+    const withKey = request.headers['idempotency-key'] !== undefined && takesIdempotencyKey(route);
+    if (refusal !== null && !withKey) throw refusal;
     const key = idempotencyHeader(exchange, route);
     const input: Record<string, unknown> = {};
     const late = !request.complete;
-    const body = takesBody(route) ? await requestBody(exchange) : null;
-    if (late && body !== null && exchange.caller.key !== null) await this.#checkKey(exchange);
-    if (key !== null && body !== null && (await this.#claim(exchange, key, body))) return;
+    let body: Buffer | null = null;
+    if (key !== null) {
+      body = await this.#claimedBody(exchange, key, refusal);
+      if (body === null) return;
+    } else if (takesBody(route)) {
+      body = await requestBody(exchange);
+      if (late && exchange.caller.key !== null) await this.#checkKey(exchange);
+    }
     if (body !== null) Object.assign(input, bodyWithoutPath(parseJsonObject(body), route.pathInputs));
     if (target.query !== null) route.readQuery(target.query, input);
     Object.assign(input, params);
     await this.#dispatch.procedure(exchange, input, this.#meta(exchange));
   }
 
-  async #admitKey(exchange: Exchange, procedure: AnyProcedure): Promise<void> {
+  /** Who calls, counted; answers why the caller may not do this. */
+  async #admitKey(exchange: Exchange, procedure: AnyProcedure): Promise<ContractError | null> {
     const caller = await keyCaller(exchange.request.headers['x-api-key'], this.#credentials.keys);
     const key = caller.key!;
     // Service accounts are not counted.
@@ -168,27 +178,38 @@ export class Gateway {
     if (wait > 0) fail('API_KEY_RATE_LIMITED', { retryAfterSeconds: wait });
     exchange.caller = caller;
     this.#lastUsed[key.kind].touch(key.keyId);
-    checkKeyAccess(procedure, key);
+    return accessRefusal(procedure, key);
   }
 
   /** A key that was revoked, or may do less, while its body came in starts nothing. */
   async #checkKey(exchange: Exchange): Promise<void> {
     exchange.caller = await keyCaller(exchange.request.headers['x-api-key'], this.#credentials.keys);
-    checkKeyAccess(exchange.procedure!, exchange.caller.key!);
+    const refusal = accessRefusal(exchange.procedure!, exchange.caller.key!);
+    if (refusal !== null) throw refusal;
   }
 
-  /** Claims the key; true when a stored answer was repeated instead. */
-  async #claim(exchange: Exchange, key: string, body: Buffer): Promise<boolean> {
+  /**
+   * The body of a request with an idempotency key, which is claimed by then: refusals of the caller and of the body are
+   * kept as the request's answer. null when a stored answer was repeated instead.
+   */
+  async #claimedBody(exchange: Exchange, key: string, refused: ContractError | null): Promise<Buffer | null> {
+    const late = !exchange.request.complete;
+    const received = await receivedBody(exchange);
+    if (late && refused === null && exchange.caller.key !== null) await this.#checkKey(exchange);
+    const refusal = refused ?? received.refusal;
     const { request, caller } = exchange;
-    const print = { method: request.method!, target: request.url!, body };
-    const { claim, stored } = await claimIdempotency(this.#runtime, idempotencyNamespace(caller.key!), key, print);
-    if (stored !== null) {
-      const headers = Object.entries(stored.headers).flat();
-      this.#answers.send(exchange, stored.status, stored.body, ...headers, 'idempotent-replayed', 'true');
-      return true;
+    const print = { method: request.method!, target: request.url!, body: received.body };
+    const { claim, stored } = await claimIdempotency(this.#runtime, idempotencyNamespace(caller.key), key, print);
+    if (stored === null) {
+      exchange.idempotency = claim;
+      if (refusal !== null) throw refusal;
+      return received.body;
     }
-    exchange.idempotency = claim;
-    return false;
+    // All access keys share a namespace: what one may not do, it does not read either.
+    if (refused !== null && stored.status < 400) throw refused;
+    const headers = Object.entries(stored.headers).flat();
+    this.#answers.send(exchange, stored.status, stored.body, ...headers, 'idempotent-replayed', 'true');
+    return null;
   }
 
   async #rpcCall(exchange: Exchange, target: Target): Promise<void> {

@@ -125,3 +125,11 @@ export async function releaseClaim({ pools }: Runtime, claim: IdempotencyClaim):
     .where({ ...claim, state: 'running' })
     .update({ state: 'released', attempt: claim.attempt + 1 });
 }
+
+/** As {@link releaseClaim}, and leaves no record. An attempt that still runs finds none to complete and rolls back. */
+export async function forgetClaim({ pools }: Runtime, claim: IdempotencyClaim): Promise<void> {
+  await pools
+    .api('idempotency_record')
+    .where({ ...claim, state: 'running' })
+    .delete();
+}

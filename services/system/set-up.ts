@@ -30,7 +30,8 @@ export async function setUp(
   if ((await setupCompletedAt(runtime.pools.api)) !== null) fail('SETUP_DONE');
   await admitAttempt(runtime, 'setup', call.ip);
   if (!(await tokenIsRight(runtime, input.setupToken))) {
-    await write(runtime, call, {}, (tx) =>
+    // No answer to keep: the refusal is the call's.
+    await write(runtime, { ...call, idempotency: null }, {}, (tx) =>
       recordAudit(tx, 'system.setup_rejected', { type: 'system', id: null, name: null }),
     );
     fail('SETUP_TOKEN_INVALID');

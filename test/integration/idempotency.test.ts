@@ -1,6 +1,7 @@
 // Idempotency-Key on POST, PUT and PATCH: every case of the specification's table (Authentication 8), over two gateways.
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
+import type { Answer } from '../../bin/lib/console-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
@@ -237,11 +238,70 @@ test.serial('5xx answers are not stored: the same key runs again', async (t) => 
   t.is(retried.headers.get('idempotent-replayed'), null);
 });
 
-test.serial('a refusal of what the caller may not do claims no key', async (t) => {
+const readOnlyKey = async () =>
+  (await running.client.rpc<{ secret: string }>('accessKeys.create', { name: 'r', scope: 'read' })).secret;
+
+/** The answer comes again, from the other gateway too, though the same request would be answered otherwise now. */
+async function repeats(t: ExecutionContext, status: number, send: (at: TestConsole) => Promise<Answer<Body>>) {
+  const first = await send(running);
+  t.is(first.status, status);
+  t.is(first.headers.get('idempotent-replayed'), null);
+  for (const at of [running, second]) {
+    const again = await send(at);
+    t.is(again.status, status);
+    t.is(again.headers.get('idempotent-replayed'), 'true');
+    t.deepEqual(again.body, first.body);
+  }
+}
+
+test.serial('403 answers are stored and repeated, to every caller of the namespace', async (t) => {
   const name = unique('forbidden');
-  const { secret } = await running.client.rpc<{ secret: string }>('accessKeys.create', { name: 'r', scope: 'read' });
-  t.is((await create(name, name, secret)).body.code, 'ACCESS_KEY_READ_ONLY');
+  const secret = await readOnlyKey();
+  await repeats(t, 403, (at) => create(name, name, secret, at));
+  const other = await create(name, name);
+  t.is(`${other.status} ${other.body.code}`, '403 ACCESS_KEY_READ_ONLY');
+  t.is(other.headers.get('idempotent-replayed'), 'true');
+  t.is((await create(`${name}x`, name, secret)).body.code, 'IDEMPOTENCY_KEY_MISMATCH');
+  t.is((await create(name, `${name}-next`)).status, 201);
+});
+
+test.serial('what one key has changed is not repeated to one that may not change it', async (t) => {
+  const name = unique('unread');
   t.is((await create(name, name)).status, 201);
+  const refused = await create(name, name, await readOnlyKey());
+  t.is(refused.body.code, 'ACCESS_KEY_READ_ONLY');
+  t.is(refused.headers.get('idempotent-replayed'), null);
+  t.is((await create(name, name)).headers.get('idempotent-replayed'), 'true');
+});
+
+test.serial('415 answers are stored and repeated', async (t) => {
+  const key = unique('media');
+  const send = (body: string, at: TestConsole) =>
+    withKey(
+      running.client.accessKey,
+      'POST',
+      '/clusters',
+      body,
+      { 'idempotency-key': key, 'content-type': 'text/xml' },
+      at,
+    );
+  await repeats(t, 415, (at) => send('<name/>', at));
+  t.is((await send('<other/>', running)).body.code, 'IDEMPOTENCY_KEY_MISMATCH');
+});
+
+test.serial('413 answers are stored and repeated', async (t) => {
+  const key = unique('large');
+  const send = (body: string, at: TestConsole) =>
+    withKey(
+      running.client.accessKey,
+      'POST',
+      '/clusters',
+      body,
+      { 'idempotency-key': key, 'content-type': 'application/json' },
+      at,
+    );
+  await repeats(t, 413, (at) => send(`{"name":"${'x'.repeat(1024 * 1024)}"}`, at));
+  t.is((await send('{}', running)).body.code, 'IDEMPOTENCY_KEY_MISMATCH');
 });
 
 test.serial('401 and 429 claim no key', async (t) => {

@@ -134,15 +134,32 @@ test('setup creates the operator, the cluster default with its group, revision 1
   }
 });
 
-test('setup refuses an idempotency key', async (t) => {
-  const answer = await running.client.request<ErrorBody>(
-    'POST',
-    '/api/v1/system/setup',
-    {},
-    { 'idempotency-key': 'a' },
-  );
-  t.is(answer.status, 400);
-  t.is(answer.body.code, 'IDEMPOTENCY_KEY_UNSUPPORTED');
+test('setup with an idempotency key is answered again, and its refusals are kept of nobody', async (t) => {
+  const fresh = await startTestConsole({ setUp: false });
+  const own = new pg.Pool({ connectionString: fresh.databaseUrl, max: 1 });
+  try {
+    const setup = (body: object) =>
+      fresh.client.request<ErrorBody>('POST', '/api/v1/system/setup', body, { 'idempotency-key': 'setup' });
+    const valid = { setupToken: fresh.setupToken!, ...TEST_OPERATOR };
+    const records = async () => (await own.query('select 1 from idempotency_record')).rowCount;
+    t.is((await setup({ ...valid, setupToken: 'wrong' })).body.code, 'SETUP_TOKEN_INVALID');
+    t.is((await setup({})).status, 400);
+    t.is(await records(), 0);
+    const first = await setup(valid);
+    t.is(first.status, 200);
+    const again = await setup(valid);
+    t.is(again.status, 200);
+    t.is(again.headers.get('idempotent-replayed'), 'true');
+    t.deepEqual(again.body, first.body);
+    t.is((await setup({ ...valid, name: 'Other' })).body.code, 'IDEMPOTENCY_KEY_MISMATCH');
+    t.is((await own.query('select 1 from "user"')).rowCount, 1);
+    const other = { 'idempotency-key': 'later' };
+    t.is((await fresh.client.request<ErrorBody>('POST', '/api/v1/system/setup', valid, other)).body.code, 'SETUP_DONE');
+    t.is(await records(), 1);
+  } finally {
+    await own.end();
+    await fresh.stop();
+  }
 });
 
 // Sign-in -------------------------------------------------------------------------------------------------------------

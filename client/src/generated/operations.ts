@@ -1599,8 +1599,8 @@ export interface Operations {
   'system.setup': {
     input: SystemSetupInput;
     output: SystemSetupOutput;
-    idempotencyKey: false;
-    codes: GeneralCode | 'IDEMPOTENCY_KEY_UNSUPPORTED' | 'SETUP_DONE' | 'SETUP_IN_PROGRESS' | 'SETUP_TOKEN_INVALID' | 'SIGN_IN_RATE_LIMITED' | 'UNSUPPORTED_MEDIA_TYPE';
+    idempotencyKey: true;
+    codes: GeneralCode | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SETUP_DONE' | 'SETUP_IN_PROGRESS' | 'SETUP_TOKEN_INVALID' | 'SIGN_IN_RATE_LIMITED' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'system.status': {
     input: SystemStatusInput;
@@ -1903,7 +1903,7 @@ export interface Api {
     update: Call<'sites.update'>;
   };
   system: {
-    /** Creates the operator and the first cluster, once, with the setup token from the log. `POST /system/setup`: Needs no credentials. Takes no Idempotency-Key: the answer is given once. */
+    /** Creates the operator and the first cluster, once, with the setup token from the log. `POST /system/setup`: Needs no credentials. */
     setup: Call<'system.setup'>;
     /** Tells whether the console is set up, its version and its public address. `GET /system/status`: Needs no credentials. */
     status: Call<'system.status'>;
