@@ -2,91 +2,126 @@
 import { parseArgs } from 'node:util';
 import { buildCaddy } from './lib/caddy.ts';
 import { preflight } from './lib/preflight.ts';
+import { processorSeconds } from './lib/process-table.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { cacheDir } from './lib/root.ts';
-import { runCheck, type Tally } from './lib/run-check.ts';
 import { installShutdown } from './lib/shutdown.ts';
-import { runAva, runGo, runRace } from './lib/suites.ts';
 import { ensureTestPrograms } from './lib/test-programs.ts';
+import { avaJobs } from './lib/test-run/ava-jobs.ts';
+import { checkJobs } from './lib/test-run/check-jobs.ts';
+import { keepCosts } from './lib/test-run/costs.ts';
+import { goJobs, raceJobs } from './lib/test-run/go-jobs.ts';
+import { EVERY_TIME, type Job, type Result, SUITES, type Suite } from './lib/test-run/job.ts';
+import { endMeasured } from './lib/test-run/measured.ts';
+import { runJobs } from './lib/test-run/run-jobs.ts';
+import { keepTimes, timesTable } from './lib/test-run/times.ts';
 import { startTestStores, type TestStores } from './lib/test-stores.ts';
 import { buildWebConsole } from './lib/web-console.ts';
 
-const EVERY_TIME = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
-const SUITES = [...EVERY_TIME, 'race'] as const;
-type Suite = (typeof SUITES)[number];
+const HELP = `Usage: npm test [-- [--only SUITE]... [FILTER]...]
 
-const HELP = `Usage: npm test [-- --only SUITE]... [FILTER]...
-
-Runs the suites ${EVERY_TIME.join(', ')} and prints the sum. FILTER narrows ava's suites to files whose path contains it.
-The full output of each suite is in .cache/test-logs. Up to three files of integration and e2e that fail beside others
-are run once more by themselves; what then passes is named as UNSTEADY.
+Runs the suites ${EVERY_TIME.join(', ')} and prints the sum. FILTER narrows the suites of test files to those whose path
+contains it. Files run beside each other: those that compute share the cores, those that wait run beside them, by what each
+took when it was measured (test/costs.json). The output of each is in .cache/test-logs. Up to two files of integration and
+e2e that fail beside others are run once more by themselves; what then passes is named as UNSTEADY.
 
   --only SUITE   runs this suite only; may be given several times. race, which never runs by itself, is Go's race detector
-                 over everything; go runs it over the packages with shared state`;
+                 over everything; go runs it over the packages with shared state
+  --times        prints at the end what each file took, and how much of it it waited (always in .cache/test-logs/times.log)
+  --keep-costs   writes what each file took to test/costs.json: after a run on a machine that does nothing else
+  --steady       UNSTEADY counts as failed for faults, bans, publishing and signing in`;
 
 const { values, positionals: only } = parseArgs({
-  options: { only: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h', default: false } },
+  options: {
+    only: { type: 'string', multiple: true },
+    times: { type: 'boolean', default: false },
+    'keep-costs': { type: 'boolean', default: false },
+    steady: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
   allowPositionals: true,
 });
 
-let stores: TestStores | undefined;
+/** What a developer has exported must not reach a test. */
+const OF_THE_DEVELOPER = [
+  'DATABASE_URL',
+  'DATABASE_DIRECT_URL',
+  'REDIS_URL',
+  'NODE_ENV',
+  'ROLE',
+  'SERVICES',
+  'PORT',
+  'HOST',
+];
 
-async function runSuite(suite: Suite): Promise<Tally> {
-  if (suite === 'check') return runCheck();
-  if (suite === 'go') return runGo();
-  if (suite === 'race') return runRace();
+let stores: TestStores | undefined;
+let caddy: string | undefined;
+
+/** Environment of a test file's process; call it once everything stands. */
+function testEnvironment(): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = { ...process.env };
-  // What a developer has exported must not reach a test.
-  for (const name of [
-    'DATABASE_URL',
-    'DATABASE_DIRECT_URL',
-    'REDIS_URL',
-    'NODE_ENV',
-    'ROLE',
-    'SERVICES',
-    'PORT',
-    'HOST',
-  ])
-    delete env[name];
-  if (suite === 'integration' || suite === 'e2e') {
-    stores ??= await startTestStores();
+  for (const name of OF_THE_DEVELOPER) delete env[name];
+  if (stores) {
     env.TEST_DATABASE_URL = stores.postgres.url;
     env.TEST_REDIS_URL = stores.redis.url;
-    env.TEST_CADDY = await buildCaddy();
   }
-  // End-to-end stories start whole installations: one after the other.
-  if (suite === 'e2e') return runAva(suite, env, { concurrency: 1, only, again: true });
-  return runAva(suite, env, { only, again: suite === 'integration' });
+  if (caddy) env.TEST_CADDY = caddy;
+  return env;
 }
 
-function chosen(): Suite[] {
+function jobsOf(suite: Suite): Job[] {
+  if (suite === 'check') return checkJobs();
+  if (suite === 'go') return goJobs();
+  if (suite === 'race') return raceJobs();
+  return avaJobs(suite, testEnvironment, (file) => only.length === 0 || only.some((part) => file.includes(part)));
+}
+
+function chosen(): Job[] {
   const wanted: readonly string[] = values.only ?? EVERY_TIME;
   const unknown = wanted.find((name) => !SUITES.includes(name as Suite));
   if (unknown) throw new Refusal(`there is no suite ${unknown}\n\n${HELP}`);
-  return SUITES.filter(
+  const suites = SUITES.filter(
     (suite) => wanted.includes(suite) && (only.length === 0 || !['check', 'go', 'race'].includes(suite)),
   );
+  return suites.flatMap(jobsOf);
+}
+
+/** Builds and starts what the jobs share. */
+async function prepare(jobs: readonly Job[]): Promise<void> {
+  const has = (...suites: Suite[]) => jobs.some(({ suite }) => suites.includes(suite));
+  await preflight({
+    dataDir: cacheDir,
+    redis: has('integration', 'e2e'),
+    caddy: has('go', 'race', 'integration', 'e2e', 'check'),
+  });
+  if (has('go', 'race', 'unit', 'integration', 'e2e')) await ensureTestPrograms();
+  if (has('unit', 'e2e')) await buildWebConsole();
+  if (!has('integration', 'e2e')) return;
+  caddy = await buildCaddy();
+  stores = await startTestStores();
+}
+
+function storesSeconds(): number | undefined {
+  if (!stores) return undefined;
+  const { postgres, redis } = stores;
+  return [postgres, redis].reduce((sum, { child }) => sum + (processorSeconds(child.pid) ?? 0), 0);
+}
+
+async function stop(): Promise<void> {
+  endMeasured();
+  await stores?.stop();
 }
 
 async function main(): Promise<void> {
-  const suites = chosen();
-  const total: Tally = { passed: 0, failed: 0, skipped: 0 };
-  const needsEdge = suites.some((suite) => ['go', 'race', 'integration', 'e2e', 'check'].includes(suite));
-  await preflight({
-    dataDir: cacheDir,
-    redis: suites.includes('integration') || suites.includes('e2e'),
-    caddy: needsEdge,
-  });
-  if (suites.some((suite) => suite !== 'check' && suite !== 'repo')) await ensureTestPrograms();
-  if (suites.some((suite) => suite === 'unit' || suite === 'e2e')) await buildWebConsole();
-  for (const suite of suites) {
-    say(`${suite}:`);
-    const tally = await runSuite(suite);
-    total.passed += tally.passed;
-    total.failed += tally.failed;
-    total.skipped += tally.skipped;
-  }
-  await stores?.stop();
+  const jobs = chosen();
+  await prepare(jobs);
+  const results = new Map<string, Result>();
+  const total = await runJobs(jobs, { steady: values.steady }, ({ name }, result) => void results.set(name, result));
+  const table = timesTable(results, storesSeconds());
+  keepTimes(table);
+  if (values.times) for (const line of table) say(line);
+  if (values['keep-costs']) keepCosts(results);
+  await stop();
   process.exitCode = total.failed > 0 || total.skipped > 0 ? 1 : 0;
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
   process.exit();
@@ -95,11 +130,11 @@ async function main(): Promise<void> {
 if (values.help) {
   say(HELP);
 } else {
-  installShutdown(async () => stores?.stop(), { signalIsSuccess: false });
+  installShutdown(stop, { signalIsSuccess: false });
   try {
     await main();
   } catch (error) {
-    await stores?.stop();
+    await stop();
     report(error);
     console.log('0 passed, 1 failed, 0 skipped');
     process.exit(1);

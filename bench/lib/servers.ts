@@ -3,6 +3,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
+import { threadId } from 'node:worker_threads';
+import { isFree } from '../../bin/lib/ports.ts';
 
 export interface Server {
   name: string;
@@ -11,13 +13,20 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** A port nobody listens on at the moment. */
+/** Below those that the system gives to connections: until somebody listens on it, none takes it by chance. */
+const FIRST_PORT = 12_000;
+const PORTS = 12_000;
+/** Processes and threads that start together look in different places. */
+const PORTS_EACH = 37;
+let nextPort = (process.pid * PORTS_EACH + threadId * 1_000) % PORTS;
+
+/** A port nobody listens on at the moment, and that this process did not answer lately. */
 export async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (let tries = 0; tries < PORTS; tries++) {
+    const port = FIRST_PORT + (nextPort++ % PORTS);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free`);
 }
 
 /** Starts a program on the given cores; `ready` is asked until it is true. */

@@ -23,6 +23,12 @@ export const GO_MODULES: readonly string[] = [caddySources, join(root, 'bench', 
 /** Oldest Go that builds the edge: [major, minor]. */
 export const GO_VERSION = [1, 26] as const;
 
+/** Builds, checks and tests that share these share what they compile, too. */
+export const GO_BUILD_FLAGS: readonly string[] = ['-trimpath'];
+
+/** What two jobs of a test run may not use at once: each builds on all cores. */
+export const GO_AT_ONCE: readonly string[] = ['the cores, for Go'];
+
 /** What a binary runs on, in Node's words. */
 export interface Target {
   platform: string;
@@ -106,7 +112,7 @@ async function build(go: string, sources: string, binary: string, target: Target
   let downloads = 0;
   let lines: string[] = [];
   // The same sources give the same bytes, in whichever folder and commit.
-  const reproducible = ['-trimpath', '-buildvcs=false', '-ldflags', '-s -w'];
+  const reproducible = [...GO_BUILD_FLAGS, '-buildvcs=false', '-ldflags', '-s -w'];
   const child = spawn(go, ['build', '-v', ...reproducible, '-o', temporary, '.'], {
     cwd: sources,
     env: goEnvironment(target),

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findGo, GO_MODULES } from './caddy.ts';
+import { findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES } from './caddy.ts';
 import { run } from './commands.ts';
 import { buf, differences, generated, protoBaseline } from './generated.ts';
 import { root } from './root.ts';
@@ -11,6 +11,8 @@ export interface CheckStep {
   name: string;
   /** Throws with everything a person needs to mend it in `stdout`, `stderr` or the message. */
   run(): Promise<unknown>;
+  /** What of the machine only one job of a test run may use at a time. */
+  needs?: readonly string[];
 }
 
 const TIMEOUT_MS = 15 * 60_000;
@@ -95,5 +97,5 @@ export const checkSteps: readonly CheckStep[] = [
       if (files) throw new Error(`run \`npm run format\`:\n${files}`);
     },
   },
-  { name: 'go vet', run: () => go(['vet', './...']) },
+  { name: 'go vet', needs: GO_AT_ONCE, run: () => go(['vet', ...GO_BUILD_FLAGS, './...']) },
 ];

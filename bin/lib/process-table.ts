@@ -73,3 +73,19 @@ export function groupMembers(leader: ProcessMark): number[] {
   }
   return members;
 }
+
+const TICKS_PER_SECOND = 100;
+
+/** Seconds of processors that a process and the children it waited for have taken; undefined where nobody counts. */
+export function processorSeconds(pid: number): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const ticks = text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 15);
+    return ticks.reduce((sum, each) => sum + Number(each), 0) / TICKS_PER_SECOND;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,4 +1,5 @@
 // The demo's life as its user sees it: first start, restarts after every kind of end, a second one beside it.
+// Alone with: the ports that launchers pick
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';

@@ -1,4 +1,5 @@
 // The lines of the README, run as they stand there, and those of docs/running.md that need `npm start`.
+// Alone with: the ports that launchers pick
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

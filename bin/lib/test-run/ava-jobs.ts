@@ -1,0 +1,71 @@
+// Jobs of ava's suites: a file each where tests start servers, all files in threads where they do not.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { tail } from '../processes.ts';
+import { say } from '../progress.ts';
+import { root } from '../root.ts';
+import { TapReader } from '../tap.ts';
+import { costOf } from './costs.ts';
+import type { Job, Result, Suite } from './job.ts';
+import { logFile, runMeasured } from './measured.ts';
+
+type AvaSuite = Extract<Suite, 'unit' | 'repo' | 'integration' | 'e2e'>;
+
+/** What a test file says about itself: `// Alone with: the ports of launchers`. */
+const ALONE_WITH = /^\/\/ Alone with: (.+)$/gm;
+
+/** Paths of the suite's files, from the root of the repository. */
+export function testFiles(suite: AvaSuite): string[] {
+  const path = join(root, 'test', suite);
+  if (!existsSync(path)) return [];
+  const names = readdirSync(path, { recursive: true }) as string[];
+  return names
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `test/${suite}/${name}`)
+    .sort();
+}
+
+/** Jobs of the files that `chosen` takes. */
+export function avaJobs(suite: AvaSuite, env: () => NodeJS.ProcessEnv, chosen: (file: string) => boolean): Job[] {
+  const files = testFiles(suite).filter(chosen);
+  if (suite === 'integration' || suite === 'e2e') return files.map((file) => fileJob(suite, file, env));
+  const parts = suite === 'unit' ? Math.min(availableParallelism(), files.length) : Math.min(1, files.length);
+  return Array.from({ length: parts }, (_, part) => {
+    const name = parts === 1 ? suite : `${suite} ${part + 1}/${parts}`;
+    const own = files.filter((_file, index) => index % parts === part);
+    // Threads start in half the time of processes; these tests share nothing of their process.
+    const args = [suite === 'unit' ? '--worker-threads' : '--no-worker-threads', '--concurrency=1', ...own];
+    return { name, suite, cost: costOf(suite, name), needs: [], again: false, run: () => runAva(name, args, env()) };
+  });
+}
+
+function fileJob(suite: AvaSuite, file: string, env: () => NodeJS.ProcessEnv): Job {
+  const needs = [...readFileSync(join(root, file), 'utf8').matchAll(ALONE_WITH)].map(([, need]) => need!);
+  const run = () => runAva(file, ['--no-worker-threads', file], env());
+  return { name: file, suite, cost: costOf(suite, file), needs, again: true, run };
+}
+
+async function runAva(name: string, args: string[], env: NodeJS.ProcessEnv): Promise<Result> {
+  const tap = new TapReader((text) => say(`  FAILED  ${name}\n${text}\n`));
+  const log = logFile(name.replace(/^test\//, '').replace(/\.test\.ts$/, ''));
+  const cli = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js');
+  const measured = await runMeasured({
+    command: process.execPath,
+    args: [cli, '--tap', ...args],
+    cwd: root,
+    env,
+    log,
+    onText: (text) => tap.write(text),
+  });
+  tap.end();
+  return judged(name, { ...tap.result, ...measured }, measured.code, log);
+}
+
+/** A run that ended badly without naming a failed test (a crash, a build error, a timeout) failed all the same. */
+export function judged(name: string, result: Result, code: number, log: string): Result {
+  const { passed, failed, skipped, seconds, cpuSeconds } = result;
+  const silent = code !== 0 && failed === 0;
+  if (silent) say(`  FAILED  ${name}: it ended with exit code ${code}; the end of ${log}:\n${tail(log, 30)}`);
+  return { passed, failed: silent ? 1 : failed, skipped, seconds, cpuSeconds };
+}
