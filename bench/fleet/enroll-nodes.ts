@@ -1,7 +1,11 @@
 // Enrolls many nodes through the real channel: one token, one key and one certificate each, a bounded number at once.
+import { setTimeout as delay } from 'node:timers/promises';
 import { createCertificateRequest } from '../../agents/kit/certificate-request.ts';
 import { fetchPinnedAuthority, parsePin, parseServerUrl } from '../../agents/kit/pinned-tls.ts';
-import { Connection, type Identity } from './connection.ts';
+import { CallRefused, Connection, type Identity } from './connection.ts';
+
+const ATTEMPTS = 10;
+const PAUSE_MS = 200;
 
 export interface Token {
   token: string;
@@ -26,6 +30,18 @@ export async function inParallel<T>(
   return results;
 }
 
+/** Asks again as an agent does, a few times, while the console is too busy to answer. */
+async function whileBusy<T>(call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof CallRefused) || error.code !== 'unavailable' || attempt === ATTEMPTS) throw error;
+      await delay(PAUSE_MS * attempt);
+    }
+  }
+}
+
 /** Identities of `count` new nodes. Tokens are sent over one connection: Enroll needs no certificate of its own. */
 export async function enrollNodes(
   count: number,
@@ -44,17 +60,19 @@ export async function enrollNodes(
         index === 0 ? first : newToken(index),
         createCertificateRequest(`sim-${index}`),
       ]);
-      const { nodeId, clusterId, certificatePem } = await connection.call('enroll', {
-        token,
-        csrPem,
-        info: {
-          hostname: `sim-${index}`,
-          agentVersion: 'simulator',
-          os: 'linux',
-          arch: 'amd64',
-          features: [...features],
-        },
-      });
+      const { nodeId, clusterId, certificatePem } = await whileBusy(() =>
+        connection.call('enroll', {
+          token,
+          csrPem,
+          info: {
+            hostname: `sim-${index}`,
+            agentVersion: 'simulator',
+            os: 'linux',
+            arch: 'amd64',
+            features: [...features],
+          },
+        }),
+      );
       return { nodeId, clusterId, keyPem, certificatePem, authorityPem };
     });
   } finally {

@@ -33,6 +33,11 @@ const LAYOUT_SCRIPT = `(() => {
   return faults;
 })()`;
 
+/** Bounds a hang, on the slowest machine; it measures nothing. */
+const PATIENCE_MS = 90_000;
+
+export type Theme = 'light' | 'dark';
+
 export interface Visit {
   context: BrowserContext;
   page: Page;
@@ -42,7 +47,8 @@ export interface Visit {
 }
 
 export interface VisitOptions extends BrowserContextOptions {
-  theme?: 'light' | 'dark';
+  /** system: that of the browser, which `showTheme` changes. */
+  theme?: Theme | 'system';
   language?: 'en' | 'zh-CN';
   width?: number;
 }
@@ -68,6 +74,7 @@ export async function visit(browser: Browser, origin: string, options: VisitOpti
     reducedMotion: 'reduce',
     ...more,
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   follow(context);
   const found: string[] = [];
   await context.exposeBinding('reportFault', (_source, text: string) => void found.push(text));
@@ -112,6 +119,14 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 
 interface AxeResult {
   violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
+}
+
+/** Changes the theme of a page that follows the browser's, as it stands, and waits until its colours are the new ones. */
+export async function showTheme(page: Page, theme: Theme): Promise<void> {
+  await page.emulateMedia({ colorScheme: theme });
+  const still = `document.documentElement.classList.contains('dark') === ${theme === 'dark'} &&
+    document.getAnimations().every((each) => each.effect?.getTiming().iterations === Infinity)`;
+  await eventually(() => page.evaluate<boolean>(still), { what: `the theme ${theme}` });
 }
 
 /** What axe has against the page as it is now; none of its rules is left out. */

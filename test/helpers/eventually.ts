@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface EventuallyOptions {
-  /** Long enough for the slowest machine: it bounds a hang, it does not measure. Default 30,000. */
+  /** Long enough for the slowest machine: it bounds a hang, it does not measure. Default 60,000. */
   timeoutMs?: number;
   everyMs?: number;
   what?: string;
@@ -15,7 +15,7 @@ export async function eventually<T>(
   probe: () => Promise<T | undefined | false> | T | undefined | false,
   options: EventuallyOptions = {},
 ): Promise<T> {
-  const { timeoutMs = 30_000, everyMs = 20, what = 'the condition' } = options;
+  const { timeoutMs = 60_000, everyMs = 20, what = 'the condition' } = options;
   const deadline = Date.now() + timeoutMs;
   let last: unknown;
   for (;;) {

@@ -25,6 +25,7 @@ export interface Program {
 }
 
 const running = new Set<ChildProcess>();
+let ended = false;
 
 /** Path of a log of test runs, in .cache/test-logs. */
 export function logFile(name: string): string {
@@ -35,6 +36,8 @@ export function logFile(name: string): string {
 
 /** Runs it to its end, or for 40 minutes; its own process group, so that nothing of it is left then. */
 export async function runMeasured(program: Program): Promise<Measured> {
+  // The run is being stopped: nobody waits for what would begin now.
+  if (ended) return new Promise(() => undefined);
   const started = performance.now();
   const { command, args, cwd, env } = program;
   const child = spawn('sh', ['-c', SCRIPT, 'sh', command, ...args], {
@@ -68,8 +71,9 @@ export async function runMeasured(program: Program): Promise<Measured> {
   }
 }
 
-/** Ends every program that still runs. */
+/** Ends every program that still runs; what would begin later never does. */
 export function endMeasured(): void {
+  ended = true;
   for (const child of running) end(child, 'SIGTERM');
 }
 
