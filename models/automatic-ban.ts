@@ -9,14 +9,16 @@
 //
 // One entry per node, site and address, or per address on the platform, where an active manual ban excludes any; a
 // repeated report only moves its end. Site and platform bans have fixed limits; what is beyond them is not stored.
+import type { Knex } from 'knex';
 import { type Cidr, formatCidr, overlaps, parseCidr } from '../contract/scalars/cidr.ts';
 import type { Tx } from '../runtime/write.ts';
 import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
 import { readBanSettings } from './ban-setting.ts';
-import { nextBanSeq, recordBanChanges } from './feed.ts';
+import { announceReportedBans } from './feed.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { hint, leaveHints } from './live-hint.ts';
+import { LOCK_BAN_REPORTS } from './locks.ts';
 import { keepSites } from './site.ts';
 
 export interface ReportedBan {
@@ -39,7 +41,8 @@ export const MAX_AUTOMATIC_BANS = 10_000;
 /** Reports taken at once; callers cut longer ones. */
 export const MAX_REPORTS = 1000;
 const LONGEST_MS = 7 * 86_400_000;
-const HOUR_MS = 3_600_000;
+/** Until bans are announced, which is last. */
+const NO_NUMBER = 0;
 /** The reason that each scope's automatic bans have. */
 const SITE_REASON = 'cc_ip_rate';
 const PLATFORM_REASON = 'unknown_host_scan';
@@ -54,9 +57,6 @@ interface Judged extends ReportedBan {
 
 interface Stored {
   id: string;
-  seq: string;
-  clusterId: string | null;
-  expiresAt: Date;
   distributed: boolean;
   lifted: boolean;
 }
@@ -69,6 +69,7 @@ export async function recordAutomaticBans(
 ): Promise<number> {
   const acceptable = distinct(reports.slice(0, MAX_REPORTS).flatMap((report) => normalise(report, tx.now)));
   if (acceptable.length === 0) return 0;
+  await lockReports(tx.sql, node, acceptable);
   await shareBanGuard(tx.sql);
   const { shareAutoBans } = await readBanSettings(tx.sql);
   await keepSites(tx.sql, node.clusterId, new Set(acceptable.flatMap(({ siteId }) => siteId ?? [])));
@@ -76,8 +77,7 @@ export async function recordAutomaticBans(
   const site = judged.filter(({ siteId, ownSite, protectedHere }) => siteId !== null && ownSite && !protectedHere);
   const platform = judged.filter(({ siteId }) => siteId === null);
   if (site.length + platform.length === 0) return 0;
-  const number = await nextBanSeq(tx);
-  await retireExpired(tx, node);
+  await retireExpired(tx, node, platform.length > 0);
   const stored = [
     ...(await upsert(tx, node, 'site', site, shareAutoBans)),
     ...(await upsert(
@@ -93,21 +93,21 @@ export async function recordAutomaticBans(
       platform.filter(({ protectedHere }) => protectedHere),
     )),
   ];
-  const told = stored.filter(({ distributed, lifted }) => distributed || lifted);
-  await recordBanChanges(
-    tx,
-    told
-      .sort((a, b) => (BigInt(a.seq) < BigInt(b.seq) ? -1 : 1))
-      .map(({ id, clusterId, expiresAt, seq }) => ({
-        banId: id,
-        clusterId,
-        keepUntil: new Date(expiresAt.getTime() + HOUR_MS),
-        number: { epoch: number.epoch, seq },
-      })),
-  );
   // Those that no node is told of are shown all the same.
-  if (stored.length > told.length) await leaveHints(tx.sql, [hint('bans', node.clusterId)]);
+  if (stored.some(({ distributed, lifted }) => !distributed && !lifted)) {
+    await leaveHints(tx.sql, [hint('bans', node.clusterId)]);
+  }
+  await announceReportedBans(
+    tx,
+    stored.map(({ id }) => id),
+  );
   return stored.length;
+}
+
+/** Other reports wait here and not for rows of this one; a cluster comes before the platform. */
+async function lockReports(sql: Knex, { clusterId }: ReportingNode, reports: readonly ReportedBan[]): Promise<void> {
+  if (reports.some(({ siteId }) => siteId !== null)) await sql.raw(LOCK_BAN_REPORTS, [clusterId]);
+  if (reports.some(({ siteId }) => siteId === null)) await sql.raw(LOCK_BAN_REPORTS, ['']);
 }
 
 /** One address, the reason of its scope, an end within 7 days of its beginning and not past; else nothing. */
@@ -156,11 +156,11 @@ async function judge(tx: Tx, node: ReportingNode, reports: readonly ReportedBan[
 }
 
 /** Expired bans make way for new ones of their addresses; there are few, because they are deleted after an hour. */
-async function retireExpired(tx: Tx, node: ReportingNode): Promise<void> {
+async function retireExpired(tx: Tx, node: ReportingNode, ofPlatform: boolean): Promise<void> {
   await tx.sql.raw(
     `update ban set lifted_at = expires_at
-      where source = 'auto' and lifted_at is null and expires_at <= ? and (cluster_id = ? or cluster_id is null)`,
-    [tx.now, node.clusterId],
+      where source = 'auto' and lifted_at is null and expires_at <= ? and (cluster_id = ? or ? and cluster_id is null)`,
+    [tx.now, node.clusterId, ofPlatform],
   );
 }
 
@@ -168,6 +168,26 @@ const CONFLICT = {
   site: `(node_id, site_id, cidr) where source = 'auto' and scope = 'site' and lifted_at is null`,
   platform: `(cidr) where source = 'auto' and scope = 'platform' and lifted_at is null`,
 } as const;
+
+/** Whoever lifts one of the bans comes first, and is seen by the next statement, or after this transaction. */
+async function lockKnown(
+  sql: Knex,
+  node: ReportingNode,
+  scope: 'site' | 'platform',
+  reports: readonly ReportedBan[],
+): Promise<void> {
+  await sql.raw(
+    `select from ban where source = 'auto' and scope = :scope and lifted_at is null and cidr = any(:cidrs::cidr[])
+        and (:scope = 'platform' or (node_id = :node and site_id = any(:sites)))
+      order by cidr, site_id for update`,
+    {
+      scope,
+      node: node.id,
+      cidrs: reports.map(({ cidr }) => cidr),
+      sites: reports.map(({ siteId }) => siteId),
+    } as never,
+  );
+}
 
 async function upsert(
   tx: Tx,
@@ -178,6 +198,7 @@ async function upsert(
 ): Promise<Stored[]> {
   if (reports.length === 0) return [];
   const clusterId = scope === 'site' ? node.clusterId : null;
+  await lockKnown(tx.sql, node, scope, reports);
   const { rows } = await tx.sql.raw<{ rows: Stored[] }>(
     `with report as (
        select r.*, exists (
@@ -203,11 +224,11 @@ async function upsert(
      insert into ban as b (scope, site_id, cluster_id, cidr, reason, source, node_id, trigger, distributed,
        created_at, expires_at, seq)
      select :scope, site_id, :cluster, cidr, reason, 'auto', :node, trigger, distributed, created_at, expires_at,
-       nextval('ban_seq') from fitting order by cidr
+       ${NO_NUMBER} from fitting order by cidr, site_id
      on conflict ${CONFLICT[scope]} do update
-       set expires_at = excluded.expires_at, trigger = excluded.trigger, seq = excluded.seq
+       set expires_at = excluded.expires_at, trigger = excluded.trigger
        where b.expires_at < excluded.expires_at
-     returning id, seq::text, cluster_id as "clusterId", expires_at as "expiresAt", distributed, false as lifted`,
+     returning id, distributed, false as lifted`,
     {
       scope,
       node: node.id,
@@ -226,12 +247,12 @@ async function insertLifted(tx: Tx, node: ReportingNode, reports: readonly Judge
     `insert into ban (scope, cluster_id, cidr, reason, source, node_id, trigger, distributed, created_at, expires_at,
        lifted_at, seq)
      select 'platform', :cluster, r.cidr, r.reason, 'auto', :node, r.trigger, false, r.created_at, r.expires_at, :now,
-       nextval('ban_seq')
+       ${NO_NUMBER}
        from jsonb_to_recordset(cast(:reports as jsonb)) as r(cidr cidr, reason text, trigger jsonb,
          created_at timestamptz, expires_at timestamptz)
       where not exists (select from ban b where b.source = 'auto' and b.scope = 'platform' and b.cidr = r.cidr
         and b.cluster_id = :cluster and b.lifted_at is not null and b.expires_at >= r.expires_at)
-     returning id, seq::text, cluster_id as "clusterId", expires_at as "expiresAt", distributed, true as lifted`,
+     returning id, distributed, true as lifted`,
     { cluster: node.clusterId, node: node.id, now: tx.now, reports: toJson(reports, () => false) },
   );
   return rows;

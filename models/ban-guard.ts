@@ -1,5 +1,6 @@
 // What bans are checked against may not change between check and commit: creators of bans hold the guard together,
-// writers of allow lists, node addresses and the limit hold it alone.
+// writers of allow lists and the limit hold it alone. Addresses of nodes come without it (node-address.ts): heartbeats
+// would hold up every ban.
 import type { Knex } from 'knex';
 
 /** For creators of bans. What is read after it, in a later statement, is complete and stays so. */

@@ -1,15 +1,14 @@
 // Bans. Active = not lifted and not expired. A row outlives its ban by an hour, for nodes that still hold a copy.
 //
-// Order inside a transaction: checkBans (which locks), the audit entries, and last one of the writes, because each takes
-// the feed's lock and every other ban of the console waits from there to the commit. Only an automatic ban is lifted under
-// it from the beginning (lockActiveBan).
+// Order inside a transaction: the locks of rows (checkBans, lockActiveBan), the audit entries, and last one of the writes,
+// because each takes the feed's lock and every other ban of the console waits from there to the commit. Whoever has that
+// lock waits for no row. Numbers are taken under it.
 import type { Knex } from 'knex';
 import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { LOCK_BAN_FEED } from './locks.ts';
 
 export interface BanTrigger {
   metric: string;
@@ -54,16 +53,8 @@ export const BAN_COLUMNS = `
   b.node_id as "nodeId", b.trigger, b.created_by as "createdBy", b.distributed, b.created_at as "createdAt",
   b.expires_at as "expiresAt", b.seq::text`;
 
-/**
- * The active ban, locked until the end of the transaction. Manual bans are locked before the feed, as by whoever renews
- * one; automatic ones after it, as by the reports of nodes, which take their numbers first.
- */
+/** The active ban, locked until the end of the transaction. */
 export async function lockActiveBan(sql: Knex, id: string, now: Date): Promise<BanRow | undefined> {
-  const { rows: known } = await sql.raw<{ rows: { source: BanRow['source'] }[] }>(
-    'select source from ban where id = ?',
-    [id],
-  );
-  if (known[0]?.source === 'auto') await sql.raw(LOCK_BAN_FEED);
   const { rows } = await sql.raw(
     `select ${BAN_COLUMNS} from ban b
       where id = ? and lifted_at is null and expires_at > ? and ${OF_NO_GONE_SITE} for update of b`,

@@ -1,8 +1,9 @@
 // The ban feed: every change of a ban gets the next number, in the order of commits, and is remembered until no node
 // can need it any more.
 //
-// Order of use inside the transaction, as its last statements: nextBanSeq (takes the feed's lock), write the ban with
-// that number, recordBanChange. Between them nothing slow: every other ban of the console waits.
+// Order of use inside the transaction, as its last statements: announceBans of bans that are written and locked already,
+// or nextBanSeq (takes the feed's lock), write the ban with that number, recordBanChange. Between them nothing slow, and
+// no row that somebody else may have locked: every other ban of the console waits.
 import type { Tx } from '../runtime/write.ts';
 
 export interface BanNumber {
@@ -30,20 +31,27 @@ export async function nextBanSeq(tx: Tx): Promise<BanNumber> {
 }
 
 /**
- * Gives bans written in this transaction their numbers and tells nodes of those that are shared or lifted; answers
- * whether there were any. Last of the transaction, because it takes the feed's lock.
+ * Gives bans written in this transaction their numbers and tells nodes of those that are shared or lifted. Last of the
+ * transaction, because it takes the feed's lock.
  */
-export async function announceBans(tx: Tx, ids: readonly string[]): Promise<boolean> {
-  if (ids.length === 0) return false;
+export async function announceBans(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await announce(tx, 'ban_announce(?)', [ids]);
+}
+
+/** As {@link announceBans} for bans that a node reported, which may have met manual ones meanwhile. */
+export async function announceReportedBans(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await announce(tx, 'ban_announce_reports(?, ?)', [ids, tx.now]);
+}
+
+async function announce(tx: Tx, call: string, bindings: readonly unknown[]): Promise<void> {
   const { rows } = await tx.sql.raw<{ rows: { epoch: string | null; seq: string | null }[] }>(
-    'select epoch::text, seq::text from ban_announce(?)',
-    [ids as never],
+    `select epoch::text, seq::text from ${call}`,
+    bindings as never,
   );
   const { epoch, seq } = rows[0]!;
-  if (seq === null) return false;
+  if (seq === null) return;
   tx.wake = true;
   tx.call.changes.push(`ban=${epoch}:${seq}`);
-  return true;
 }
 
 /** Records that a ban was made, renewed or lifted; answers its number and adds it to the call's changes. */

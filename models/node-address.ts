@@ -1,29 +1,31 @@
-// Addresses of nodes, which bans may not cover. Whoever changes the set of a node holds the guard, so that a ban
-// created at the same moment either sees the address or comes first.
+// Addresses of nodes, which bans may not cover. A ban created at the same moment either sees the address or counts as
+// made before it: a writer here reads no bans, so nothing has to be locked, and nodes report as often as they like.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import { holdBanGuard } from './ban-guard.ts';
 
 export interface NodeAddressEntry {
   address: string;
   source: 'reported' | 'remote';
 }
 
-/** Replaces the reported and remote addresses of a node; configured ones stay. A node that is gone gets none. */
+/**
+ * Replaces the reported and remote addresses of a node; configured ones stay. A node that is gone gets none. One
+ * statement, so that nobody sees a node without its addresses.
+ */
 export async function replaceNodeAddresses(
-  sql: Knex.Transaction,
-  node: { id: string; clusterId: string },
+  sql: Knex,
+  nodeId: string,
   entries: readonly NodeAddressEntry[],
 ): Promise<void> {
-  await holdBanGuard(sql);
-  await sql.raw(`delete from node_address where node_id = ? and source in ('reported', 'remote')`, [node.id]);
   await sql.raw(
-    `insert into node_address (node_id, cluster_id, address, source)
-     select n.id, n.cluster_id, e.address::inet, e.source
-       from node n, jsonb_to_recordset(?::jsonb) as e(address text, source text)
-      where n.id = ?
+    `with given as (select address::inet, source from jsonb_to_recordset(?::jsonb) as e(address text, source text)),
+     gone as (
+       delete from node_address a where a.node_id = ? and a.source in ('reported', 'remote')
+          and not exists (select from given g where (g.address, g.source) = (a.address, a.source)))
+     insert into node_address (node_id, cluster_id, address, source)
+     select n.id, n.cluster_id, g.address, g.source from node n, given g where n.id = ?
      on conflict do nothing`,
-    [JSON.stringify(entries), node.id],
+    [JSON.stringify(entries), nodeId, nodeId],
   );
 }
 

@@ -1,7 +1,8 @@
--- version 1
+-- version 2
 -- Takes the locks of a creator of a manual ban (the guard with all other creators, the address alone, the site
 -- against deletion) and then reads what has to be judged: each statement here sees what committed before the locks
--- were had. An unlifted ban of the address is locked, too.
+-- were had. An unlifted ban of the address is locked, too, and the automatic one that a platform ban would take over:
+-- rows come before the feed.
 -- Bans of an address are looked up by the address, whatever the statistics say: while those are of an empty or much
 -- smaller table, the planner takes the partial indexes of unlifted bans for nearly empty, and each create reads all
 -- of them (8 ms with 4,000). The comparison with infinity, which proves none of their conditions, keeps it from that.
@@ -26,6 +27,11 @@ begin
    where source = 'manual' and coalesce(site_id, '') = coalesce(p_site, '') and cidr = p_cidr
      and coalesce(lifted_at, 'infinity') = 'infinity'
      for update;
+  if p_site is null then
+    perform 1 from ban where source = 'auto' and scope = 'platform' and cidr = p_cidr
+      and coalesce(lifted_at, 'infinity') = 'infinity'
+      for update;
+  end if;
   return jsonb_build_object(
     'newId', uuidv7(),
     'site', found_site,

@@ -1,6 +1,7 @@
--- version 1
+-- version 2
 -- Inserts a manual ban. An expired one of the address makes way; an automatic platform ban of the same addresses,
--- shared or not, is taken over: it is lifted in the feed's order before the new one is made.
+-- shared or not, is taken over: it is lifted in the feed's order before the new one is made. One that is locked is not
+-- waited for, since whoever has it waits for the feed: it is being lifted, or its report sees this ban (ban_announce_reports).
 -- Looks bans up as ban_check does, and for its reason.
 create or replace function ban_insert(
   p_id text, p_site text, p_cluster text, p_cidr cidr, p_reason text, p_created_by jsonb,
@@ -17,8 +18,10 @@ begin
      and coalesce(lifted_at, 'infinity') = 'infinity';
   if p_site is null then
     update ban b set lifted_at = p_now, seq = ban_insert.seq
-     where source = 'auto' and scope = 'platform' and cidr = p_cidr
-     and coalesce(lifted_at, 'infinity') = 'infinity'
+     where b.id = (
+       select a.id from ban a where a.source = 'auto' and a.scope = 'platform' and a.cidr = p_cidr
+         and coalesce(a.lifted_at, 'infinity') = 'infinity'
+         for update skip locked)
      returning b.id, b.expires_at into taken;
     if found then
       perform ban_record(array[seq], array[taken.id], array[''], array[taken.expires_at + interval '1 hour']);

@@ -63,11 +63,7 @@ export async function enroll(
       features: readFeatures(request.info),
       remoteAddress,
     });
-    await replaceNodeAddresses(
-      tx.sql,
-      { id: nodeId, clusterId: token.clusterId },
-      addressEntries(request.info, remoteAddress),
-    );
+    await replaceNodeAddresses(tx.sql, nodeId, addressEntries(request.info, remoteAddress));
     await storeCertificate(tx, nodeId, certificate);
     await EnrollmentToken.query(tx.sql).patch({ usedAt: tx.now, nodeId }).where({ id: token.id });
     await recordAudit(

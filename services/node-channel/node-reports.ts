@@ -54,12 +54,10 @@ export class NodeReports {
     this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
     this.#setPosition(node.nodeId, position, now.getTime() - OVERTAKEN_MS);
     const last = this.#last.get(node.nodeId)!;
-    // Read once: a thousand nodes that connect again must not line up for the guard over nothing.
+    // Read once: a thousand nodes that connect again must not line up for writing nothing.
     last.addresses ??= addressKey(await storedNodeAddresses(this.#runtime.pools.channel, node.nodeId));
     if (last.addresses !== addressKey(addresses)) {
-      await this.#runtime.pools.bans.transaction((sql) =>
-        replaceNodeAddresses(sql, { id: node.nodeId, clusterId: node.clusterId }, addresses),
-      );
+      await replaceNodeAddresses(this.#runtime.pools.api, node.nodeId, addresses);
       last.addresses = addressKey(addresses);
     }
     const unappliedKey = JSON.stringify(unappliedIds);
