@@ -18,7 +18,7 @@ export default defineConfig({
     vue(),
     elementPlus({ format: 'esm' }),
     vueI18n({
-      include: [resolve(root, 'src/**/messages/*.json')],
+      include: ['messages', 'words'].map((folder) => resolve(root, `src/**/${folder}/*.json`)),
       runtimeOnly: true,
       dropMessageCompiler: true,
       strictMessage: true,

@@ -21,7 +21,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 
 const NODES = 3;
-const WORDS = JSON.parse(readFileSync('console/src/shared/contract/messages/en.json', 'utf8')) as {
+const WORDS = JSON.parse(readFileSync('console/src/features/network/words/en.json', 'utf8')) as {
   reason: { client_ip_updated: string; unknown_hosts_updated: string };
 };
 

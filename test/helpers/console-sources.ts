@@ -1,5 +1,5 @@
 // Sources of the Web UI as tests read them: its messages by folder and language, and the keys its files name.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../bin/lib/root.ts';
 
@@ -44,10 +44,31 @@ function flatten(value: unknown, prefix: string, into: Map<string, string>): voi
   }
 }
 
+/** Where the parts of a feature's words belong (console/src/shared/i18n/i18n.ts). */
+const WORDS: Readonly<Record<string, string>> = {
+  errors: 'shared.errors',
+  audit: 'contract.audit',
+  reason: 'contract.reason',
+  attention: 'attention.kind',
+};
+
+function flattenWords(language: Language, into: Map<string, string>): void {
+  for (const feature of readdirSync(join(source, 'features'))) {
+    const file = join(source, 'features', feature, 'words', `${language}.json`);
+    if (!existsSync(file)) continue;
+    for (const [part, words] of Object.entries(JSON.parse(readFileSync(file, 'utf8')) as object)) {
+      const place = WORDS[part];
+      if (place === undefined) throw new Error(`${file}: ${part} belongs nowhere`);
+      flatten(words, place, into);
+    }
+  }
+}
+
 /** All messages of a language by key, `sites.list.title`. */
 export function messages(language: Language): Map<string, string> {
   const all = new Map<string, string>();
   for (const [name, folder] of messageFolders())
     flatten(JSON.parse(readFileSync(join(folder, `${language}.json`), 'utf8')), name, all);
+  flattenWords(language, all);
   return all;
 }

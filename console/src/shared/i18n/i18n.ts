@@ -1,8 +1,10 @@
 // Messages by feature folder: `t('bans.create.title')` is `create.title` of features/bans/messages/<locale>.json. A
 // folder's messages are loaded with its first page and again when the language changes; those of app and shared are
-// there from the start.
+// there from the start, and with them the words of every feature for what all pages show: its codes, reasons, audit
+// actions and what needs somebody (`words/<locale>.json`).
 import { createI18n } from 'vue-i18n';
 import { isLocale, type Locale, STORED, type Text } from './locale.ts';
+import type { Words } from './words.ts';
 
 type MessageModule = { default: Record<string, string> };
 const FILES = import.meta.glob<MessageModule>([
@@ -12,6 +14,12 @@ const FILES = import.meta.glob<MessageModule>([
   '/src/shared/contract/messages/*.json',
   '/src/shared/attention/messages/*.json',
 ]);
+/** One file for all features, each language by itself. */
+const WORDS: Readonly<Record<Locale, () => Promise<{ words: readonly Words[] }>>> = {
+  en: () => import('./words-en.ts'),
+  'zh-CN': () => import('./words-zh-cn.ts'),
+};
+
 /**
  * Folders that are no feature. `contract`: audit actions, revision reasons and other words of the contract; `attention`:
  * what needs somebody.
@@ -59,15 +67,27 @@ async function load(folder: string, language: Locale): Promise<void> {
   loaded.add(file);
 }
 
+async function loadWords(language: Locale): Promise<void> {
+  if (loaded.has(language)) return;
+  const { words } = await WORDS[language]();
+  for (const { errors = {}, audit = {}, reason = {}, attention = {} } of words)
+    i18n.global.mergeLocaleMessage(language, {
+      shared: { errors },
+      contract: { audit, reason },
+      attention: { kind: attention },
+    });
+  loaded.add(language);
+}
+
 /** Makes the messages of these folders usable in the present language. */
 export async function loadMessages(folders: readonly string[]): Promise<void> {
   for (const folder of folders) wanted.add(folder);
-  await Promise.all(folders.map((folder) => load(folder, locale())));
+  await Promise.all([loadWords(locale()), ...folders.map((folder) => load(folder, locale()))]);
 }
 
 /** Changes the language of the whole console; what is on screen has its messages before it changes. */
 export async function setLocale(language: Locale): Promise<void> {
-  await Promise.all([...wanted].map((folder) => load(folder, language)));
+  await Promise.all([loadWords(language), ...[...wanted].map((folder) => load(folder, language))]);
   i18n.global.locale.value = language;
   document.documentElement.lang = language;
   localStorage.setItem(STORED.locale, language);
