@@ -4,6 +4,7 @@ import test from 'ava';
 import { PROCEDURES } from '../../contract/index.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
+import { type Lock, surfaces } from '../helpers/surfaces.ts';
 
 let running: TestConsole;
 let api: Api;
@@ -17,13 +18,6 @@ test.before(async () => {
 
 test.after.always(() => running?.stop());
 
-/** A resource: how it is made, which request changes it, and where its updatedAt stands in the answer. */
-interface Lock {
-  make(): Promise<string>;
-  request(id: string): [method: string, path: string, body: Record<string, unknown>];
-  updatedAt?(answer: Body): string;
-}
-
 let sequence = 0;
 const unique = (word: string) => `${word}-${++sequence}`;
 const newSite = async () => (await api.site(clusterId, `${unique('lock')}.example`)).id;
@@ -31,6 +25,7 @@ const newNode = () => api.node(clusterId, unique('node'));
 const ofSite = ({ site }: Body) => site.updatedAt;
 
 const LOCKS: Readonly<Record<string, Lock>> = {
+  ...Object.assign({}, ...(await surfaces()).map(({ locks }) => locks)),
   'serviceAccounts.update': {
     make: async () => (await api.ok('POST', '/service-accounts', { name: unique('a') })).id,
     request: (id) => ['PUT', `/service-accounts/${id}`, { name: unique('b') }],
@@ -42,10 +37,6 @@ const LOCKS: Readonly<Record<string, Lock>> = {
   'nodeGroups.update': {
     make: async () => (await api.ok('POST', '/node-groups', { clusterId, name: unique('g') })).id,
     request: (id) => ['PATCH', `/node-groups/${id}`, { name: unique('h') }],
-  },
-  'regions.update': {
-    make: async () => (await api.ok('POST', '/regions', { name: 'r', code: unique('r') })).id,
-    request: (id) => ['PATCH', `/regions/${id}`, { name: unique('s') }],
   },
   'nodes.update': { make: newNode, request: (id) => ['PATCH', `/nodes/${id}`, { name: unique('n') }] },
   'nodes.disable': { make: newNode, request: (id) => ['POST', `/nodes/${id}/disable`, {}] },
@@ -67,10 +58,6 @@ const LOCKS: Readonly<Record<string, Lock>> = {
     make: newSite,
     request: (id) => ['PATCH', `/sites/${id}/protection`, { powDifficulty: 17 }],
   },
-  'ipLists.update': {
-    make: async () => (await api.ok('POST', '/ip-lists', { name: `l${++sequence}`, kind: 'block', entries: [] })).id,
-    request: (id) => ['PUT', `/ip-lists/${id}`, { kind: 'block', entries: ['203.0.113.1'] }],
-  },
 };
 
 test('every procedure with expectedUpdatedAt stands here', (t) => {
@@ -80,8 +67,8 @@ test('every procedure with expectedUpdatedAt stands here', (t) => {
 
 for (const [name, { make, request, updatedAt = (answer: Body) => answer.updatedAt }] of Object.entries(LOCKS)) {
   test.serial(`${name} changes what the caller saw and nothing else`, async (t) => {
-    const id = await make();
-    const [method, path, body] = request(id);
+    const id = await make(api, unique);
+    const [method, path, body] = request(id, unique);
     const audited = () => api.sql('audit_entry').max('id').first();
     const before = await audited();
     const stale = { ...body, expectedUpdatedAt: '2020-01-01T00:00:00.000Z' };

@@ -25,8 +25,8 @@ interface ErrorBody {
   data: { issues: { path: string; keyword: string }[] };
 }
 
-// Endpoints of the specification: `built` ones ask for a key, the others are not there yet. The second list only shrinks.
-const BUILT = [
+// Endpoints of the specification: those with a procedure ask for a key, the others are not there yet.
+const SPECIFIED = [
   'GET /me',
   'GET /settings',
   'GET /access-keys',
@@ -62,9 +62,6 @@ const BUILT = [
   'GET /overview',
   'GET /clusters/{id}/client-ip',
   'PUT /clusters/{id}/client-ip',
-] as const;
-
-const NOT_BUILT = [
   'GET /dns/catalog',
   'GET /sites/{id}/cname',
   'GET /sites/{id}/https/check',
@@ -129,6 +126,10 @@ const NOT_BUILT = [
   'POST /node-upgrades/{id}/promote',
 ] as const;
 
+const declared = new Set([...PROCEDURES.values()].map(endpointShape));
+const BUILT = SPECIFIED.filter((endpoint) => declared.has(shapeOf(endpoint)));
+const NOT_BUILT = SPECIFIED.filter((endpoint) => !declared.has(shapeOf(endpoint)));
+
 const ID = '00000000-0000-7000-8000-000000000000';
 
 function request<T = ErrorBody>(endpoint: string, body?: unknown, headers: Record<string, string> = {}) {
@@ -138,6 +139,8 @@ function request<T = ErrorBody>(endpoint: string, body?: unknown, headers: Recor
 }
 
 test('every built endpoint of the specification asks for a key', async (t) => {
+  // Only grows.
+  t.true(BUILT.length >= 35);
   for (const endpoint of BUILT) {
     const { status, body } = await request(endpoint);
     t.is(status, 401, endpoint);
@@ -211,6 +214,15 @@ test('every procedure has its action, and no action of another name is one', (t)
   const missing = [...PROCEDURES.keys()].filter((name) => !actions.has(name));
   t.deepEqual(missing, []);
 });
+
+/** Without the names of its parameters, which the specification and a procedure may choose differently. */
+function shapeOf(endpoint: string): string {
+  return endpoint.replaceAll(/\{[^}]+\}/g, '{}');
+}
+
+function endpointShape(procedure: AnyProcedure): string {
+  return shapeOf(endpointOf(procedure));
+}
 
 function endpointOf({ method, path }: AnyProcedure): string {
   return `${method} ${path}`;

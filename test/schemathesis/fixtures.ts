@@ -1,16 +1,8 @@
 // What the hooks of schemathesis need to make every operation succeed: resources that exist, ways to make one that may
 // be ended, and bodies that are accepted. `{n}` stands for a number that differs from call to call, `{a}` for two bytes
-// of an address.
+// of an address. A resource with a file in test/surface says there what its calls need.
 import type { Api, Body } from '../helpers/resources.ts';
-
-/** How a resource is made for a call that ends it; `id` is where its id is in the answer. */
-interface Recipe {
-  path: string;
-  body: unknown;
-  id: readonly string[];
-  /** Path parameter that takes the id. */
-  parameter: string;
-}
+import { type Recipe, surfaces } from '../helpers/surfaces.ts';
 
 /** One of the access keys that the calls are made with, in turns. */
 export interface PoolKey {
@@ -46,8 +38,6 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
   const clusterId = (await api.ok('GET', '/clusters')).items[0].id;
   const { site } = { site: await api.site(clusterId, 'kept.example.net') };
   const nodeId = await api.node(clusterId, 'kept-node', { features: ['bans-v1', 'client-ip-v1'] });
-  const list = await api.ok('POST', '/ip-lists', { name: 'kept', kind: 'collection', entries: ['198.51.100.0/24'] });
-  const region = await api.ok('POST', '/regions', { name: 'Kept', code: 'kept' });
   const group = await api.ok('POST', '/node-groups', { clusterId, name: 'kept' });
   const token = await api.ok('POST', '/enrollment-tokens', { clusterId });
   const account: Body = await api.ok('POST', '/service-accounts', { name: 'kept', scopes: [], enabled: true });
@@ -56,6 +46,8 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
   const ofCluster = { clusterId };
   const thisSite = { id: site.id };
   const change = `${clusterId}=1`;
+  const parts = [];
+  for (const { calls } of await surfaces()) if (calls) parts.push(await calls(api));
   return {
     keys: keys.map(({ secret }) => secret),
     spared: keys.map(({ id }) => id),
@@ -70,15 +62,11 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'clusters.update': { id: clusterId },
       'clusters.revisions': { id: clusterId },
       'enrollmentTokens.get': { id: token.id ?? token.tokenId },
-      'ipLists.get': { id: list.id },
-      'ipLists.update': { id: list.id },
-      'ipLists.usage': { id: list.id },
       'nodeGroups.update': { id: group.id },
       'nodes.get': { id: nodeId },
       'nodes.update': { id: nodeId },
       'nodes.disable': { id: nodeId },
       'nodes.enable': { id: nodeId },
-      'regions.update': { id: region.id },
       'serviceAccounts.update': { id: account.id },
       'serviceAccounts.createKey': { id: account.id },
       'serviceAccounts.revokeKey': { id: account.id },
@@ -91,13 +79,12 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'sites.setEnabled': thisSite,
       'sites.features': thisSite,
       'sites.launch': thisSite,
+      ...merge(parts.map(({ paths }) => paths)),
     },
     fresh: {
       'bans.delete': recipe('/bans', ban),
       'clusters.delete': recipe('/clusters', { name: 'ended-{n}' }),
-      'ipLists.delete': recipe('/ip-lists', { name: 'ended {n}', kind: 'collection', entries: [] }),
       'nodeGroups.delete': recipe('/node-groups', { clusterId, name: 'ended {n}' }),
-      'regions.delete': recipe('/regions', { name: 'Ended {n}', code: 'e{n}' }),
       'serviceAccounts.delete': recipe('/service-accounts', { name: 'ended {n}', scopes: [], enabled: true }),
       'serviceAccounts.createKey': recipe('/service-accounts', { name: 'keyed {n}', scopes: [], enabled: true }),
       'serviceAccounts.revokeKey': recipe(
@@ -107,6 +94,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
         'keyId',
       ),
       'sites.delete': recipe('/sites', newSite, ['site', 'id']),
+      ...merge(parts.map(({ fresh }) => fresh)),
     },
     bodies: {
       'bans.create': ban,
@@ -121,15 +109,11 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
         defaultCertificate: false,
       },
       'enrollmentTokens.create': { clusterId },
-      'ipLists.create': { name: 'made {n}', kind: 'collection', entries: ['198.51.100.0/24'] },
-      'ipLists.update': { name: 'kept', entries: ['198.51.100.0/24', '203.0.{a}/32'] },
       'nodeGroups.create': { clusterId, name: 'made {n}' },
       'nodeGroups.update': { name: 'renamed {n}' },
       'nodes.update': { name: 'renamed {n}' },
       'nodes.disable': {},
       'nodes.enable': {},
-      'regions.create': { name: 'Made {n}', code: 'm{n}' },
-      'regions.update': { name: 'Renamed {n}' },
       'serviceAccounts.create': { name: 'made {n}', scopes: ['sites:read'], enabled: true },
       'serviceAccounts.update': { name: 'kept', scopes: ['sites:read'], enabled: true },
       'serviceAccounts.createKey': { name: 'made {n}' },
@@ -144,7 +128,12 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'sites.create': newSite,
       'sites.update': { name: 'renamed {n}' },
       'sites.setEnabled': { enabled: true },
+      ...merge(parts.map(({ bodies }) => bodies)),
     },
     query: {},
   };
+}
+
+function merge<T>(parts: readonly (Record<string, T> | undefined)[]): Record<string, T> {
+  return Object.assign({}, ...parts);
 }
