@@ -215,7 +215,10 @@ test('items of lists are objects with a name, and every name is used', (t) => {
   for (const { operation, name } of lists) {
     const status = String(PROCEDURES.get(name)!.status);
     const { items } = operation.responses[status]!.content['application/json'].schema.properties;
-    t.true('$ref' in (items as { items: object }).items, `${name}: its object has no line in contract/models.ts`);
+    t.true(
+      '$ref' in (items as { items: object }).items,
+      `${name}: its object is not exported by its file of contract/resources`,
+    );
   }
   const text = JSON.stringify(document);
   for (const name of Object.keys(MODELS)) t.true(text.includes(`"#/components/schemas/${name}"`), name);
