@@ -7,6 +7,7 @@ export const CAPABILITIES = {
   'unknown-host-v1': 'unknown host and IP access actions',
   'challenge-v1': 'challenges, passes, CC mitigation and automatic bans',
   'metrics-v1': 'machine metrics in heartbeats',
+  'partial-config-v1': 'holds entries that need a capability it lacks, and takes over everything else',
 } as const;
 
 export type Capability = keyof typeof CAPABILITIES;

@@ -55,7 +55,10 @@ const WHY = (failed: string, failure: string) => `
     when ${failed} then '${failure}' when s.missing_features <> '{}' then 'capability_missing'
     when not s.data_plane_healthy then 'data_plane_unhealthy' else 'behind' end`;
 
-/** Null when the cluster has or remembers no such revision. */
+/**
+ * Null when the cluster has or remembers no such revision. A node that lacks what the changed entries need holds them: it
+ * is at the revision and has not applied it.
+ */
 export async function readRevisionProgress(sql: Knex, clusterId: string, revision: string): Promise<Progress | null> {
   const failed = `exists (select from jsonb_to_recordset(s.failed) as f(kind text, id text)
     join jsonb_to_recordset(r.changed) as c(kind text, id text) on c.kind = f.kind and c.id = f.id)`;
@@ -64,12 +67,18 @@ export async function readRevisionProgress(sql: Knex, clusterId: string, revisio
     `with r as (
       select r.*, h.epoch as head_epoch from config_revision r join cluster_head h on h.cluster_id = r.cluster_id
       where r.cluster_id = ? and r.number = ? order by r.epoch desc limit 1
+    ), needed as (
+      select coalesce(array_agg(distinct f), '{}') as features from r
+      cross join lateral jsonb_to_recordset(r.changed) as c(kind text, id text)
+      join config_entry e on e.cluster_id = r.cluster_id and e.track = 'S' and e.resource_id = c.id and e.kind = c.kind
+        and e.to_revision is null
+      cross join lateral unnest(e.features) as f
     ), state as (
       select n.id, n.name, ${ONLINE} as online, s.applied_at,
-        coalesce(s.epoch = r.head_epoch and s.revision >= r.number, false) as reached,
-        coalesce(s.epoch = r.head_epoch and s.revision >= r.number and ${failed}, false) as failed,
+        coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features, false) as reached,
+        coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features and ${failed}, false) as failed,
         ${WHY(failed, 'entry_failed')} as reason
-      from r join node n on n.cluster_id = r.cluster_id and n.status = 'active'
+      from r cross join needed d join node n on n.cluster_id = r.cluster_id and n.status = 'active'
       left join node_state s on s.node_id = n.id
     )
     select r.cluster_id as "clusterId", r.created_at as "publishedAt", r.reason, ${SUMMARY} from r`,

@@ -119,9 +119,8 @@ export async function getConfig(
   request: GetConfigRequest,
 ): Promise<GetConfigResponse> {
   const feed = await feedOf(context, node);
-  const missing = feed.missingFeatures(node);
-  if (missing.length > 0) {
-    throw new ConnectError(`the node lacks ${missing.join(', ')}`, Code.FailedPrecondition);
+  if (feed.isFrozen(node)) {
+    throw new ConnectError(`the node lacks ${feed.missingFeatures(node).join(', ')}`, Code.FailedPrecondition);
   }
   const answer = await context.pulls.take(async () => {
     await noteWhenAhead(context, feed, request.base, undefined);

@@ -28,6 +28,7 @@ interface NodeFacts {
   healthy?: boolean;
   failed?: { kind: string; id: string; running: boolean }[];
   missing?: string[];
+  features?: string[];
 }
 
 /** A node as enrollment and heartbeats would leave it. */
@@ -40,6 +41,7 @@ async function addNode(clusterId: string, facts: NodeFacts = {}): Promise<string
     healthy = true,
     failed = [],
     missing = [],
+    features = [],
   } = facts;
   serial++;
   const sql = runtime.pools.api;
@@ -56,6 +58,7 @@ async function addNode(clusterId: string, facts: NodeFacts = {}): Promise<string
     revision: revision.toString(),
     failed: JSON.stringify(failed),
     missing_features: missing,
+    features,
     data_plane_healthy: healthy,
     applied_at: revision > 0n ? sql.fn.now() : null,
     ban_epoch: epoch.toString(),
@@ -93,6 +96,21 @@ async function saveSite(
   if (answer.status !== 201) throw new CallError('POST /sites', answer);
   return { id: answer.body.site.id, change: answer.headers.get('x-svc-change')! };
 }
+
+test('a node that holds what changed is at its revision and has not applied it', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const { change: id } = await saveSite(clusterId, { domains: [`.held-${serial}.example`] });
+  const revision = BigInt(id.split('=')[1]!);
+  await addNode(clusterId, { revision, features: ['domains-v2', 'partial-config-v1'] });
+  const holding = await addNode(clusterId, { revision, features: ['partial-config-v1'], missing: ['domains-v2'] });
+  const progress = await progressOf(id);
+  t.deepEqual(progress.nodes, { total: 2, applied: 1, failed: 0, offline: 0 });
+  t.deepEqual(
+    progress.waiting.map(({ id: node, reason }) => ({ node, reason })),
+    [{ node: holding, reason: 'capability_missing' }],
+  );
+  t.false(progress.done);
+});
 
 test('a published change counts who runs it, who lags and why, and is done when every online node has it', async (t) => {
   const clusterId = await addCluster(runtime);

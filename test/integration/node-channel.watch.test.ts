@@ -149,6 +149,27 @@ test.serial('a node that lacks a capability keeps its configuration, says so, an
   t.is((await connection.call('getConfig', {})).result.case, 'page');
 });
 
+test.serial('a node that holds single entries receives everything and shows that it needs an upgrade', async (t) => {
+  const { fleet, clusterId } = await fleetOf(t, 'holding', 1, ['bans-v1', 'partial-config-v1']);
+  await idle(fleet);
+  const [node] = fleet.nodes;
+  const { id } = await api.site(clusterId, '.held.example');
+  await fleet.waitForRevision(await revision(clusterId));
+  await node!.heartbeat();
+  const shown = await eventually(async () => {
+    const answer = await api.ok('GET', `/nodes/${node!.nodeId}`);
+    return answer.upgradeRequired && answer;
+  });
+  t.deepEqual(shown.missingFeatures, ['domains-v2']);
+  // What comes later arrives, too.
+  await api.ok('PUT', `/sites/${id}/enabled`, { enabled: false });
+  await fleet.waitForRevision(await revision(clusterId));
+  // And so does everything, for a node that has nothing.
+  node!.reset();
+  await fleet.waitForRevision(await revision(clusterId));
+  t.true([...(node!.store as FullStore).entries.values()].some((entry) => entry.id === id));
+});
+
 test.serial('a second stream of a node ends the first', async (t) => {
   const identity = await enrollOne(running, await api.cluster('doubled'));
   const connection = connectAs(running, identity);

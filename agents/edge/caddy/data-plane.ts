@@ -23,6 +23,8 @@ const MAX_LIFTS = 10_000;
 interface ConfigPush extends Change<ConfigPosition> {
   upserts: Map<string, Entry>;
   deletes: Map<string, EntryKey>;
+  /** Among the upserts: what came before the node served its site. */
+  unserved: Map<string, EntryKey>;
 }
 
 interface BanPush extends Change<BanPosition> {
@@ -89,9 +91,15 @@ export class DataPlane {
         return change && configPush(position, change, performance.now());
       },
       merge: mergeConfig,
-      push: async ({ base, target, upserts, deletes }) =>
+      push: async ({ base, target, ...change }) =>
         configAnswer(
-          await client.applyConfig({ base, target, upserts: [...upserts.values()], deletes: [...deletes.values()] }),
+          await client.applyConfig({
+            base,
+            target,
+            upserts: [...change.upserts.values()],
+            deletes: [...change.deletes.values()],
+            unserved: [...change.unserved.values()],
+          }),
         ),
       reload: async () => configAnswer(await client.reloadConfig()),
       repair: options.repairConfig,
@@ -350,6 +358,7 @@ function configPush(base: ConfigPosition, change: ConfigChange, receivedAt: numb
     receivedAt,
     upserts: new Map(change.upserts.map((entry) => [entryKey(entry.kind, entry.id), entry])),
     deletes: new Map(change.deletes.map((key) => [entryKey(key.kind, key.id), key])),
+    unserved: new Map((change.unserved ?? []).map((key) => [entryKey(key.kind, key.id), key])),
   };
 }
 
@@ -385,16 +394,20 @@ function mergeConfig(changes: readonly ConfigPush[]): ConfigPush {
     receivedAt: changes[0]!.receivedAt,
     upserts: new Map(),
     deletes: new Map(),
+    unserved: new Map(),
   };
   for (const change of changes) {
     for (const [key, name] of change.deletes) {
       merged.upserts.delete(key);
+      merged.unserved.delete(key);
       merged.deletes.set(key, name);
     }
     for (const [key, entry] of change.upserts) {
       merged.deletes.delete(key);
       merged.upserts.set(key, entry);
+      merged.unserved.delete(key);
     }
+    for (const [key, name] of change.unserved) merged.unserved.set(key, name);
   }
   return merged;
 }

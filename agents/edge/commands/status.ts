@@ -16,7 +16,15 @@ interface Status {
   node: { id: string; name: string; clusterId: string; serverUrl: string };
   agent: { version: string; pid: number; certificateNotAfter: string };
   console: { connected: boolean; problem: string };
-  config: { epoch: string; revision: string; appliedRevision: string; entries: number; failed: number };
+  config: {
+    epoch: string;
+    revision: string;
+    appliedRevision: string;
+    entries: number;
+    failed: number;
+    held?: number;
+    missingFeatures?: string[];
+  };
   bans: { epoch: string; sequence: string; appliedSequence: string; entries: number; unapplied: number };
   protection: ProtectionView;
   kernel: { table: string | null; entries: number; problem: string };
@@ -71,7 +79,7 @@ function present(status: Status): string {
     ['connections', connectionsText(dataPlane.connections)],
     [
       'configuration',
-      `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed`,
+      `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed${heldText(config)}`,
     ],
     [
       'bans',
@@ -87,6 +95,12 @@ function present(status: Status): string {
     ['last error', status.lastError || 'none'],
   ];
   return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}\n`).join('');
+}
+
+/** Nothing where nothing is held, or the agent is one that holds nothing. */
+function heldText({ held = 0, missingFeatures = [] }: Status['config']): string {
+  if (held === 0) return '';
+  return `, ${held} held: upgrade required${missingFeatures.length > 0 ? `, this node lacks ${missingFeatures.join(', ')}` : ''}`;
 }
 
 function connectionsText(connections: ConnectionsView | null | undefined): string {

@@ -5,9 +5,10 @@
 //   behind, base of this history                 GetConfig(base)                 delta
 //   base not valid, another history, or drift    GetConfig(bucket sums)          differing buckets, then delta
 //   nothing held, or repair did not add up       GetConfig()                     snapshot in pages, swap, then delta
+//
+// An entry that needs a capability this node lacks is taken like any other: the data plane holds it.
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import type { Entry } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import {
   type ConfigDelta,
   type ConfigPage,
@@ -35,8 +36,6 @@ const PUSH_MAX_ENTRIES = 20_000;
 export interface ConfigFeedOptions {
   store: ConfigStore;
   log: Log;
-  /** Capabilities of this node. */
-  features: () => ReadonlySet<string>;
   /** The channel while there is one. */
   channel: () => NodeChannel | undefined;
   /** A change is in the journal; it followed `base`. */
@@ -56,7 +55,7 @@ export class ConfigFeed {
   private fullSetWanted = false;
   private lastFullSet = Number.NEGATIVE_INFINITY;
   private resume: { snapshot: Snapshot; checkpoint: ConfigPosition; pageToken: string } | undefined;
-  private missing: string[] = [];
+  private lacking: readonly string[] = [];
 
   constructor(options: ConfigFeedOptions) {
     this.options = options;
@@ -78,7 +77,6 @@ export class ConfigFeed {
 
   /** Why the node does not follow its target; "" when it does. */
   get message(): string {
-    if (this.missing.length > 0) return `upgrade required: this node lacks ${this.missing.join(', ')}`;
     return this.loop.problem === '' ? '' : `configuration not fetched: ${this.loop.problem}`;
   }
 
@@ -105,14 +103,21 @@ export class ConfigFeed {
       }
     }
     this.want(target);
-    if (this.missing.length === 0) this.loop.request(mine.revision === 0n ? 0 : GRACE_MS);
+    this.loop.request(mine.revision === 0n ? 0 : GRACE_MS);
   }
 
-  /** Capabilities that entries of the cluster need and the node lacks; empty: the target may be followed. */
+  /** Capabilities that entries of the cluster need and the node lacks, as the console says. */
+  get missing(): readonly string[] {
+    return this.lacking;
+  }
+
   onMissingFeatures(missing: readonly string[]): void {
-    const were = this.missing.length;
-    this.missing = [...missing].sort();
-    if (were > 0 && missing.length === 0 && this.isBehind()) this.loop.request();
+    const before = this.lacking;
+    this.lacking = [...missing].sort();
+    if (missing.length > 0 && this.lacking.join() !== before.join())
+      this.log.error('upgrade required: entries that need a capability this node lacks are held', {
+        missing: this.lacking,
+      });
   }
 
   /** A new connection: do not wait for the back-off of the old one. */
@@ -156,45 +161,31 @@ export class ConfigFeed {
     if (verdict === 'ignore') return;
     if (verdict === 'apply' && this.applyDelta(delta, receivedAt)) return;
     this.want(positionOf(delta));
-    if (this.missing.length === 0) this.loop.request();
+    this.loop.request();
   }
 
   private takeWaiting(): void {
     const waiting = this.waiting;
     this.waiting = [];
     for (const { delta, receivedAt } of waiting) this.onDelta(delta, receivedAt);
-    if (!this.loop.busy && this.missing.length === 0 && this.options.channel() && this.isBehind())
-      this.loop.request(GRACE_MS);
+    if (!this.loop.busy && this.options.channel() && this.isBehind()) this.loop.request(GRACE_MS);
   }
 
   /** False when the delta cannot be taken over as it is. */
   private applyDelta(delta: ConfigDelta, receivedAt: number): boolean {
-    if (this.lacksFeatures(delta.upserts)) return true;
     if (!sameHash(this.store.hashAfter(delta.upserts, delta.deletes), delta.setHash)) {
       this.startRepair('delta');
       return false;
     }
     const base = this.store.position;
-    const change = { position: positionOf(delta), upserts: delta.upserts, deletes: delta.deletes };
-    this.store.apply(change);
+    const change = this.store.apply({ position: positionOf(delta), upserts: delta.upserts, deletes: delta.deletes });
     this.options.changed(base, change, receivedAt);
-    return true;
-  }
-
-  private lacksFeatures(entries: readonly Entry[]): boolean {
-    const features = this.options.features();
-    const missing = new Set(entries.flatMap((entry) => entry.features.filter((feature) => !features.has(feature))));
-    if (missing.size === 0) return false;
-    this.missing = [...missing].sort();
-    this.log.error('configuration needs capabilities this node lacks, keeping the running one', {
-      missing: this.missing,
-    });
     return true;
   }
 
   private async pull(signal: AbortSignal): Promise<boolean> {
     const channel = this.options.channel();
-    if (!channel || this.missing.length > 0) return false;
+    if (!channel) return false;
     const receivedAt = performance.now();
     if (this.resume) return this.pullSnapshot(channel, signal, receivedAt);
     const base = this.store.position;
@@ -232,7 +223,7 @@ export class ConfigFeed {
     try {
       return await channel.getConfig(request, { signal });
     } catch (error) {
-      // The console refuses nodes that lack a capability; its next heartbeat answer names which.
+      // A console that does not know yet that entries can be held.
       if (error instanceof ConnectError && error.code === Code.FailedPrecondition)
         this.log.error('the console refuses its configuration to this node', { error });
       throw error;
@@ -248,7 +239,6 @@ export class ConfigFeed {
     }
     if (verdict === 'apply') {
       if (!this.applyDelta(delta, receivedAt)) return true;
-      if (this.missing.length > 0) return false;
       // A long way is answered in several deltas.
       if (this.isBehind()) return true;
     }
@@ -259,7 +249,6 @@ export class ConfigFeed {
 
   private pulledRepair(repair: ConfigRepair, receivedAt: number): boolean {
     const position = checked(repair.checkpoint);
-    if (this.lacksFeatures(repair.entries)) return false;
     const buckets = new Set(repair.buckets);
     const kept = new Set(repair.entries.map((entry) => entryKey(entry.kind, entry.id)));
     const deletes = this.store.keysToDelete(buckets, kept);
@@ -269,8 +258,7 @@ export class ConfigFeed {
       return true;
     }
     const base = this.store.position;
-    const change = { position, upserts: repair.entries, deletes };
-    this.store.apply(change);
+    const change = this.store.apply({ position, upserts: repair.entries, deletes });
     this.baseInvalid = false;
     this.log.info('configuration repaired', {
       revision: position.revision,
@@ -289,7 +277,7 @@ export class ConfigFeed {
     receivedAt: number,
     first?: ConfigPage,
   ): Promise<boolean> {
-    if (first && !this.addPage(first)) return false;
+    if (first) this.addPage(first);
     for (let pages = 0; this.resume && this.resume.pageToken !== ''; pages++) {
       if (pages > MAX_PAGES) throw new Error('the snapshot has no end');
       let answer: GetConfigResponse;
@@ -304,7 +292,7 @@ export class ConfigFeed {
         this.dropResume();
         throw new Error('the console answered a page token with something else');
       }
-      if (!this.addPage(answer.result.value)) return false;
+      this.addPage(answer.result.value);
     }
     if (!this.resume) return true;
     const { snapshot, checkpoint } = this.resume;
@@ -320,8 +308,8 @@ export class ConfigFeed {
     return true;
   }
 
-  /** False when the node may not take the snapshot. A page of another checkpoint is the first of a new snapshot. */
-  private addPage(page: ConfigPage): boolean {
+  /** A page of another checkpoint is the first of a new snapshot. */
+  private addPage(page: ConfigPage): void {
     const checkpoint = checked(page.checkpoint);
     const before = this.resume?.checkpoint;
     if (before?.epoch !== checkpoint.epoch || before.revision !== checkpoint.revision) {
@@ -330,10 +318,6 @@ export class ConfigFeed {
       this.resume = { snapshot: this.store.startSnapshot(), checkpoint, pageToken: '' };
     }
     const resume = this.resume!;
-    if (this.lacksFeatures(page.entries)) {
-      this.dropResume();
-      return false;
-    }
     try {
       resume.snapshot.add(page.entries);
     } catch (error) {
@@ -341,7 +325,6 @@ export class ConfigFeed {
       throw error;
     }
     resume.pageToken = page.nextPageToken;
-    return true;
   }
 
   private dropResume(): void {

@@ -15,6 +15,7 @@ import { FormerVersions } from './former-versions.ts';
 import { decodeHeader, encodeConfigRecord, encodeHeader, JOURNAL_FORMAT, readConfigRecord } from './record.ts';
 import { SetSum } from './set-sum.ts';
 import { appendEntries, type Row, Snapshot } from './snapshot.ts';
+import { UnservedKeys } from './unserved-keys.ts';
 
 const COMPACT_MIN_BYTES = 1024 * 1024;
 const COPY_BYTES = 512 * 1024;
@@ -30,6 +31,8 @@ export interface ConfigChange {
   position: ConfigPosition;
   upserts: readonly Entry[];
   deletes: readonly EntryKey[];
+  /** Upserts that the node may have to hold and that came before it served their site. The store finds them out. */
+  unserved?: readonly EntryKey[];
 }
 
 /** Told about every entry that becomes live or goes; bodies are only valid during the call. */
@@ -45,6 +48,8 @@ export interface ConfigStoreOptions {
   clusterId: string;
   log: Log;
   observer: EntryObserver;
+  /** Whether the node can do all of this now; anything, unless given. */
+  able?: (features: readonly string[]) => boolean;
 }
 
 export function noPosition(): ConfigPosition {
@@ -54,6 +59,8 @@ export function noPosition(): ConfigPosition {
 export class ConfigStore {
   private readonly log: Log;
   private readonly observer: EntryObserver;
+  private readonly able: (features: readonly string[]) => boolean;
+  private readonly unserved = new UnservedKeys();
   private journal!: Journal;
   private rows = new Map<string, Row>();
   private readonly former = new FormerVersions();
@@ -72,6 +79,7 @@ export class ConfigStore {
   private constructor(options: ConfigStoreOptions) {
     this.log = options.log;
     this.observer = options.observer;
+    this.able = options.able ?? (() => true);
   }
 
   /** Reads the journal into the table. */
@@ -144,15 +152,21 @@ export class ConfigStore {
     return sum.toBytes();
   }
 
-  /** Journals a change and takes it over. A full disk does not stop it: the change stays in memory and is retried. */
-  apply(change: ConfigChange): void {
+  /**
+   * Journals a change and takes it over; answers it with what it says of sites that were never served. A full disk does
+   * not stop it: the change stays in memory and is retried.
+   */
+  apply(change: ConfigChange): ConfigChange {
+    const unserved = this.unservedAmong(change.upserts);
     const encoded = change.upserts.map(encodeEntry);
     const rows = change.upserts.map((entry, index): Row => {
       const bytes = encoded[index]!;
       const hash = hashEntry(entry.kind, entry.id, entry.body, entry.features);
       return { offset: -1, length: bytes.length, hash, bytes };
     });
-    if (this.behind || !this.append(change.position, rows, change.deletes)) this.keepUnwritten(change);
+    if (this.behind || !this.append(change.position, rows, change.deletes, unserved)) this.keepUnwritten(change);
+    for (const { kind, id } of change.upserts) this.unserved.delete(kind, id);
+    for (const { kind, id } of unserved) this.unserved.add(kind, id);
     change.upserts.forEach((entry, index) => {
       this.supersede(entryKey(entry.kind, entry.id), rows[index]!);
       this.observer.put(entry.kind, entry.id, entry.body);
@@ -166,6 +180,28 @@ export class ConfigStore {
     }
     this.held = change.position;
     if (this.behind && this.unwritten.size <= FLUSH_AT_ONCE_KEYS) this.flush();
+    return { ...change, unserved };
+  }
+
+  /**
+   * Upserts the node is not able to follow, without a former version, of sites it did not serve until now. While it is
+   * not known what the node can do it is able to do nothing: the mark says nothing of an entry that runs.
+   */
+  private unservedAmong(upserts: readonly Entry[]): EntryKey[] {
+    return upserts.flatMap(({ kind, id, features }) => {
+      if (features.length === 0 || this.able(features)) return [];
+      const former = this.rows.has(entryKey(kind, id)) && !this.unserved.has(kind, id);
+      return former || this.serves(id) ? [] : [create(EntryKeySchema, { kind, id })];
+    });
+  }
+
+  private serves(siteId: string): boolean {
+    if (!this.rows.has(entryKey('site', siteId))) return false;
+    return this.unserved.kindsOf(siteId).every((kind) => {
+      const row = this.rows.get(entryKey(kind, siteId));
+      // A mark of what the node is able to follow by now says nothing.
+      return row !== undefined && this.able(this.readRow(row).features);
+    });
   }
 
   /** What the file lacks, as one change that follows `position`; undefined when the file is not there or lacks nothing. */
@@ -176,7 +212,7 @@ export class ConfigStore {
       const row = this.rows.get(key);
       if (row) upserts.push(fromBinary(EntrySchema, this.bytesOf(row)));
     }
-    return { position: this.held, upserts, deletes: this.unwrittenDeletes() };
+    return { position: this.held, upserts, deletes: this.unwrittenDeletes(), unserved: this.unserved.keys() };
   }
 
   /** Writes what the disk refused before. */
@@ -202,7 +238,7 @@ export class ConfigStore {
         bytes += row.length;
       }
     }
-    if (!this.append(this.held, rows, this.unwrittenDeletes())) return;
+    if (!this.append(this.held, rows, this.unwrittenDeletes(), this.unserved.keys())) return;
     this.writtenWhole();
     this.log.info('configuration journal written again');
   }
@@ -228,9 +264,14 @@ export class ConfigStore {
   }
 
   /** Writes one record and notes where its rows are; false when the disk refuses. */
-  private append(position: ConfigPosition | undefined, rows: readonly Row[], deletes: readonly EntryKey[]): boolean {
+  private append(
+    position: ConfigPosition | undefined,
+    rows: readonly Row[],
+    deletes: readonly EntryKey[],
+    unserved: readonly EntryKey[] = [],
+  ): boolean {
     const contents = rows.map((row) => row.bytes!);
-    const { payload, places } = encodeConfigRecord(position, contents, deletes);
+    const { payload, places } = encodeConfigRecord(position, contents, deletes, unserved);
     try {
       const offset = this.journal.append(payload);
       for (const [index, row] of rows.entries()) {
@@ -272,7 +313,7 @@ export class ConfigStore {
 
   /** Starts a shadow table that can take this one's place. */
   startSnapshot(): Snapshot {
-    return new Snapshot(this.journal.startShadow());
+    return new Snapshot(this.journal.startShadow(), (entries) => this.unservedAmong(entries));
   }
 
   /** Puts a complete snapshot in place of everything. Returns false, changing nothing, when it does not add up. */
@@ -295,6 +336,7 @@ export class ConfigStore {
       this.liveBytes = snapshot.liveBytes;
       this.held = position;
       this.former.replace(former);
+      this.unserved.replace(snapshot.unserved);
       this.writtenWhole();
       this.observer.clear();
       for (const [key, row] of this.rows) this.observe(key, row);
@@ -436,6 +478,7 @@ export class ConfigStore {
     const copied: { row: Row; offset: number }[] = [];
     const position = clone(ConfigPositionSchema, this.held);
     const adds = position.revision > 0n && this.matches(position);
+    const unserved = this.unserved.keys();
     await this.journal.rewrite(
       async (draft) => {
         // In the order in which they came, which is how Caddy took them.
@@ -452,7 +495,7 @@ export class ConfigStore {
           await new Promise((resolve) => setImmediate(resolve));
         }
         // Without a position a file does not say that it is complete.
-        if (adds) draft.append(encodeConfigRecord(position, [], []).payload);
+        if (adds) draft.append(encodeConfigRecord(position, [], [], unserved).payload);
       },
       (tailFrom, shift) => {
         for (const row of [...this.former.rows(), ...this.rows.values()])
@@ -477,6 +520,7 @@ export class ConfigStore {
       readConfigRecord(payload, {
         upsert: (start, end) => {
           const entry = parseEntry(payload, start, end);
+          this.unserved.delete(entry.kind, entry.id);
           this.supersede(entryKey(entry.kind, entry.id), {
             offset: offset + start,
             length: end - start,
@@ -485,6 +529,7 @@ export class ConfigStore {
           });
         },
         remove: (key) => this.forget(entryKey(key.kind, key.id)),
+        unserved: (key) => this.unserved.add(key.kind, key.id),
         position: (position) => {
           this.held = position;
         },
@@ -515,6 +560,8 @@ export class ConfigStore {
 
   private forget(key: string): void {
     this.former.drop(key);
+    const { kind, id } = splitKey(key);
+    this.unserved.delete(kind, id);
     this.dropRow(key);
   }
 

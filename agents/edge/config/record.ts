@@ -10,6 +10,7 @@ const RECORD_CONFIG = 2;
 const CHANGE_POSITION = 1;
 const CHANGE_UPSERTS = 2;
 const CHANGE_DELETES = 3;
+const CHANGE_UNSERVED = 4;
 
 export interface Place {
   start: number;
@@ -39,6 +40,7 @@ export function encodeConfigRecord(
   position: ConfigPosition | undefined,
   upserts: readonly Uint8Array[],
   deletes: readonly EntryKey[],
+  unserved: readonly EntryKey[] = [],
 ): { payload: Buffer; places: Place[] } {
   const parts: Uint8Array[] = [];
   const places: Place[] = [];
@@ -53,6 +55,7 @@ export function encodeConfigRecord(
     places.push({ start: length - entry.length, end: length });
   }
   for (const key of deletes) field(CHANGE_DELETES, toBinary(EntryKeySchema, key));
+  for (const key of unserved) field(CHANGE_UNSERVED, toBinary(EntryKeySchema, key));
   if (position) field(CHANGE_POSITION, toBinary(ConfigPositionSchema, position));
   const outer = fieldHeader(RECORD_CONFIG, length);
   for (const place of places) {
@@ -68,6 +71,7 @@ export function readConfigRecord(
   on: {
     upsert: (start: number, end: number) => void;
     remove: (key: EntryKey) => void;
+    unserved?: (key: EntryKey) => void;
     position: (position: ConfigPosition) => void;
   },
 ): void {
@@ -76,6 +80,7 @@ export function readConfigRecord(
     readFields(payload, start, end, (inner, from, to) => {
       if (inner === CHANGE_UPSERTS) on.upsert(from, to);
       else if (inner === CHANGE_DELETES) on.remove(fromBinary(EntryKeySchema, payload.subarray(from, to)));
+      else if (inner === CHANGE_UNSERVED) on.unserved?.(fromBinary(EntryKeySchema, payload.subarray(from, to)));
       else if (inner === CHANGE_POSITION) on.position(fromBinary(ConfigPositionSchema, payload.subarray(from, to)));
     });
   });

@@ -1,5 +1,5 @@
 // A configuration that is being received page by page, beside the one in use.
-import type { Entry } from '../../../proto/gen/svc/config/v1/entry_pb.js';
+import type { Entry, EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { JournalDraft } from '../../kit/journal.ts';
 import { type EntryHash, encodeEntry, entryKey, hashEntry, parseEntry } from './entry.ts';
@@ -28,15 +28,20 @@ export class Snapshot {
   readonly draft: JournalDraft;
   readonly rows = new Map<string, Row>();
   readonly sum = new SetSum();
+  /** Keys that come before the node serves their site. */
+  readonly unserved: EntryKey[] = [];
   liveBytes = 0;
+  private readonly unservedAmong: (entries: readonly Entry[]) => EntryKey[];
 
-  constructor(draft: JournalDraft) {
+  constructor(draft: JournalDraft, unservedAmong: (entries: readonly Entry[]) => EntryKey[]) {
     this.draft = draft;
+    this.unservedAmong = unservedAmong;
   }
 
   add(entries: readonly Entry[]): void {
     const encoded = entries.map(encodeEntry);
     const offsets = appendEntries(this.draft, encoded);
+    this.unserved.push(...this.unservedAmong(entries));
     entries.forEach((entry, index) => {
       const key = entryKey(entry.kind, entry.id);
       const before = this.rows.get(key);
@@ -67,7 +72,7 @@ export class Snapshot {
   }
 
   finish(position: ConfigPosition): void {
-    this.draft.append(encodeConfigRecord(position, [], []).payload);
+    this.draft.append(encodeConfigRecord(position, [], [], this.unserved).payload);
   }
 
   discard(): void {

@@ -102,7 +102,14 @@ export class EdgeAgent {
     this.skippedEvents = new SkippedMessages('events of the console', log);
     this.allow = new AllowList(log, options.proxyPeers, () => this.allowedChanged());
     const { nodeId, clusterId } = identity;
-    this.config = ConfigStore.open({ path: paths.configJournal, nodeId, clusterId, log, observer: this.allow });
+    this.config = ConfigStore.open({
+      path: paths.configJournal,
+      nodeId,
+      clusterId,
+      log,
+      observer: this.allow,
+      able: (features) => this.isAble(features),
+    });
     this.bans = BanStore.open({ path: paths.banJournal, nodeId, clusterId, log });
     this.consoleNames = [new URL(identity.serverUrl).hostname.replace(/^\[|\]$/g, '')];
     this.channel = new NodeChannel(identity);
@@ -138,7 +145,6 @@ export class EdgeAgent {
     this.configFeed = new ConfigFeed({
       store: this.config,
       log,
-      features: () => nodeFeatures(this.view()),
       channel,
       changed: (base, change, receivedAt) => this.dataPlane.pushConfig(base, change, receivedAt),
       replaced: () => this.dataPlane.reloadConfig(),
@@ -377,6 +383,11 @@ export class EdgeAgent {
     } catch (error) {
       this.log.warn('data plane does not say which entries fail', { error: errorText(error) });
     }
+  }
+
+  private isAble(features: readonly string[]): boolean {
+    const own = nodeFeatures({ capabilities: this.capabilities, kernel: this.kernel });
+    return features.every((name) => own.has(name));
   }
 
   /** What this node reports and shows at this moment. */

@@ -154,6 +154,8 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       appliedRevision: (node.appliedConfig?.revision ?? 0n).toString(),
       entries: node.config.size,
       failed: node.failed.length,
+      held: Number(node.dataPlane.status?.held ?? 0n),
+      missingFeatures: node.configFeed.missing,
     },
     bans: {
       epoch: node.bans.position.epoch.toString(),

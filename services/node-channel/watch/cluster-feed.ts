@@ -1,5 +1,6 @@
 // What the streams of one cluster read from: the rings of its two feeds and where their heads are.
 import { create } from '@bufbuild/protobuf';
+import type { Capability } from '../../../contract/capabilities.ts';
 import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
@@ -12,6 +13,8 @@ import type { WatchStream } from './watch-stream.ts';
 
 /** Both rings of a cluster together stay below this per process. */
 const RING_LIMITS = { bytes: 2 * 1024 * 1024, ageMs: 10 * 60_000 };
+
+const HOLDS_ENTRIES: Capability = 'partial-config-v1';
 
 /** Heads as PostgreSQL has them. */
 export interface ClusterHeads {
@@ -131,7 +134,9 @@ export class ClusterFeed {
     return [...this.#required].filter((feature) => !node.features.has(feature)).sort();
   }
 
+  /** Whether the node may not be sent the configuration: it lacks something and cannot hold just what needs it. */
   isFrozen(node: NodeIdentity): boolean {
+    if (node.features.has(HOLDS_ENTRIES)) return false;
     for (const feature of this.#required) if (!node.features.has(feature)) return true;
     return false;
   }

@@ -102,7 +102,7 @@ export class WatchStream {
       this.#bansCursor = bans.to;
       return bans.frame;
     }
-    // A node that lacks a capability keeps its configuration; it is told the target all the same.
+    // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
     if (this.#feed.isFrozen(this.node)) {
       this.#configCursor = this.#feed.config.ring.head;
       return undefined;

@@ -19,7 +19,7 @@ function entry(id: string, text: string, kind = 'site', features: string[] = [])
   return create(EntrySchema, { kind, id, body: Buffer.from(text), features });
 }
 
-function open(path: string, clusterId = 'cluster-1') {
+function open(path: string, clusterId = 'cluster-1', able?: (features: readonly string[]) => boolean) {
   const seen = new Map<string, string>();
   const { log, lines } = memoryLog();
   const store = ConfigStore.open({
@@ -32,13 +32,14 @@ function open(path: string, clusterId = 'cluster-1') {
       remove: (kind, id) => seen.delete(`${kind}/${id}`),
       clear: () => seen.clear(),
     },
+    ...(able ? { able } : {}),
   });
-  const change = (upserts: Entry[], deletes: string[] = []): void => {
+  const change = (upserts: Entry[], deletes: string[] = []): string[] => {
     const keys = deletes.map((id) => create(EntryKeySchema, { kind: 'site', id }));
     const setHash = store.hashAfter(upserts, keys);
     const revision = store.position.revision + 1n;
     const position = create(ConfigPositionSchema, { epoch: EPOCH, track: Track.STABLE, revision, setHash });
-    store.apply({ position, upserts, deletes: keys });
+    return store.apply({ position, upserts, deletes: keys }).unserved!.map(({ kind, id }) => `${kind}/${id}`);
   };
   return { store, change, seen, lines };
 }
@@ -63,6 +64,48 @@ test('the hash of an entry and the sum over a set are those of the console', (t)
     sum = moveSum(sum, [], [expected]);
   }
   t.deepEqual(mine.toBytes(), fromSum(sum));
+});
+
+test('what a node cannot follow is marked where it came before the node served the site, across restart and compaction', async (t) => {
+  const path = journalIn(t);
+  const unable = () => open(path, 'cluster-1', () => false);
+  const rules = (id: string, text: string) => entry(id, text, 'rules', ['rules-v9']);
+  const { store, change } = unable();
+  t.deepEqual(change([entry('served', '1')]), []);
+  t.deepEqual(change([rules('served', '1'), rules('early', '1')]), ['rules/early'], 'before its site');
+  t.deepEqual(
+    change([entry('early', '1'), entry('fresh', '1'), rules('fresh', '1')]),
+    ['rules/fresh'],
+    'with its site',
+  );
+  t.deepEqual(change([entry('needy', '1', 'site', ['domains-v9']), rules('needy', '1')]), [
+    'site/needy',
+    'rules/needy',
+  ]);
+  await store.compact();
+  t.deepEqual(change([entry('served', '2')]), []);
+  await store.close();
+  const again = unable();
+  t.deepEqual(again.change([rules('served', '2')]), [], 'the site went on without it');
+  t.deepEqual(again.change([rules('fresh', '2'), rules('early', '2')]), ['rules/fresh', 'rules/early']);
+  t.deepEqual(again.change([entry('fresh', '3', 'rules')]), [], 'a version that needs nothing');
+  t.deepEqual(again.change([rules('fresh', '3')]), [], 'and now there is a former version');
+  t.deepEqual(again.change([], ['needy']), []);
+  const snapshot = again.store.startSnapshot();
+  const entries = [
+    entry('served', '2'),
+    rules('served', '2'),
+    entry('new', '1'),
+    rules('new', '1'),
+    rules('early', '2'),
+  ];
+  snapshot.add(entries);
+  t.deepEqual(
+    snapshot.unserved.map(({ kind, id }) => `${kind}/${id}`),
+    ['rules/new', 'rules/early'],
+  );
+  snapshot.discard();
+  await again.store.close();
 });
 
 test('property: sums go up and down like numbers modulo 2^256', (t) => {

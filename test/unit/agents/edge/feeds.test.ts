@@ -224,20 +224,20 @@ test('a damaged journal is told, set aside and healed by the console', async (t)
   t.is(second.bans.size, 1);
 });
 
-test('a node that lacks a capability keeps its configuration until the console says otherwise', async (t) => {
+test('entries that need a capability the node lacks are taken like any other, by delta, repair and snapshot', async (t) => {
   const { testConsole, folder } = await start(t);
-  testConsole.publish([site('a', 'one')]);
+  testConsole.publish([site('a', 'one', ['cache-v9'])]);
   const feeds = await openFeeds(t, folder, testConsole);
   feeds.connect();
   await until(t, 'snapshot', inStep(feeds, testConsole));
   testConsole.publish([site('b', 'two', ['cache-v9'])]);
-  await until(t, 'refused', () => feeds.configFeed.message.includes('cache-v9'));
-  t.is(feeds.config.position.revision, 1n);
-  testConsole.publish([site('b', 'two')]);
-  t.is(feeds.config.position.revision, 1n);
-  feeds.configFeed.onMissingFeatures([]);
-  await until(t, 'follows again', inStep(feeds, testConsole));
+  await until(t, 'delta', inStep(feeds, testConsole));
+  feeds.configFeed.onMissingFeatures(['cache-v9']);
+  testConsole.publish([site('c', 'three')]);
+  await until(t, 'what comes beside it', inStep(feeds, testConsole));
+  t.is(feeds.config.size, 3);
   t.is(feeds.configFeed.message, '');
+  t.deepEqual(feeds.configFeed.missing, ['cache-v9']);
 });
 
 test('a snapshot goes on where it was interrupted', async (t) => {

@@ -15,6 +15,7 @@ import { memoryLog } from './log.ts';
 
 export const FEATURES = ['bans-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
 
+const able = (features: readonly string[]) => features.every((name) => FEATURES.includes(name));
 const NO_OBSERVER: EntryObserver = { put: () => undefined, remove: () => undefined, clear: () => undefined };
 
 export interface Feeds {
@@ -57,7 +58,7 @@ export async function openFeeds(
   const identity = await testIdentity(testConsole);
   let channel = new NodeChannel(identity);
   const store = { nodeId: 'node-1', clusterId: 'cluster-1', log };
-  const config = ConfigStore.open({ ...store, path: join(folder, 'config.journal'), observer });
+  const config = ConfigStore.open({ ...store, path: join(folder, 'config.journal'), observer, able });
   const bans = BanStore.open({ ...store, path: join(folder, 'bans.journal') });
   const clock = new ServerClock();
   const pushed: string[] = [];
@@ -66,7 +67,6 @@ export async function openFeeds(
   const configFeed = new ConfigFeed({
     store: config,
     log,
-    features: () => new Set(FEATURES),
     channel: current,
     changed: (base, change) => pushed.push(`${base.revision}->${change.position.revision}`),
     replaced: () => pushed.push('reload'),
