@@ -1,16 +1,19 @@
 // `npm test`: everything CI runs. The last line is the sum of all suites; a failed or a skipped test makes the exit code 1.
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { buildCaddy } from './lib/caddy.ts';
+import { buildCaddy, caddySources } from './lib/caddy.ts';
 import { preflight } from './lib/preflight.ts';
 import { processorSeconds } from './lib/process-table.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { cacheDir } from './lib/root.ts';
 import { installShutdown } from './lib/shutdown.ts';
 import { ensureTestPrograms } from './lib/test-programs.ts';
-import { avaJobs } from './lib/test-run/ava-jobs.ts';
+import { AVA_SUITES, avaJobs, suiteOf, testFiles } from './lib/test-run/ava-jobs.ts';
+import { candidates, changedFiles, changedPackages, fitting, seesChange } from './lib/test-run/changed.ts';
 import { checkJobs } from './lib/test-run/check-jobs.ts';
-import { keepCosts } from './lib/test-run/costs.ts';
-import { goJobs, raceJobs } from './lib/test-run/go-jobs.ts';
+import { costOf, keepCosts } from './lib/test-run/costs.ts';
+import { goJob, goJobs, raceJobs } from './lib/test-run/go-jobs.ts';
+import { readImports } from './lib/test-run/import-graph.ts';
 import { EVERY_TIME, type Job, type Result, SUITES, type Suite } from './lib/test-run/job.ts';
 import { endMeasured } from './lib/test-run/measured.ts';
 import { runJobs } from './lib/test-run/run-jobs.ts';
@@ -27,6 +30,8 @@ e2e that fail beside others are run once more by themselves; what then passes is
 
   --only SUITE   runs this suite only; may be given several times. race, which never runs by itself, is Go's race detector
                  over everything; go runs it over the packages with shared state
+  --changed      runs what the difference to main can break, the nearest first, for about two minutes: steps of the check,
+                 files that import it, are named after it or call it, and packages of Go; names what it leaves out
   --times        prints at the end what each file took, and how much of it it waited (always in .cache/test-logs/times.log)
   --keep-costs   writes what each file took to test/costs.json: after a run on a machine that does nothing else
   --steady       UNSTEADY counts as failed for faults, bans, publishing and signing in`;
@@ -34,6 +39,7 @@ e2e that fail beside others are run once more by themselves; what then passes is
 const { values, positionals: only } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
+    changed: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     'keep-costs': { type: 'boolean', default: false },
     steady: { type: 'boolean', default: false },
@@ -86,6 +92,29 @@ function chosen(): Job[] {
   return suites.flatMap(jobsOf);
 }
 
+/** Seconds of all cores that test files may take in the loop of a change; the steps of the check come on top. */
+const LOOP_SECONDS = 75;
+
+/** Jobs of what the change can break. */
+async function jobsOfChange(): Promise<Job[]> {
+  const changed = await changedFiles();
+  if (changed.length === 0) throw new Refusal('nothing differs from main: there is nothing to run');
+  const tests = AVA_SUITES.flatMap(testFiles);
+  const found = candidates(changed, readImports(), tests);
+  const cost = (file: string) => (suiteOf(file) === 'unit' ? { seconds: 1, cores: 1 } : costOf(suiteOf(file), file));
+  const { taken, left } = fitting(found, ({ file }) => cost(file), LOOP_SECONDS, availableParallelism());
+  const chosen = new Set(taken.map(({ file }) => file));
+  say(`${changed.length} files differ from main; ${chosen.size} test files run.`);
+  if (left.length > 0)
+    say(`Left to \`npm test\`: ${left.map(({ file }) => file.replace(/^test\/|\.test\.ts$/g, '')).join(', ')}`);
+  const packages = await changedPackages(changed);
+  return [
+    ...checkJobs((step) => seesChange(step, changed)),
+    ...(packages.length > 0 ? [goJob('go', 'go changed', caddySources, packages)] : []),
+    ...AVA_SUITES.flatMap((suite) => avaJobs(suite, testEnvironment, (file) => chosen.has(file))),
+  ];
+}
+
 /** Builds and starts what the jobs share. */
 async function prepare(jobs: readonly Job[]): Promise<void> {
   const has = (...suites: Suite[]) => jobs.some(({ suite }) => suites.includes(suite));
@@ -113,7 +142,7 @@ async function stop(): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const jobs = chosen();
+  const jobs = values.changed ? await jobsOfChange() : chosen();
   await prepare(jobs);
   const results = new Map<string, Result>();
   const total = await runJobs(jobs, { steady: values.steady }, ({ name }, result) => void results.set(name, result));

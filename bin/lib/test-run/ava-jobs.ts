@@ -10,7 +10,13 @@ import { costOf } from './costs.ts';
 import type { Job, Result, Suite } from './job.ts';
 import { logFile, runMeasured } from './measured.ts';
 
-type AvaSuite = Extract<Suite, 'unit' | 'repo' | 'integration' | 'e2e'>;
+export const AVA_SUITES = ['unit', 'repo', 'integration', 'e2e'] as const satisfies readonly Suite[];
+type AvaSuite = (typeof AVA_SUITES)[number];
+
+/** The suite of a test file: the folder it lies in. */
+export function suiteOf(file: string): AvaSuite {
+  return AVA_SUITES.find((suite) => file.startsWith(`test/${suite}/`)) ?? 'unit';
+}
 
 /** What a test file says about itself: `// Alone with: the ports of launchers`. */
 const ALONE_WITH = /^\/\/ Alone with: (.+)$/gm;
