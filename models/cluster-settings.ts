@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { Capability } from '../contract/capabilities.ts';
 import { type ClientIp, DEFAULT_CLIENT_IP } from './entries/client-ip.ts';
-import { DEFAULT_UNKNOWN_HOSTS, type UnknownHosts } from './entries/unknown-hosts.ts';
+import { DEFAULT_UNKNOWN_HOSTS, type UnknownHosts, unknownHostsKind } from './entries/unknown-hosts.ts';
 
 export interface ClusterSettings {
   name: string;
@@ -44,10 +44,14 @@ export async function writeUnknownHosts(sql: Knex, clusterId: string, settings: 
     });
 }
 
-/** Locks the cluster; when the site is its default site, unknown hosts get the page instead. Answers whether it was. */
-export async function releaseDefaultSite(sql: Knex, clusterId: string, siteId: string): Promise<boolean> {
+/** Locks the cluster; when the site is its default site, unknown hosts get the page instead. Answers what to publish. */
+export async function releaseDefaultSite(
+  sql: Knex,
+  clusterId: string,
+  siteId: string,
+): Promise<{ kind: string; id: string }[]> {
   const settings = await readClusterSettings(sql, clusterId, { lock: true });
-  if (settings?.unknownHosts.defaultSiteId !== siteId) return false;
+  if (settings?.unknownHosts.defaultSiteId !== siteId) return [];
   const { unknownHost, ipAccess, scan } = settings.unknownHosts;
   await writeUnknownHosts(sql, clusterId, {
     unknownHost: unknownHost === 'site' ? 'page' : unknownHost,
@@ -56,7 +60,7 @@ export async function releaseDefaultSite(sql: Knex, clusterId: string, siteId: s
     defaultCertificate: false,
     scan,
   });
-  return true;
+  return [{ kind: unknownHostsKind.kind, id: '' }];
 }
 
 /** Active nodes of the cluster that do not report the capability, by name; at most 100. */

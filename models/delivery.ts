@@ -1,12 +1,15 @@
-// How far sites have reached the nodes: a histogram of nodes by revision, laid over the intervals of revisions in which
-// each site's entry was one version, less the entries nodes could not apply. Never sites times nodes.
+// How far sites have reached the nodes: a histogram of nodes by what they run, laid over the revisions in which each
+// entry that belongs to a site was one version. Never sites times nodes.
+//
+// A node is current when it has passed the last change of every entry of the site (one that was removed until it passed
+// the revision that closed it), and none of them failed there or is held: needs a capability that it does not report.
 import type { Knex } from 'knex';
+import { ENTRY_KINDS } from './entries/kinds.ts';
+import { siteOwner } from './entries/owner.ts';
+import { DISABLED_REF } from './entries/site.ts';
 import { named } from './named-statement.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 import { Recent } from './recent.ts';
-
-/** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
-export const DISABLED_REF = 'state:disabled';
 
 export interface DeliveredSite {
   id: string;
@@ -19,69 +22,109 @@ export interface Delivery {
   totalNodes: number;
   servingNodes: number;
   currentNodes: number;
+  blocked: Blocked[];
   canary: { endsAt: string | null; autoPromote: boolean } | null;
 }
 
-/** Online active nodes of a cluster that run one revision. */
-interface NodeGroup {
+/** Why nodes do not run the latest version of one of the site's entries. */
+export interface Blocked {
+  kind: string;
+  reason: 'failed' | 'held';
+  /** Capabilities that the nodes lack. */
+  capabilities: string[];
+  /** What the nodes said; empty for a held one. */
+  message: string;
+  count: number;
+  /** The first by name. */
+  nodes: NamedNode[];
+}
+
+interface NamedNode {
+  id: string;
+  name: string;
+}
+
+/** Reasons listed at most; the same in the contract. */
+const MAX_BLOCKED = 20;
+const MAX_NAMED = 5;
+
+/** Online active nodes of a cluster in the same state. */
+export interface NodeGroup {
   /** -1 for nodes without a configuration of this history. */
   revision: number;
   healthy: boolean;
+  /** Capabilities that live entries of the cluster need and the nodes do not report. */
+  lacks: string[];
   nodes: number;
+  /** The first by name, where something is missing or failed. */
+  named: NamedNode[];
+  /** What failed, by its owner. */
+  failed: Map<string, Failure[]>;
 }
 
-/** Revisions [from, to) in which the site's entry was one version; to is null for the latest. */
+/** Revisions [from, to) in which one entry of the site was one version; to is null for the latest. */
 export interface Interval {
+  kind: string;
   from: number;
   to: number | null;
   disabled: boolean;
+  features: string[];
 }
 
-/** Nodes that could not apply the site's entry; `running`: they serve an earlier version. */
+/** An entry nodes could not apply; `running`: they serve an earlier version. */
 interface Failure {
-  siteId: string;
-  revision: number;
-  healthy: boolean;
+  kind: string;
+  id: string;
   running: boolean;
-  nodes: number;
+  reason: string;
 }
 
 /** The nodes of one cluster by what they run, at one moment. */
-/** What the nodes of a cluster run: how many each revision, and what failed on them. */
 export interface Situation {
   groups: NodeGroup[];
-  failures: Map<string, Failure[]>;
 }
 
 // One statement, so that the nodes are read once.
 const SITUATION = `
-  with present as materialized (
-    select case when s.epoch = h.epoch then s.revision else -1 end as revision, s.data_plane_healthy as healthy, s.failed
+  with need as materialized (
+    select coalesce(array_agg(feature), '{}') as features from config_feature where cluster_id = $1 and track = 'S'
+  ), present as materialized (
+    select n.id, n.name, case when s.epoch = h.epoch then s.revision else -1 end as revision,
+      s.data_plane_healthy as healthy, s.failed,
+      case when s.features @> need.features then '{}'
+        else array(select unnest(need.features) except select unnest(s.features) order by 1) end as lacks
     from node n
     join node_state s on s.node_id = n.id
     join cluster_head h on h.cluster_id = n.cluster_id
+    cross join need
     where n.cluster_id = $1 and n.status = 'active'
       and s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
   )
-  select
-    (select coalesce(jsonb_agg(g), '[]') from (
-       select revision, healthy, count(*) as nodes from present group by 1, 2) g) as groups,
-    (select coalesce(jsonb_agg(f), '[]') from (
-       select f.id as "siteId", p.revision, p.healthy, coalesce(f.running, false) as running, count(*) as nodes
-       from present p cross join lateral jsonb_to_recordset(p.failed) as f(kind text, id text, running boolean)
-       where p.failed <> '[]' and f.kind = 'site' group by 1, 2, 3, 4) f) as failures`;
+  select revision, healthy, lacks, failed, count(*)::int as nodes,
+    coalesce(jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by name, id)
+      filter (where lacks <> '{}' or failed <> '[]'), '$[0 to ${MAX_NAMED - 1}]'), '[]') as named
+  from present group by 1, 2, 3, 4`;
 
-/** Columns of an {@link Interval} of `config_entry e`. */
-export const INTERVAL_COLUMNS = `e.from_revision as "from", e.to_revision as "to", '${DISABLED_REF}' = any(e.refs) as disabled`;
+/** Closed versions looked at beyond those that nodes can run: where the latest is held, an earlier one serves on. */
+export const EARLIER = 8;
 
-// Versions that some node can run: the latest, and those ended after the revision of the one most behind.
+/**
+ * The {@link Interval}s of a site's entries as one JSON array: the live ones, the latest that were closed, and those
+ * closed after the revision of the node most behind. Parameters: SQL of the cluster, of the owner and of that revision.
+ */
+export function intervalsSql(cluster: string, owner: string, behind: string): string {
+  const columns = `e.kind, e.from_revision as "from", e.to_revision as "to", '${DISABLED_REF}' = any(e.refs) as disabled, e.features`;
+  const mine = `from config_entry e where e.owner = ${owner} and e.cluster_id = ${cluster} and e.track = 'S'
+    and e.blob_hash is not null`;
+  return `(select coalesce(jsonb_agg(i), '[]') from (
+    select ${columns} ${mine} and e.to_revision is null
+    union all (select ${columns} ${mine} and e.to_revision is not null order by e.to_revision desc limit ${EARLIER})
+    union (select ${columns} ${mine} and e.to_revision > ${behind})) i)`;
+}
+
 const INTERVALS = `
-  select site.id, (
-    select coalesce(jsonb_agg(i), '[]') from (
-      select ${INTERVAL_COLUMNS} from config_entry e
-       where e.cluster_id = site.cluster_id and e.resource_id = site.id and e.kind = 'site' and e.track = 'S'
-         and e.blob_hash is not null and (e.to_revision is null or e.to_revision > site.behind)) i) as intervals
-  from unnest($1::text[], $2::text[], $3::bigint[]) as site(cluster_id, id, behind)`;
+  select site.id, ${intervalsSql('site.cluster_id', 'site.owner', 'site.behind')} as intervals
+  from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as site(cluster_id, id, owner, behind)`;
 
 /** How long a picture of a cluster's nodes is good enough. */
 const SITUATION_MS = 1000;
@@ -113,10 +156,28 @@ export function isUnderWay({ totalNodes, currentNodes }: Delivery): boolean {
 }
 
 async function readSituation(sql: Knex, clusterId: string): Promise<Situation> {
-  const [row] = await named<{ groups: NodeGroup[]; failures: Failure[] }>(sql, 'node-situation', SITUATION, [
-    clusterId,
-  ]);
-  return { groups: row!.groups, failures: Map.groupBy(row!.failures, ({ siteId }) => siteId) };
+  const rows = await named<Omit<NodeGroup, 'failed'> & { failed: Failure[]; revision: string }>(
+    sql,
+    'node-situation',
+    SITUATION,
+    [clusterId],
+  );
+  const groups = rows.map((row) => ({ ...row, revision: Number(row.revision), failed: byOwner(row.failed) }));
+  return { groups };
+}
+
+/** What belongs to the cluster, or is of a kind that only a newer console knows, is nobody's here. */
+function byOwner(failed: readonly Failure[]): Map<string, Failure[]> {
+  const owned = failed.map((failure) => [ownerOf(failure), failure] as const);
+  const known = owned.filter((pair): pair is [string, Failure] => pair[0] !== null);
+  return new Map(
+    [...Map.groupBy(known, ([owner]) => owner)].map(([owner, pairs]) => [owner, pairs.map(([, failure]) => failure)]),
+  );
+}
+
+/** The owner of an entry by its name; null for the cluster's own and unknown kinds. */
+export function ownerOf({ kind, id }: { kind: string; id: string }): string | null {
+  return ENTRY_KINDS.find((candidate) => candidate.kind === kind)?.ownerOf(id) ?? null;
 }
 
 /** The delivery of each site, by id. */
@@ -132,6 +193,7 @@ export async function deliveryOf(
   const rows = await named<{ id: string; intervals: Interval[] }>(sql, 'site-intervals', INTERVALS, [
     sites.map(({ clusterId }) => clusterId),
     sites.map(({ id }) => id),
+    sites.map(({ id }) => siteOwner(id)),
     sites.map(({ clusterId }) => mostBehind(situations.get(clusterId)!) ?? NONE_BEHIND),
   ]);
   const intervals = new Map(rows.map((row) => [row.id, row.intervals]));
@@ -141,7 +203,7 @@ export async function deliveryOf(
 }
 
 /** Without nodes only the latest version matters. */
-const NONE_BEHIND = '9223372036854775807';
+export const NONE_BEHIND = '9223372036854775807';
 
 /** The revision of the node that is most behind; null when no node has one. */
 export function mostBehind({ groups }: Situation): number | null {
@@ -149,35 +211,95 @@ export function mostBehind({ groups }: Situation): number | null {
   return revisions.length > 0 ? Math.min(...revisions) : null;
 }
 
-/** Nobody runs the version just published: what the delivery was, after a change of the site. */
-export function deliveryAfterChange(before: Delivery, enabled: boolean, wasEnabled: boolean): Delivery {
+/**
+ * Nobody runs the version just published: what the delivery was, after a change of the site. `features`: what its own
+ * entry needs now.
+ */
+export function deliveryAfterChange(
+  before: Delivery,
+  situation: Situation,
+  features: readonly string[],
+  { enabled, wasEnabled }: { enabled: boolean; wasEnabled: boolean },
+): Delivery {
   const servingNodes = enabled && !wasEnabled ? 0 : before.servingNodes;
   const state = stateOf({ enabled }, before.totalNodes, servingNodes, 0);
-  return { ...before, state, servingNodes, currentNodes: 0 };
+  const heldNow = situation.groups.flatMap((group) => heldAt(group, { kind: 'site', features }));
+  const held = before.blocked.filter(({ kind, reason }) => reason === 'held' && kind !== 'site');
+  return { ...before, state, servingNodes, currentNodes: 0, blocked: merged([...heldNow, ...held]) };
 }
 
-/** The delivery of a site with these versions: all that a node of the cluster can run. */
+/** The delivery of a site with these versions of its entries: all that a node of the cluster can run. */
 export function delivery(site: DeliveredSite, situation: Situation, intervals: readonly Interval[]): Delivery {
-  const { groups } = situation;
-  const failures = situation.failures.get(site.id) ?? [];
-  const latest = intervals.find(({ to }) => to === null);
-  const running = site.enabled ? intervals : intervals.filter(({ disabled }) => !disabled);
-  const serves = ({ revision }: { revision: number }) =>
-    running.some(({ from, to }) => from <= revision && (to === null || revision < to));
-  const isCurrent = ({ revision, healthy }: { revision: number; healthy: boolean }) =>
-    healthy && latest !== undefined && revision >= latest.from;
-  const sum = (some: readonly { nodes: number }[]) => some.reduce((total, { nodes }) => total + nodes, 0);
-  const totalNodes = sum(groups);
-  const servingNodes =
-    sum(groups.filter(serves)) - sum(failures.filter((failure) => !failure.running && serves(failure)));
-  const currentNodes = sum(groups.filter(isCurrent)) - sum(failures.filter(isCurrent));
+  const owner = siteOwner(site.id);
+  const live = intervals.filter(({ to }) => to === null);
+  const latest = intervals.length === 0 ? null : Math.max(...intervals.map(({ from, to }) => to ?? from));
+  const versions = intervals.filter(({ kind }) => kind === 'site').sort((a, b) => b.from - a.from);
+  let [totalNodes, servingNodes, currentNodes] = [0, 0, 0];
+  const blocked: Blocked[] = [];
+  for (const group of situation.groups) {
+    const failed = group.failed.get(owner) ?? [];
+    const held = live.flatMap((version) => heldAt(group, version));
+    const hasLatest = group.healthy && latest !== null && group.revision >= latest;
+    totalNodes += group.nodes;
+    if (hasLatest && failed.length + held.length === 0) currentNodes += group.nodes;
+    if (serves(site, group, versions, failed)) servingNodes += group.nodes;
+    if (latest !== null && group.revision >= latest) blocked.push(...failed.map((failure) => failedAt(group, failure)));
+    blocked.push(...held);
+  }
   return {
     state: stateOf(site, totalNodes, servingNodes, currentNodes),
     totalNodes,
     servingNodes,
     currentNodes,
+    blocked: merged(blocked),
     canary: null,
   };
+}
+
+/** Whether the nodes serve the site: the version of their revision, or where that is held the one before it. */
+function serves(
+  { enabled }: DeliveredSite,
+  group: NodeGroup,
+  versions: readonly Interval[],
+  failed: readonly Failure[],
+): boolean {
+  if (failed.some(({ kind, running }) => kind === 'site' && !running)) return false;
+  const at = versions.findIndex(({ from, to }) => from <= group.revision && (to === null || group.revision < to));
+  if (at < 0) return false;
+  const running = versions.slice(at).find(({ features }) => lacking(group, features).length === 0);
+  return running !== undefined && (enabled || !running.disabled);
+}
+
+function lacking({ lacks }: NodeGroup, features: readonly string[]): string[] {
+  return features.filter((feature) => lacks.includes(feature));
+}
+
+function heldAt(
+  group: NodeGroup,
+  { kind, features }: Pick<Interval, 'kind'> & { features: readonly string[] },
+): Blocked[] {
+  const capabilities = lacking(group, features);
+  if (capabilities.length === 0) return [];
+  return [{ kind, reason: 'held', capabilities, message: '', count: group.nodes, nodes: group.named }];
+}
+
+function failedAt(group: NodeGroup, { kind, reason }: Failure): Blocked {
+  return { kind, reason: 'failed', capabilities: [], message: reason, count: group.nodes, nodes: group.named };
+}
+
+/** One for each reason, those of most nodes first. */
+function merged(blocked: readonly Blocked[]): Blocked[] {
+  const same = Map.groupBy(blocked, ({ kind, reason, capabilities, message }) =>
+    JSON.stringify([kind, reason, capabilities, message]),
+  );
+  return [...same.values()]
+    .map((some) => ({
+      ...some[0]!,
+      count: some.reduce((total, { count }) => total + count, 0),
+      nodes: some.flatMap(({ nodes }) => nodes).slice(0, MAX_NAMED),
+    }))
+    .sort((a, b) => b.count - a.count)
+    .slice(0, MAX_BLOCKED);
 }
 
 function stateOf(

@@ -44,7 +44,10 @@ export interface ClusterSpan {
   least: number | null;
   most: number | null;
   allHealthy: boolean;
-  failedSites: string[];
+  /** Entries that failed on one of them. */
+  failed: { kind: string; id: string }[];
+  /** Capabilities that live entries need and one of them does not report. */
+  lacks: string[];
 }
 
 export interface FleetView {
@@ -62,7 +65,7 @@ const FLEET = `
         case when s.epoch = h.epoch then s.revision else -1 end as revision,
         case when s.ban_epoch = t.epoch then s.ban_sequence else -1 end as sequence,
         greatest(b.seq, p.seq, 0) as ban_target,
-        s.last_seen_at, s.auth_error, s.failed, s.message, s.data_plane_healthy, s.missing_features, s.applied_at, k.ends,
+        s.last_seen_at, s.auth_error, s.failed, s.message, s.data_plane_healthy, s.features, s.missing_features, s.applied_at, k.ends,
         c.client_ip ->> 'mode' = 'proxy_protocol' and s.info -> 'proxyPeersUnset' = 'true' as believes_any_peer
       from node n
       join cluster c on c.id = n.cluster_id
@@ -94,6 +97,10 @@ const FLEET = `
               and c.changed_at < now() - ${ON_ITS_WAY} limit 1)) then 'bans_behind'
         else 'ok' end as word
       from fleet f
+  ), lacking as materialized (
+    select distinct w.cluster_id, f.feature from worded w
+      join config_feature f on f.cluster_id = w.cluster_id and f.track = 'S'
+     where w.online and w.status = 'active' and f.feature <> all(coalesce(w.features, '{}'))
   ), asking as (
     select cluster_id, id, name, word, target, 'nodes_unhealthy' as kind,
         case word when 'offline' then last_seen_at when 'certificate_expired' then ends when 'apply_failed' then applied_at end as at
@@ -126,9 +133,10 @@ const FLEET = `
     (select coalesce(jsonb_agg(s), '[]') from (
        select c.id as "clusterId", min(w.revision) as least, max(w.revision) as most,
            coalesce(bool_and(w.data_plane_healthy), false) as "allHealthy",
-           (select coalesce(jsonb_agg(distinct f.id), '[]') from worded v cross join lateral jsonb_to_recordset(v.failed)
-              as f(kind text, id text) where v.cluster_id = c.id and v.online and v.status = 'active'
-              and v.failed <> '[]' and f.kind = 'site') as "failedSites"
+           (select coalesce(jsonb_agg(distinct jsonb_build_object('kind', f.kind, 'id', f.id)), '[]') from worded v
+              cross join lateral jsonb_to_recordset(v.failed) as f(kind text, id text)
+              where v.cluster_id = c.id and v.online and v.status = 'active' and v.failed <> '[]') as failed,
+           (select coalesce(jsonb_agg(l.feature), '[]') from lacking l where l.cluster_id = c.id) as lacks
          from cluster c left join worded w on w.cluster_id = c.id and w.online and w.status = 'active'
         group by c.id) s) as spans`;
 

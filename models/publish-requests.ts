@@ -18,6 +18,8 @@ export async function requestPublication(
   clusterIds?: readonly string[],
 ): Promise<string[]> {
   const names = distinct(publication.entries);
+  // Beside the names: a console of the release before refuses such a request, and leaves it to one that knows.
+  const ends = (publication.ends ?? []).map((owner) => ({ owner }));
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
   await tx.sql.raw(LOCK_PLATFORM_SHARED);
   // Locked while they are read: a cluster that is being deleted is waited for, and left out once it is gone.
@@ -27,7 +29,7 @@ export async function requestPublication(
         for key share
      returning cluster_id`,
     [
-      JSON.stringify(names),
+      JSON.stringify([...names, ...ends]),
       publication.reason,
       JSON.stringify(publication.params ?? {}),
       JSON.stringify(publication.actor ?? tx.call.actor),
@@ -51,7 +53,13 @@ export async function clustersWithRequests(sql: Knex, ageSeconds: number): Promi
 export async function publishPending(tx: Tx, clusterId: string, limit = 20): Promise<number> {
   if (!(await keepCluster(tx.sql, clusterId))) return 0;
   const { rows } = await tx.sql.raw<{
-    rows: { id: string; entries: EntryName[]; reason: string; params: Record<string, unknown>; actor: Actor }[];
+    rows: {
+      id: string;
+      entries: (EntryName | { owner: string })[];
+      reason: string;
+      params: Record<string, unknown>;
+      actor: Actor;
+    }[];
   }>(
     `delete from publish_request where id in (
        select id from publish_request where cluster_id = ? order by id limit ? for update)
@@ -60,7 +68,9 @@ export async function publishPending(tx: Tx, clusterId: string, limit = 20): Pro
   );
   rows.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
   for (const { entries, reason, params, actor } of rows) {
-    await publish(tx, { clusterId, entries, reason, params, actor });
+    const names = entries.filter((entry) => 'kind' in entry);
+    const ends = entries.flatMap((entry) => ('owner' in entry ? [entry.owner] : []));
+    await publish(tx, { clusterId, entries: names, ends, reason, params, actor });
   }
   return rows.length;
 }

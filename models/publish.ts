@@ -9,6 +9,7 @@ import type { Tx } from '../runtime/write.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS } from './entries/kinds.ts';
 import { LOCK_PLATFORM } from './locks.ts';
+import { snapshotOf } from './settings-snapshot.ts';
 
 /** Larger bodies are refused: they travel to every node in one message. A kind can allow more. */
 export const MAX_BODY_BYTES = 64 * 1024;
@@ -26,6 +27,8 @@ export interface Publication {
   clusterId: string;
   /** What the change touched; a kind that compiles to nothing removes its entry. */
   entries: readonly EntryName[];
+  /** What ends (models/entries/owner.ts): all of its live entries are removed, whatever their kinds. */
+  ends?: readonly string[];
   /** Reason code (specification: Events) and its parameters. */
   reason: string;
   params?: Record<string, unknown>;
@@ -34,9 +37,12 @@ export interface Publication {
 }
 
 interface LiveEntry extends EntryName {
+  bucket: number;
   hash: string;
   features: string[];
   compilerVersion: number;
+  /** Removed, because its owner ends. */
+  ended: boolean;
 }
 
 interface Head {
@@ -51,7 +57,7 @@ interface Head {
 interface Difference extends EntryName {
   bucket: number;
   before: LiveEntry | undefined;
-  after: (CompiledEntry & { hash: Buffer; compilerVersion: number }) | undefined;
+  after: (CompiledEntry & { hash: Buffer; compilerVersion: number; owner: string | null }) | undefined;
 }
 
 /**
@@ -66,10 +72,11 @@ export async function publish(tx: Tx, publication: Publication): Promise<string 
 
 /** As {@link publish}; `always` makes a revision of nothing, too. */
 async function publishEntries(tx: Tx, publication: Publication, always: boolean): Promise<string | null> {
-  const names = distinct(publication.entries);
+  const { clusterId, entries, ends = [] } = publication;
+  const names = distinct([...entries, ...(ends.length > 0 ? dependants() : [])]);
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
-  const head = await lockHead(tx, publication.clusterId, names);
-  const differences = await findDifferences(tx, publication.clusterId, names, head);
+  const head = await lockHead(tx, clusterId, names, ends);
+  const differences = await findDifferences(tx, clusterId, affected(names, entries, head), head);
   if (differences.length === 0 && !always) return null;
   const number = (BigInt(head.revision) + 1n).toString();
   await writeRevision(tx, publication, head, differences, number);
@@ -102,14 +109,39 @@ export async function publishAll(tx: Tx, publication: Omit<Publication, 'entries
   return latest;
 }
 
-async function lockHead(tx: Tx, clusterId: string, names: readonly EntryName[]): Promise<Head> {
-  const { rows } = await tx.sql.raw<{ rows: { head: Head }[] }>('select config_lock(?, ?, ?, ?) as head', [
+async function lockHead(
+  tx: Tx,
+  clusterId: string,
+  names: readonly EntryName[],
+  ends: readonly string[],
+): Promise<Head> {
+  const { rows } = await tx.sql.raw<{ rows: { head: Head }[] }>('select config_lock_all(?, ?, ?, ?, ?) as head', [
     clusterId,
     names.map(({ kind, id }) => bucketOf(kind, id)) as never,
     names.map(({ kind }) => kind) as never,
     names.map(({ id }) => id) as never,
+    ends as never,
   ]);
   return rows[0]!.head;
+}
+
+/** Entries that follow when one of another kind ends. */
+function dependants(): EntryName[] {
+  return ENTRY_KINDS.filter(({ dependsOn = [] }) => dependsOn.length > 0).map(({ kind }) => ({ kind, id: '' }));
+}
+
+/** The names to compile: those asked for that do not end, and those that depend on a kind of which one does. */
+function affected(names: readonly EntryName[], asked: readonly EntryName[], { entries }: Head): EntryName[] {
+  const ended = entries.filter((entry) => entry.ended);
+  if (ended.length === 0 && names.length === asked.length) return [...names];
+  const gone = new Set(ended.map(keyOf));
+  const wanted = new Set(asked.map(keyOf));
+  const kinds = new Set(ended.map(({ kind }) => kind));
+  return names.filter(
+    (name) =>
+      !gone.has(keyOf(name)) &&
+      (wanted.has(keyOf(name)) || kindNamed(name.kind).dependsOn?.some((kind) => kinds.has(kind))),
+  );
 }
 
 async function findDifferences(
@@ -119,7 +151,9 @@ async function findDifferences(
   head: Head,
 ): Promise<Difference[]> {
   const live = new Map(head.entries.map((entry) => [keyOf(entry), entry]));
-  const differences: Difference[] = [];
+  const differences: Difference[] = head.entries
+    .filter(({ ended }) => ended)
+    .map((before) => ({ kind: before.kind, id: before.id, bucket: before.bucket, before, after: undefined }));
   for (const [name, ids] of groupByKind(names)) {
     const kind = kindNamed(name);
     const compiled = await kind.compile(tx.sql, clusterId, ids);
@@ -155,7 +189,12 @@ function compare(
     id,
     bucket: bucketOf(kind.kind, id),
     before,
-    after: compiled && { ...compiled, hash: hash!, compilerVersion: kind.compilerVersion },
+    after: compiled && {
+      ...compiled,
+      hash: hash!,
+      compilerVersion: kind.compilerVersion,
+      owner: kind.ownerOf(id),
+    },
   };
 }
 
@@ -180,14 +219,20 @@ async function writeRevision(
     for (const feature of before?.features ?? []) features.set(feature, (features.get(feature) ?? 0) - 1);
     for (const feature of after?.features ?? []) features.set(feature, (features.get(feature) ?? 0) + 1);
   }
-  const entries = differences.map(({ kind, id, bucket, after }) => ({
-    kind,
-    id,
-    bucket,
-    features: after?.features ?? [],
-    refs: after?.refs ?? [],
-    compilerVersion: after?.compilerVersion ?? 0,
-  }));
+  const entries = differences.map(({ kind, id, bucket, after }) => {
+    const snapshot = after?.settings && snapshotOf(after.settings);
+    return {
+      kind,
+      id,
+      bucket,
+      features: after?.features ?? [],
+      refs: after?.refs ?? [],
+      compilerVersion: after?.compilerVersion ?? 0,
+      owner: after?.owner ?? null,
+      settings: snapshot?.json,
+      settingsHash: snapshot?.hash,
+    };
+  });
   await tx.sql.raw('select config_publish(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [
     clusterId,
     number,

@@ -4,10 +4,12 @@ import {
   type Delivery,
   delivery,
   deliveryOf,
-  INTERVAL_COLUMNS,
+  EARLIER,
   type Interval,
+  intervalsSql,
   isUnderWay,
   mostBehind,
+  NONE_BEHIND,
   recentSituation,
   type Situation,
   situationNow,
@@ -15,22 +17,17 @@ import {
 import { named } from './named-statement.ts';
 import { SITE_COLUMNS, SITE_JOINS, type SiteRow } from './site.ts';
 
-/** The latest versions nearly always hold all that a node can run. */
-const VERSIONS = 8;
-
+// The latest versions nearly always hold all that a node can run.
 const VIEW = `
-  select ${SITE_COLUMNS}, v.versions from site s ${SITE_JOINS}
-  cross join lateral (
-    select coalesce(jsonb_agg(i), '[]') as versions from (
-      select ${INTERVAL_COLUMNS} from config_entry e
-       where e.cluster_id = s.cluster_id and e.resource_id = s.id and e.kind = 'site' and e.track = 'S'
-         and e.blob_hash is not null
-       order by e.from_revision desc limit ${VERSIONS}) i) v
+  select ${SITE_COLUMNS}, ${intervalsSql('s.cluster_id', "('site:' || s.id)", NONE_BEHIND)} as versions
+  from site s ${SITE_JOINS}
   where s.id = $1`;
 
 export interface SiteView {
   site: SiteRow;
   delivery: Delivery;
+  /** The nodes that the delivery is about. */
+  situation: Situation;
 }
 
 /** The site as it is; its delivery is up to a second old once every node has it. */
@@ -38,12 +35,15 @@ export async function siteView(sql: Knex, id: string): Promise<SiteView | undefi
   const [row] = await named<SiteRow & { versions: Interval[] }>(sql, 'site-view', VIEW, [id]);
   if (!row) return undefined;
   const { versions, ...site } = row;
-  const seenIn = async (situation: Situation): Promise<Delivery> => {
+  const ends = versions.flatMap(({ to }) => (to === null ? [] : [to]));
+  const seenIn = async (situation: Situation): Promise<SiteView> => {
     const behind = mostBehind(situation);
-    const complete = versions.length < VERSIONS || behind === null || versions.at(-1)!.from <= behind;
-    if (complete) return delivery(site, situation, versions);
-    return (await deliveryOf(sql, [site], async () => situation)).get(id)!;
+    const complete = ends.length < EARLIER || behind === null || Math.min(...ends) <= behind;
+    const seen = complete
+      ? delivery(site, situation, versions)
+      : (await deliveryOf(sql, [site], async () => situation)).get(id)!;
+    return { site, delivery: seen, situation };
   };
   const seen = await seenIn(await recentSituation(sql, site.clusterId));
-  return { site, delivery: isUnderWay(seen) ? await seenIn(await situationNow(sql, site.clusterId)) : seen };
+  return isUnderWay(seen.delivery) ? seenIn(await situationNow(sql, site.clusterId)) : seen;
 }

@@ -4,6 +4,8 @@ import { readAuditDays } from './audit-log.ts';
 
 /** Rows in one batch at most. */
 export const SWEEP_BATCH = 2000;
+/** Revisions of a cluster that people see, with the entries they ran and the settings of those. */
+const LISTED_REVISIONS = 200;
 /** Closed entries kept at most beyond the live ones, however few those are. */
 const MIN_CLOSED = 10_000;
 
@@ -29,23 +31,25 @@ export async function raiseDeltaFloors(sql: Knex): Promise<void> {
     where floor.cluster_id = h.cluster_id and floor.revision > h.delta_floor`);
 }
 
+/** Closed entries that no difference begins before, unless one of the listed revisions ran them. */
 export async function sweepEntries(sql: Knex): Promise<number> {
   return deleted(
     sql,
     `delete from config_entry where ctid = any(array(
        select e.ctid from cluster_head h join config_entry e
          on e.cluster_id = h.cluster_id and e.to_revision is not null and e.to_revision <= h.delta_floor
+           and e.to_revision <= h.revision - ${LISTED_REVISIONS} + 1
        limit ${SWEEP_BATCH}))`,
   );
 }
 
-/** Beyond the latest 200 that people see, a revision stays as long as it can be a base. */
+/** Beyond the latest that people see, a revision stays as long as it can be a base. */
 export async function sweepRevisions(sql: Knex): Promise<number> {
   return deleted(
     sql,
     `delete from config_revision where ctid = any(array(
        select r.ctid from cluster_head h join config_revision r on r.cluster_id = h.cluster_id
-         and r.number <= h.revision - 200 and (r.number < h.delta_floor or r.epoch <> h.epoch)
+         and r.number <= h.revision - ${LISTED_REVISIONS} and (r.number < h.delta_floor or r.epoch <> h.epoch)
        limit ${SWEEP_BATCH}))`,
   );
 }
@@ -57,6 +61,17 @@ export async function sweepBlobs(sql: Knex): Promise<number> {
     `delete from config_blob where hash = any(array(
        select b.hash from config_blob b where b.touched_at < now() - interval '24 hours'
          and not exists (select from config_entry e where e.blob_hash = b.hash)
+       limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+/** Settings that no entry refers to for a day; spared as blobs are. */
+export async function sweepSettings(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from config_settings where hash = any(array(
+       select s.hash from config_settings s where s.touched_at < now() - interval '24 hours'
+         and not exists (select from config_entry e where e.settings_hash = s.hash)
        limit ${SWEEP_BATCH} for update skip locked))`,
   );
 }

@@ -2,6 +2,17 @@
 import Type from 'typebox';
 import { Id, Nullable, Timestamp } from '../scalars/common.ts';
 
+const Blocked = Type.Object({
+  kind: Type.String({ description: 'Kind of the entry, for example site or protection.' }),
+  reason: Type.Union([Type.Literal('failed'), Type.Literal('held')], {
+    description: 'failed: the nodes could not apply it; held: it needs capabilities that they do not report.',
+  }),
+  capabilities: Type.Array(Type.String(), { description: 'Those the nodes lack; empty for a failed entry.' }),
+  message: Type.String({ description: 'What the nodes said; empty for a held entry.' }),
+  count: Type.Integer({ minimum: 1, description: 'How many nodes.' }),
+  nodes: Type.Array(Type.Object({ id: Id, name: Type.String() }), { description: 'The first 5 of them by name.' }),
+});
+
 export const Delivery = Type.Object({
   state: Type.Union([Type.Literal('pending'), Type.Literal('partial'), Type.Literal('live'), Type.Literal('disabled')]),
   totalNodes: Type.Integer({ minimum: 0, description: 'Online active nodes of the cluster.' }),
@@ -11,7 +22,12 @@ export const Delivery = Type.Object({
   }),
   currentNodes: Type.Integer({
     minimum: 0,
-    description: 'Nodes that run the latest version with a healthy data plane.',
+    description:
+      'Nodes that run the latest version of everything published of the site with a healthy data plane, nothing of it ' +
+      'failed or held.',
+  }),
+  blocked: Type.Array(Blocked, {
+    description: 'Entries of the site that nodes could not apply or hold back, those of most nodes first, at most 20.',
   }),
   canary: Nullable(Type.Object({ endsAt: Nullable(Timestamp), autoPromote: Type.Boolean() })),
 });

@@ -1,6 +1,7 @@
--- version 1
+-- version 2
 -- Writes a publication whose differences were found under config_lock. Arrays of one group run in parallel;
--- a null hash removes the entry.
+-- a null hash removes the entry. An entry of p_entries may have an owner, and settings (canonical JSON as text) with their
+-- hash; consoles of the release before give neither.
 -- A blob in use within the hour is left alone: ON CONFLICT would lock it, and clusters publishing the same platform
 -- object would wait for each other. The foreign key takes FOR KEY SHARE on each, which the sweep skips.
 -- Looks entries up one by one, whatever the statistics say: joined with a list of names, which the planner takes for 100
@@ -30,6 +31,17 @@ begin
     on conflict (hash) do update set touched_at = v_now
       where config_blob.touched_at < v_now - interval '1 hour';
 
+  insert into config_settings (hash, settings)
+    select distinct on (new.hash) new.hash, new.settings
+    from (select decode(e."settingsHash", 'hex') as hash, e.settings
+          from jsonb_to_recordset(p_entries) as e("settingsHash" text, settings text)
+          where e."settingsHash" is not null) new
+    where not exists (
+      select from config_settings s where s.hash = new.hash and s.touched_at >= v_now - interval '1 hour')
+    order by new.hash
+    on conflict (hash) do update set touched_at = v_now
+      where config_settings.touched_at < v_now - interval '1 hour';
+
   for v_entry in
     select * from jsonb_to_recordset(p_entries) as new(bucket smallint, kind text, id text)
   loop
@@ -39,14 +51,14 @@ begin
   end loop;
 
   insert into config_entry (cluster_id, track, kind, resource_id, bucket, from_revision, blob_hash, features, refs,
-      compiler_version, source)
+      compiler_version, source, owner, settings_hash)
     select p_cluster, 'S', new.kind, new.id, new.bucket, p_number, new.hash, new.features, new.refs,
-      new."compilerVersion", p_source
+      new."compilerVersion", p_source, new.owner, decode(new."settingsHash", 'hex')
     from rows from (
       jsonb_to_recordset(p_entries) as (kind text, id text, bucket smallint, features text[], refs text[],
-        "compilerVersion" integer),
+        "compilerVersion" integer, owner text, "settingsHash" text),
       unnest(p_hashes)
-    ) as new(kind, id, bucket, features, refs, "compilerVersion", hash)
+    ) as new(kind, id, bucket, features, refs, "compilerVersion", owner, "settingsHash", hash)
     where new.hash is not null;
 
   insert into config_bucket as b (cluster_id, track, bucket, sum)

@@ -4,7 +4,7 @@ import { CcTemplateSchema } from '../../proto/gen/svc/config/v1/protection_pb.js
 import { readCcTemplate } from '../protection-setting.ts';
 import { hasFollowers } from '../site-protection.ts';
 import type { EntryKind } from './kind.ts';
-import { thresholdsOf } from './protection.ts';
+import { PROTECTION_KIND, thresholdsOf } from './protection.ts';
 
 export const CC_TEMPLATE_KIND = 'cc-template';
 
@@ -13,11 +13,14 @@ export const ccTemplateKind: EntryKind = {
   compilerVersion: 1,
   bypass: false,
   onRollback: 'restore',
+  dependsOn: [PROTECTION_KIND],
   scope: 'cluster',
+  ownerOf: () => null,
   async compile(sql, clusterId, ids) {
     if (!ids.includes('') || !(await hasFollowers(sql, clusterId))) return new Map();
-    const message = create(CcTemplateSchema, { thresholds: thresholdsOf(await readCcTemplate(sql)) });
-    return new Map([['', { body: toBinary(CcTemplateSchema, message), features: ['challenge-v1'], refs: [] }]]);
+    const settings = await readCcTemplate(sql);
+    const body = toBinary(CcTemplateSchema, create(CcTemplateSchema, { thresholds: thresholdsOf(settings) }));
+    return new Map([['', { body, features: ['challenge-v1'], refs: [], settings }]]);
   },
   async *list() {
     yield [''];

@@ -13,6 +13,7 @@ export const challengeKeysKind: EntryKind = {
   bypass: true,
   onRollback: 'current',
   scope: 'cluster',
+  ownerOf: () => null,
   async compile(sql, clusterId, ids) {
     const version = ids.includes('') ? await readKeysVersion(sql, clusterId) : 0n;
     if (version <= FIRST_VERSION) return new Map();

@@ -4,6 +4,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { compareCidr, formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import type { EntryKind } from './kind.ts';
+import { listOwner } from './owner.ts';
 
 const KINDS: Record<string, IpListKind> = {
   collection: IpListKind.COLLECTION,
@@ -17,6 +18,7 @@ export const ipListKind: EntryKind = {
   bypass: true,
   onRollback: 'current',
   scope: 'platform',
+  ownerOf: listOwner,
   async compile(sql, _clusterId, ids) {
     const rows = await sql('ip_list')
       .whereIn('id', [...ids])
@@ -48,6 +50,7 @@ export const ipListChunkKind: EntryKind = {
   bypass: true,
   onRollback: 'current',
   scope: 'platform',
+  ownerOf: (id) => listOwner(id.split('/')[0]!),
   async compile(sql, _clusterId, ids) {
     const asked = ids.map((id) => id.split('/') as [string, string]);
     const { rows } = await sql.raw<{ rows: { list: string; chunk: number; cidrs: string[] }[] }>(

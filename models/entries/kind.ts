@@ -9,6 +9,11 @@ export interface CompiledEntry {
   features: string[];
   /** What it refers to: `list:<id>`, `domain:<name>`, `group:<site>/<name>`, … */
   refs: string[];
+  /**
+   * The settings it was compiled from: what a rollback would put back. Never a secret; none where the source is one or
+   * travels by another feed, or where a rollback leaves it as it is.
+   */
+  settings?: object;
 }
 
 export interface EntryKind {
@@ -20,8 +25,12 @@ export interface EntryKind {
   readonly onRollback: 'restore' | 'current' | 'dropIfDisabled';
   /** Largest body in bytes; 64 KiB unless given (templates). */
   readonly maxBodyBytes?: number;
+  /** Kinds whose entry of the cluster, id "", is compiled from the rows of these as well: it follows when one ends. */
+  readonly dependsOn?: readonly string[];
   /** `platform` kinds hold the same entry in every cluster. */
   readonly scope: 'cluster' | 'platform';
+  /** What the entry of this id belongs to and ends with (owner.ts); null: the cluster itself. */
+  ownerOf(id: string): string | null;
   /** Compiles the entry from the rows of its own resource, and nothing else. Several ids in one set-based query. */
   compile(sql: Knex, clusterId: string, ids: readonly string[]): Promise<Map<string, CompiledEntry>>;
   /** Ids of all entries of the kind that the cluster should have; for new clusters and verification. */

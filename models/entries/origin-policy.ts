@@ -10,6 +10,7 @@ export const originPolicyKind: EntryKind = {
   bypass: true,
   onRollback: 'current',
   scope: 'platform',
+  ownerOf: () => null,
   async compile(sql, _clusterId, ids) {
     const allowedCidrs = ids.includes('') ? await readOriginAllowList(sql) : [];
     if (allowedCidrs.length === 0) return new Map();

@@ -13,6 +13,7 @@ export const platformProtectionKind: EntryKind = {
   bypass: true,
   onRollback: 'current',
   scope: 'platform',
+  ownerOf: () => null,
   async compile(sql, _clusterId, ids) {
     if (!ids.includes('')) return new Map();
     const { underAttack, underAttackChallenge } = await readProtectionSettings(sql);

@@ -12,6 +12,7 @@ import {
   type CcThresholds as ThresholdsMessage,
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
 import type { CompiledEntry, EntryKind } from './kind.ts';
+import { siteOwner } from './owner.ts';
 
 export const PROTECTION_KIND = 'protection';
 
@@ -23,6 +24,7 @@ export const protectionKind: EntryKind = {
   bypass: true,
   onRollback: 'restore',
   scope: 'cluster',
+  ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
     const { rows } = await sql.raw<{ rows: { id: string; settings: Partial<ProtectionOfSite> }[] }>(
       'select site_id as id, settings from site_protection where cluster_id = ? and site_id = any(?)',
@@ -58,7 +60,7 @@ export function featuresOfProtection({ underAttack, cc, logJa4 }: ProtectionOfSi
 export function compileProtection(settings: ProtectionOfSite): CompiledEntry | null {
   const body = bytesOf(settings);
   if (Buffer.compare(body, DEFAULT_BYTES) === 0) return null;
-  return { body, features: featuresOfProtection(settings), refs: [] };
+  return { body, features: featuresOfProtection(settings), refs: [], settings };
 }
 
 function bytesOf({ underAttack, underAttackChallenge, cc, ...rest }: ProtectionOfSite): Uint8Array {

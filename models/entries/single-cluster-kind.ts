@@ -9,18 +9,25 @@ interface SingleKind<T> {
   compile(settings: T): CompiledEntry | null;
 }
 
-export function singleClusterKind<T>({ kind, column, compilerVersion, compile }: SingleKind<T>): EntryKind {
+export function singleClusterKind<T extends object>({
+  kind,
+  column,
+  compilerVersion,
+  compile,
+}: SingleKind<T>): EntryKind {
   return {
     kind,
     compilerVersion,
     bypass: false,
     onRollback: 'restore',
     scope: 'cluster',
+    ownerOf: () => null,
     async compile(sql, clusterId, ids) {
       if (!ids.includes('')) return new Map();
       const row = await sql('cluster').where({ id: clusterId }).first(column);
-      const entry = row?.[column] ? compile(row[column] as T) : null;
-      return new Map(entry ? [['', entry]] : []);
+      const settings = row?.[column] as T | null | undefined;
+      const entry = settings ? compile(settings) : null;
+      return new Map(entry ? [['', { ...entry, settings }]] : []);
     },
     async *list() {
       yield [''];

@@ -13,8 +13,11 @@ import {
   OriginSchema,
   SiteSchema,
 } from '../../proto/gen/svc/config/v1/site_pb.js';
-import { DISABLED_REF } from '../delivery.ts';
 import type { CompiledEntry, EntryKind } from './kind.ts';
+import { siteOwner } from './owner.ts';
+
+/** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
+export const DISABLED_REF = 'state:disabled';
 
 export interface SiteSource {
   id: string;
@@ -47,6 +50,7 @@ export const siteKind: EntryKind = {
   bypass: false,
   onRollback: 'dropIfDisabled',
   scope: 'cluster',
+  ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
     const { rows } = await sql.raw<{ rows: SiteSource[] }>(
       `select s.id, s.name, s.enabled, s.origins, s.origin_settings as "originSettings",
@@ -75,7 +79,7 @@ export const siteKind: EntryKind = {
 
 /** The entry of a site; a disabled one keeps its name and domains only. */
 export function compileSite(site: SiteSource): CompiledEntry {
-  const { origins, originSettings, contentSettings } = site;
+  const { name, enabled, domains, origins, originSettings, contentSettings } = site;
   const message = create(SiteSchema, {
     name: site.name,
     disabled: !site.enabled,
@@ -93,6 +97,7 @@ export function compileSite(site: SiteSource): CompiledEntry {
     body: toBinary(SiteSchema, message),
     features: featuresOfDomains(site.domains),
     refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
+    settings: { name, enabled, domains, origins, originSettings, contentSettings },
   };
 }
 

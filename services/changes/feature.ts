@@ -1,6 +1,13 @@
 import { waitingPublications } from '../../models/overview.ts';
 import { sweepPropagation } from '../../models/propagation.ts';
-import { raiseDeltaFloors, SWEEP_BATCH, sweepBlobs, sweepEntries, sweepRevisions } from '../../models/sweeps.ts';
+import {
+  raiseDeltaFloors,
+  SWEEP_BATCH,
+  sweepBlobs,
+  sweepEntries,
+  sweepRevisions,
+  sweepSettings,
+} from '../../models/sweeps.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 import { publishLeftRequests } from './left-requests.ts';
@@ -12,6 +19,7 @@ export const feature = {
     sweep('sweep-entries', 10 * MINUTE_MS, sweepEntries),
     sweep('sweep-revisions', HOUR_MS, sweepRevisions),
     sweep('sweep-blobs', HOUR_MS, sweepBlobs),
+    sweep('sweep-settings', HOUR_MS, sweepSettings),
     sweep('sweep-propagation', MINUTE_MS, (sql) => sweepPropagation(sql, SWEEP_BATCH)),
   ],
   async attention(sql) {

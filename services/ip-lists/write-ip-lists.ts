@@ -6,6 +6,7 @@ import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
 import { chunkId } from '../../models/entries/ip-list.ts';
+import { listOwner } from '../../models/entries/owner.ts';
 import {
   addIpListEntries,
   chunkOf,
@@ -18,6 +19,7 @@ import {
   removeIpListEntries,
   updateIpList as saveIpList,
 } from '../../models/ip-list.ts';
+import type { EntryName, Publication } from '../../models/publish.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { violatedConstraint } from '../../models/violations.ts';
@@ -49,7 +51,7 @@ export async function createIpList(
     });
     await addIpListEntries(tx.sql, id, entries);
     await recordAudit(tx, 'ip_list.create', { type: 'ip_list', id, name }, { kind, entries: entries.length });
-    await publish(id, name, entries);
+    await publish(name, { entries: changedEntries(id, entries) });
     return presentIpList((await ipListById(tx.sql, id))!, entries);
   });
 }
@@ -83,7 +85,7 @@ export async function updateIpList(
       { type: 'ip_list', id: list.id, name: list.name },
       { kind: input.kind, added: added.length, removed: removed.length },
     );
-    await publish(list.id, list.name, [...added, ...removed]);
+    await publish(list.name, { entries: changedEntries(list.id, [...added, ...removed]) });
     return presentIpList(after, entries);
   });
 }
@@ -99,17 +101,16 @@ export async function deleteIpList(
     const list = (await lockIpList(tx.sql, input.id)) ?? fail('IP_LIST_NOT_FOUND');
     const { items: users } = await usersOfIpList(tx.sql, list.id, { limit: USERS_IN_REFUSAL, offset: 0 });
     if (users.length > 0) fail('IP_LIST_IN_USE', { users: users.map(({ name }) => name) });
-    const entries = normaliseCidrs(await ipListEntries(tx.sql, list.id)).cidrs;
     await removeIpList(tx.sql, list.id);
     await recordAudit(tx, 'ip_list.delete', { type: 'ip_list', id: list.id, name: list.name });
-    await publish(list.id, list.name, entries);
+    await publish(list.name, { entries: [], ends: [listOwner(list.id)] });
     return {};
   });
 }
 
-type Publish = (id: string, name: string, changed: readonly string[]) => Promise<void>;
+type Publish = (name: string, change: Pick<Publication, 'entries' | 'ends'>) => Promise<void>;
 
-/** A write whose list is published on every cluster: the header and the chunks of the entries that changed. */
+/** A write whose list is published on every cluster. */
 async function writeEverywhere<T>(
   runtime: Runtime,
   call: Call,
@@ -118,20 +119,19 @@ async function writeEverywhere<T>(
 ): Promise<T> {
   let clusterIds: string[] = [];
   const output = await write(runtime, call, options, (tx) =>
-    work(tx, async (id, name, changed) => {
-      const chunks = [...new Set(changed.map(chunkOf))].sort((a, b) => a - b);
-      clusterIds = await requestPublication(tx, {
-        entries: [
-          { kind: 'ip-list', id },
-          ...chunks.map((chunk) => ({ kind: 'ip-list-chunk', id: chunkId(id, chunk) })),
-        ],
-        reason: 'rules_updated',
-        params: { ipList: name },
-      });
+    work(tx, async (name, change) => {
+      const params = { ipList: name };
+      clusterIds = await requestPublication(tx, { ...change, reason: 'rules_updated', params });
     }),
   );
   await publishRequested(runtime, call, clusterIds);
   return output;
+}
+
+/** A list's header and the chunks of the given entries. */
+function changedEntries(id: string, changed: readonly string[]): EntryName[] {
+  const chunks = [...new Set(changed.map(chunkOf))].sort((a, b) => a - b);
+  return [{ kind: 'ip-list', id }, ...chunks.map((chunk) => ({ kind: 'ip-list-chunk', id: chunkId(id, chunk) }))];
 }
 
 function canonicalEntries(texts: readonly string[]): string[] {

@@ -3,8 +3,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { releaseDefaultSite } from '../../models/cluster-settings.ts';
-import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
-import { PROTECTION_KIND } from '../../models/entries/protection.ts';
+import { siteOwner } from '../../models/entries/owner.ts';
 import { abandonBans } from '../../models/gone-site.ts';
 import { publish } from '../../models/publish.ts';
 import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/site.ts';
@@ -24,20 +23,15 @@ export async function deleteSite(
   const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
   return write(runtime, call, { clusterId }, async (tx) => {
     // The cluster before the site, as whoever sets the default site does.
-    const wasDefault = await releaseDefaultSite(tx.sql, clusterId, input.id);
+    const released = await releaseDefaultSite(tx.sql, clusterId, input.id);
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     await removeSite(tx.sql, site.id);
     const bans = await abandonBans(tx, site.id);
     await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name }, { bans });
     const revision = await publish(tx, {
       clusterId,
-      entries: [
-        { kind: 'site', id: site.id },
-        { kind: PROTECTION_KIND, id: site.id },
-        // The cluster has it while a site follows the template.
-        { kind: CC_TEMPLATE_KIND, id: '' },
-        ...(wasDefault ? [{ kind: 'unknown-hosts', id: '' }] : []),
-      ],
+      entries: released,
+      ends: [siteOwner(site.id)],
       reason: 'site_deleted',
       params: { site: site.name, siteId: site.id },
     });

@@ -1,6 +1,13 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { type Delivery, deliveryAfterChange, deliveryOf } from '../../models/delivery.ts';
+import {
+  type Delivery,
+  deliveryAfterChange,
+  deliveryOf,
+  recentSituation,
+  type Situation,
+} from '../../models/delivery.ts';
+import { featuresOfDomains } from '../../models/entries/site.ts';
 import { publish } from '../../models/publish.ts';
 import { type SiteRow, siteById } from '../../models/site.ts';
 import { siteView } from '../../models/site-view.ts';
@@ -15,18 +22,22 @@ export interface KnownSite {
   clusterId: string;
   enabled: boolean;
   delivery: Delivery;
+  situation: Situation;
 }
 
 /** The site as it is known before it is locked; undefined when there is none. */
 export async function knownSite({ pools }: Runtime, id: string): Promise<KnownSite | undefined> {
   const view = await siteView(pools.api, id);
-  return view && { clusterId: view.site.clusterId, enabled: view.site.enabled, delivery: view.delivery };
+  if (!view) return undefined;
+  const { site, delivery, situation } = view;
+  return { clusterId: site.clusterId, enabled: site.enabled, delivery, situation };
 }
 
 /** A site about to be created in the cluster. */
 export async function newSite({ pools }: Runtime, clusterId: string): Promise<KnownSite> {
-  const deliveries = await deliveryOf(pools.api, [{ id: '', clusterId, enabled: true }]);
-  return { clusterId, enabled: true, delivery: deliveries.get('')! };
+  const situation = await recentSituation(pools.api, clusterId);
+  const deliveries = await deliveryOf(pools.api, [{ id: '', clusterId, enabled: true }], async () => situation);
+  return { clusterId, enabled: true, delivery: deliveries.get('')!, situation };
 }
 
 /** Publishes the site as it is now and answers it with the revision. */
@@ -35,7 +46,10 @@ export async function publishSite(tx: Tx, id: string, reason: string, known: Kno
   const { clusterId } = site;
   const params = { site: site.name, siteId: id };
   const revision = await publish(tx, { clusterId, entries: [{ kind: 'site', id }], reason, params });
-  const delivery = deliveryAfterChange(known.delivery, site.enabled, known.enabled);
+  const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfDomains(site.domains), {
+    enabled: site.enabled,
+    wasEnabled: known.enabled,
+  });
   return { site: presentWith(site, delivery), revision };
 }
 

@@ -32,12 +32,20 @@ export const thingKind: ThingKind = {
   bypass: false,
   onRollback: 'restore',
   scope: 'cluster',
+  ownerOf: (id) => (id.includes('/') ? id.split('/')[0]! : null),
   async compile(sql, clusterId, ids) {
-    const { rows } = await sql.raw<{ rows: { id: string; body: Buffer; features: string[] }[] }>(
-      "select id, body, features from test_thing where cluster_id in (?, '*') and id = any(?)",
-      [clusterId, ids as never],
+    const { rows } = await sql.raw<{
+      rows: { id: string; body: Buffer; features: string[]; settings: object | null }[];
+    }>("select id, body, features, settings from test_thing where cluster_id in (?, '*') and id = any(?)", [
+      clusterId,
+      ids as never,
+    ]);
+    return new Map(
+      rows.map(({ id, body, features, settings }) => [
+        id,
+        { body, features, refs: [], ...(settings ? { settings } : {}) },
+      ]),
     );
-    return new Map(rows.map(({ id, body, features }) => [id, { body, features, refs: [] }]));
   },
   async *list(sql, clusterId) {
     const { rows } = await sql.raw<{ rows: { id: string }[] }>(
@@ -53,6 +61,8 @@ export interface Thing {
   /** Null deletes it. */
   body: string | Buffer | null;
   features?: string[];
+  /** What the entry was compiled from. */
+  settings?: object;
 }
 
 export interface Pipeline {
@@ -87,7 +97,7 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
   await runtime.pools.api.raw(
     `create table if not exists test_thing (
-       cluster_id text, id text, body bytea not null, features text[] not null, primary key (cluster_id, id))`,
+       cluster_id text, id text, body bytea not null, features text[] not null, settings jsonb, primary key (cluster_id, id))`,
   );
   await eventually(() => runtime.redis.status === 'ready', { what: 'the connection to Redis' });
   return {
@@ -127,8 +137,8 @@ export async function saveThings(sql: Knex, clusterId: string, things: readonly 
   await sql('test_thing').where({ cluster_id: clusterId }).whereIn('id', gone).delete();
   // The last one of an id counts.
   const kept = new Map(things.filter(({ body }) => body !== null).map((thing) => [thing.id, thing]));
-  const rows = [...kept.values()].map(({ id, body, features = [] }) => {
-    return { cluster_id: clusterId, id, body: Buffer.from(body!), features };
+  const rows = [...kept.values()].map(({ id, body, features = [], settings = null }) => {
+    return { cluster_id: clusterId, id, body: Buffer.from(body!), features, settings };
   });
   if (rows.length > 0) await sql('test_thing').insert(rows).onConflict(['cluster_id', 'id']).merge();
 }

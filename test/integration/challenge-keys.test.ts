@@ -307,7 +307,7 @@ test.serial('secrets are in no entry, revision, audit entry or outbox row', asyn
   const { keys } = await keysOf(clusterId);
   const { rows } = await api.sql.raw<{ rows: { row: string }[] }>(`
     select t::text as row from config_blob t union all select t::text from config_revision t
-    union all select t::text from config_entry t union all select t::text from audit_entry t
+    union all select t::text from config_settings t union all select t::text from config_entry t union all select t::text from audit_entry t
     union all select t::text from outbox t union all select t::text from challenge_key t`);
   const dump = rows.map(({ row }) => row).join('\n');
   t.true(dump.includes(clusterId));

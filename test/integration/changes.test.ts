@@ -288,27 +288,71 @@ test('delivery counts the online nodes that serve a site and those with its late
   const first = BigInt(created.split('=')[1]!);
   const of = async (enabled = true) =>
     (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }], situationNow)).get(id)!;
-  t.deepEqual(await of(), { state: 'pending', totalNodes: 0, servingNodes: 0, currentNodes: 0, canary: null });
+  t.deepEqual(await of(), {
+    state: 'pending',
+    totalNodes: 0,
+    servingNodes: 0,
+    currentNodes: 0,
+    blocked: [],
+    canary: null,
+  });
   await addNode(clusterId, { revision: first - 1n });
   await addNode(clusterId, { seen: 50, revision: first });
   await addNode(clusterId, { status: 'disabled', revision: first });
-  t.deepEqual(await of(), { state: 'pending', totalNodes: 1, servingNodes: 0, currentNodes: 0, canary: null });
+  t.deepEqual(await of(), {
+    state: 'pending',
+    totalNodes: 1,
+    servingNodes: 0,
+    currentNodes: 0,
+    blocked: [],
+    canary: null,
+  });
   await addNode(clusterId, { revision: first });
-  t.deepEqual(await of(), { state: 'partial', totalNodes: 2, servingNodes: 1, currentNodes: 1, canary: null });
+  t.deepEqual(await of(), {
+    state: 'partial',
+    totalNodes: 2,
+    servingNodes: 1,
+    currentNodes: 1,
+    blocked: [],
+    canary: null,
+  });
   const nodes = runtime.pools.api('node').where({ cluster_id: clusterId }).select('id');
   await runtime.pools.api('node_state').whereIn('node_id', nodes).update({ revision: first.toString() });
-  t.deepEqual(await of(), { state: 'live', totalNodes: 2, servingNodes: 2, currentNodes: 2, canary: null });
+  t.deepEqual(await of(), {
+    state: 'live',
+    totalNodes: 2,
+    servingNodes: 2,
+    currentNodes: 2,
+    blocked: [],
+    canary: null,
+  });
 
   await console_.client.api('PATCH', `/sites/${id}`, { name: `renamed-${serial}` });
-  t.deepEqual(await of(), { state: 'partial', totalNodes: 2, servingNodes: 2, currentNodes: 0, canary: null });
+  t.deepEqual(await of(), {
+    state: 'partial',
+    totalNodes: 2,
+    servingNodes: 2,
+    currentNodes: 0,
+    blocked: [],
+    canary: null,
+  });
   const second = (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
   await addNode(clusterId, { revision: second, healthy: false });
   await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: true }] });
   await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: false }] });
-  t.deepEqual(await of(), { state: 'partial', totalNodes: 5, servingNodes: 4, currentNodes: 0, canary: null });
+  const { blocked, ...counts } = await of();
+  t.deepEqual(counts, { state: 'partial', totalNodes: 5, servingNodes: 4, currentNodes: 0, canary: null });
+  t.like(blocked[0]!, { kind: 'site', reason: 'failed', count: 2 });
 
   await console_.client.api('PUT', `/sites/${id}/enabled`, { enabled: false });
   const third = (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
   await addNode(clusterId, { revision: third });
-  t.deepEqual(await of(false), { state: 'disabled', totalNodes: 6, servingNodes: 4, currentNodes: 1, canary: null });
+  t.deepEqual(await of(false), {
+    state: 'disabled',
+    totalNodes: 6,
+    servingNodes: 4,
+    currentNodes: 1,
+    blocked: [],
+    canary: null,
+  });
 });

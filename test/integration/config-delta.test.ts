@@ -6,7 +6,7 @@ import { readConfigDelta } from '../../models/config-delta.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { readConfigPage } from '../../models/config-page.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
-import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions } from '../../models/sweeps.ts';
+import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions, sweepSettings } from '../../models/sweeps.ts';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema, GetConfigRequestSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -218,16 +218,41 @@ test('history behind the floor is swept: an older node gets a snapshot, newer on
   t.is((await readConfigHead(pool, clusterId))!.deltaFloor, floor);
   await sweepEntries(sql);
   await sweepRevisions(sql);
+  // People see these revisions, so what they ran is kept whatever the floor.
   const rows = await sql('config_entry').where({ cluster_id: clusterId, resource_id: 'a' }).orderBy('from_revision');
   t.deepEqual(
     rows.map((row: { from_revision: string }) => Number(row.from_revision) - Number(floor)),
-    [0, 1, 2],
+    [-2, -1, 0, 1, 2],
   );
   await recent.heartbeat(pool);
   t.is(recent.pulls[0], 'delta');
   await old.heartbeat(pool);
   t.not(old.pulls[0], 'delta');
   t.deepEqual(heldThings(old.entries), await expectedThings(runtime, clusterId));
+});
+
+test.serial('settings stay while one of the 200 listed revisions ran them, and go afterwards', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const sql = runtime.pools.api;
+  const of = (version: number) => ({ version, clusterId });
+  for (const version of [1, 2]) {
+    await publishThings(runtime, clusterId, [{ id: 'a', body: `${version}`, settings: of(version) }]);
+  }
+  const head = sql('cluster_head').where({ cluster_id: clusterId });
+  await sql.raw("update config_settings set touched_at = now() - interval '25 hours'");
+  const swept = async (): Promise<number[]> => {
+    await sweepEntries(sql);
+    await sweepSettings(sql);
+    const rows = await sql('config_settings').whereLike('settings', `%${clusterId}%`);
+    return rows.map(({ settings }) => JSON.parse(settings).version).sort();
+  };
+  // The first version ran at revision 2 and was closed by revision 3.
+  await head.clone().update({ delta_floor: 3 });
+  t.deepEqual(await swept(), [1, 2]);
+  await head.clone().update({ revision: 201 });
+  t.deepEqual(await swept(), [1, 2], 'revision 2 is the oldest listed');
+  await head.clone().update({ revision: 202 });
+  t.deepEqual(await swept(), [2], 'revision 2 is not listed any more');
 });
 
 test('the floor does not rise above a revision younger than 15 minutes', async (t) => {

@@ -3,6 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { CC_PRESETS, CHALLENGE_PRESETS, presetOf } from '../../contract/presets.ts';
 import { DEFAULT_PROTECTION } from '../../contract/resources/protection.ts';
+import { deliveryOf, situationNow } from '../../models/delivery.ts';
 import {
   CcTemplateSchema,
   ChallengeType,
@@ -10,6 +11,7 @@ import {
   SiteProtectionSchema,
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -89,6 +91,60 @@ test.serial('a change touches the given fields only, inside cc as well', async (
   t.true(Date.parse(third.updatedAt) > Date.parse(second.updatedAt));
   t.deepEqual(await read(id), third);
 });
+
+test.serial(
+  'after a change a site is not live before its nodes run it, and the one that holds it back is named',
+  async (t) => {
+    const cluster = await api.cluster('delivered');
+    const id = await newSite(cluster);
+    const node = await api.node(cluster, 'edge', { features: ['ja4-v1'] });
+    const run = async (more: Body = {}) => {
+      const { epoch, revision } = await api.sql('cluster_head').where({ cluster_id: cluster }).first();
+      await api
+        .sql('node_state')
+        .where({ node_id: node })
+        .update({ epoch, revision, track: 'S', ...more });
+    };
+    const delivered = async (expected: Body, what: string): Promise<void> => {
+      const found = await eventually(async () => {
+        const { delivery } = await api.ok('GET', `/sites/${id}`);
+        return delivery.state === expected.state && delivery;
+      });
+      t.like(found, { totalNodes: 1, servingNodes: 1, blocked: [], ...expected }, what);
+    };
+    const live = { state: 'live', currentNodes: 1 };
+    const partial = { state: 'partial', currentNodes: 0 };
+    const nodes = [{ id: node, name: 'edge' }];
+    await run();
+    await delivered(live, 'the node runs the site');
+    await patch(id, { logJa4: true });
+    t.is((await api.ok('GET', `/sites/${id}`)).delivery.state, 'partial', 'at once');
+    t.is((await api.ok('GET', `/sites?clusterId=${cluster}`)).items[0].delivery.state, 'partial');
+    await run();
+    await delivered(live, 'the node runs its protection');
+
+    await run({ failed: JSON.stringify([{ kind: 'protection', id, running: true, reason: 'no memory' }]) });
+    const failed = { kind: 'protection', reason: 'failed', capabilities: [], message: 'no memory', count: 1, nodes };
+    await delivered({ ...partial, blocked: [failed] }, 'the node could not apply it');
+    await run({ failed: '[]' });
+    await delivered(live, 'it could again');
+
+    await run({ features: [] });
+    const held = { kind: 'protection', reason: 'held', capabilities: ['ja4-v1'], message: '', count: 1, nodes };
+    await delivered({ ...partial, blocked: [held] }, 'the node lacks what it needs');
+    await patch(id, { logJa4: false });
+    await delivered(partial, 'removed, and the node has not passed it');
+    await run();
+    await delivered(live, 'the node has passed the removal');
+
+    await api.ok('DELETE', `/sites/${id}`);
+    const of = async () =>
+      (await deliveryOf(api.sql, [{ id, clusterId: cluster, enabled: false }], situationNow)).get(id)!;
+    t.like(await of(), { servingNodes: 1, currentNodes: 0 }, 'a deleted site counts until the node has passed it');
+    await run();
+    t.like(await of(), { servingNodes: 0, currentNodes: 1 });
+  },
+);
 
 test.serial('an equal change writes, publishes and audits nothing', async (t) => {
   const id = await newSite();

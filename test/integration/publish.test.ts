@@ -324,3 +324,57 @@ test('publishing everything again changes nothing', async (t) => {
   const after = (await readConfigHead(runtime.pools.channel, clusterId))!;
   t.deepEqual(after.setHash, before.setHash);
 });
+
+test('what ends takes its live entries along by what they belong to, whatever their kinds, in one revision', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const sql = runtime.pools.api;
+  const things = ['owner/1', 'owner/2', 'other/1'].map((id) => ({ id, body: id, features: ['bans-v1'] }));
+  await publishThings(runtime, clusterId, things);
+  // Of a kind that only a newer release knows.
+  await sql('config_entry')
+    .where({ cluster_id: clusterId, resource_id: 'owner/2', to_revision: null })
+    .update({ compiler_version: 99 });
+  const { output, changes } = await change(runtime, (tx) =>
+    publish(tx, { clusterId, entries: [{ kind: THING, id: 'owner/1' }], ends: ['owner'], reason: 'site_deleted' }),
+  );
+  t.deepEqual(changes, [`${clusterId}=${output}`]);
+  const live = await sql('config_entry').where({ cluster_id: clusterId, kind: THING, to_revision: null });
+  t.deepEqual(
+    live.map(({ resource_id }) => resource_id),
+    ['other/1'],
+  );
+  t.deepEqual(await differences(clusterId), []);
+  const again = await change(runtime, (tx) => publish(tx, { clusterId, entries: [], ends: ['owner'], reason: 'x' }));
+  t.is(again.output, null, 'nothing is left to end');
+});
+
+test('a request that something ends is published in every cluster', async (t) => {
+  const clusterIds = [await addCluster(runtime), await addCluster(runtime)];
+  for (const id of clusterIds) await publishThings(runtime, id, [{ id: 'gone/1', body: 'x' }]);
+  const call = systemCall('test');
+  await change(runtime, (tx) => requestPublication(tx, { entries: [], ends: ['gone'], reason: 'x' }, clusterIds));
+  await publishRequested(runtime, call, clusterIds);
+  t.deepEqual(await runtime.pools.api('publish_request').whereIn('cluster_id', clusterIds), []);
+  t.deepEqual(await runtime.pools.api('config_entry').where({ owner: 'gone', to_revision: null }), []);
+});
+
+test('entries with the same settings share one snapshot of them, and a later one leaves it as it was', async (t) => {
+  const clusterIds = [await addCluster(runtime), await addCluster(runtime)];
+  const settings = { b: [{ y: 1, x: null }], a: 'same' };
+  for (const id of clusterIds) await publishThings(runtime, id, [{ id: 'a', body: `${id} 1`, settings }]);
+  await publishThings(runtime, clusterIds[0]!, [{ id: 'a', body: '2', settings: { a: 'other' } }]);
+  await publishThings(runtime, clusterIds[0]!, [{ id: 'without', body: '3' }]);
+  const rows = await runtime.pools
+    .api('config_entry as e')
+    .leftJoin('config_settings as s', 's.hash', 'e.settings_hash')
+    .whereIn('e.cluster_id', clusterIds)
+    .where('e.kind', THING)
+    .orderBy(['e.from_revision', 'e.resource_id'])
+    .select('s.settings');
+  const same = '{"a":"same","b":[{"x":null,"y":1}]}';
+  t.deepEqual(
+    rows.map((row) => row.settings),
+    [same, same, '{"a":"other"}', null],
+  );
+  t.is((await runtime.pools.api('config_settings').where({ settings: same })).length, 1);
+});

@@ -196,8 +196,23 @@ export interface Delivery {
   totalNodes: number;
   /** Of those, nodes that run the site in any version; for a disabled site, nodes still running it. */
   servingNodes: number;
-  /** Nodes that run the latest version with a healthy data plane. */
+  /** Nodes that run the latest version of everything published of the site with a healthy data plane, nothing of it failed or held. */
   currentNodes: number;
+  /** Entries of the site that nodes could not apply or hold back, those of most nodes first, at most 20. */
+  blocked: Array<{
+    /** Kind of the entry, for example site or protection. */
+    kind: string;
+    /** failed: the nodes could not apply it; held: it needs capabilities that they do not report. */
+    reason: 'failed' | 'held';
+    /** Those the nodes lack; empty for a failed entry. */
+    capabilities: string[];
+    /** What the nodes said; empty for a held entry. */
+    message: string;
+    /** How many nodes. 1 or more. */
+    count: number;
+    /** The first 5 of them by name. */
+    nodes: LackingNode[];
+  }>;
   canary: {
     endsAt: string | null;
     autoPromote: boolean;
