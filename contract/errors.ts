@@ -17,7 +17,10 @@ const GENERAL = {
   NODE_CAPABILITY_REQUIRED: entry(409, 'Nodes of the cluster lack a capability this change needs.'),
   CSRF_HEADER_REQUIRED: entry(403, 'Send the header x-csrf-token: orpc.'),
   CROSS_SITE_REQUEST: entry(403, 'The request comes from another site.'),
-  API_KEY_RATE_LIMITED: entry(429, 'Too many requests in a row with this access key.'),
+  API_KEY_RATE_LIMITED: entry(
+    429,
+    'Too many requests in a row with this access key, or too many unknown keys from this address.',
+  ),
   IDEMPOTENCY_KEY_MISMATCH: entry(422, 'The idempotency key was used with another request.'),
   IDEMPOTENCY_IN_PROGRESS: entry(409, 'The first request with this idempotency key is still running.'),
   IDEMPOTENCY_KEY_INVALID: entry(400, 'The idempotency key is malformed.'),

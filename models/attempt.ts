@@ -3,7 +3,7 @@
 import type { Knex } from 'knex';
 import type { AttemptKind } from '../contract/auth-endpoints.ts';
 import { fail } from '../contract/errors.ts';
-import { formatCidr, parseCidr } from '../contract/scalars/cidr.ts';
+import { countedAddress } from '../contract/scalars/cidr.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
 const WINDOW = "interval '10 seconds'";
@@ -32,11 +32,4 @@ async function countAttempt(
     [kind, address],
   );
   return rows[0] as { count: number; seconds: number };
-}
-
-/** Whoever has an IPv6 address usually has its whole /64. */
-export function countedAddress(ip: string | null): string {
-  if (ip === null) return 'unknown';
-  const network = ip.includes(':') ? parseCidr(`${ip}/64`) : null;
-  return network ? formatCidr(network) : ip;
 }

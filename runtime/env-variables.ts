@@ -15,6 +15,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 
 const PORT = 'a port, 0 to 65535';
 const ADDRESS = 'an IP address or host name';
+const CONNECTIONS = 'a number, 1 to 100000';
 
 function variable(name: string, accepts: string, fallback: string | null, meaning: string): Variable {
   return { name, accepts, default: fallback, meaning, required: false };
@@ -89,6 +90,18 @@ export const VARIABLES = [
     'comma-separated IP addresses or CIDRs',
     '',
     'Reverse proxies whose forwarded client address is believed; empty: the address of the peer counts',
+  ),
+  variable(
+    'SVC_CONNECTIONS_PER_ADDRESS',
+    CONNECTIONS,
+    '512',
+    'Web listener: connections that one address (IPv6 /64) may have open; trusted proxies are not counted',
+  ),
+  variable(
+    'NODE_API_CONNECTIONS_PER_ADDRESS',
+    CONNECTIONS,
+    '2000',
+    'Node channel listener: the same; nodes behind one address share it, and each holds one or two',
   ),
   variable('SVC_VERSION', 'up to 100 printable characters', 'dev', 'Version that the health check reports'),
   variable('SVC_DOWNLOADS_DIR', 'an absolute path', null, 'Folder served under /downloads/; unset: 404'),

@@ -29,6 +29,10 @@ export interface ConsoleEnv {
   nodeApiHostnames: string[];
   /** Addresses and CIDRs. */
   trustedProxies: string[];
+  /** Open at the web listener from one address. */
+  connectionsPerAddress: number;
+  /** Open at the node channel from one address. */
+  nodeApiConnectionsPerAddress: number;
   version: string;
   downloadsDir: string | null;
   role: 'all' | Role;
@@ -110,6 +114,8 @@ export function parseEnv(source: Readonly<Record<string, string | undefined>>): 
     nodeApiUrl: read<string | null>('SVC_NODE_API_URL', null, nodeApiAddress),
     nodeApiHostnames: read('SVC_NODE_API_HOSTNAMES', [], hostNames),
     trustedProxies: read('SVC_TRUSTED_PROXIES', [], (value) => list(value).map(addressRange)),
+    connectionsPerAddress: read('SVC_CONNECTIONS_PER_ADDRESS', 512, connections),
+    nodeApiConnectionsPerAddress: read('NODE_API_CONNECTIONS_PER_ADDRESS', 2000, connections),
     version: read('SVC_VERSION', 'dev', (value) => matching(value, /^[\x20-\x7e]{1,100}$/)),
     downloadsDir: read<string | null>('SVC_DOWNLOADS_DIR', null, absolutePath),
     role,
@@ -152,6 +158,12 @@ function names(value: string): string[] {
 function port(value: string): number {
   const number = /^[0-9]{1,5}$/.test(value) ? Number(value) : Number.NaN;
   if (!(number <= 65_535)) throw new Malformed('is not a port');
+  return number;
+}
+
+function connections(value: string): number {
+  const number = /^[1-9][0-9]{0,5}$/.test(value) ? Number(value) : Number.NaN;
+  if (!(number <= 100_000)) throw new Malformed('is no such number');
   return number;
 }
 

@@ -58,6 +58,13 @@ export function isSingleAddress({ family, prefix }: Cidr): boolean {
   return prefix === WIDTH[family];
 }
 
+/** Whose a client's address is: whoever has an IPv6 address usually has its whole /64. */
+export function countedAddress(ip: string | null): string {
+  if (ip === null) return 'unknown';
+  const network = ip.includes(':') ? parseCidr(`${ip}/64`) : null;
+  return network ? formatCidr(network) : ip;
+}
+
 /** Whether every address of `inner` is in `outer`. */
 export function contains(outer: Cidr, inner: Cidr): boolean {
   if (outer.family !== inner.family || outer.prefix > inner.prefix) return false;

@@ -81,7 +81,7 @@ export default (runtime: Runtime): ServiceSchema => {
       },
     },
     async created(this: WebService) {
-      runtime.listeners.push(webListener(runtime.env, (request, response) => void gateway.handle(request, response)));
+      runtime.listeners.push(webListener(runtime, (request, response) => void gateway.handle(request, response)));
     },
     async started(this: WebService) {
       aliases = new Map(this.aliases.map((alias) => [alias.action, alias]));

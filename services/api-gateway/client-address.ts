@@ -1,7 +1,7 @@
 // Whose request it is, by address: the peer of the connection, or what trusted reverse proxies in front of it say.
 import type { IncomingMessage } from 'node:http';
-import { BlockList } from 'node:net';
-import { type Cidr, formatAddress, parseAddress, parseCidr } from '../../contract/scalars/cidr.ts';
+import { type Cidr, formatAddress } from '../../contract/scalars/cidr.ts';
+import { trustedProxies as isTrustedProxy, plainAddress } from '../../runtime/trusted-proxies.ts';
 
 /** Answers the client's address of a request, in canonical form; null when the connection is gone. */
 export type ClientAddress = (request: IncomingMessage) => string | null;
@@ -22,13 +22,7 @@ export function clientAddressReader(
   trustedProxies: readonly string[],
   onUntrusted: (peer: string) => void = () => undefined,
 ): ClientAddress {
-  const trusted = new BlockList();
-  for (const entry of trustedProxies) {
-    const range = parseCidr(entry);
-    if (!range) throw new Error(`${entry} is no address or CIDR`);
-    trusted.addSubnet(formatAddress(range), range.prefix, familyOf(range));
-  }
-  const isTrusted = (address: Cidr) => trusted.check(formatAddress(address), familyOf(address));
+  const isTrusted = isTrustedProxy(trustedProxies);
   const noted = new Set<string>();
   const note = (peer: string) => {
     if (noted.has(peer) || noted.size >= MOST_NOTED) return;
@@ -42,7 +36,7 @@ export function clientAddressReader(
     const address = plainAddress(remote);
     if (address === null) return null;
     if (peers.size >= MOST_PEERS) peers.clear();
-    const peer = { address, text: formatAddress(address), trusted: trustedProxies.length > 0 && isTrusted(address) };
+    const peer = { address, text: formatAddress(address), trusted: isTrusted(address) };
     peers.set(remote, peer);
     return peer;
   };
@@ -72,14 +66,4 @@ function walk(entries: readonly string[], peer: Cidr, isTrusted: (address: Cidr)
     if (!isTrusted(address)) return last;
   }
   return last;
-}
-
-function familyOf({ family }: Cidr): 'ipv4' | 'ipv6' {
-  return family === 4 ? 'ipv4' : 'ipv6';
-}
-
-/** The address without a zone; null when it is none. */
-function plainAddress(text: string): Cidr | null {
-  const zone = text.indexOf('%');
-  return parseAddress(zone === -1 ? text : text.slice(0, zone));
 }

@@ -12,7 +12,7 @@ interface Entry<T> {
   until: number;
 }
 
-/** The oldest entries go first: all are soon over. */
+/** The oldest entries go first. What is over stays until then: it has been known. */
 class Recent<T> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #limit: number;
@@ -23,10 +23,11 @@ class Recent<T> {
 
   get(key: string, now: number): T | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    if (now < entry.until) return entry.value;
-    this.#entries.delete(key);
-    return undefined;
+    return entry !== undefined && now < entry.until ? entry.value : undefined;
+  }
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
   }
 
   set(key: string, value: T, until: number): void {
@@ -46,8 +47,8 @@ class Recent<T> {
 }
 
 export interface CredentialCacheOptions<T> {
-  /** Asks the owner for what has this hash; null for what is unknown or has ended. */
-  find(hash: string): Promise<T | null>;
+  /** Asks the owner for what has this hash, for a client at the address, null for one that has been known; null for what is unknown or has ended. */
+  find(hash: string, address: string | null): Promise<T | null>;
   /** Whether everything that ended was told to {@link CredentialCache.forget}. */
   hears(now: number): boolean;
   /** How long an answer holds by itself; without it for good. */
@@ -67,19 +68,20 @@ export class CredentialCache<T> {
   constructor(options: CredentialCacheOptions<T>) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#unheard = new SharedQuestions((hash) => options.find(hash));
+    this.#unheard = new SharedQuestions();
   }
 
-  /** Whose secret has this hash. */
-  async get(hash: string): Promise<T | null> {
+  /** Whose secret has this hash, as a client at the address says. */
+  async get(hash: string, address: string): Promise<T | null> {
     const now = this.#now();
-    if (!this.#options.hears(now)) return this.#unheard.ask(hash);
+    const find = () => this.#options.find(hash, this.#known.has(hash) ? null : address);
+    if (!this.#options.hears(now)) return this.#unheard.ask(hash, find);
     const known = this.#known.get(hash, now);
     if (known !== undefined) return known;
     if (this.#unknown.get(hash, now)) return null;
     let question = this.#asked.get(hash);
     if (question === undefined) {
-      question = this.#options.find(hash);
+      question = find();
       this.#asked.set(hash, question);
       void this.#remember(hash, question, now);
     }
@@ -91,8 +93,10 @@ export class CredentialCache<T> {
     // Otherwise forgotten meanwhile: the answer may be older than the end.
     if (this.#asked.get(hash) !== question) return;
     this.#asked.delete(hash);
-    if (value === null) this.#unknown.set(hash, true, asked + REMEMBERED_MS);
-    else if (value !== undefined) {
+    if (value === null) {
+      this.#known.delete(hash);
+      this.#unknown.set(hash, true, asked + REMEMBERED_MS);
+    } else if (value !== undefined) {
       const { lifeMs } = this.#options;
       this.#known.set(hash, value, asked + Math.min(REMEMBERED_MS, lifeMs ? lifeMs(value) : REMEMBERED_MS));
     }

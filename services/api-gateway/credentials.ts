@@ -44,11 +44,18 @@ export function secretHash(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** The caller with a key; UNAUTHORIZED for anything that is none, and for the keys of a disabled service account. */
-export async function keyCaller(header: string | string[] | undefined, keys: KeyCaches): Promise<Caller> {
+/**
+ * The caller at an address with a key; UNAUTHORIZED for anything that is none, and for the keys of a disabled service
+ * account; API_KEY_RATE_LIMITED when too many from the address were none.
+ */
+export async function keyCaller(
+  header: string | string[] | undefined,
+  address: string,
+  keys: KeyCaches,
+): Promise<Caller> {
   if (typeof header !== 'string' || !KEY.test(header)) fail('UNAUTHORIZED');
   // Looked up by hash: how long that takes tells nothing about the key.
-  const key = await keys[header.startsWith('ewk') ? 'access_key' : 'service_account'].get(secretHash(header));
+  const key = await keys[header.startsWith('ewk') ? 'access_key' : 'service_account'].get(secretHash(header), address);
   if (!key) fail('UNAUTHORIZED');
   const type = key.kind === 'access_key' ? 'api_key' : 'service_account';
   return { actor: { type, id: key.id, name: key.name }, key };

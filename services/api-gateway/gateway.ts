@@ -8,6 +8,7 @@ import { type ContractError, fail } from '../../contract/errors.ts';
 import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
 import type { live } from '../../contract/resources/live.ts';
+import { countedAddress } from '../../contract/scalars/cidr.ts';
 import type { AnyStream, StreamInput } from '../../contract/stream.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
 import type { AuthAnswer } from '../../runtime/auth-action.ts';
@@ -17,7 +18,15 @@ import { sendText } from './answer.ts';
 import type { Answerer } from './answerer.ts';
 import { type ClientAddress, clientAddressReader } from './client-address.ts';
 import { type Cookies, createCookies } from './cookies.ts';
-import { accessRefusal, idempotencyNamespace, type KeyKind, keyCaller, NOBODY, secretHash } from './credentials.ts';
+import {
+  accessRefusal,
+  type Caller,
+  idempotencyNamespace,
+  type KeyKind,
+  keyCaller,
+  NOBODY,
+  secretHash,
+} from './credentials.ts';
 import { DOWNLOADS, type Downloads } from './downloads.ts';
 import type { Dispatch, Exchange } from './exchange.ts';
 import { type AnswerHeaders, answerHeaders, refuseRepeatedHeaders } from './headers.ts';
@@ -171,7 +180,7 @@ export class Gateway {
 
   /** Who calls, counted; answers why the caller may not do this. */
   async #admitKey(exchange: Exchange, procedure: AnyProcedure): Promise<ContractError | null> {
-    const caller = await keyCaller(exchange.request.headers['x-api-key'], this.#credentials.keys);
+    const caller = await this.#keyCaller(exchange);
     const key = caller.key!;
     // Service accounts are not counted.
     const wait = key.kind === 'access_key' ? await this.#rateLimit.secondsToWait(key.id) : 0;
@@ -181,9 +190,18 @@ export class Gateway {
     return accessRefusal(procedure, key);
   }
 
+  #keyCaller({ request }: Exchange): Promise<Caller> {
+    return keyCaller(request.headers['x-api-key'], this.#countedAddress(request), this.#credentials.keys);
+  }
+
+  /** What counts what a client gets wrong. */
+  #countedAddress(request: IncomingMessage): string {
+    return countedAddress(this.#clientAddress(request));
+  }
+
   /** A key that was revoked, or may do less, while its body came in starts nothing. */
   async #checkKey(exchange: Exchange): Promise<void> {
-    exchange.caller = await keyCaller(exchange.request.headers['x-api-key'], this.#credentials.keys);
+    exchange.caller = await this.#keyCaller(exchange);
     const refusal = accessRefusal(exchange.procedure!, exchange.caller.key!);
     if (refusal !== null) throw refusal;
   }
@@ -233,7 +251,7 @@ export class Gateway {
   async #admitSession(exchange: Exchange): Promise<void> {
     const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
     if (token === null) fail('UNAUTHORIZED');
-    const session = await this.#credentials.sessions.get(secretHash(token));
+    const session = await this.#credentials.sessions.get(secretHash(token), this.#countedAddress(exchange.request));
     if (session === null) fail('UNAUTHORIZED');
     exchange.caller = { actor: { type: 'user', id: session.userId, name: session.name }, key: null };
     const { refreshed, lasting } = session;
@@ -243,10 +261,14 @@ export class Gateway {
   /** An answer that goes on, and ends with its session. */
   async #watch(exchange: Exchange, target: Target, stream: AnyStream): Promise<void> {
     const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
+    if (token === null) fail('UNAUTHORIZED');
+    const address = this.#countedAddress(exchange.request);
+    const ask = async () => {
+      const [live] = await this.#dispatch.call<boolean[]>('auth.liveSessions', { tokens: [token] });
+      return live ? true : null;
+    };
     const isLive = async () => {
-      const [live] =
-        token === null ? [false] : await this.#dispatch.call<boolean[]>('auth.liveSessions', { tokens: [token] });
-      if (!live) fail('UNAUTHORIZED');
+      if (!(await this.#credentials.failed.ask(address, 'SIGN_IN_RATE_LIMITED', ask))) fail('UNAUTHORIZED');
     };
     await isLive();
     const late = !exchange.request.complete;
@@ -254,9 +276,9 @@ export class Gateway {
     if (late) await isLive();
     if (target.query !== null) refuseQuery(target.query);
     const { cursor, recentSeconds } = validateInput(stream, body) as StreamInput<typeof live.watch>;
-    this.#live.admit(token!);
+    this.#live.admit(token);
     const sink = this.#answers.stream(exchange);
-    if (sink) this.#live.open(token!, cursor ?? null, sink, recentSeconds);
+    if (sink) this.#live.open(token, cursor ?? null, sink, recentSeconds);
   }
 
   async #authCall(exchange: Exchange, target: Target): Promise<void> {

@@ -9,23 +9,18 @@ interface Turn<T> {
 
 export class SharedQuestions<T> {
   readonly #turns = new Map<string, Turn<T>>();
-  readonly #ask: (key: string) => Promise<T>;
-
-  constructor(ask: (key: string) => Promise<T>) {
-    this.#ask = ask;
-  }
 
   /** The answer to a question that began after this call. */
-  ask(key: string): Promise<T> {
+  ask(key: string, question: () => Promise<T>): Promise<T> {
     const turn = this.#turns.get(key);
-    if (!turn) return this.#begin(key);
-    const begin = () => this.#begin(key);
+    if (!turn) return this.#begin(key, question);
+    const begin = () => this.#begin(key, question);
     turn.next ??= turn.running.then(begin, begin);
     return turn.next;
   }
 
-  #begin(key: string): Promise<T> {
-    const turn: Turn<T> = { running: this.#ask(key), next: null };
+  #begin(key: string, question: () => Promise<T>): Promise<T> {
+    const turn: Turn<T> = { running: question(), next: null };
     this.#turns.set(key, turn);
     const end = () => {
       if (turn.next === null) this.#turns.delete(key);

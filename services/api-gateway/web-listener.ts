@@ -1,8 +1,9 @@
 // The HTTP server of the web port: bounds of time and size, and what is answered to what is no HTTP.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { ConsoleEnv } from '../../runtime/env.ts';
+import { connectionLimit } from '../../runtime/connection-limit.ts';
 import { DRAIN_MS, type Listener } from '../../runtime/listener.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 const HEADERS_MS = 15_000;
 /** Longest time for a whole request, its body included. */
@@ -13,12 +14,14 @@ const MOST_HEADERS = 100;
 
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-export function webListener({ host, port }: Pick<ConsoleEnv, 'host' | 'port'>, handle: Handle): Listener {
+export function webListener(runtime: Runtime, handle: Handle): Listener {
+  const { host, port, connectionsPerAddress } = runtime.env;
   const server = createServer({ keepAlive: true, noDelay: true }, handle);
   server.headersTimeout = HEADERS_MS;
   server.requestTimeout = REQUEST_MS;
   server.keepAliveTimeout = IDLE_MS;
   server.maxHeadersCount = MOST_HEADERS;
+  server.on('connection', connectionLimit(runtime, 'web', connectionsPerAddress));
   // Whoever waits to be asked for the body gets judged by its headers first.
   server.on('checkContinue', handle);
   server.on('clientError', refuse);

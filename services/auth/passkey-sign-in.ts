@@ -1,7 +1,7 @@
 // Signing in with a passkey alone: the browser offers those it has for this console and says whose it is.
 import { generateAuthenticationOptions, verifyAuthenticationResponse } from '@simplewebauthn/server';
 import type { AUTH_ENDPOINTS, AuthInput } from '../../contract/auth-endpoints.ts';
-import { countedAddress } from '../../models/attempt.ts';
+import { countedAddress } from '../../contract/scalars/cidr.ts';
 import { notePasskeyUse, Passkey } from '../../models/passkey.ts';
 import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
 import { User } from '../../models/user.ts';

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { generateRegistrationOptions, verifyRegistrationResponse } from '@simplewebauthn/server';
 import type { AUTH_ENDPOINTS, AuthOutput } from '../../contract/auth-endpoints.ts';
 import { errorCodeOf, fail } from '../../contract/errors.ts';
-import { countedAddress } from '../../models/attempt.ts';
+import { countedAddress } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
 import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';

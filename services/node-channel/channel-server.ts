@@ -7,6 +7,7 @@ import { Gauge } from 'prom-client';
 import { writePropagation } from '../../models/propagation.ts';
 import { deleteOldSiteMinutes } from '../../models/site-request-minute.ts';
 import { ensureCertificateAuthority } from '../../runtime/certificate-authority.ts';
+import { connectionLimit } from '../../runtime/connection-limit.ts';
 import { type Address, DRAIN_MS, type Listener } from '../../runtime/listener.ts';
 import { nodeAccessChannel } from '../../runtime/node-access.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -84,6 +85,7 @@ export class ChannelServer implements Listener {
       handshakeTimeout: HANDSHAKE_MS,
     });
     server.maxConnections = MAX_CONNECTIONS;
+    server.on('connection', connectionLimit(this.#runtime, this.name, env.nodeApiConnectionsPerAddress));
     this.#server = server;
     server.on('secureConnection', (socket) => this.#accept(socket, gate));
     server.on('tlsClientError', (err) => log.debug({ err }, 'node channel handshake failed'));

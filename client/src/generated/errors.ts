@@ -24,7 +24,7 @@ export const ERROR_STATUS = {
   CSRF_HEADER_REQUIRED: 403,
   /** The request comes from another site. */
   CROSS_SITE_REQUEST: 403,
-  /** Too many requests in a row with this access key. */
+  /** Too many requests in a row with this access key, or too many unknown keys from this address. */
   API_KEY_RATE_LIMITED: 429,
   /** The idempotency key was used with another request. */
   IDEMPOTENCY_KEY_MISMATCH: 422,

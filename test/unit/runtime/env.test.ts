@@ -41,6 +41,8 @@ test('three variables are enough; everything else has its default', (t) => {
     host: '0.0.0.0',
     port: 3000,
     nodeApiPort: 8443,
+    connectionsPerAddress: 512,
+    nodeApiConnectionsPerAddress: 2000,
     production: false,
     logLevel: 'info',
   });
@@ -103,6 +105,9 @@ const MALFORMED: readonly [name: string, value: string][] = [
   ['SVC_NODE_API_URL', 'https://$(id).example.com:8443'],
   ['SVC_NODE_API_HOSTNAMES', 'a.example,,b.example'],
   ['SVC_NODE_API_HOSTNAMES', 'not a host'],
+  ['SVC_CONNECTIONS_PER_ADDRESS', '0'],
+  ['SVC_CONNECTIONS_PER_ADDRESS', '1e3'],
+  ['NODE_API_CONNECTIONS_PER_ADDRESS', '100001'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.0/33'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.0/8,proxy.example'],
   ['SVC_TRUSTED_PROXIES', '::/129'],

@@ -5,6 +5,7 @@ import {
   type Cidr,
   compareCidr,
   contains,
+  countedAddress,
   formatAddress,
   formatCidr,
   isSingleAddress,
@@ -216,3 +217,16 @@ test('a list becomes canonical, distinct and sorted, or names its first bad text
   });
   t.is(normaliseCidrs(['10.0.0.1', 'x', 'y']).invalid, 1);
 });
+
+for (const [ip, counted] of [
+  ['192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8::/64'],
+  ['::1', '::/64'],
+  ['64:ff9b::1.2.3.4', '64:ff9b::/64'],
+  [null, 'unknown'],
+] as const) {
+  test(`a client at ${ip} counts as ${counted}`, (t) => {
+    t.is(countedAddress(ip), counted);
+  });
+}

@@ -3,10 +3,10 @@ import { SharedQuestions } from '../../../../services/api-gateway/shared-questio
 
 function questions() {
   const open: { key: string; answer: (value: string) => void; refuse: (error: Error) => void }[] = [];
-  const shared = new SharedQuestions<string>(
-    (key) => new Promise((answer, refuse) => open.push({ key, answer, refuse })),
-  );
-  return { shared, open };
+  const turns = new SharedQuestions<string>();
+  const ask = (key: string) =>
+    turns.ask(key, () => new Promise((answer, refuse) => open.push({ key, answer, refuse })));
+  return { shared: { ask }, open };
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
