@@ -10,6 +10,9 @@ export const NodeGroup = Type.Object({
   name: Type.String({ description: 'Unique in the cluster.' }),
   isDefault: Type.Boolean({ description: 'Where nodes without a group go; cannot be deleted.' }),
   isCanary: Type.Boolean(),
+  canaryInEffect: Type.Boolean({
+    description: 'Whether isCanary does anything; false: this version publishes to all nodes at once.',
+  }),
   regionId: Nullable(Id),
   regionName: Nullable(Type.String()),
   regionCode: Nullable(Type.String()),
@@ -39,7 +42,7 @@ export const nodeGroups = resource('nodeGroups', {
     input: Input({
       clusterId: Id,
       name: GroupName,
-      isCanary: Type.Optional(Type.Boolean({ default: false })),
+      isCanary: Type.Optional(Type.Boolean({ default: false, description: 'See canaryInEffect.' })),
       regionId: Type.Optional(Nullable(Id)),
     }),
     output: NodeGroup,
@@ -57,7 +60,7 @@ export const nodeGroups = resource('nodeGroups', {
     input: Input({
       id: Id,
       name: Type.Optional(GroupName),
-      isCanary: Type.Optional(Type.Boolean()),
+      isCanary: Type.Optional(Type.Boolean({ description: 'See canaryInEffect.' })),
       regionId: Type.Optional(Nullable(Id)),
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),

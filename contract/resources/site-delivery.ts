@@ -68,5 +68,17 @@ export const Launch = Type.Object({
     uncovered: Type.Array(Type.String()),
     error: Nullable(Type.String()),
   }),
+  leftOutOrigins: Type.Array(
+    Type.Object({
+      address: Type.String(),
+      port: Type.Integer(),
+      reason: Type.Union([Type.Literal('group'), Type.Literal('address')], {
+        description:
+          'group: it is in another group than the default one, and nothing chooses a group yet; ' +
+          'address: a special-purpose address that is no longer in the origin allow list.',
+      }),
+    }),
+    { description: 'Origins that edges send no request to, in the order of the site.' },
+  ),
   delivery: Delivery,
 });

@@ -22,7 +22,11 @@ const originFields = {
     maxLength: 253,
     description: 'TLS server name; empty: the host header without its port, else the address.',
   }),
-  group: Type.String({ default: '', pattern: '^[a-z0-9_-]{0,32}$', description: 'Empty: the default group.' }),
+  group: Type.String({
+    default: '',
+    pattern: '^[a-z0-9_-]{0,32}$',
+    description: 'Empty: the default group. Edges leave origins of other groups out: nothing chooses a group yet.',
+  }),
 };
 const Port = { minimum: 1, maximum: 65_535 };
 

@@ -8,9 +8,11 @@ import type { sites } from '../../contract/resources/sites.ts';
 import { compareCidr, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { edgeAddresses } from '../../models/edge-addresses.ts';
+import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { siteView } from '../../models/site-view.ts';
 import { specialRange } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { leftOutOrigins } from './origin-policy.ts';
 
 type Launch = Output<typeof sites.launch>;
 type Pointing = Launch['domains'][number]['pointing'];
@@ -33,7 +35,8 @@ export async function launchCheck(
   const addresses = publicFirst(await edgeAddresses(pools.api, row.clusterId));
   const domains = await checkDomains(row.domains, addresses, resolver);
   const certificate = { state: 'none' as const, id: null, name: null, uncovered: [], error: null };
-  return { addresses, domains, certificate, delivery };
+  const leftOut = leftOutOrigins(row.origins, await readOriginAllowList(pools.api));
+  return { addresses, domains, certificate, leftOutOrigins: leftOut, delivery };
 }
 
 /** Of each node the configured addresses, else the public ones it reported; distinct, IPv4 first. */

@@ -127,7 +127,7 @@ test('node groups: create, change, delete; names are unique in the cluster', asy
   await api.badField(t, '/name', 'POST', '/node-groups', { clusterId, name: ' edge' });
   const path = `/node-groups/${group.id}`;
   const changed = await api.ok('PATCH', path, { isCanary: true, regionId: null, expectedUpdatedAt: group.updatedAt });
-  t.like(changed, { name: 'edge', isCanary: true, regionId: null, regionName: null });
+  t.like(changed, { name: 'edge', isCanary: true, canaryInEffect: false, regionId: null, regionName: null });
   await api.refused(t, [409, 'UPDATED_AT_MISMATCH'], 'PATCH', path, { name: 'y', expectedUpdatedAt: group.updatedAt });
   await api.refused(t, [409, 'NODE_GROUP_NAME_TAKEN'], 'PATCH', path, { name: 'default' });
   await api.refused(t, [404, 'REGION_NOT_FOUND'], 'PATCH', path, { regionId: MISSING });

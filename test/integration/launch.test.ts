@@ -166,3 +166,19 @@ test('over HTTP with the resolver of the machine', async (t) => {
   t.true(['unresolved', 'unknown'].includes(launch.domains[0].pointing));
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/launch');
 });
+
+test('origins that edges leave out are told, with why: another group, an address that is not allowed any more', async (t) => {
+  await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['10.0.0.0/8'] });
+  const site = await api.site(await api.cluster('left-out'), 'left-out.example', {
+    origins: [
+      { address: 'origin.example' },
+      { address: 'other.example', port: 8080, group: 'blue' },
+      { address: '10.9.8.7' },
+    ],
+  });
+  const launch = () => launchCheck(running.running.runtime, { id: site.id }, dns.resolver());
+  const group = { address: 'other.example', port: 8080, reason: 'group' as const };
+  t.deepEqual((await launch()).leftOutOrigins, [group]);
+  await api.ok('PUT', '/settings/origin-allow-list', { cidrs: [] });
+  t.deepEqual((await launch()).leftOutOrigins, [group, { address: '10.9.8.7', port: 80, reason: 'address' }]);
+});

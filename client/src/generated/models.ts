@@ -358,6 +358,13 @@ export interface Launch {
     uncovered: string[];
     error: string | null;
   };
+  /** Origins that edges send no request to, in the order of the site. */
+  leftOutOrigins: Array<{
+    address: string;
+    port: number;
+    /** group: it is in another group than the default one, and nothing chooses a group yet; address: a special-purpose address that is no longer in the origin allow list. */
+    reason: 'group' | 'address';
+  }>;
   delivery: Delivery;
 }
 
@@ -496,6 +503,8 @@ export interface NodeGroup {
   /** Where nodes without a group go; cannot be deleted. */
   isDefault: boolean;
   isCanary: boolean;
+  /** Whether isCanary does anything; false: this version publishes to all nodes at once. */
+  canaryInEffect: boolean;
   regionId: string | null;
   regionName: string | null;
   regionCode: string | null;
@@ -530,7 +539,7 @@ export interface Origin {
   hostHeader: string;
   /** TLS server name; empty: the host header without its port, else the address. Up to 253 characters; default "". */
   sni: string;
-  /** Empty: the default group. Default "". */
+  /** Empty: the default group. Edges leave origins of other groups out: nothing chooses a group yet. Default "". */
   group: string;
   scheme: 'http' | 'https';
   /** 1 to 65535. */
@@ -552,7 +561,7 @@ export interface OriginInput {
   hostHeader?: string | undefined;
   /** TLS server name; empty: the host header without its port, else the address. Up to 253 characters; default "". */
   sni?: string | undefined;
-  /** Empty: the default group. Default "". */
+  /** Empty: the default group. Edges leave origins of other groups out: nothing chooses a group yet. Default "". */
   group?: string | undefined;
 }
 

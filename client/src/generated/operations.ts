@@ -476,7 +476,7 @@ export interface NodeGroupsCreateInput {
   clusterId: string;
   /** 1 to 64 characters. */
   name: string;
-  /** Default false. */
+  /** See canaryInEffect. Default false. */
   isCanary?: boolean | undefined;
   regionId?: string | null | undefined;
 }
@@ -488,6 +488,7 @@ export interface NodeGroupsUpdateInput {
   id: string;
   /** 1 to 64 characters. */
   name?: string | undefined;
+  /** See canaryInEffect. */
   isCanary?: boolean | undefined;
   regionId?: string | null | undefined;
   /** ISO 8601, UTC. */
