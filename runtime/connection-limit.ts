@@ -7,7 +7,6 @@ import type { Listener } from './listener.ts';
 import type { Runtime } from './runtime.ts';
 import { plainAddress, trustedProxies } from './trusted-proxies.ts';
 
-const METRIC = 'svc_refused_connections_total';
 /** One line in the log a minute, however many are refused. */
 const LOG_EVERY_MS = 60_000;
 
@@ -52,7 +51,12 @@ export function connectionLimit(
 
 /** Both listeners of a process share it. */
 function counter(metrics: Runtime['metrics']): Counter<'listener'> {
-  const known = metrics.getSingleMetric(METRIC) as Counter<'listener'> | undefined;
-  const help = 'Connections refused because their address had as many open as it may have, by listener';
-  return known ?? new Counter({ name: METRIC, help, labelNames: ['listener'], registers: [metrics] });
+  const options = {
+    name: 'svc_refused_connections_total',
+    help: 'Connections refused because their address had as many open as it may have, by listener',
+    labelNames: ['listener'] as const,
+    registers: [metrics],
+  };
+  const known = metrics.getSingleMetric(options.name) as Counter<'listener'> | undefined;
+  return known ?? new Counter(options);
 }
