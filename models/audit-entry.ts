@@ -1,6 +1,9 @@
 import type { Tx } from '../runtime/write.ts';
 import { hint, LIVE } from './live-hint.ts';
 
+/** Type of the target of every change of the console's own settings; its id is the group. */
+export const SETTING_TARGET = 'system_setting';
+
 export interface AuditTarget {
   type: string;
   id: string | null;
@@ -49,7 +52,8 @@ function hintOf({ action, target }: AuditRecord): string[] {
   if (target?.type === 'ban') return [];
   if (target?.id && target.type === 'site') return [hint('sites', target.id)];
   if (target?.id && target.type === 'node') return [hint('nodes', target.id)];
-  return [hint('settings', target?.type ?? action)];
+  const what = target === null || target.type === SETTING_TARGET ? action : target.type;
+  return [hint('settings', what)];
 }
 
 function rowOf({ call, now }: Tx, { action, target, metadata = {} }: AuditRecord): Record<string, unknown> {

@@ -3,7 +3,7 @@ import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import { readSetting, writeSetting } from './setting.ts';
 
 /** Key of the group in `setting`. */
-const BANS = 'bans';
+export const BANS = 'bans';
 
 export interface BanSettings {
   maxTotal: number;

@@ -1,7 +1,7 @@
 // Address of the node channel: the saved one, else the environment's, else the public host on port 8443.
 import type { Knex } from 'knex';
 
-const KEY = 'node_channel';
+export const NODE_CHANNEL = 'node_channel';
 const SAVED_HOSTS = 32;
 const DEFAULT_PORT = 8443;
 
@@ -25,21 +25,21 @@ export interface NodeChannelEnv {
 }
 
 export async function nodeChannelAddress(sql: Knex, env: NodeChannelEnv): Promise<NodeChannelAddress> {
-  const row = await sql('setting').where({ key: KEY }).first('value');
+  const row = await sql('setting').where({ key: NODE_CHANNEL }).first('value');
   return toAddress((row?.value ?? {}) as Stored, env);
 }
 
 /** Saves an origin, or clears it with an empty one. */
 export async function saveNodeChannelUrl(sql: Knex, url: string, env: NodeChannelEnv): Promise<NodeChannelAddress> {
   // The row is locked (or made) first, so that two saves cannot lose a host.
-  await sql('setting').insert({ key: KEY, value: '{}' }).onConflict('key').ignore();
-  const row = await sql('setting').where({ key: KEY }).forUpdate().first('value');
+  await sql('setting').insert({ key: NODE_CHANNEL, value: '{}' }).onConflict('key').ignore();
+  const row = await sql('setting').where({ key: NODE_CHANNEL }).forUpdate().first('value');
   const before = (row?.value ?? {}) as Stored;
   const hosts = url === '' ? [] : [new URL(url).hostname];
   const savedHosts = [...new Set([...hosts, ...(before.savedHosts ?? [])])].slice(0, SAVED_HOSTS);
   const stored: Stored = { url, savedHosts };
   await sql('setting')
-    .where({ key: KEY })
+    .where({ key: NODE_CHANNEL })
     .update({ value: JSON.stringify(stored), updated_at: sql.fn.now() });
   return toAddress(stored, env);
 }

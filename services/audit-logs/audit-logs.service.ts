@@ -13,7 +13,7 @@ import {
   readAuditDays,
   writeAuditDays,
 } from '../../models/audit-log.ts';
-import { lockSetting } from '../../models/setting.ts';
+import { lockSetting, settingTarget } from '../../models/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -78,8 +78,7 @@ async function setRetention(
     const before = await readAuditDays(tx.sql);
     if (before !== days) {
       await writeAuditDays(tx.sql, days, tx.now);
-      const target = { type: 'system_setting', id: AUDIT_RETENTION, name: null };
-      await recordAudit(tx, 'system.audit_retention_update', target, { before, after: days });
+      await recordAudit(tx, 'system.audit_retention_update', settingTarget(AUDIT_RETENTION), { before, after: days });
     }
     return { days };
   });

@@ -3,7 +3,8 @@ import type { Input } from '../../contract/procedure.ts';
 import type { banSettings } from '../../contract/resources/bans.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
-import { type BanSettings, readBanSettings, writeBanSettings } from '../../models/ban-setting.ts';
+import { BANS, type BanSettings, readBanSettings, writeBanSettings } from '../../models/ban-setting.ts';
+import { settingTarget } from '../../models/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
@@ -24,7 +25,7 @@ export async function setBanSettings(
     const after = { ...before, ...input };
     if (isDeepStrictEqual(before, after)) return after;
     await writeBanSettings(tx.sql, after, tx.now);
-    await recordAudit(tx, 'system.bans_update', null, { before, after });
+    await recordAudit(tx, 'system.bans_update', settingTarget(BANS), { before, after });
     return after;
   });
 }

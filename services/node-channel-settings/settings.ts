@@ -2,7 +2,13 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
-import { type NodeChannelAddress, nodeChannelAddress, saveNodeChannelUrl } from '../../models/node-channel-setting.ts';
+import {
+  NODE_CHANNEL,
+  type NodeChannelAddress,
+  nodeChannelAddress,
+  saveNodeChannelUrl,
+} from '../../models/node-channel-setting.ts';
+import { settingTarget } from '../../models/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import { announceNodeAccess } from '../../runtime/node-access.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -28,12 +34,7 @@ export async function setNodeChannelSettings(
     const before = await nodeChannelAddress(tx.sql, runtime.env);
     if (before.url === url) return present(before);
     const address = await saveNodeChannelUrl(tx.sql, url, runtime.env);
-    await recordAudit(
-      tx,
-      'system.node_channel_update',
-      { type: 'system_setting', id: 'node_channel', name: 'node_channel' },
-      { url, before: before.url },
-    );
+    await recordAudit(tx, 'system.node_channel_update', settingTarget(NODE_CHANNEL), { url, before: before.url });
     return present(address);
   });
   announceNodeAccess(runtime);

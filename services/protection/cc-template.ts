@@ -5,7 +5,7 @@ import { recordAudit } from '../../models/audit-entry.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { CC_TEMPLATE, readCcTemplate, writeCcTemplate } from '../../models/protection-setting.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
-import { lockSetting } from '../../models/setting.ts';
+import { lockSetting, settingTarget } from '../../models/setting.ts';
 import { clustersWithFollowers } from '../../models/site-protection.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
@@ -31,7 +31,7 @@ export async function setCcTemplate(
     const after = { ...before, ...input };
     if (isDeepStrictEqual(before, after)) return after;
     await writeCcTemplate(tx.sql, after, tx.now);
-    await recordAudit(tx, 'system.cc_template_update', null, { before, after });
+    await recordAudit(tx, 'system.cc_template_update', settingTarget(CC_TEMPLATE), { before, after });
     clusterIds = await requestPublication(
       tx,
       { entries: [{ kind: CC_TEMPLATE_KIND, id: '' }], reason: 'cc_template_updated' },

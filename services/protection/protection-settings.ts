@@ -5,7 +5,7 @@ import { recordAudit } from '../../models/audit-entry.ts';
 import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
 import { PROTECTION, readProtectionSettings, writeProtectionSettings } from '../../models/protection-setting.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
-import { lockSetting } from '../../models/setting.ts';
+import { lockSetting, settingTarget } from '../../models/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -30,7 +30,7 @@ export async function setProtectionSettings(
     const after = { ...before, ...input };
     if (isDeepStrictEqual(before, after)) return after;
     await writeProtectionSettings(tx.sql, after, tx.now);
-    await recordAudit(tx, 'system.protection_update', null, { before, after });
+    await recordAudit(tx, 'system.protection_update', settingTarget(PROTECTION), { before, after });
     if (differsAtNodes(before, after)) {
       clusterIds = await requestPublication(tx, {
         entries: [{ kind: PLATFORM_PROTECTION_KIND, id: '' }],

@@ -6,7 +6,7 @@ import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/origin-allow-list.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
-import { lockSetting } from '../../models/setting.ts';
+import { lockSetting, settingTarget } from '../../models/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -34,7 +34,7 @@ export async function setOriginAllowList(
     await writeOriginAllowList(tx.sql, cidrs, tx.now);
     const added = cidrs.filter((cidr) => !before.includes(cidr));
     const removed = before.filter((cidr) => !cidrs.includes(cidr));
-    await recordAudit(tx, 'system.origin_allow_list_update', null, { added, removed });
+    await recordAudit(tx, 'system.origin_allow_list_update', settingTarget(ORIGIN_ALLOW_LIST), { added, removed });
     clusterIds = await requestPublication(tx, {
       entries: [{ kind: 'origin-policy', id: '' }],
       reason: 'origin_allow_list_updated',

@@ -336,7 +336,7 @@ test.serial('Under Attack on all sites is one entry in each cluster', async (t) 
   t.deepEqual(await api.entries(clusterId, 'platform-protection'), []);
   t.deepEqual((await change({ underAttackChallenge: 'js', eventRetentionDays: 30 })).reasons, ['', '']);
   t.deepEqual(await api.ok('GET', path), defaults);
-  t.is((await api.audit(null)).filter(({ action }) => action === 'system.protection_update').length, 4);
+  t.is((await api.audit('protection')).filter(({ action }) => action === 'system.protection_update').length, 4);
   for (const eventRetentionDays of [7, 365, 30]) await api.ok('PUT', path, { eventRetentionDays });
   for (const eventRetentionDays of [6, 366, 30.5, null]) {
     await api.badField(t, '/eventRetentionDays', 'PUT', path, { eventRetentionDays });
@@ -373,7 +373,7 @@ test.serial('a change of the template goes to clusters with sites that follow it
   t.is((await read(follower)).effectiveCc.siteQps, 300);
   t.is((await read(own)).effectiveCc.siteQps, 5);
   t.is((await read(own)).ccTemplate.siteQps, 300);
-  t.is((await api.audit(null)).filter(({ action }) => action === 'system.cc_template_update').length, 1);
+  t.is((await api.audit('cc_template')).filter(({ action }) => action === 'system.cc_template_update').length, 1);
   // The first follower of a cluster brings the template as it is now.
   await patch(off, { cc: { enabled: true } });
   const brought = fromBinary(CcTemplateSchema, (await api.entry(quiet, 'cc-template', ''))!);
