@@ -2,7 +2,11 @@
 import type { Knex } from 'knex';
 import type { Input } from '../contract/procedure.ts';
 import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../contract/resources/audit-logs.ts';
+import { countedUntil, dayOf } from './counted-logs.ts';
 import { readSetting, writeSetting } from './setting.ts';
+
+const DAY_MS = 86_400_000;
+const DATE = "(?::timestamptz at time zone 'UTC')::date";
 
 export type AuditFilter = Pick<
   Input<typeof auditLogs.list>,
@@ -34,18 +38,9 @@ export async function auditPage(
   limit: number,
   offset: number,
 ): Promise<{ rows: AuditRow[]; total: number }> {
-  const matching = () => {
-    const query = sql('audit_entry');
-    if (filter.action !== undefined) query.where('action', filter.action);
-    if (filter.targetType !== undefined) query.where('target_type', filter.targetType);
-    if (filter.targetId !== undefined) query.where('target_id', filter.targetId);
-    if (filter.actorType !== undefined) query.where('actor_type', filter.actorType);
-    if (filter.from !== undefined) query.where('occurred_at', '>=', filter.from);
-    if (filter.to !== undefined) query.where('occurred_at', '<', filter.to);
-    return query;
-  };
+  const matching = () => matchingRows(sql, filter);
   const order = filter.sort === 'occurredAt' ? 'asc' : 'desc';
-  const [rows, count] = await Promise.all([
+  const [rows, total] = await Promise.all([
     matching()
       .orderBy([
         { column: 'occurred_at', order },
@@ -54,9 +49,51 @@ export async function auditPage(
       .limit(limit)
       .offset(offset)
       .select<AuditRow[]>('*'),
-    matching().count<{ count: string }[]>(),
+    filter.targetId === undefined ? countByDays(sql, filter) : countRows(matching()),
   ]);
-  return { rows, total: Number(count[0]!.count) };
+  return { rows, total };
+}
+
+/** Whole days that are counted already from their numbers, what is before and after them from the entries. */
+async function countByDays(sql: Knex, filter: AuditFilter): Promise<number> {
+  const until = await countedUntil(sql, 'audit_entry');
+  const first = filter.from && dayAfter(filter.from);
+  const end = until && filter.to && filter.to < until ? dayOf(filter.to) : until;
+  if (end === null || (first !== undefined && first >= end)) return countRows(matchingRows(sql, filter));
+  const days = sql('audit_day').whereRaw(`day < ${DATE}`, [end]);
+  if (first !== undefined) days.whereRaw(`day >= ${DATE}`, [first]);
+  if (filter.action !== undefined) days.where('action', filter.action);
+  if (filter.targetType !== undefined) days.where('target_type', filter.targetType);
+  if (filter.actorType !== undefined) days.where('actor_type', filter.actorType);
+  // One statement: an entry that is deleted meanwhile is counted on both sides or on none.
+  const parts = [days.sum({ count: 'entries' }), matchingRows(sql, { ...filter, from: end }).count({ count: '*' })];
+  if (first !== undefined) parts.push(matchingRows(sql, { ...filter, to: first }).count({ count: '*' }));
+  const { rows } = await sql.raw<{ rows: { total: string }[] }>(
+    `select ${parts.map(() => 'coalesce(?, 0)').join(' + ')} as total`,
+    parts as never,
+  );
+  return Number(rows[0]!.total);
+}
+
+function matchingRows(sql: Knex, filter: AuditFilter): Knex.QueryBuilder {
+  const query = sql('audit_entry');
+  if (filter.action !== undefined) query.where('action', filter.action);
+  if (filter.targetType !== undefined) query.where('target_type', filter.targetType);
+  if (filter.targetId !== undefined) query.where('target_id', filter.targetId);
+  if (filter.actorType !== undefined) query.where('actor_type', filter.actorType);
+  if (filter.from !== undefined) query.where('occurred_at', '>=', filter.from);
+  if (filter.to !== undefined) query.where('occurred_at', '<', filter.to);
+  return query;
+}
+
+async function countRows(matching: Knex.QueryBuilder): Promise<number> {
+  const [{ count }] = await matching.count({ count: '*' });
+  return Number(count);
+}
+
+/** The first midnight, UTC, at or after the time. */
+function dayAfter(time: Date): Date {
+  return dayOf(new Date(time.getTime() + DAY_MS - 1));
 }
 
 const FACETS = ['action', 'target_type', 'actor_type'] as const;

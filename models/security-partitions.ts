@@ -31,9 +31,14 @@ export async function dropOldSecurityPartitions(sql: Knex, now: Date): Promise<s
       // Readers and writers of other days wait behind this lock: better try again later than let them queue.
       await trx.raw(`set local lock_timeout = '2s'`);
       await trx.raw('drop table if exists ??', [name]);
+      await trx('security_event_day').where('day', '=', dayIn(name)).delete();
     });
   }
   return old;
+}
+
+function dayIn(name: string): string {
+  return NAME.exec(name)!.slice(1).join('-');
 }
 
 function endOf(name: string): number {

@@ -1,11 +1,11 @@
 // What is shown of attacks: a site's level on each node, its events, and who and what weighed most.
 import type { Knex } from 'knex';
+import { countedUntil } from './counted-logs.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
-/** Shown heavy addresses or paths; events looked at for them, and nodes listed, at most. */
+/** Shown heavy addresses or paths, and nodes listed, at most. */
 const TOP = 10;
-const TOP_EVENTS = 2000;
 const MAX_NODES = 2000;
 const SHOWN_NODES = 10;
 const SHOWN_BANS = 20;
@@ -57,23 +57,25 @@ export async function nodeLevels(sql: Knex, site: { id: string; clusterId: strin
   return rows;
 }
 
-/** Heaviest of the latest events of the site (of all with null) in the last hours, by the sum of their counts. */
+/** Kinds of what weighed most, in `security_heavy`. */
+export type HeavyKind = 'address' | 'path';
+
+/**
+ * Heaviest of the last hours by the sum of what their events told, of a site, or of all sites (of a cluster). The minute in
+ * which the hours begin is among them.
+ */
 export async function heaviest(
   sql: Knex,
-  column: 'top_ips' | 'top_paths',
+  kind: HeavyKind,
   { siteId, clusterId, hours }: { siteId: string | null; clusterId: string | null; hours: number },
 ): Promise<HeavyRow[]> {
   const { rows } = await sql.raw<{ rows: HeavyRow[] }>(
-    `select v.value, sum(v.count)::float8 as count
-       from (select e.${column} as top from security_event e
-              where e.occurred_at > now() - make_interval(hours => :hours)
-                and (${siteId === null ? ':siteId::text is null' : 'e.site_id = :siteId'})
-                and (:clusterId::text is null or exists (
-                  select from site s where s.id = e.site_id and s.cluster_id = :clusterId))
-              order by e.occurred_at desc limit ${TOP_EVENTS}) e,
-            jsonb_to_recordset(e.top) as v(value text, count bigint)
-      group by v.value order by 2 desc, 1 limit ${TOP}`,
-    { siteId, clusterId, hours } as never,
+    `select h.value, sum(h.count)::float8 as count from security_heavy h
+      where h.kind = :kind and h.minute >= date_trunc('minute', now() - make_interval(hours => :hours))
+        ${siteId === null ? '' : 'and h.site_id = :siteId'}
+        ${clusterId === null ? '' : 'and exists (select from site s where s.id = h.site_id and s.cluster_id = :clusterId)'}
+      group by h.value order by 2 desc, 1 limit ${TOP}`,
+    { kind, hours, ...(siteId === null ? {} : { siteId }), ...(clusterId === null ? {} : { clusterId }) } as never,
   );
   return rows;
 }
@@ -98,10 +100,16 @@ export async function eventPage(
   return rows;
 }
 
+/** All events of a site: counted days from their numbers, the rest from the events. */
 export async function eventCount(sql: Knex, siteId: string, kind: string | undefined): Promise<number> {
+  const until = (await countedUntil(sql, 'security_event')) ?? new Date(0);
+  const ofKind = kind === undefined ? '' : 'and kind = :kind';
   const { rows } = await sql.raw<{ rows: { total: number }[] }>(
-    `select count(*)::int as total from security_event where site_id = :siteId and (:kind::text is null or kind = :kind)`,
-    { siteId, kind: kind ?? null } as never,
+    `select ((select coalesce(sum(events), 0) from security_event_day
+               where site_id = :siteId ${ofKind} and day < (:until::timestamptz at time zone 'UTC')::date)
+           + (select count(*) from security_event
+               where site_id = :siteId ${ofKind} and occurred_at >= :until))::int as total`,
+    { siteId, until, ...(kind === undefined ? {} : { kind }) } as never,
   );
   return rows[0]!.total;
 }

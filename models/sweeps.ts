@@ -112,6 +112,15 @@ export async function purgeSecurityEventNames(sql: Knex): Promise<number> {
   );
 }
 
+/** What weighed most is shown of 168 hours at most. */
+export async function purgeSecurityHeavy(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from security_heavy where ctid = any(array(
+       select ctid from security_heavy where minute < now() - interval '169 hours' limit ${SWEEP_BATCH}))`,
+  );
+}
+
 /** Alerts that ended are kept for 90 days. */
 export async function purgeAlerts(sql: Knex): Promise<number> {
   return deleted(

@@ -23,7 +23,10 @@ export const SecurityState = Type.Object({
       online: Type.Boolean(),
       level: Level,
       escalatedPaths: Type.Array(EscalatedPath, { description: 'At most 64.' }),
-      reportedAt: { ...Nullable(Timestamp), description: 'Last report of levels; null before the first.' },
+      reportedAt: {
+        ...Nullable(Timestamp),
+        description: 'Last report; every 5 s while something is above normal there. null before the first.',
+      },
     }),
     { description: "Active nodes of the site's cluster." },
   ),

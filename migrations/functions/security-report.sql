@@ -1,4 +1,4 @@
--- version 1
+-- version 2
 -- A node's report: new events of its cluster's sites, and (p_sites not null) everything that is above normal there.
 create or replace function security_report(
   p_node text, p_cluster text, p_now timestamptz, p_events jsonb, p_sites jsonb, p_dropped bigint
@@ -7,6 +7,7 @@ language plpgsql as $$
 declare
   v_day date;
   v_left text[];
+  v_heavy jsonb;
   -- Sites above normal at the node before; then those where that changed.
   v_above text[];
 begin
@@ -14,8 +15,7 @@ begin
   if not found then return; end if;
   -- Reports of one node wait for each other here.
   insert into node_security as s (node_id, reported_at, dropped) values (p_node, p_now, p_dropped)
-    on conflict (node_id) do update set dropped = excluded.dropped,
-      reported_at = case when p_sites is null then s.reported_at else excluded.reported_at end;
+    on conflict (node_id) do update set dropped = excluded.dropped, reported_at = excluded.reported_at;
   for v_day in
     select distinct (e."occurredAt" at time zone 'UTC')::date from jsonb_to_recordset(p_events) e("occurredAt" timestamptz)
   loop
@@ -37,10 +37,14 @@ begin
       select "occurredAt", p_node, "siteId", kind, level, "previousLevel", path, address, metric, observed,
         threshold, "topIps", "topPaths"
       from incoming join fresh on event_id = incoming.id
-      returning site_id, kind, level, previous_level
+      returning site_id, kind, level, previous_level, occurred_at, top_ips, top_paths
   )
-  select coalesce(array_agg(distinct site_id), '{}') into v_left
-    from stored where kind = 'site_level' and previous_level = 0 and level > 0;
+  select coalesce(array_agg(distinct site_id) filter (
+        where kind = 'site_level' and previous_level = 0 and level > 0), '{}'),
+      coalesce(jsonb_agg(jsonb_build_object('siteId', site_id, 'occurredAt', occurred_at, 'topIps', top_ips,
+        'topPaths', top_paths)) filter (where top_ips <> '[]' or top_paths <> '[]'), '[]')
+    into v_left, v_heavy from stored;
+  perform security_heavy_add(p_now, v_heavy);
   select coalesce(array_agg(site_id), '{}') into v_above from site_security where node_id = p_node and level > 0;
   if p_sites is not null then
     delete from site_security x where node_id = p_node and not exists (

@@ -2,16 +2,19 @@ import { LEVELS } from '../../contract/scalars/challenge.ts';
 import { type AboveNormal, sitesAboveNormal } from '../../models/overview.ts';
 import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security-partitions.ts';
 import { reviewCcAlerts } from '../../models/security-report.ts';
-import { purgeAlerts, purgeSecurityEventNames } from '../../models/sweeps.ts';
+import { purgeAlerts, purgeSecurityEventNames, purgeSecurityHeavy } from '../../models/sweeps.ts';
+import { countDays } from '../../runtime/count-days.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
-import { HOUR_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 
 export const feature = {
   jobs: [
     { name: 'cc-alerts', everyMs: 15 * SECOND_MS, run: ({ pools }) => reviewCcAlerts(pools.api, new Date()) },
     { name: 'security-event-days', everyMs: HOUR_MS, run: keepSecurityEventDays },
     sweep('purge-security-event-names', HOUR_MS, purgeSecurityEventNames),
+    countDays('security_event'),
+    sweep('purge-security-heavy', 10 * MINUTE_MS, purgeSecurityHeavy),
     sweep('purge-alerts', HOUR_MS, purgeAlerts),
   ],
   attention: async (sql) => (await sitesAboveNormal(sql)).map(sitesItem),

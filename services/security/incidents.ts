@@ -18,7 +18,7 @@ export async function listIncidents(
     countSitesUnderAttack(sql, clusterId),
     incidentSites(sql, clusterId, MAX_INCIDENT_SITES),
     newestAutomaticBans(sql, clusterId),
-    heaviest(sql, 'top_ips', { siteId: null, clusterId, hours: 1 }),
+    heaviest(sql, 'address', { siteId: null, clusterId, hours: 1 }),
   ]);
   return {
     underAttack: platform.underAttack,

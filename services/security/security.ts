@@ -21,8 +21,8 @@ export async function securityState(
   const span = { siteId: id, clusterId: null, hours };
   const [nodes, topIps, topPaths] = await Promise.all([
     nodeLevels(sql, { id, clusterId }),
-    heaviest(sql, 'top_ips', span),
-    heaviest(sql, 'top_paths', span),
+    heaviest(sql, 'address', span),
+    heaviest(sql, 'path', span),
   ]);
   return {
     nodes: nodes.map(({ paths, level, reportedAt, ...node }) => ({

@@ -1,12 +1,14 @@
 // What nodes report about attacks over the channel, and what is shown and alerted of it.
 import test from 'ava';
 import type { Connection } from '../../bench/fleet/connection.ts';
+import { countDay } from '../../models/counted-logs.ts';
 import {
   dropOldSecurityPartitions,
   makeSecurityPartitions,
   securityPartitions,
 } from '../../models/security-partitions.ts';
 import { reviewCcAlerts, storeSecurityReport } from '../../models/security-report.ts';
+import { purgeSecurityHeavy } from '../../models/sweeps.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -185,9 +187,10 @@ test.serial('the state of a node is replaced as a whole', async (t) => {
   ]);
   t.true(Math.abs(Date.parse(raised.reportedAt) - Date.now()) < 60_000);
   t.is((await api.sql('site_security').where({ site_id: foreign })).length, 0);
-  // Events alone leave it as it is.
+  // Events alone leave it as it is, and are a report.
   await report([event({ siteId: other })]);
   t.is((await ownNode()).level, 'pow');
+  t.true(Date.parse((await ownNode()).reportedAt) > Date.parse(raised.reportedAt));
   await report([], [{ siteId, level: 0, paths: [{ path: '/a', level: 1 }] }]);
   t.like(await ownNode(), { level: 'normal', escalatedPaths: [{ path: '/a', level: 'cookie302' }] });
   t.is((await api.sql('site_security').where({ node_id: nodeId })).length, 1);
@@ -239,6 +242,57 @@ test.serial('top addresses and paths are summed over the events of the last hour
   t.deepEqual((await state('hours=168')).topIps[0], { value: '10.0.0.3', count: 100 });
   for (const hours of ['0', '169', 'x'])
     await api.badField(t, '/hours', 'GET', `/sites/${siteId}/security?hours=${hours}`);
+});
+
+test.serial('top addresses are of all events of the hours, however many came after', async (t) => {
+  const now = Date.now();
+  const heavy = (value: string, weight: bigint, ago: number) =>
+    event({ occurredAtMs: BigInt(now - ago), topIps: [{ value, count: weight }] });
+  await report([heavy('10.2.0.1', 1_000_000n, 3 * 3_600_000)]);
+  for (let round = 0; round < 5; round++) {
+    await report(Array.from({ length: 500 }, () => heavy('10.2.0.2', 1n, MINUTE)));
+  }
+  t.deepEqual((await state()).topIps, [
+    { value: '10.2.0.1', count: 1_000_000 },
+    { value: '10.2.0.2', count: 2500 },
+  ]);
+  t.deepEqual((await state('hours=1')).topIps, [{ value: '10.2.0.2', count: 2500 }]);
+});
+
+test.serial('what a minute keeps of a site is bounded, the heaviest of it, and ends after a week', async (t) => {
+  const now = Math.floor(Date.now() / MINUTE) * MINUTE - MINUTE;
+  const told = (first: number, weight: bigint) =>
+    event({
+      occurredAtMs: BigInt(now),
+      topIps: Array.from({ length: 10 }, (_, n) => ({ value: `10.3.${first}.${n}`, count: weight + BigInt(n) })),
+    });
+  await report(Array.from({ length: 20 }, (_, n) => told(n, BigInt(n * 100))));
+  await report([told(19, 5000n), told(0, 0n)]);
+  const rows = () => api.sql('security_heavy').where({ site_id: siteId, kind: 'address' });
+  t.is((await rows()).length, 32);
+  const { topIps } = await state('hours=1');
+  t.deepEqual(topIps[0], { value: '10.3.19.9', count: 1909 + 5009 });
+  await api
+    .sql('security_heavy')
+    .where({ site_id: siteId })
+    .update({ minute: new Date(now - 8 * DAY) });
+  await purgeSecurityHeavy(api.sql);
+  t.is((await rows()).length, 0);
+});
+
+test.serial('a total of events is exact whatever days are counted already', async (t) => {
+  const days = (count: number, kind = SecurityEventKind.SITE_LEVEL) =>
+    Array.from({ length: count }, (_, n) =>
+      event({ kind, occurredAtMs: BigInt(Date.now() - n * DAY - 1000), path: '/' }),
+    );
+  const totals = async () => [(await events()).total, (await events('kind=path_level')).total];
+  await report([...days(6), ...days(3, SecurityEventKind.PATH_LEVEL)]);
+  t.deepEqual(await totals(), [9, 3]);
+  while (await countDay(api.sql, 'security_event', new Date()));
+  t.true((await api.sql('security_event_day').where({ site_id: siteId })).length > 0);
+  t.deepEqual(await totals(), [9, 3]);
+  await report([...days(4), ...days(2, SecurityEventKind.PATH_LEVEL)]);
+  t.deepEqual(await totals(), [15, 5]);
 });
 
 test.serial('a missing site is refused', async (t) => {

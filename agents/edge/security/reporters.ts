@@ -43,8 +43,10 @@ export class Reporters {
     this.security = new ReportLoop({
       name: 'security events',
       log,
+      // Levels above normal are said again and again: people see by the time of the report that they still hold.
       due: () =>
-        (state.waitingEvents.length > 0 || state.levelChanges !== this.reportedLevels) && channel() !== undefined,
+        (state.waitingEvents.length > 0 || state.levelChanges !== this.reportedLevels || state.sites().length > 0) &&
+        channel() !== undefined,
       send: (signal) => this.sendSecurity(signal),
     });
   }
@@ -98,8 +100,8 @@ export class Reporters {
       const offset = this.offsetMs();
       const events = rows.map(({ event, at }) => ({ ...event, occurredAtMs: BigInt(Math.round(at + offset)) }));
       const { levelChanges } = state;
-      const hasState = levelChanges !== this.reportedLevels;
-      const sites = hasState ? reportedSites(state.sites()) : [];
+      const sites = reportedSites(state.sites());
+      const hasState = sites.length > 0 || levelChanges !== this.reportedLevels;
       await this.unlessRefused('security events', () =>
         channel.reportSecurity({ events, hasState, sites, dropped: state.dropped }, { signal }),
       );

@@ -868,7 +868,7 @@ export interface SecurityState {
       path: string;
       level: Level;
     }>;
-    /** Last report of levels; null before the first. */
+    /** Last report; every 5 s while something is above normal there. null before the first. */
     reportedAt: string | null;
   }>;
   /** Heaviest first, at most 10, approximate. */
