@@ -38,7 +38,7 @@ module.exports = {
     },
     {
       name: 'product-has-no-client',
-      comment: 'The client is for programs outside: parts of the product call procedures through runtime/call.ts.',
+      comment: 'The client is for programs outside: parts of the product call actions of services.',
       severity: 'error',
       from: { path: '^(agents|console|contract|migrations|mixins|models|proto|runtime|services)/' },
       to: { path: '^client/' },
@@ -62,9 +62,9 @@ module.exports = {
       to: { pathNot: npm('knex|pg') },
     },
     {
-      name: 'mixins-know-no-service',
+      name: 'shared-parts-know-no-service',
       comment:
-        'What several services mix in cannot know one of them: pass the function in, or move the code into the service.',
+        'What several services mix in or run on cannot know one of them: pass the function in, or move the code into the service.',
       severity: 'error',
       from: { path: '^(mixins|runtime)/' },
       to: { path: '^(agents|bench|bin|console|migrations|services|test)/' },
@@ -80,27 +80,26 @@ module.exports = {
     {
       name: 'slices-are-islands',
       comment:
-        "A service folder imports its own files only: call the other service's procedure through runtime/call.ts, or add " +
-        'to a list of all services in feature.ts (runtime/service-feature.ts).',
+        "A service folder imports its own files only: move what two need into models/, runtime/ or mixins/, or call the other's " +
+        'action, or add to a list of all services in feature.ts (runtime/service-feature.ts).',
       severity: 'error',
       from: { path: '^services/([^/]+)/', pathNot: '^services/gen/' },
       to: { path: '^services/([^/]+)/', pathNot: '^services/($1|gen)/' },
     },
     {
       name: 'core-knows-no-moleculer',
-      comment:
-        'Only *.service.ts, *.mixin.ts and *.middleware.ts know Moleculer: pass what the function needs as an argument.',
+      comment: 'Only *.service.ts and mixins/ know Moleculer: pass what the function needs as an argument.',
       severity: 'error',
       from: {
         path: '^services/',
-        pathNot: ['[.](service|mixin|middleware)[.]ts$', '^services/[^/]+[.]ts$', '^services/api-gateway/'],
+        pathNot: ['[.]service[.]ts$', '^services/[^/]+[.]ts$', '^services/api-gateway/'],
       },
-      to: { path: npm('moleculer|moleculer-web'), dependencyTypesNot: ['type-only'] },
+      to: { path: npm('moleculer'), dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'sql-through-models',
       comment:
-        'Services use `Trx` from models/base.ts and named queries of the models, not objection or knex themselves.',
+        'Services use `Tx` from runtime/write.ts and named queries of the models, not objection or knex themselves.',
       severity: 'error',
       from: { path: '^services/' },
       to: { path: npm('objection|knex') },

@@ -26,12 +26,8 @@ export interface CallMeta {
   credentialsEnded?: boolean;
 }
 
-/** A service named `name` whose actions are procedures; `rest` adds lifecycle hooks and internal actions. */
-export function contractService(
-  name: string,
-  implementations: readonly Implementation[],
-  rest: Partial<ServiceSchema> = {},
-): ServiceSchema {
+/** Actions that are procedures, named as these are. */
+export function contractService(implementations: readonly Implementation[]): Partial<ServiceSchema> {
   const actions = Object.fromEntries(
     implementations.map(({ procedure, handler }) => [
       procedure.name,
@@ -49,10 +45,5 @@ export function contractService(
       },
     ]),
   );
-  return {
-    ...rest,
-    name,
-    settings: { ...(rest.settings ?? {}), $noServiceNamePrefix: true },
-    actions: { ...actions, ...(rest.actions ?? {}) },
-  } as ServiceSchema;
+  return { settings: { $noServiceNamePrefix: true }, actions };
 }

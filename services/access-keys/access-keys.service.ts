@@ -12,29 +12,29 @@ import { revokeAccessKey } from './revoke-access-key.ts';
 export const roles: Role[] = ['app'];
 
 export default (runtime: Runtime): ServiceSchema =>
-  contractService(
-    'access-keys',
-    [
-      implement(accessKeys.list, async ({ page = 1, pageSize = 50 }) => {
-        const sql = runtime.pools.api;
-        const [keys, total] = await Promise.all([
-          AccessKey.newest(sql, pageSize, (page - 1) * pageSize),
-          AccessKey.query(sql).resultSize(),
-        ]);
-        return { items: keys.map(presentAccessKey), total };
-      }),
-      implement(accessKeys.create, (input, call) => createAccessKey(runtime, input, call)),
-      implement(accessKeys.revoke, (input, call) => revokeAccessKey(runtime, input, call)),
+  ({
+    name: 'access-keys',
+    mixins: [
+      contractService([
+        implement(accessKeys.list, async ({ page = 1, pageSize = 50 }) => {
+          const sql = runtime.pools.api;
+          const [keys, total] = await Promise.all([
+            AccessKey.newest(sql, pageSize, (page - 1) * pageSize),
+            AccessKey.query(sql).resultSize(),
+          ]);
+          return { items: keys.map(presentAccessKey), total };
+        }),
+        implement(accessKeys.create, (input, call) => createAccessKey(runtime, input, call)),
+        implement(accessKeys.revoke, (input, call) => revokeAccessKey(runtime, input, call)),
+      ]),
     ],
-    {
-      actions: {
-        // For gateways: the live key with this SHA-256 (hexadecimal).
-        'accessKeys.find': async ({ params }: Context<{ hash: string }>) => {
-          const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
-          return key ? { kind: 'access_key', keyId: key.id, id: key.id, name: key.name, scope: key.scope } : null;
-        },
-        'accessKeys.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
-          noteKeyUse(runtime.pools.api, 'access_key', params.keys),
+    actions: {
+      // For gateways: the live key with this SHA-256 (hexadecimal).
+      'accessKeys.find': async ({ params }: Context<{ hash: string }>) => {
+        const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
+        return key ? { kind: 'access_key', keyId: key.id, id: key.id, name: key.name, scope: key.scope } : null;
       },
-    } as unknown as Partial<ServiceSchema>,
-  );
+      'accessKeys.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
+        noteKeyUse(runtime.pools.api, 'access_key', params.keys),
+    },
+  }) as unknown as ServiceSchema;

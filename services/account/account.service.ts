@@ -13,12 +13,16 @@ export const roles: Role[] = ['app'];
 
 type Me = Output<typeof account.me>;
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('account', [
-    implement(account.me, (_input, { actor }) =>
-      actor.type === 'service_account' ? whichAccount(runtime, actor) : whoCalls(runtime, actor),
-    ),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'account',
+  mixins: [
+    contractService([
+      implement(account.me, (_input, { actor }) =>
+        actor.type === 'service_account' ? whichAccount(runtime, actor) : whoCalls(runtime, actor),
+      ),
+    ]),
+  ],
+});
 
 /** The operator, whether by session or by one of the operator's keys. */
 async function whoCalls({ pools }: Runtime, { type, id }: Call['actor']): Promise<Me> {

@@ -23,13 +23,17 @@ export const roles: Role[] = ['app'];
 
 type Page = Output<typeof auditLogs.list>;
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('audit-logs', [
-    implement(auditLogs.list, (input) => listAuditLogs(runtime, input)),
-    implement(auditLogs.facets, () => readFacets(runtime)),
-    implement(auditRetention.get, async () => ({ days: await readAuditDays(runtime.pools.api) })),
-    implement(auditRetention.set, (input, call) => setRetention(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'audit-logs',
+  mixins: [
+    contractService([
+      implement(auditLogs.list, (input) => listAuditLogs(runtime, input)),
+      implement(auditLogs.facets, () => readFacets(runtime)),
+      implement(auditRetention.get, async () => ({ days: await readAuditDays(runtime.pools.api) })),
+      implement(auditRetention.set, (input, call) => setRetention(runtime, input, call)),
+    ]),
+  ],
+});
 
 async function listAuditLogs({ pools }: Runtime, input: Input<typeof auditLogs.list>): Promise<Page> {
   const [from, to] = [instant('/from', input.from), instant('/to', input.to)];

@@ -11,12 +11,16 @@ import { banPreviewer } from './preview-ban.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('bans', [
-    implement(bans.list, (input) => listBans(runtime, input)),
-    implement(bans.create, banCreator(runtime)),
-    implement(bans.preview, banPreviewer(runtime)),
-    implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
-    implement(banSettings.get, () => getBanSettings(runtime)),
-    implement(banSettings.set, (input, call) => setBanSettings(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'bans',
+  mixins: [
+    contractService([
+      implement(bans.list, (input) => listBans(runtime, input)),
+      implement(bans.create, banCreator(runtime)),
+      implement(bans.preview, banPreviewer(runtime)),
+      implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
+      implement(banSettings.get, () => getBanSettings(runtime)),
+      implement(banSettings.set, (input, call) => setBanSettings(runtime, input, call)),
+    ]),
+  ],
+});

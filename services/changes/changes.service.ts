@@ -10,8 +10,12 @@ import { listRevisions } from './revisions.ts';
 
 export const roles: readonly Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('changes', [
-    implement(changes.get, (input) => getChange(runtime, input)),
-    implement(revisions.revisions, (input) => listRevisions(runtime, input)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'changes',
+  mixins: [
+    contractService([
+      implement(changes.get, (input) => getChange(runtime, input)),
+      implement(revisions.revisions, (input) => listRevisions(runtime, input)),
+    ]),
+  ],
+});

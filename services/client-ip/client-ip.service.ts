@@ -7,8 +7,12 @@ import { getClientIp, setClientIp } from './client-ip.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('client-ip', [
-    implement(clientIp.get, (input) => getClientIp(runtime, input)),
-    implement(clientIp.set, (input, call) => setClientIp(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'client-ip',
+  mixins: [
+    contractService([
+      implement(clientIp.get, (input) => getClientIp(runtime, input)),
+      implement(clientIp.set, (input, call) => setClientIp(runtime, input, call)),
+    ]),
+  ],
+});

@@ -8,16 +8,15 @@ import { createEnrollmentToken, getEnrollmentToken } from './enrollment-tokens.t
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService(
-    'enrollment',
-    [
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'enrollment',
+  mixins: [
+    contractService([
       implement(enrollmentTokens.create, (input, call) => createEnrollmentToken(runtime, input, call)),
       implement(enrollmentTokens.get, (input) => getEnrollmentToken(runtime, input)),
-    ],
-    {
-      async started() {
-        await ensureCertificateAuthority(runtime);
-      },
-    },
-  );
+    ]),
+  ],
+  async started() {
+    await ensureCertificateAuthority(runtime);
+  },
+});

@@ -8,12 +8,16 @@ import { createIpList, deleteIpList, updateIpList } from './write-ip-lists.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('ip-lists', [
-    implement(ipLists.list, (input) => listIpLists(runtime, input)),
-    implement(ipLists.get, (input) => getIpList(runtime, input)),
-    implement(ipLists.usage, (input) => usageOfIpList(runtime, input)),
-    implement(ipLists.create, (input, call) => createIpList(runtime, input, call)),
-    implement(ipLists.update, (input, call) => updateIpList(runtime, input, call)),
-    implement(ipLists.delete, (input, call) => deleteIpList(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'ip-lists',
+  mixins: [
+    contractService([
+      implement(ipLists.list, (input) => listIpLists(runtime, input)),
+      implement(ipLists.get, (input) => getIpList(runtime, input)),
+      implement(ipLists.usage, (input) => usageOfIpList(runtime, input)),
+      implement(ipLists.create, (input, call) => createIpList(runtime, input, call)),
+      implement(ipLists.update, (input, call) => updateIpList(runtime, input, call)),
+      implement(ipLists.delete, (input, call) => deleteIpList(runtime, input, call)),
+    ]),
+  ],
+});

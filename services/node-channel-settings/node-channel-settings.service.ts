@@ -10,9 +10,14 @@ export const roles: Role[] = ['app'];
 
 export default (runtime: Runtime): ServiceSchema => {
   const checks = new NodeChannelChecks(runtime);
-  return contractService('node-channel-settings', [
-    implement(nodeChannelSettings.get, () => getNodeChannelSettings(runtime)),
-    implement(nodeChannelSettings.set, (input, call) => setNodeChannelSettings(runtime, input, call)),
-    implement(nodeChannelSettings.check, () => checks.check()),
-  ]);
+  return {
+    name: 'node-channel-settings',
+    mixins: [
+      contractService([
+        implement(nodeChannelSettings.get, () => getNodeChannelSettings(runtime)),
+        implement(nodeChannelSettings.set, (input, call) => setNodeChannelSettings(runtime, input, call)),
+        implement(nodeChannelSettings.check, () => checks.check()),
+      ]),
+    ],
+  };
 };

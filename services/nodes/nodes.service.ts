@@ -7,12 +7,16 @@ import { deleteNode, getNode, listNodes, setNodeStatus, updateNode } from './nod
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('nodes', [
-    implement(nodes.list, (input) => listNodes(runtime, input)),
-    implement(nodes.get, (input) => getNode(runtime, input)),
-    implement(nodes.update, (input, call) => updateNode(runtime, input, call)),
-    implement(nodes.disable, (input, call) => setNodeStatus(runtime, input, 'disabled', call)),
-    implement(nodes.enable, (input, call) => setNodeStatus(runtime, input, 'active', call)),
-    implement(nodes.delete, (input, call) => deleteNode(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'nodes',
+  mixins: [
+    contractService([
+      implement(nodes.list, (input) => listNodes(runtime, input)),
+      implement(nodes.get, (input) => getNode(runtime, input)),
+      implement(nodes.update, (input, call) => updateNode(runtime, input, call)),
+      implement(nodes.disable, (input, call) => setNodeStatus(runtime, input, 'disabled', call)),
+      implement(nodes.enable, (input, call) => setNodeStatus(runtime, input, 'active', call)),
+      implement(nodes.delete, (input, call) => deleteNode(runtime, input, call)),
+    ]),
+  ],
+});

@@ -28,16 +28,16 @@ export default (runtime: Runtime): ServiceSchema => {
   const minutes = new Recent<Awaited<ReturnType<typeof readTraffic>>>(TRAFFIC_MS);
   const readAnswer = () => readOverview(runtime, () => channel.known());
   const readMinutes = () => readTraffic(runtime);
-  return contractService(
-    'overview',
-    [
-      implement(overview.get, () => answer.get(readAnswer)),
-      implement(overview.traffic, async (input) => presentTraffic(await minutes.get(readMinutes), input)),
+  return {
+    name: 'overview',
+    mixins: [
+      contractService([
+        implement(overview.get, () => answer.get(readAnswer)),
+        implement(overview.traffic, async (input) => presentTraffic(await minutes.get(readMinutes), input)),
+      ]),
     ],
-    {
-      started() {
-        broker = this.broker;
-      },
+    started() {
+      broker = this.broker;
     },
-  );
+  };
 };

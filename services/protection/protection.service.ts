@@ -11,12 +11,16 @@ import { getProtection, updateProtection } from './site-protection.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('protection', [
-    implement(protection.get, (input) => getProtection(runtime, input)),
-    implement(protection.update, (input, call) => updateProtection(runtime, input, call)),
-    implement(protectionSettings.get, () => getProtectionSettings(runtime)),
-    implement(protectionSettings.set, (input, call) => setProtectionSettings(runtime, input, call)),
-    implement(ccTemplate.get, () => getCcTemplate(runtime)),
-    implement(ccTemplate.set, (input, call) => setCcTemplate(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'protection',
+  mixins: [
+    contractService([
+      implement(protection.get, (input) => getProtection(runtime, input)),
+      implement(protection.update, (input, call) => updateProtection(runtime, input, call)),
+      implement(protectionSettings.get, () => getProtectionSettings(runtime)),
+      implement(protectionSettings.set, (input, call) => setProtectionSettings(runtime, input, call)),
+      implement(ccTemplate.get, () => getCcTemplate(runtime)),
+      implement(ccTemplate.set, (input, call) => setCcTemplate(runtime, input, call)),
+    ]),
+  ],
+});

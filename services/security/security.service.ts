@@ -8,9 +8,13 @@ import { listSecurityEvents, securityState } from './security.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('security', [
-    implement(security.state, (input) => securityState(runtime, input)),
-    implement(security.events, (input) => listSecurityEvents(runtime, input)),
-    implement(security.incidents, (input) => listIncidents(runtime, input)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'security',
+  mixins: [
+    contractService([
+      implement(security.state, (input) => securityState(runtime, input)),
+      implement(security.events, (input) => listSecurityEvents(runtime, input)),
+      implement(security.incidents, (input) => listIncidents(runtime, input)),
+    ]),
+  ],
+});

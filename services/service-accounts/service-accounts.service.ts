@@ -16,25 +16,25 @@ import {
 export const roles: Role[] = ['app'];
 
 export default (runtime: Runtime): ServiceSchema =>
-  contractService(
-    'service-accounts',
-    [
-      implement(serviceAccounts.list, (input) => listServiceAccounts(runtime, input)),
-      implement(serviceAccounts.create, (input, call) => createServiceAccount(runtime, input, call)),
-      implement(serviceAccounts.update, (input, call) => updateServiceAccount(runtime, input, call)),
-      implement(serviceAccounts.delete, (input, call) => deleteServiceAccount(runtime, input, call)),
-      implement(serviceAccounts.createKey, (input, call) => createServiceAccountKey(runtime, input, call)),
-      implement(serviceAccounts.revokeKey, (input, call) => revokeServiceAccountKey(runtime, input, call)),
+  ({
+    name: 'service-accounts',
+    mixins: [
+      contractService([
+        implement(serviceAccounts.list, (input) => listServiceAccounts(runtime, input)),
+        implement(serviceAccounts.create, (input, call) => createServiceAccount(runtime, input, call)),
+        implement(serviceAccounts.update, (input, call) => updateServiceAccount(runtime, input, call)),
+        implement(serviceAccounts.delete, (input, call) => deleteServiceAccount(runtime, input, call)),
+        implement(serviceAccounts.createKey, (input, call) => createServiceAccountKey(runtime, input, call)),
+        implement(serviceAccounts.revokeKey, (input, call) => revokeServiceAccountKey(runtime, input, call)),
+      ]),
     ],
-    {
-      actions: {
-        // For gateways: the account of the live key with this SHA-256 (hexadecimal).
-        'serviceAccounts.find': async ({ params }: Context<{ hash: string }>) => {
-          const account = await accountBySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
-          return account ? { kind: 'service_account', ...account } : null;
-        },
-        'serviceAccounts.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
-          noteKeyUse(runtime.pools.api, 'service_account_key', params.keys),
+    actions: {
+      // For gateways: the account of the live key with this SHA-256 (hexadecimal).
+      'serviceAccounts.find': async ({ params }: Context<{ hash: string }>) => {
+        const account = await accountBySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
+        return account ? { kind: 'service_account', ...account } : null;
       },
-    } as unknown as Partial<ServiceSchema>,
-  );
+      'serviceAccounts.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
+        noteKeyUse(runtime.pools.api, 'service_account_key', params.keys),
+    },
+  }) as unknown as ServiceSchema;

@@ -9,8 +9,10 @@ import type { Runtime } from '../../runtime/runtime.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('settings', [implement(settings.get, () => readSettings(runtime))]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'settings',
+  mixins: [contractService([implement(settings.get, () => readSettings(runtime))])],
+});
 
 async function readSettings({ env, pools }: Runtime): Promise<Output<typeof settings.get>> {
   const sql = pools.api;

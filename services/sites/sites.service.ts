@@ -15,16 +15,20 @@ import { updateSite } from './update-site.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('sites', [
-    implement(sites.list, (input) => listSites(runtime, input)),
-    implement(sites.get, (input) => getSite(runtime, input)),
-    implement(sites.create, (input, call) => createSite(runtime, input, call)),
-    implement(sites.update, (input, call) => updateSite(runtime, input, call)),
-    implement(sites.delete, (input, call) => deleteSite(runtime, input, call)),
-    implement(sites.setEnabled, (input, call) => setSiteEnabled(runtime, input, call)),
-    implement(sites.features, (input) => siteFeatures(runtime, input)),
-    implement(sites.launch, (input) => launchCheck(runtime, input)),
-    implement(originAllowList.get, () => getOriginAllowList(runtime)),
-    implement(originAllowList.set, (input, call) => setOriginAllowList(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'sites',
+  mixins: [
+    contractService([
+      implement(sites.list, (input) => listSites(runtime, input)),
+      implement(sites.get, (input) => getSite(runtime, input)),
+      implement(sites.create, (input, call) => createSite(runtime, input, call)),
+      implement(sites.update, (input, call) => updateSite(runtime, input, call)),
+      implement(sites.delete, (input, call) => deleteSite(runtime, input, call)),
+      implement(sites.setEnabled, (input, call) => setSiteEnabled(runtime, input, call)),
+      implement(sites.features, (input) => siteFeatures(runtime, input)),
+      implement(sites.launch, (input) => launchCheck(runtime, input)),
+      implement(originAllowList.get, () => getOriginAllowList(runtime)),
+      implement(originAllowList.set, (input, call) => setOriginAllowList(runtime, input, call)),
+    ]),
+  ],
+});

@@ -11,12 +11,17 @@ export const roles: Role[] = ['app'];
 
 export default (runtime: Runtime): ServiceSchema => {
   const passwords = new Passwords();
-  return contractService('system', [
-    implement(system.status, async () => ({
-      initialized: await isSetUp(runtime.pools.api),
-      version: runtime.env.version,
-      publicUrl: runtime.env.publicUrl,
-    })),
-    implement(system.setup, (input, call) => setUp(runtime, passwords, input, call)),
-  ]);
+  return {
+    name: 'system',
+    mixins: [
+      contractService([
+        implement(system.status, async () => ({
+          initialized: await isSetUp(runtime.pools.api),
+          version: runtime.env.version,
+          publicUrl: runtime.env.publicUrl,
+        })),
+        implement(system.setup, (input, call) => setUp(runtime, passwords, input, call)),
+      ]),
+    ],
+  };
 };

@@ -7,8 +7,12 @@ import { getUnknownHosts, setUnknownHosts } from './unknown-hosts.ts';
 
 export const roles: Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema =>
-  contractService('unknown-hosts', [
-    implement(unknownHosts.get, (input) => getUnknownHosts(runtime, input)),
-    implement(unknownHosts.set, (input, call) => setUnknownHosts(runtime, input, call)),
-  ]);
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'unknown-hosts',
+  mixins: [
+    contractService([
+      implement(unknownHosts.get, (input) => getUnknownHosts(runtime, input)),
+      implement(unknownHosts.set, (input, call) => setUnknownHosts(runtime, input, call)),
+    ]),
+  ],
+});
