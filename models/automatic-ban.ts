@@ -14,8 +14,8 @@ import { type Cidr, formatCidr, overlaps, parseCidr } from '../contract/scalars/
 import type { Tx } from '../runtime/write.ts';
 import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
+import { announceReportedBans } from './ban-numbers.ts';
 import { readBanSettings } from './ban-setting.ts';
-import { announceReportedBans } from './feed.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { hint, leaveHints } from './live-hint.ts';
 import { LOCK_BAN_REPORTS } from './locks.ts';

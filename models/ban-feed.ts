@@ -1,5 +1,5 @@
 // Reads the ban feed of a cluster: what changed after a position, or everything in pages. A reader that asks after its
-// own position never misses a change, because numbers are in the order of commits (models/feed.ts).
+// own position never misses a change, because numbers are in the order of commits (models/ban-numbers.ts).
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import {
@@ -19,6 +19,12 @@ import {
 /** Bans in one message at most, and unless asked otherwise. */
 export const MAX_BAN_LIMIT = 5000;
 export const DEFAULT_BAN_LIMIT = 2000;
+
+/** Changes of a batch `b` of the feed with their times and those of the changes before them (runtime/feeds.ts). */
+export const BAN_CHANGES = `
+  select seq as number, changed_at as at, cluster_id, lag(changed_at) over (order by seq) as before
+    from ban_change where seq <= b."to"
+     and seq >= coalesce((select max(p.seq) from ban_change p where p.seq <= b."from"), b."from")`;
 
 export interface BanPlace {
   epoch: bigint;

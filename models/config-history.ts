@@ -21,6 +21,11 @@ export interface ConfigHead extends ConfigPlace {
   publishedAt: Date | null;
 }
 
+/** Changes of a batch `b` of the feed with their times and those of the changes before them (runtime/feeds.ts). */
+export const CONFIG_CHANGES = `
+  select number, created_at as at, b."clusterId" as cluster_id, lag(created_at) over (order by number) as before
+    from config_revision where cluster_id = b."clusterId" and epoch = b.epoch and number >= b."from" and number <= b."to"`;
+
 /** Revision 0 of every history: no entries. */
 export const EMPTY_SET_HASH: Uint8Array = new Uint8Array(HASH_BYTES);
 

@@ -2,7 +2,7 @@
 // lifts them in batches, so that nodes drop them while no other ban waits long.
 import type { Knex } from 'knex';
 import type { Tx } from '../runtime/write.ts';
-import { announceBans } from './feed.ts';
+import { announceBans } from './ban-numbers.ts';
 
 /** Condition of a `ban b` that may be seen. Few sites are on their way out, mostly none. */
 export const OF_NO_GONE_SITE = 'not exists (select from gone_site g where g.site_id = b.site_id)';

@@ -3,7 +3,7 @@
 import type { Knex } from 'knex';
 import type { LiveTopic } from '../contract/resources/live.ts';
 
-/** Outbox topic of hints. */
+/** Outbox topic of hints; every other topic is a feed's. */
 export const LIVE = 'live';
 
 /** Ids that one report of nodes names; of more, the topic alone. */

@@ -2,7 +2,6 @@
 // longest, and which one that is does not depend on how a process received them.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import type { Feed } from '../runtime/stream-names.ts';
 
 /** Changes that figures are about: the newest of a feed, not older than a day. */
 export const RECENT_CHANGES = 500;
@@ -14,7 +13,7 @@ const SLOTS_PER_SECOND = 50;
 /** Changes (from, to] as the nodes of one process got them. */
 export interface SettledBatch {
   clusterId: string;
-  feed: Feed;
+  feed: string;
   epoch: bigint;
   from: bigint;
   to: bigint;
@@ -28,18 +27,13 @@ export interface SettledBatch {
 
 const SLOT = (time: string) => `floor(extract(epoch from ${time}) * ${SLOTS_PER_SECOND})`;
 
-// Changes of a batch: number and time, with the time of the one before, whoever that was for.
-const CHANGES: Record<Feed, string> = {
-  config: `
-    select number, created_at as at, b."clusterId" as cluster_id, lag(created_at) over (order by number) as before
-      from config_revision where cluster_id = b."clusterId" and epoch = b.epoch and number >= b."from" and number <= b."to"`,
-  bans: `
-    select seq as number, changed_at as at, cluster_id, lag(changed_at) over (order by seq) as before
-      from ban_change where seq <= b."to"
-       and seq >= coalesce((select max(p.seq) from ban_change p where p.seq <= b."from"), b."from")`,
-};
+/** A feed whose changes are measured; `changes` is SQL as in runtime/feeds.ts. */
+export interface MeasuredFeed {
+  name: string;
+  changes: string | null;
+}
 
-const write = (feed: Feed) => `
+const write = ({ name, changes }: MeasuredFeed) => `
   with batch as (
     select * from jsonb_to_recordset($1::jsonb) as b("clusterId" text, epoch bigint, "from" bigint, "to" bigint,
       nodes integer, reached integer, "lastAt" timestamptz, "lastNode" text)
@@ -47,13 +41,13 @@ const write = (feed: Feed) => `
     select c.cluster_id, b.epoch, c.number, c.at, sum(b.nodes)::int as nodes, sum(b.reached)::int as reached,
         greatest(0, extract(epoch from max(b."lastAt") - c.at) * 1000)::float8 as ms,
         (array_agg(b."lastNode" order by b."lastAt" desc nulls last))[1] as node
-      from batch b cross join lateral (${CHANGES[feed]}) c
+      from batch b cross join lateral (${changes}) c
      where c.number > b."from" and c.cluster_id in ('', b."clusterId")
        and ${SLOT('c.at')} is distinct from ${SLOT('c.before')}
      group by 1, 2, 3, 4
   )
   insert into propagation as p (feed, cluster_id, epoch, number, published_at, nodes, reached, slowest_ms, slowest_node_id)
-  select '${feed}', cluster_id, epoch, number, at, nodes, reached, case when node is not null then ms end, node
+  select '${name}', cluster_id, epoch, number, at, nodes, reached, case when node is not null then ms end, node
     from measured order by cluster_id, epoch, number
   on conflict (feed, cluster_id, epoch, number) do update set
     nodes = p.nodes + excluded.nodes, reached = p.reached + excluded.reached,
@@ -61,13 +55,16 @@ const write = (feed: Feed) => `
       else p.slowest_node_id end,
     slowest_ms = greatest(p.slowest_ms, excluded.slowest_ms)`;
 
-const WRITE: Record<Feed, string> = { config: write('config'), bans: write('bans') };
-
 /** Adds what the nodes of this process did to what those of others did. */
-export async function writePropagation(pool: Pick<Pool, 'query'>, batches: readonly SettledBatch[]): Promise<void> {
-  for (const feed of ['config', 'bans'] as const) {
+export async function writePropagation(
+  pool: Pick<Pool, 'query'>,
+  feeds: Iterable<MeasuredFeed>,
+  batches: readonly SettledBatch[],
+): Promise<void> {
+  for (const feed of feeds) {
+    if (feed.changes === null) continue;
     const rows = batches
-      .filter((batch) => batch.feed === feed)
+      .filter((batch) => batch.feed === feed.name)
       .map(({ epoch, from, to, lastAt, ...rest }) => ({
         ...rest,
         epoch: String(epoch),
@@ -76,12 +73,18 @@ export async function writePropagation(pool: Pick<Pool, 'query'>, batches: reado
         lastAt: lastAt === null ? null : new Date(lastAt),
       }));
     if (rows.length === 0) continue;
-    await pool.query({ name: `write-propagation-${feed}`, text: WRITE[feed], values: [JSON.stringify(rows)] });
+    await pool.query({ name: `write-propagation-${feed.name}`, text: write(feed), values: [JSON.stringify(rows)] });
   }
 }
 
+// Feeds that have rows, each found by one step along the index.
+const PRESENT = `present as (
+    select min(feed) as feed from propagation
+    union all
+    select (select min(feed) from propagation p where p.feed > f.feed) from present f where f.feed is not null)`;
+
 export interface PropagationFigures {
-  feed: Feed;
+  feed: string;
   changes: number;
   /** Of those, reached every connected node. */
   complete: number;
@@ -96,8 +99,8 @@ export interface PropagationFigures {
 /** Figures of each feed that has any. */
 export async function propagationFigures(sql: Knex): Promise<PropagationFigures[]> {
   const { rows } = await sql.raw<{ rows: PropagationFigures[] }>(
-    `with recent as materialized (
-       select r.* from (values ('config'), ('bans')) f(feed) cross join lateral (
+    `with recursive ${PRESENT}, recent as materialized (
+       select r.* from present f cross join lateral (
          select feed, reached >= nodes as complete, slowest_ms, slowest_node_id from propagation p
           where p.feed = f.feed and nodes > 0 and published_at > now() - interval '${KEPT_HOURS} hours'
           order by published_at desc limit ${RECENT_CHANGES}) r
@@ -122,8 +125,9 @@ export async function propagationFigures(sql: Knex): Promise<PropagationFigures[
 /** Deletes rows beyond the newest of a feed or a day, a bounded number at a time; answers how many. */
 export async function sweepPropagation(sql: Knex, limit: number): Promise<number> {
   const { rowCount } = await sql.raw<{ rowCount: number }>(
-    `delete from propagation where ctid = any(array(
-       select p.ctid from (values ('config'), ('bans')) f(feed) cross join lateral (
+    `with recursive ${PRESENT}
+     delete from propagation where ctid = any(array(
+       select p.ctid from present f cross join lateral (
          select greatest(now() - interval '${KEPT_HOURS} hours', coalesce((
            select published_at from propagation q where q.feed = f.feed
             order by published_at desc offset ${KEPT_ROWS} limit 1), '-infinity')) as at) floor
@@ -140,7 +144,7 @@ export interface ChangeSpread {
 }
 
 /** How long one change took to be on every connected node; nulls when it is not, or nobody was connected. */
-export async function changeSpread(sql: Knex, feed: Feed, clusterId: string, number: string): Promise<ChangeSpread> {
+export async function changeSpread(sql: Knex, feed: string, clusterId: string, number: string): Promise<ChangeSpread> {
   const { rows } = await sql.raw<{ rows: ChangeSpread[] }>(
     `select case when p.reached >= p.nodes then p.slowest_ms end as "spreadMs",
          case when n.id is not null then jsonb_build_object('id', n.id, 'name', n.name) end as slowest

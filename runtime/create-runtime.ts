@@ -5,6 +5,7 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { ConsoleEnv } from './env.ts';
+import { type Feed, Feeds } from './feeds.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import { LimitedClient } from './limited-client.ts';
 import type { Runtime } from './runtime.ts';
@@ -24,7 +25,12 @@ export interface OwnedRuntime {
   close(): Promise<void>;
 }
 
-export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSignal): OwnedRuntime {
+export function createRuntime(
+  env: ConsoleEnv,
+  log: Logger,
+  stopping: AbortSignal,
+  feeds: readonly Feed[] = [],
+): OwnedRuntime {
   const connections = new Set<Redis>();
   const connect = (purpose: string, options: RedisOptions): Redis => {
     const redis = createRedis(env.redisUrl, options);
@@ -55,6 +61,7 @@ export function createRuntime(env: ConsoleEnv, log: Logger, stopping: AbortSigna
     }),
     newRedis: () => connect('reader', { maxRetriesPerRequest: null }),
     sealer: createSealer(env.masterKey, env.previousMasterKey),
+    feeds: new Feeds(feeds),
     publications: new KeyedQueue(),
     metrics: new Registry(),
     listeners: [],

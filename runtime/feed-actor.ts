@@ -4,13 +4,14 @@
 // A cluster is looked at when a wake-up names it, when its partition is gained, and every 2 s by a comparison of all
 // targets with the ends of their streams, which also finds what a lost Redis forgot.
 
-import { type FanoutBatch, FanoutWriter } from './fanout-stream.ts';
+import { FanoutWriter } from './fanout-stream.ts';
+import type { Feed, FeedSource, FeedTarget } from './feeds.ts';
 import { checkHistory, startNewEpoch } from './history.ts';
 import { ALL_CLUSTERS } from './outbox.ts';
 import { Partitions } from './partitions.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
-import { type Feed, fanoutStream, partitionOf, workStream } from './stream-names.ts';
+import { fanoutStream, partitionOf, workStream } from './stream-names.ts';
 import { Wakeable } from './wakeable.ts';
 import { WorkReader } from './work-stream.ts';
 
@@ -18,23 +19,9 @@ const COMPARE_MS = 2_000;
 /** Clusters worked on at the same time; below the size of the database pool. */
 const PARALLEL = 4;
 
-export interface FeedTarget {
-  epoch: bigint;
-  position: bigint;
-}
-
-export interface FeedSource {
-  readonly feed: Feed;
-  /** Where the clusters (all without ids) should be. */
-  targets(clusterIds?: readonly string[]): Promise<Map<string, FeedTarget>>;
-  /** The next batch after `from` on the way to the target; null when there is none. */
-  read(clusterId: string, from: bigint, target: FeedTarget): Promise<FanoutBatch | null>;
-  /** A batch that carries nothing and says where the feed is. */
-  mark(target: FeedTarget): Uint8Array;
-}
-
 export class FeedActor {
   readonly #runtime: Runtime;
+  readonly #feed: Feed;
   readonly #source: FeedSource;
   readonly #writer: FanoutWriter;
   readonly #partitions: Partitions;
@@ -48,11 +35,12 @@ export class FeedActor {
   #stopped = false;
   #ticking: Promise<void> | null = null;
 
-  constructor(runtime: Runtime, source: FeedSource) {
+  constructor(runtime: Runtime, feed: Feed) {
     this.#runtime = runtime;
-    this.#source = source;
+    this.#feed = feed;
+    this.#source = feed.source(runtime.pools);
     this.#writer = new FanoutWriter(runtime.redis);
-    this.#partitions = new Partitions(runtime, source.feed, {
+    this.#partitions = new Partitions(runtime, feed, {
       onSession: () => checkHistory(runtime),
       onGained: () => this.#wakeable.wake(),
       onLost: () => this.#writer.forget(),
@@ -61,7 +49,7 @@ export class FeedActor {
       group: 'owner',
       consumer: 'owner',
       streams: () =>
-        [...this.#partitions.owned].map((partition) => workStream(runtime.env.redisPrefix, source.feed, partition)),
+        [...this.#partitions.owned].map((partition) => workStream(runtime.env.redisPrefix, feed.name, partition)),
       handle: ({ fields }) => this.#lookAgain(fields.k ?? ALL_CLUSTERS),
     });
   }
@@ -97,7 +85,7 @@ export class FeedActor {
         await this.compare();
         failing = false;
       } catch (err) {
-        if (!failing) this.#runtime.log.warn({ err, feed: this.#source.feed }, 'comparing feeds failed, trying again');
+        if (!failing) this.#runtime.log.warn({ err, feed: this.#feed.name }, 'comparing feeds failed, trying again');
         failing = true;
       }
       await this.#wakeable.sleep(COMPARE_MS);
@@ -191,13 +179,13 @@ export class FeedActor {
 
   #count(bytes: number): void {
     const { batches, batchBytes } = pipelineMetrics(this.#runtime.metrics);
-    const { feed } = this.#source;
+    const feed = this.#feed.name;
     batches.inc({ feed });
     batchBytes.inc({ feed }, bytes);
   }
 
   #streamOf(clusterId: string, epoch: bigint): string {
-    return fanoutStream(this.#runtime.env.redisPrefix, clusterId, this.#source.feed, epoch);
+    return fanoutStream(this.#runtime.env.redisPrefix, clusterId, this.#feed.name, epoch);
   }
 
   async #enter(): Promise<void> {

@@ -3,8 +3,8 @@
 import pg from 'pg';
 import type { Runtime } from './runtime.ts';
 
-/** Advisory locks with two keys: the first says what for. "SV" and a number. */
-export const LOCK_CLASS = { config: 0x53560101, bans: 0x53560102, job: 0x53560103 } as const;
+/** Advisory locks with two keys: the first says what for, "SV" and a number. Feeds register their own. */
+export const LOCK_CLASS = { job: 0x53560103 } as const;
 
 const CONNECT_MS = 5_000;
 const CLOSE_MS = 1_000;

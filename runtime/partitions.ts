@@ -9,10 +9,11 @@
 // | the check fails or takes more than 2 s                         | own nothing, connect again   |
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { closeLockSession, LOCK_CLASS, openLockSession, PoolerError } from './lock-session.ts';
+import type { Feed } from './feeds.ts';
+import { closeLockSession, openLockSession, PoolerError } from './lock-session.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
-import { type Feed, PARTITION_COUNT } from './stream-names.ts';
+import { PARTITION_COUNT } from './stream-names.ts';
 import { Wakeable } from './wakeable.ts';
 
 const CHECK_MS = 500;
@@ -51,7 +52,7 @@ export class Partitions {
   async start(): Promise<void> {
     const first = await this.#open().catch((error: unknown) => {
       if (error instanceof PoolerError) throw error;
-      this.#runtime.log.warn({ err: error, feed: this.#feed }, 'partitions wait for the database');
+      this.#runtime.log.warn({ err: error, feed: this.#feed.name }, 'partitions wait for the database');
       return null;
     });
     this.#running = this.#loop(first);
@@ -75,7 +76,7 @@ export class Partitions {
   }
 
   #nameOf(worker: string): string {
-    return `svc-${this.#feed}-owner-${worker}`;
+    return `svc-${this.#feed.name}-owner-${worker}`;
   }
 
   async #loop(first: pg.Client | null): Promise<void> {
@@ -91,7 +92,7 @@ export class Partitions {
           await this.#wakeable.sleep(CHECK_MS);
         }
       } catch (err) {
-        this.#runtime.log.warn({ err, feed: this.#feed }, 'partitions lost, connecting again');
+        this.#runtime.log.warn({ err, feed: this.#feed.name }, 'partitions lost, connecting again');
       }
       this.#lose([...this.#owned]);
       this.#freeSince.clear();
@@ -127,7 +128,7 @@ export class Partitions {
   }
 
   get #class(): number {
-    return LOCK_CLASS[this.#feed];
+    return this.#feed.ownerLock;
   }
 
   async #take(client: pg.Client, wanted: readonly number[]): Promise<void> {
@@ -139,7 +140,10 @@ export class Partitions {
     if (gained.length === 0) return;
     for (const partition of gained) this.#owned.add(partition);
     this.#measure();
-    this.#runtime.log.info({ feed: this.#feed, gained: gained.length, owned: this.#owned.size }, 'partitions gained');
+    this.#runtime.log.info(
+      { feed: this.#feed.name, gained: gained.length, owned: this.#owned.size },
+      'partitions gained',
+    );
     this.#hooks.onGained(gained);
   }
 
@@ -147,12 +151,15 @@ export class Partitions {
     if (partitions.length === 0) return;
     for (const partition of partitions) this.#owned.delete(partition);
     this.#measure();
-    this.#runtime.log.info({ feed: this.#feed, lost: partitions.length, owned: this.#owned.size }, 'partitions lost');
+    this.#runtime.log.info(
+      { feed: this.#feed.name, lost: partitions.length, owned: this.#owned.size },
+      'partitions lost',
+    );
     this.#hooks.onLost(partitions);
   }
 
   #measure(): void {
-    pipelineMetrics(this.#runtime.metrics).partitions.set({ feed: this.#feed }, this.#owned.size);
+    pipelineMetrics(this.#runtime.metrics).partitions.set({ feed: this.#feed.name }, this.#owned.size);
   }
 
   /** Held partitions (true: by this session) and the workers that are connected. */

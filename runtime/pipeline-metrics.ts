@@ -9,7 +9,9 @@ export interface PipelineMetrics {
   batchBytes: Counter<'feed'>;
   /** Partitions that this process owns, by feed. */
   partitions: Gauge<'feed'>;
-  /** Messages set aside after too many tries. */
+  /** Rows of the outbox whose topic no feed here has, by topic. */
+  unknownRows: Gauge<'topic'>;
+  /** Messages set aside after too many tries, and rows of the outbox that nobody took. */
   deadLetters: Counter;
 }
 
@@ -31,6 +33,12 @@ export function pipelineMetrics(registry: Registry): PipelineMetrics {
     }),
     batchBytes: new Counter({ name: 'svc_fanout_bytes_total', help: 'Bytes of batches.', labelNames, registers }),
     partitions: new Gauge({ name: 'svc_partitions_owned', help: 'Partitions owned here.', labelNames, registers }),
+    unknownRows: new Gauge({
+      name: 'svc_outbox_unknown_rows',
+      help: 'Outbox rows of topics that no feed has.',
+      labelNames: ['topic'],
+      registers,
+    }),
     deadLetters: new Counter({ name: 'svc_dead_letters_total', help: 'Messages set aside.', registers }),
   };
   made.set(registry, metrics);

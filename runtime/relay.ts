@@ -1,13 +1,15 @@
-// Moves wake-ups from the outbox to the work streams, and tells the Web UI what they were about. Any number of relays run at the same time: rows are taken with
-// SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
+// Moves wake-ups from the outbox to the work streams of their feeds, and tells the Web UI what they were about. Any number of
+// relays run at the same time: rows are taken with SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
 // Redis away the rows stay.
 import { hint, LIVE } from '../models/live-hint.ts';
+import type { Feeds } from './feeds.ts';
 import { boundedHints } from './live-events.ts';
 import { appendHints } from './live-stream.ts';
-import { ALL_CLUSTERS, type OutboxTopic } from './outbox.ts';
+import { ALL_CLUSTERS, knownTopics, type OutboxRow, takeRows } from './outbox.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
-import { type Feed, partitionOf, workStream } from './stream-names.ts';
+import { partitionOf, workStream } from './stream-names.ts';
+import { UnknownTopics } from './unknown-topics.ts';
 import { Wakeable } from './wakeable.ts';
 import { WAKE_CHANNEL } from './write.ts';
 
@@ -16,12 +18,7 @@ const POLL_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
 /** Messages of a partition kept at most; a lost one is found again by the owner's comparison of heads. */
 const MAX_MESSAGES = 10_000;
-const FEEDS: readonly OutboxTopic[] = ['config', 'bans'];
-
-interface OutboxRow {
-  topic: OutboxTopic;
-  key: string;
-}
+const UNKNOWN_EVERY_MS = 5_000;
 
 export interface Relay {
   stop(): Promise<void>;
@@ -34,12 +31,18 @@ export function startRelay(runtime: Runtime): Relay {
   const subscriber = runtime.newRedis();
   subscriber.on('message', () => wakeable.wake());
   subscriber.subscribe(WAKE_CHANNEL).catch((err) => log.warn({ err }, 'relay is not woken, it polls'));
+  const unknown = new UnknownTopics(runtime);
+  let lookAt = 0;
   let stopped = false;
   const loop = async () => {
     let pause = POLL_MS;
     while (!stopped) {
       try {
         const moved = await relayBatch(runtime);
+        if (performance.now() >= lookAt) {
+          lookAt = performance.now() + UNKNOWN_EVERY_MS;
+          await unknown.look();
+        }
         pause = POLL_MS;
         if (moved === BATCH) continue;
       } catch (err) {
@@ -64,10 +67,7 @@ export function startRelay(runtime: Runtime): Relay {
 /** Relays up to 1,000 rows; answers how many. Throws with the rows untouched when PostgreSQL or Redis fails. */
 export async function relayBatch(runtime: Runtime): Promise<number> {
   return runtime.pools.bans.transaction(async (sql) => {
-    const { rows } = await sql.raw<{ rows: OutboxRow[] }>(
-      `delete from outbox where id in (select id from outbox order by id limit ${BATCH} for update skip locked)
-       returning topic, key`,
-    );
+    const rows = await takeRows(sql, knownTopics(runtime.feeds), BATCH);
     const forAll = rows.some(({ key }) => key === ALL_CLUSTERS);
     // A cluster that is created meanwhile begins with everything.
     const clusters = forAll ? ((await sql('cluster').pluck('id')) as string[]) : [];
@@ -78,22 +78,27 @@ export async function relayBatch(runtime: Runtime): Promise<number> {
 }
 
 /** `all`: the partitions that have clusters. */
-async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[], all: Iterable<number>): Promise<void> {
+async function addMessages(
+  { redis, env, feeds }: Runtime,
+  rows: readonly OutboxRow[],
+  all: Iterable<number>,
+): Promise<void> {
   const pipeline = redis.pipeline();
   const targets = new Set<string>();
   for (const { topic, key } of rows) {
-    // Hints, and topics of a later version: their readers compare heads by themselves.
-    if (!FEEDS.includes(topic)) continue;
+    const feed = feeds.ofTopic(topic);
+    // A hint for the Web UI alone.
+    if (!feed) continue;
     const partitions = key === ALL_CLUSTERS ? all : [partitionOf(key)];
     for (const partition of partitions) {
-      const stream = workStream(env.redisPrefix, topic as Feed, partition);
+      const stream = workStream(env.redisPrefix, feed.name, partition);
       // "Look again" once is as good as many times.
       if (targets.has(`${stream} ${key}`)) continue;
       targets.add(`${stream} ${key}`);
       pipeline.xadd(stream, 'MAXLEN', '~', MAX_MESSAGES, '*', 'k', key);
     }
   }
-  const hints = boundedHints(rows.flatMap(hintOf));
+  const hints = boundedHints(rows.flatMap((row) => hintOf(feeds, row)));
   const [replies] = await Promise.all([
     pipeline.exec(),
     hints.length > 0 ? appendHints(redis, env.redisPrefix, hints) : undefined,
@@ -102,9 +107,8 @@ async function addMessages({ redis, env }: Runtime, rows: readonly OutboxRow[], 
 }
 
 /** What a row tells the Web UI; a published revision and a change of bans need no row of their own. */
-function hintOf({ topic, key }: OutboxRow): string[] {
+function hintOf(feeds: Feeds, { topic, key }: OutboxRow): string[] {
   if (topic === LIVE) return [key];
-  const id = key === ALL_CLUSTERS ? undefined : key;
-  if (topic === 'config') return [hint('revisions', id)];
-  return topic === 'bans' ? [hint('bans', id)] : [];
+  const told = feeds.ofTopic(topic)?.hint;
+  return told ? [hint(told, key === ALL_CLUSTERS ? undefined : key)] : [];
 }

@@ -5,6 +5,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { ConsoleEnv } from './env.ts';
+import type { Feeds } from './feeds.ts';
 import type { KeyedQueue } from './keyed-queue.ts';
 import type { Listener } from './listener.ts';
 import type { Sealer } from './sealer.ts';
@@ -28,6 +29,8 @@ export interface Runtime {
   newRedis(): Redis;
   /** Envelope encryption under SVC_MASTER_KEY. */
   sealer: Sealer;
+  /** What service folders registered. */
+  feeds: Feeds;
   /** First come, first served per cluster, before a connection is borrowed. */
   publications: KeyedQueue;
   /** Metrics of this process, served by its internal listener. */

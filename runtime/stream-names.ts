@@ -4,16 +4,13 @@ import { createHash } from 'node:crypto';
 /** Clusters are dealt to this many partitions, each worked by one owner. */
 export const PARTITION_COUNT = 64;
 
-/** Feeds that reach nodes through fan-out streams; also the topics of work streams. */
-export type Feed = 'config' | 'bans';
-
 /** Partition of a cluster: the first 4 bytes of SHA-256 of its id, modulo 64. */
 export function partitionOf(clusterId: string): number {
   return createHash('sha256').update(clusterId).digest().readUInt32BE(0) % PARTITION_COUNT;
 }
 
 /** "Look again at X" for the owner of a partition. */
-export function workStream(prefix: string, feed: Feed, partition: number): string {
+export function workStream(prefix: string, feed: string, partition: number): string {
   return `${prefix}svc:work:${feed}:${partition}`;
 }
 
@@ -23,7 +20,7 @@ export function deadLetterStream(prefix: string): string {
 }
 
 /** Encoded batches of one cluster, one history. */
-export function fanoutStream(prefix: string, clusterId: string, feed: Feed, epoch: bigint | string): string {
+export function fanoutStream(prefix: string, clusterId: string, feed: string, epoch: bigint | string): string {
   return `${prefix}svc:fan:${clusterId}:${feed}:${epoch}`;
 }
 

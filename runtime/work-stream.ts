@@ -19,7 +19,8 @@ const MAX_IN_FLIGHT = 1024;
 const CLAIM_IDLE_MS = 30_000;
 const CLAIM_EVERY_MS = 10_000;
 const MAX_TRIES = 5;
-const DEAD_LETTERS = 1000;
+/** Kept at most; the oldest goes for a further one. */
+export const DEAD_LETTERS = 1000;
 const ACK_EVERY_MS = 20;
 const PAUSE_MS = 500;
 

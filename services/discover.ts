@@ -1,8 +1,10 @@
-// Finds the services of a process: every services/<name>/<name>.service.ts says itself which roles load it.
+// Finds what service folders bring along: every services/<name>/<name>.service.ts says itself which roles load it, and
+// every services/<name>/<name>.feed.ts registers a feed.
 import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServiceSchema } from 'moleculer';
 import { type ConsoleEnv, EnvError, type Role } from '../runtime/env.ts';
+import type { Feed } from '../runtime/feeds.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
 interface ServiceModule {
@@ -17,7 +19,7 @@ export interface FoundService {
 
 /** The services that this environment asks for, by name; throws {@link EnvError} for names in SERVICES that are none. */
 export async function discoverServices(env: Pick<ConsoleEnv, 'role' | 'services'>): Promise<FoundService[]> {
-  const names = await serviceNames();
+  const names = await foldersWith('service');
   const unknown = env.services?.filter((name) => !names.includes(name)) ?? [];
   if (unknown.length > 0) {
     const problem = `names no service: ${unknown.join(', ')} (there are ${names.join(', ')})`;
@@ -32,12 +34,22 @@ export async function discoverServices(env: Pick<ConsoleEnv, 'role' | 'services'
   return found;
 }
 
-async function serviceNames(): Promise<string[]> {
+/** The feeds of all folders, whatever the role: relays and the node channel carry what others emit. */
+export async function discoverFeeds(): Promise<Feed[]> {
+  const feeds: Feed[] = [];
+  for (const name of await foldersWith('feed')) {
+    const module = (await import(`./${name}/${name}.feed.ts`)) as { default: Feed };
+    feeds.push(module.default);
+  }
+  return feeds;
+}
+
+/** Names of the folders that have a file `<name>.<kind>.ts`. */
+async function foldersWith(kind: 'service' | 'feed'): Promise<string[]> {
   const folders = await readdir(import.meta.dirname, { withFileTypes: true });
   const names: string[] = [];
   for (const folder of folders.filter((entry) => entry.isDirectory())) {
-    const shell = join(import.meta.dirname, folder.name, `${folder.name}.service.ts`);
-    const exists = await access(shell).then(
+    const exists = await access(join(import.meta.dirname, folder.name, `${folder.name}.${kind}.ts`)).then(
       () => true,
       () => false,
     );

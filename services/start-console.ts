@@ -13,7 +13,7 @@ import type { Address, Listener } from '../runtime/listener.ts';
 import { createLog } from '../runtime/log.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { waitForDatabase } from '../runtime/wait-for-database.ts';
-import { discoverServices } from './discover.ts';
+import { discoverFeeds, discoverServices } from './discover.ts';
 
 /** How long a start waits for Redis before it goes on without; calls between processes need it and wait longer. */
 const REDIS_PATIENCE_MS = 5_000;
@@ -46,7 +46,7 @@ export async function startConsole(
   const found = await discoverServices(env);
   const log = options.log ?? createLog(env.logLevel);
   const stopping = new AbortController();
-  const { runtime, close } = createRuntime(env, log, stopping.signal);
+  const { runtime, close } = createRuntime(env, log, stopping.signal, await discoverFeeds());
   let broker: ServiceBroker | null = null;
   let internal: InternalListener | null = null;
   let started = false;

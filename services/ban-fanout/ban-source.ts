@@ -3,14 +3,13 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { readBanChanges, readBanTargets } from '../../models/ban-feed.ts';
 import { BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
-import type { FeedSource } from '../../runtime/feed-actor.ts';
+import type { FeedSource } from '../../runtime/feeds.ts';
 
 /** Changes in one pushed batch: about 100 KiB. */
 const BATCH = 1000;
 
 export function banSource(pool: Pool): FeedSource {
   return {
-    feed: 'bans',
     targets: async (clusterIds) => {
       const targets = await readBanTargets(pool, clusterIds);
       return new Map([...targets].map(([id, { epoch, sequence }]) => [id, { epoch, position: sequence }]));

@@ -18,7 +18,6 @@ import {
 import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
 import { noteNodeAhead } from '../../runtime/history.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Feed } from '../../runtime/stream-names.ts';
 import { appliedSpread } from './applied-spread.ts';
 import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -99,10 +98,10 @@ function noteReached(
   { propagation }: CallContext,
   { nodeId }: NodeIdentity,
   { at, config, bans }: PositionRow,
-  steps: Record<Feed, readonly Reached[]>,
-): Partial<Record<Feed, number>> {
+  steps: Record<'config' | 'bans', readonly Reached[]>,
+): Partial<Record<'config' | 'bans', number>> {
   const now = at.getTime();
-  const note = (feed: Feed, epoch: bigint, number: bigint): number => {
+  const note = (feed: 'config' | 'bans', epoch: bigint, number: bigint): number => {
     const read = readSteps(number, steps[feed], now);
     propagation.reached(nodeId, feed, epoch, read, now);
     return read.at(-1)!.at;

@@ -157,7 +157,7 @@ export class ChannelServer implements Listener {
     const batches = this.#propagation.take(Date.now());
     if (batches.length === 0) return;
     this.#measuring = this.#measuring
-      .then(() => writePropagation(this.#runtime.pools.channel, batches))
+      .then(() => writePropagation(this.#runtime.pools.channel, this.#runtime.feeds, batches))
       // Figures, and only the latest: what is lost is not tried again.
       .catch((err) => this.#runtime.log.warn({ err }, 'writing propagation figures failed'));
   }

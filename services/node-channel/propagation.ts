@@ -4,7 +4,6 @@
 // node and batch; an acknowledgement costs what it acknowledges.
 
 import type { SettledBatch } from '../../models/propagation.ts';
-import type { Feed } from '../../runtime/stream-names.ts';
 
 /** Nodes that have not said so after this long do not have it. */
 const LONGEST_MS = 60_000;
@@ -30,7 +29,7 @@ interface Batch {
 
 interface Track {
   clusterId: string;
-  feed: Feed;
+  feed: string;
   epoch: bigint;
   /** Oldest first. */
   open: Batch[];
@@ -43,9 +42,11 @@ interface Place {
 
 interface Member {
   clusterId: string;
-  /** Batches pushed before it was connected, or that it may not take, are not for it. */
-  since: Record<Feed, number>;
-  reached: Record<Feed, Place>;
+  /** Batches pushed before it was connected are not for it. */
+  joined: number;
+  /** By feed: nor are those that it may not take. */
+  since: Map<string, number>;
+  reached: Map<string, Place>;
 }
 
 export interface Step {
@@ -60,14 +61,15 @@ export class Propagation {
   readonly #members = new Map<string, Member>();
   readonly #membersOf = new Map<string, number>();
   readonly #tracks = new Map<string, Track>();
+  /** Names of the feeds that were pushed. */
+  readonly #feeds = new Set<string>();
   #settled: SettledBatch[] = [];
   #order = 0;
 
   /** The node has a stream here. */
   joined(nodeId: string, clusterId: string): void {
     if (this.#members.has(nodeId)) return;
-    const since = { config: this.#order, bans: this.#order };
-    this.#members.set(nodeId, { clusterId, since, reached: { config: NOWHERE, bans: NOWHERE } });
+    this.#members.set(nodeId, { clusterId, joined: this.#order, since: new Map(), reached: new Map() });
     this.#membersOf.set(clusterId, (this.#membersOf.get(clusterId) ?? 0) + 1);
   }
 
@@ -79,21 +81,20 @@ export class Propagation {
     const others = this.#membersOf.get(member.clusterId)! - 1;
     if (others > 0) this.#membersOf.set(member.clusterId, others);
     else this.#membersOf.delete(member.clusterId);
-    for (const feed of ['config', 'bans'] as const) {
+    for (const feed of this.#feeds) {
       const track = this.#tracks.get(keyOf(member.clusterId, feed));
       if (!track) continue;
       for (const batch of track.open) if (awaits(batch, member, track)) batch.nodes--;
       this.#closeFinished(track);
     }
     if (others > 0) return;
-    this.#tracks.delete(keyOf(member.clusterId, 'config'));
-    this.#tracks.delete(keyOf(member.clusterId, 'bans'));
+    for (const feed of this.#feeds) this.#tracks.delete(keyOf(member.clusterId, feed));
   }
 
   /** The changes after `from` up to `to` are being sent to the cluster's nodes, but for those that may not take them. */
   pushed(
     clusterId: string,
-    feed: Feed,
+    feed: string,
     { epoch, from, to }: { epoch: bigint; from: bigint; to: bigint },
     now: number,
     exempt: Iterable<string> = [],
@@ -103,7 +104,7 @@ export class Propagation {
     for (const nodeId of exempt) {
       const member = this.#members.get(nodeId);
       if (!member) continue;
-      member.since[feed] = order;
+      member.since.set(feed, order);
       nodes--;
     }
     if (nodes <= 0) return;
@@ -111,6 +112,7 @@ export class Propagation {
     let track = this.#tracks.get(key);
     if (!track || track.epoch !== epoch) {
       track = { clusterId, feed, epoch, open: [] };
+      this.#feeds.add(feed);
       this.#tracks.set(key, track);
     }
     if (track.open.length >= MAX_OPEN) this.#settle(track, track.open.shift()!);
@@ -118,7 +120,7 @@ export class Propagation {
   }
 
   /** The node has everything up to each of the steps, oldest first. */
-  reached(nodeId: string, feed: Feed, epoch: bigint, steps: readonly Step[], now: number): void {
+  reached(nodeId: string, feed: string, epoch: bigint, steps: readonly Step[], now: number): void {
     const member = this.#members.get(nodeId);
     const track = member && this.#tracks.get(keyOf(member.clusterId, feed));
     if (!track || track.epoch !== epoch) return;
@@ -137,7 +139,7 @@ export class Propagation {
         }
         finished ||= batch.reached >= batch.nodes;
       }
-      if (number > placeOf(member, track)) member.reached[feed] = { epoch, number };
+      if (number > placeOf(member, track)) member.reached.set(feed, { epoch, number });
     }
     if (finished) this.#closeFinished(track);
   }
@@ -179,19 +181,19 @@ export class Propagation {
   }
 }
 
-function keyOf(clusterId: string, feed: Feed): string {
+function keyOf(clusterId: string, feed: string): string {
   return `${feed} ${clusterId}`;
 }
 
 /** What the node has of the track's history; -1 before it said so. */
 function placeOf(member: Member, { feed, epoch }: Track): bigint {
-  const place = member.reached[feed];
+  const place = member.reached.get(feed) ?? NOWHERE;
   return place.epoch === epoch ? place.number : NOWHERE.number;
 }
 
 /** Whether the batch is for the node and not known to be there. */
 function awaits(batch: Batch, member: Member, track: Track): boolean {
-  return batch.order > member.since[track.feed] && batch.to > placeOf(member, track);
+  return batch.order > (member.since.get(track.feed) ?? member.joined) && batch.to > placeOf(member, track);
 }
 
 /** Index of the oldest open batch beyond what the node has. */

@@ -9,7 +9,6 @@ import { changeSpread, type PropagationFigures, propagationFigures } from '../..
 import { latestTraffic } from '../../models/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
-import type { Feed } from '../../runtime/stream-names.ts';
 import { FEATURES } from '../gen/features.ts';
 import { type AttentionFacts, attentionList } from './attention.ts';
 
@@ -110,7 +109,7 @@ function latest({ clusterId, publishedAt, reason, nodes, done }: Progress) {
   return { clusterId, publishedAt: publishedAt.toISOString(), reason, nodes, done };
 }
 
-function recentOf(feed: Feed, figures: readonly PropagationFigures[]): Propagation['recent'] {
+function recentOf(feed: string, figures: readonly PropagationFigures[]): Propagation['recent'] {
   const found = figures.find((one) => one.feed === feed);
   if (!found) return null;
   const { changes, complete, p50, p95, p99, slowest } = found;

@@ -4,11 +4,10 @@ import type { Pool } from 'pg';
 import { readConfigDelta } from '../../models/config-delta.ts';
 import { readConfigHeads } from '../../models/config-history.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
-import type { FeedSource } from '../../runtime/feed-actor.ts';
+import type { FeedSource } from '../../runtime/feeds.ts';
 
 export function configSource(pool: Pool): FeedSource {
   return {
-    feed: 'config',
     targets: async (clusterIds) => {
       const heads = await readConfigHeads(pool, clusterIds);
       return new Map([...heads].map(([id, { epoch, revision }]) => [id, { epoch, position: revision }]));

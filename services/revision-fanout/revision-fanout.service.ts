@@ -1,22 +1,13 @@
 // Emits the configuration of clusters to the node channel's processes.
 import type { ServiceSchema } from 'moleculer';
+import { feedActor } from '../../mixins/feed-actor.ts';
 import type { Role } from '../../runtime/env.ts';
-import { FeedActor } from '../../runtime/feed-actor.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { configSource } from './config-source.ts';
+import configFeed from './revision-fanout.feed.ts';
 
 export const roles: readonly Role[] = ['worker'];
 
-export default (runtime: Runtime): ServiceSchema => {
-  let actor: FeedActor | null = null;
-  return {
-    name: 'revision-fanout',
-    async started() {
-      actor = new FeedActor(runtime, configSource(runtime.pools.channel));
-      await actor.start();
-    },
-    async stopped() {
-      await actor?.stop();
-    },
-  };
-};
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'revision-fanout',
+  mixins: [feedActor(runtime, configFeed)],
+});

@@ -3,18 +3,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import pino from 'pino';
+import { nextBanSeq, recordBanChange } from '../../models/ban-numbers.ts';
 import { createCluster } from '../../models/create-cluster.ts';
 import type { EntryKind } from '../../models/entries/kind.ts';
 import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
-import { nextBanSeq, recordBanChange } from '../../models/feed.ts';
 import { publish } from '../../models/publish.ts';
 import type { Entry } from '../../proto/gen/svc/config/v1/entry_pb.js';
 import { systemCall } from '../../runtime/call.ts';
 import { createRuntime } from '../../runtime/create-runtime.ts';
 import { parseEnv } from '../../runtime/env.ts';
+import type { Feed } from '../../runtime/feeds.ts';
 import { KeyedQueue } from '../../runtime/keyed-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
+import { discoverFeeds } from '../../services/discover.ts';
 import { eventually } from './eventually.ts';
 import { createTestDatabase, redisPrefix, type Servers, servers } from './servers.ts';
 
@@ -77,6 +79,8 @@ export interface PipelineOptions {
   databaseUrl?: string;
   prefix?: string;
   env?: Record<string, string>;
+  /** Besides those of the services. */
+  feeds?: readonly Feed[];
 }
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
@@ -94,7 +98,10 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
     ...options.env,
   });
   const stopping = new AbortController();
-  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
+  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal, [
+    ...(await discoverFeeds()),
+    ...(options.feeds ?? []),
+  ]);
   await runtime.pools.api.raw(
     `create table if not exists test_thing (
        cluster_id text, id text, body bytea not null, features text[] not null, settings jsonb, primary key (cluster_id, id))`,

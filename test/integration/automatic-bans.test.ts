@@ -4,7 +4,7 @@ import { MAX_AUTOMATIC_BANS, type ReportedBan, recordAutomaticBans } from '../..
 import { liftBan, lockActiveBan, writeManualBans } from '../../models/ban.ts';
 import { readBanChanges } from '../../models/ban-feed.ts';
 import { shareBanGuard } from '../../models/ban-guard.ts';
-import { announceReportedBans } from '../../models/feed.ts';
+import { announceReportedBans } from '../../models/ban-numbers.ts';
 import { replaceNodeAddresses } from '../../models/node-address.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { write, writeAlone } from '../../runtime/write.ts';

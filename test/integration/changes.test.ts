@@ -1,9 +1,9 @@
 // Following a change home, revisions of a cluster, delivery of sites: what people and scripts see of the pipeline.
 import test from 'ava';
 import { CallError } from '../../bin/lib/console-client.ts';
+import { nextBanSeq, recordBanChange } from '../../models/ban-numbers.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { deliveryOf, situationNow } from '../../models/delivery.ts';
-import { nextBanSeq, recordBanChange } from '../../models/feed.ts';
 import { publish } from '../../models/publish.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

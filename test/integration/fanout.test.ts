@@ -8,9 +8,9 @@ import { FanoutReader, FanoutWriter, type ReadBatch } from '../../runtime/fanout
 import { FeedActor } from '../../runtime/feed-actor.ts';
 import { type Relay, startRelay } from '../../runtime/relay.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { type Feed, fanoutStream } from '../../runtime/stream-names.ts';
-import { banSource } from '../../services/ban-fanout/ban-source.ts';
-import { configSource } from '../../services/revision-fanout/config-source.ts';
+import { fanoutStream } from '../../runtime/stream-names.ts';
+import banFeed from '../../services/ban-fanout/ban-fanout.feed.ts';
+import configFeed from '../../services/revision-fanout/revision-fanout.feed.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { ModelNode } from '../helpers/model-node.ts';
 import {
@@ -31,12 +31,14 @@ let workers: Worker[] = [];
 let relay: Relay;
 let serial = 0;
 
+type Feed = 'config' | 'bans';
+
 interface Worker {
   stop(): Promise<void>;
 }
 
 async function startWorker(on: Runtime): Promise<Worker> {
-  const actors = [new FeedActor(on, configSource(on.pools.channel)), new FeedActor(on, banSource(on.pools.channel))];
+  const actors = [new FeedActor(on, configFeed), new FeedActor(on, banFeed)];
   for (const actor of actors) await actor.start();
   return {
     stop: async () => {
@@ -236,10 +238,7 @@ test.serial('two owners of everything and two relays: the same batches, each pla
   const other = await pipeline.another();
   const secondRelay = startRelay(other.runtime);
   // Both work on every cluster, as when a dead link lets two believe they are the owner.
-  const doubles = [
-    new FeedActor(runtime, configSource(runtime.pools.channel)),
-    new FeedActor(other.runtime, configSource(other.runtime.pools.channel)),
-  ];
+  const doubles = [new FeedActor(runtime, configFeed), new FeedActor(other.runtime, configFeed)];
   const clusterId = await addCluster(runtime);
   const node = new ModelNode(clusterId);
   await node.heartbeat(runtime.pools.channel);

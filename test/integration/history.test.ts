@@ -12,8 +12,8 @@ import { FeedActor } from '../../runtime/feed-actor.ts';
 import { checkHistory, noteNodeAhead, startNewEpoch } from '../../runtime/history.ts';
 import { startRelay } from '../../runtime/relay.ts';
 import { fanoutStream } from '../../runtime/stream-names.ts';
-import { banSource } from '../../services/ban-fanout/ban-source.ts';
-import { configSource } from '../../services/revision-fanout/config-source.ts';
+import banFeed from '../../services/ban-fanout/ban-fanout.feed.ts';
+import configFeed from '../../services/revision-fanout/revision-fanout.feed.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { ModelNode } from '../helpers/model-node.ts';
 import {
@@ -139,10 +139,7 @@ test('a database restored to an earlier state is noticed by the streams, and eve
     // Life goes on: these changes reach the nodes, and then the dump is restored.
     const lost = await createPipeline({ servers: given, databaseUrl: original.url, prefix });
     const relay = startRelay(lost.runtime);
-    const actors = [
-      new FeedActor(lost.runtime, configSource(lost.runtime.pools.channel)),
-      new FeedActor(lost.runtime, banSource(lost.runtime.pools.channel)),
-    ];
+    const actors = [new FeedActor(lost.runtime, configFeed), new FeedActor(lost.runtime, banFeed)];
     for (const actor of actors) await actor.start();
     await publishThings(lost.runtime, clusterId, [{ id: 'kept', body: 'new' }]);
     await publishThings(lost.runtime, clusterId, [{ id: 'deleted later', body: null }]);
@@ -164,7 +161,7 @@ test('a database restored to an earlier state is noticed by the streams, and eve
     url.pathname = `/${restored}`;
     const after = await createPipeline({ servers: given, databaseUrl: url.href, prefix });
     const { runtime } = after;
-    const actor = new FeedActor(runtime, configSource(runtime.pools.channel));
+    const actor = new FeedActor(runtime, configFeed);
     try {
       await actor.start();
       await eventually(async () => (await readHistory(runtime.pools.api)).epoch !== head.epoch.toString());

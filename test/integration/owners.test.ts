@@ -8,6 +8,8 @@ import { relayBatch, startRelay } from '../../runtime/relay.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { deadLetterStream, PARTITION_COUNT, partitionOf, workStream } from '../../runtime/stream-names.ts';
 import { type WorkMessage, WorkReader } from '../../runtime/work-stream.ts';
+import banFeed from '../../services/ban-fanout/ban-fanout.feed.ts';
+import configFeed from '../../services/revision-fanout/revision-fanout.feed.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { addCluster, createPipeline, type Pipeline } from '../helpers/pipeline.ts';
 import { privateServers } from '../helpers/servers.ts';
@@ -36,8 +38,8 @@ async function killSessions(name: string): Promise<number> {
 }
 
 test.serial('two workers share all partitions, each owned once, and the one that is left takes them all', async (t) => {
-  const first = new Partitions(runtime, 'config', quiet);
-  const second = new Partitions(runtime, 'config', quiet);
+  const first = new Partitions(runtime, configFeed, quiet);
+  const second = new Partitions(runtime, configFeed, quiet);
   await first.start();
   await eventually(() => first.owned.size === PARTITION_COUNT);
   t.regex(await runtime.metrics.metrics(), /svc_partitions_owned\{feed="config"\} 64/);
@@ -56,7 +58,7 @@ test.serial('two workers share all partitions, each owned once, and the one that
 test.serial('a worker whose session dies owns nothing, then connects again', async (t) => {
   const lost: number[] = [];
   let sessions = 0;
-  const partitions = new Partitions(runtime, 'bans', {
+  const partitions = new Partitions(runtime, banFeed, {
     onGained: () => undefined,
     onLost: (gone) => void lost.push(...gone),
     onSession: async () => void sessions++,
@@ -76,8 +78,8 @@ test.serial('a worker whose link dies stops by itself, and the server gives its 
     ...runtime,
     env: { ...runtime.env, databaseDirectUrl: throughProxy(runtime.env.databaseUrl, link) },
   };
-  const cutOff = new Partitions(behind, 'config', quiet);
-  const other = new Partitions(runtime, 'config', quiet);
+  const cutOff = new Partitions(behind, configFeed, quiet);
+  const other = new Partitions(runtime, configFeed, quiet);
   try {
     await cutOff.start();
     await eventually(() => cutOff.owned.size === PARTITION_COUNT);
@@ -139,7 +141,7 @@ test('locks behind a connection pooler are refused', async (t) => {
     behind.hostname = '127.0.0.1';
     const pooled = { ...runtime, env: { ...runtime.env, databaseDirectUrl: behind.href } };
     await t.throwsAsync(openLockSession(pooled, 'svc-test'), { instanceOf: PoolerError });
-    await t.throwsAsync(new Partitions(pooled, 'config', quiet).start(), { instanceOf: PoolerError });
+    await t.throwsAsync(new Partitions(pooled, configFeed, quiet).start(), { instanceOf: PoolerError });
     await t.throwsAsync(new Leader(pooled, []).start(), { instanceOf: PoolerError });
   } finally {
     for (const socket of sockets) socket.destroy();

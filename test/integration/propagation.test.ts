@@ -1,6 +1,7 @@
 // How fast changes reach the nodes: measured by the processes that push them, told by the overview.
 import test, { type ExecutionContext } from 'ava';
 import { propagationFigures, RECENT_CHANGES, sweepPropagation, writePropagation } from '../../models/propagation.ts';
+import banFeed from '../../services/ban-fanout/ban-fanout.feed.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
@@ -103,11 +104,21 @@ test.serial('what processes measure of one change adds up; of a burst the first 
   });
   const last = numbers.at(-1)!;
   // One process got them in two batches, another in one, with the slower node and one that has it not; a third has other nodes.
-  await writePropagation(pools.channel, [batch(BigInt(start), numbers[1]!, {}), batch(numbers[1]!, last, {})]);
-  await writePropagation(pools.channel, [batch(BigInt(start), last, { nodes: 3, lastAt: base + 160, lastNode: 'b' })]);
-  await writePropagation(pools.channel, [
-    batch(BigInt(start), last, { clusterId: 'other', nodes: 1, reached: 0, lastAt: null, lastNode: null }),
-  ]);
+  await writePropagation(
+    pools.channel,
+    [banFeed],
+    [batch(BigInt(start), numbers[1]!, {}), batch(numbers[1]!, last, {})],
+  );
+  await writePropagation(
+    pools.channel,
+    [banFeed],
+    [batch(BigInt(start), last, { nodes: 3, lastAt: base + 160, lastNode: 'b' })],
+  );
+  await writePropagation(
+    pools.channel,
+    [banFeed],
+    [batch(BigInt(start), last, { clusterId: 'other', nodes: 1, reached: 0, lastAt: null, lastNode: null })],
+  );
   const stored = await api.sql('propagation').where({ feed: 'bans' }).orderBy('number');
   t.deepEqual(
     stored.map(({ number, cluster_id, nodes, reached, slowest_ms, slowest_node_id }) => [

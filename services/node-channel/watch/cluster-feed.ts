@@ -1,17 +1,17 @@
-// What the streams of one cluster read from: the rings of its two feeds and where their heads are.
+// What the streams of one cluster read from: the rings of its feeds and where their heads are.
 import { create } from '@bufbuild/protobuf';
 import type { Capability } from '../../../contract/capabilities.ts';
 import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
-import type { Feed } from '../../../runtime/stream-names.ts';
+import type { FeedTarget } from '../../../runtime/feeds.ts';
 import type { NodeIdentity } from '../identity.ts';
 import type { Propagation } from '../propagation.ts';
 import { eventFrame } from './frames.ts';
 import { Ring, type RingBatch } from './ring.ts';
 import type { WatchStream } from './watch-stream.ts';
 
-/** Both rings of a cluster together stay below this per process. */
+/** Each ring of a cluster stays below this per process. */
 const RING_LIMITS = { bytes: 2 * 1024 * 1024, ageMs: 10 * 60_000 };
 
 const HOLDS_ENTRIES: Capability = 'partial-config-v1';
@@ -19,7 +19,8 @@ const HOLDS_ENTRIES: Capability = 'partial-config-v1';
 /** Heads as PostgreSQL has them. */
 export interface ClusterHeads {
   config: { epoch: bigint; revision: bigint; setHash: Uint8Array };
-  bans: { epoch: bigint; sequence: bigint };
+  /** Every other feed that streams carry, by name. */
+  others: ReadonlyMap<string, FeedTarget>;
   /** Capabilities the cluster's live entries need. */
   features: ReadonlySet<string>;
   /** Version of its challenge keys; 0 = none. */
@@ -69,16 +70,17 @@ export class FeedTrack {
   }
 }
 
-/** What a comparison with PostgreSQL found. */
-export interface Comparison {
-  bans: 'same' | 'behind' | 'restarted';
-  config: 'same' | 'behind' | 'restarted';
-}
+/** The feeds that positions of the protocol name. */
+export const CONFIG = 'config';
+export const BANS = 'bans';
+
+/** What a comparison with PostgreSQL found, by feed. */
+export type Comparison = Map<string, 'same' | 'behind' | 'restarted'>;
 
 export class ClusterFeed {
   readonly clusterId: string;
-  readonly config: FeedTrack;
-  readonly bans: FeedTrack;
+  /** By the feed's name, in the order their batches are sent: the configuration, which can be large, last. */
+  readonly tracks: ReadonlyMap<string, FeedTrack>;
   readonly streams = new Set<WatchStream>();
   #setHash: Uint8Array;
   #required: Set<string>;
@@ -89,11 +91,21 @@ export class ClusterFeed {
   constructor(clusterId: string, heads: ClusterHeads, propagation?: Pick<Propagation, 'pushed'>) {
     this.clusterId = clusterId;
     this.#propagation = propagation;
-    this.config = new FeedTrack(heads.config.epoch, heads.config.revision);
-    this.bans = new FeedTrack(heads.bans.epoch, heads.bans.sequence);
+    const others = [...heads.others].map(
+      ([name, { epoch, position }]) => [name, new FeedTrack(epoch, position)] as const,
+    );
+    this.tracks = new Map([...others, [CONFIG, new FeedTrack(heads.config.epoch, heads.config.revision)]]);
     this.#setHash = heads.config.setHash;
     this.#required = new Set(heads.features);
     this.#keysVersion = heads.keysVersion;
+  }
+
+  get config(): FeedTrack {
+    return this.tracks.get(CONFIG)!;
+  }
+
+  get bans(): FeedTrack {
+    return this.tracks.get(BANS)!;
   }
 
   get keysVersion(): bigint {
@@ -147,17 +159,19 @@ export class ClusterFeed {
     for (const feature of features) this.#required.add(feature);
     if (!this.config.ring.append(batch)) return;
     this.#setHash = setHash;
-    this.#pushed('config', this.config, batch);
+    this.#pushed(CONFIG, this.config, batch);
   }
 
-  appendBans(batch: RingBatch): void {
-    if (this.bans.ring.append(batch)) this.#pushed('bans', this.bans, batch);
+  /** A batch of a feed other than the configuration. */
+  append(name: string, batch: RingBatch): void {
+    const track = this.tracks.get(name);
+    if (track?.ring.append(batch)) this.#pushed(name, track, batch);
   }
 
-  #pushed(kind: Feed, { epoch }: FeedTrack, { from, to, at }: RingBatch): void {
+  #pushed(name: string, { epoch }: FeedTrack, { from, to, at }: RingBatch): void {
     const exempt: string[] = [];
-    if (kind === 'config') for (const { node } of this.streams) if (this.isFrozen(node)) exempt.push(node.nodeId);
-    this.#propagation?.pushed(this.clusterId, kind, { epoch, from, to }, at, new Set(exempt));
+    if (name === CONFIG) for (const { node } of this.streams) if (this.isFrozen(node)) exempt.push(node.nodeId);
+    this.#propagation?.pushed(this.clusterId, name, { epoch, from, to }, at, new Set(exempt));
   }
 
   /** Compares with PostgreSQL (`impatient`: Redis is away), and tells the streams of a new epoch or needed capability. */
@@ -169,16 +183,17 @@ export class ClusterFeed {
       this.#required = new Set(heads.features);
       this.#keysVersion = heads.keysVersion;
     }
-    const comparison = {
-      config: this.config.compare(heads.config.epoch, heads.config.revision, impatient),
-      bans: this.bans.compare(heads.bans.epoch, heads.bans.sequence, impatient),
-    };
+    const comparison: Comparison = new Map();
+    for (const [name, { epoch, position }] of heads.others) {
+      const track = this.tracks.get(name);
+      if (track) comparison.set(name, track.compare(epoch, position, impatient));
+    }
+    comparison.set(CONFIG, this.config.compare(heads.config.epoch, heads.config.revision, impatient));
     if (heads.config.epoch === this.config.epoch && heads.config.revision === this.config.ring.head) {
       this.#setHash = heads.config.setHash;
     }
-    this.config.ring.trim(Date.now());
-    this.bans.ring.trim(Date.now());
-    const restarted = comparison.config === 'restarted' || comparison.bans === 'restarted';
+    for (const { ring } of this.tracks.values()) ring.trim(Date.now());
+    const restarted = [...comparison.values()].includes('restarted');
     if (restarted || before !== [...this.#required].sort().join()) {
       for (const stream of this.streams) stream.demandTarget();
       this.wake();

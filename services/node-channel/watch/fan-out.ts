@@ -1,31 +1,26 @@
 // Hands what arrives on the fan-out streams to the feeds of the clusters that have nodes here. Losing anything is
 // harmless: heads are compared with PostgreSQL every 2 s.
-import { fromBinary } from '@bufbuild/protobuf';
-import { CHALLENGE_KEYS_KIND } from '../../../models/entries/challenge-keys.ts';
-import { ChallengeKeysMarkerSchema } from '../../../proto/gen/svc/config/v1/protection_pb.js';
-import { ConfigDeltaSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { FanoutReader, type ReadBatch } from '../../../runtime/fanout-stream.ts';
+import type { Feed } from '../../../runtime/feeds.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
-import { type Feed, fanoutStream } from '../../../runtime/stream-names.ts';
-import type { ClusterFeed, FeedTrack } from './cluster-feed.ts';
-import { banBatchFrame, configDeltaFrame } from './frames.ts';
+import { fanoutStream } from '../../../runtime/stream-names.ts';
+import { appendBatch } from './append.ts';
+import type { ClusterFeed } from './cluster-feed.ts';
 
 interface Followed {
-  feed: ClusterFeed;
-  kind: Feed;
+  cluster: ClusterFeed;
+  feed: Feed;
   epoch: bigint;
 }
-
-const KINDS: readonly Feed[] = ['bans', 'config'];
 
 export class FanOut {
   readonly #runtime: Runtime;
   readonly #reader: FanoutReader;
-  readonly #onGap: (feed: ClusterFeed, kind: Feed) => void;
+  readonly #onGap: (cluster: ClusterFeed, feed: Feed) => void;
   readonly #followed = new Map<string, Followed>();
 
   /** `onGap`: a batch is known to exist and its bytes are not there. */
-  constructor(runtime: Runtime, onGap: (feed: ClusterFeed, kind: Feed) => void) {
+  constructor(runtime: Runtime, onGap: (cluster: ClusterFeed, feed: Feed) => void) {
     this.#runtime = runtime;
     this.#onGap = onGap;
     this.#reader = new FanoutReader(runtime, { onBatches: (stream, batches) => this.#deliver(stream, batches) });
@@ -45,24 +40,25 @@ export class FanOut {
   }
 
   /** Follows the cluster's streams from its heads on; again after a head was taken from elsewhere. */
-  follow(feed: ClusterFeed): void {
-    for (const kind of KINDS) {
-      const { epoch, ring } = trackOf(feed, kind);
-      const stream = fanoutStream(this.#runtime.env.redisPrefix, feed.clusterId, kind, epoch);
-      this.#dropOthers(feed, kind, stream);
-      this.#followed.set(stream, { feed, kind, epoch });
+  follow(cluster: ClusterFeed): void {
+    const { env, feeds } = this.#runtime;
+    for (const [name, { epoch, ring }] of cluster.tracks) {
+      const feed = feeds.get(name);
+      const stream = fanoutStream(env.redisPrefix, cluster.clusterId, name, epoch);
+      this.#dropOthers(cluster, feed, stream);
+      this.#followed.set(stream, { cluster, feed, epoch });
       this.#reader.follow(stream, ring.head);
     }
   }
 
-  unfollow(feed: ClusterFeed): void {
-    for (const kind of KINDS) this.#dropOthers(feed, kind, null);
+  unfollow(cluster: ClusterFeed): void {
+    for (const name of cluster.tracks.keys()) this.#dropOthers(cluster, this.#runtime.feeds.get(name), null);
   }
 
   /** Streams of this feed's earlier epochs. */
-  #dropOthers(feed: ClusterFeed, kind: Feed, kept: string | null): void {
+  #dropOthers(cluster: ClusterFeed, feed: Feed, kept: string | null): void {
     for (const [stream, followed] of this.#followed) {
-      if (followed.feed !== feed || followed.kind !== kind || stream === kept) continue;
+      if (followed.cluster !== cluster || followed.feed !== feed || stream === kept) continue;
       this.#followed.delete(stream);
       this.#reader.unfollow(stream);
     }
@@ -71,37 +67,23 @@ export class FanOut {
   #deliver(stream: string, batches: readonly ReadBatch[]): void {
     const followed = this.#followed.get(stream);
     if (!followed) return;
-    const { feed, kind, epoch } = followed;
-    const track = trackOf(feed, kind);
-    if (track.epoch !== epoch) return;
+    const { cluster, feed, epoch } = followed;
+    if (cluster.tracks.get(feed.name)?.epoch !== epoch) return;
     try {
-      for (const batch of batches) if (!append(feed, kind, batch)) this.#onGap(feed, kind);
+      for (const batch of batches) if (!append(cluster, feed, batch)) this.#onGap(cluster, feed);
     } catch (err) {
       this.#runtime.log.error({ err, stream }, 'unreadable batch');
-      this.#onGap(feed, kind);
+      this.#onGap(cluster, feed);
     }
-    feed.wake();
+    cluster.wake();
   }
-}
-
-function trackOf(feed: ClusterFeed, kind: Feed): FeedTrack {
-  return kind === 'bans' ? feed.bans : feed.config;
 }
 
 /** False where the batch leaves a gap: a mark carries only the position, Redis may have lost bytes or batches before. */
-function append(feed: ClusterFeed, kind: Feed, { from, to, bytes }: ReadBatch): boolean {
-  const { ring } = trackOf(feed, kind);
+function append(cluster: ClusterFeed, feed: Feed, { from, to, bytes }: ReadBatch): boolean {
+  const { ring } = cluster.tracks.get(feed.name)!;
   if (to <= ring.head) return true;
   if (bytes === null || from === to || from > ring.head) return false;
-  const at = Date.now();
-  if (kind === 'bans') {
-    feed.appendBans({ from, to, frame: banBatchFrame(bytes), at });
-    return true;
-  }
-  const delta = fromBinary(ConfigDeltaSchema, bytes);
-  const features = delta.upserts.flatMap((entry) => entry.features);
-  const marker = delta.upserts.find((entry) => entry.kind === CHALLENGE_KEYS_KIND);
-  if (marker) feed.setKeysVersion(fromBinary(ChallengeKeysMarkerSchema, marker.body).version);
-  feed.appendConfig({ from, to, frame: configDeltaFrame(bytes), at }, delta.setHash, features);
+  appendBatch(cluster, feed, { from, to, bytes });
   return true;
 }

@@ -5,23 +5,24 @@ import { type WatchEvent, WatchEventSchema } from '../../../proto/gen/svc/node/v
 
 const ENVELOPE_BYTES = 5;
 const END_STREAM_FLAG = 0b10;
-// Field numbers of WatchEvent, wire type 2 (length-delimited).
-const CONFIG_DELTA_TAG = (3 << 3) | 2;
-const BAN_BATCH_TAG = (4 << 3) | 2;
+/** Wire type of a field of bytes. */
+const LENGTH_DELIMITED = 2;
 
 /** A frame of one event. */
 export function eventFrame(event: WatchEvent['event']): Buffer {
   return envelope(0, toBinary(WatchEventSchema, create(WatchEventSchema, { event })));
 }
 
-/** A frame around an encoded ConfigDelta. */
-export function configDeltaFrame(delta: Uint8Array): Buffer {
-  return bytesFieldFrame(CONFIG_DELTA_TAG, delta);
-}
-
-/** A frame around an encoded BanBatch. */
-export function banBatchFrame(batch: Uint8Array): Buffer {
-  return bytesFieldFrame(BAN_BATCH_TAG, batch);
+/** A frame around an encoded batch of a feed; `event` is the field of WatchEvent that carries it. */
+export function batchFrame(event: number, value: Uint8Array): Buffer {
+  const head = [...varint((event << 3) | LENGTH_DELIMITED), ...varint(value.length)];
+  const size = head.length + value.length;
+  const frame = Buffer.allocUnsafe(ENVELOPE_BYTES + size);
+  frame.writeUInt8(0, 0);
+  frame.writeUInt32BE(size, 1);
+  frame.set(head, ENVELOPE_BYTES);
+  frame.set(value, ENVELOPE_BYTES + head.length);
+  return frame;
 }
 
 /** The last frame of a stream; with a code, the reason why it ends. */
@@ -34,18 +35,6 @@ function envelope(flags: number, message: Uint8Array): Buffer {
   frame.writeUInt8(flags, 0);
   frame.writeUInt32BE(message.length, 1);
   frame.set(message, ENVELOPE_BYTES);
-  return frame;
-}
-
-function bytesFieldFrame(tag: number, value: Uint8Array): Buffer {
-  const length = varint(value.length);
-  const size = 1 + length.length + value.length;
-  const frame = Buffer.allocUnsafe(ENVELOPE_BYTES + size);
-  frame.writeUInt8(0, 0);
-  frame.writeUInt32BE(size, 1);
-  frame.writeUInt8(tag, ENVELOPE_BYTES);
-  frame.set(length, ENVELOPE_BYTES + 1);
-  frame.set(value, ENVELOPE_BYTES + 1 + length.length);
   return frame;
 }
 

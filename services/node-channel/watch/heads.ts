@@ -1,27 +1,37 @@
 // Heads of clusters as PostgreSQL has them: what Redis is compared with, and what counts when Redis is away.
-import type { Pool } from 'pg';
-import { readBanTargets } from '../../../models/ban-feed.ts';
 import { readKeysVersions } from '../../../models/challenge-key.ts';
 import { requiredFeatures } from '../../../models/config-feature.ts';
 import { readConfigHeads } from '../../../models/config-history.ts';
-import type { ClusterHeads } from './cluster-feed.ts';
+import type { FeedSource, FeedTarget } from '../../../runtime/feeds.ts';
+import type { Pools } from '../../../runtime/runtime.ts';
+import { type ClusterHeads, CONFIG } from './cluster-feed.ts';
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** By cluster id; clusters that are gone are absent. */
-export async function readHeads(pool: Pool, clusterIds: readonly string[]): Promise<Map<string, ClusterHeads>> {
-  const [configs, bans, features, keys] = await Promise.all([
+/** By cluster id; clusters that are gone are absent. `sources`: those of the feeds that streams carry, by name. */
+export async function readHeads(
+  { channel: pool }: Pools,
+  sources: ReadonlyMap<string, FeedSource>,
+  clusterIds: readonly string[],
+): Promise<Map<string, ClusterHeads>> {
+  const others = [...sources].filter(([name]) => name !== CONFIG);
+  const [configs, features, keys, ...targets] = await Promise.all([
     readConfigHeads(pool, clusterIds),
-    readBanTargets(pool, clusterIds),
     requiredFeatures(pool, clusterIds),
     readKeysVersions(pool, clusterIds),
+    ...others.map(([, source]) => source.targets(clusterIds)),
   ]);
   const heads = new Map<string, ClusterHeads>();
   for (const [clusterId, config] of configs) {
-    const ban = bans.get(clusterId);
-    if (!ban) continue;
+    const found = new Map<string, FeedTarget>();
+    for (const [index, [name]] of others.entries()) {
+      const target = targets[index]!.get(clusterId);
+      if (target) found.set(name, target);
+    }
+    // Made or deleted between two reads.
+    if (found.size < others.length) continue;
     const keysVersion = keys.get(clusterId) ?? 0n;
-    heads.set(clusterId, { config, bans: ban, features: features.get(clusterId) ?? NOTHING, keysVersion });
+    heads.set(clusterId, { config, others: found, features: features.get(clusterId) ?? NOTHING, keysVersion });
   }
   return heads;
 }

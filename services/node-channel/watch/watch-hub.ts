@@ -1,9 +1,9 @@
 // All Watch streams of the process: opens them, feeds them, and keeps the feeds true to PostgreSQL.
+import type { Feed, FeedSource } from '../../../runtime/feeds.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
-import type { Feed } from '../../../runtime/stream-names.ts';
 import type { NodeIdentity } from '../identity.ts';
 import type { Propagation } from '../propagation.ts';
-import { catchUpBans, catchUpConfig } from './catch-up.ts';
+import { catchUp } from './catch-up.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 import { FanOut } from './fan-out.ts';
 import { eventFrame } from './frames.ts';
@@ -24,6 +24,8 @@ export const REFUSED = { code: 'unauthenticated', message: 'the node is not acce
 export class WatchHub {
   readonly #runtime: Runtime;
   readonly #feeds = new Map<string, ClusterFeed>();
+  /** Of the feeds that streams carry, by name. */
+  readonly #sources: ReadonlyMap<string, FeedSource>;
   readonly #opening = new Map<string, Promise<ClusterFeed | null>>();
   readonly #byNode = new Map<string, WatchStream>();
   readonly #idleSince = new Map<string, number>();
@@ -39,7 +41,9 @@ export class WatchHub {
     this.#runtime = runtime;
     this.#onGone = onGone;
     this.#propagation = propagation;
-    this.#fanOut = new FanOut(runtime, (feed, kind) => void this.#catchUp(feed, kind));
+    const carried = [...runtime.feeds].filter(({ event }) => event !== null);
+    this.#sources = new Map(carried.map((feed) => [feed.name, feed.source(runtime.pools)]));
+    this.#fanOut = new FanOut(runtime, (cluster, feed) => void this.#catchUp(cluster, feed));
   }
 
   get streamCount(): number {
@@ -96,7 +100,7 @@ export class WatchHub {
   }
 
   async #openFeed(clusterId: string): Promise<ClusterFeed | null> {
-    const heads = (await readHeads(this.#runtime.pools.channel, [clusterId])).get(clusterId);
+    const heads = (await readHeads(this.#runtime.pools, this.#sources, [clusterId])).get(clusterId);
     if (!heads) return null;
     const feed = new ClusterFeed(clusterId, heads, this.#propagation);
     this.#feeds.set(clusterId, feed);
@@ -136,15 +140,16 @@ export class WatchHub {
       this.#dropIdleFeeds();
       const clusterIds = [...this.#feeds.keys()];
       if (clusterIds.length === 0) return;
-      const heads = await readHeads(this.#runtime.pools.channel, clusterIds);
+      const heads = await readHeads(this.#runtime.pools, this.#sources, clusterIds);
       const impatient = !this.#fanOut.healthy;
       for (const [clusterId, feed] of this.#feeds) {
         const current = heads.get(clusterId);
         if (!current) continue;
         const found = feed.compare(current, impatient);
-        if (found.config === 'restarted' || found.bans === 'restarted') this.#fanOut.follow(feed);
-        if (found.bans === 'behind') await this.#catchUp(feed, 'bans');
-        if (found.config === 'behind') await this.#catchUp(feed, 'config');
+        if ([...found.values()].includes('restarted')) this.#fanOut.follow(feed);
+        for (const [name, state] of found) {
+          if (state === 'behind') await this.#catchUp(feed, this.#runtime.feeds.get(name));
+        }
       }
     } catch (err) {
       this.#runtime.log.warn({ err }, 'comparing feeds with the database failed');
@@ -152,13 +157,13 @@ export class WatchHub {
   }
 
   /** Once at a time for each feed: a gap is often noticed twice. */
-  async #catchUp(feed: ClusterFeed, kind: Feed): Promise<void> {
-    const key = `${kind} ${feed.clusterId}`;
+  async #catchUp(cluster: ClusterFeed, feed: Feed): Promise<void> {
+    const { clusterId } = cluster;
+    const key = `${feed.name} ${clusterId}`;
     let running = this.#catchingUp.get(key);
     if (!running) {
-      const read = kind === 'bans' ? catchUpBans : catchUpConfig;
-      running = read(this.#runtime.pools.channel, feed)
-        .catch((err) => this.#runtime.log.warn({ err, clusterId: feed.clusterId, feed: kind }, 'catching up failed'))
+      running = catchUp(this.#runtime.pools.channel, cluster, feed, this.#sources.get(feed.name)!)
+        .catch((err) => this.#runtime.log.warn({ err, clusterId, feed: feed.name }, 'catching up failed'))
         .finally(() => this.#catchingUp.delete(key));
       this.#catchingUp.set(key, running);
     }

@@ -1,4 +1,4 @@
-// One node's Watch stream: two cursors and a wake function. It writes while the connection takes bytes, and otherwise
+// One node's Watch stream: a cursor for each feed and a wake function. It writes while the connection takes bytes, and otherwise
 // remembers nothing.
 //
 // | state    | trigger                        | next                                          |
@@ -12,7 +12,7 @@ import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { KeysChangedSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../identity.ts';
-import type { ClusterFeed } from './cluster-feed.ts';
+import { BANS, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 import { endFrame, eventFrame } from './frames.ts';
 
 /** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
@@ -28,8 +28,7 @@ export class WatchStream {
   readonly node: NodeIdentity;
   readonly #sink: Sink;
   readonly #feed: ClusterFeed;
-  #configCursor = 0n;
-  #bansCursor = 0n;
+  readonly #cursors = new Map<string, bigint>();
   #targetDue = true;
   #keysVersion: bigint;
   #start: StartPositions | null;
@@ -96,22 +95,19 @@ export class WatchStream {
       this.#keysVersion = version;
       return eventFrame({ case: 'keysChanged', value: create(KeysChangedSchema, { version }) });
     }
-    const bans = this.#feed.bans.ring.next(this.#bansCursor);
-    if (bans === 'lost') return this.#startOver();
-    if (bans) {
-      this.#bansCursor = bans.to;
-      return bans.frame;
+    for (const [name, { ring }] of this.#feed.tracks) {
+      // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
+      if (name === CONFIG && this.#feed.isFrozen(this.node)) {
+        this.#cursors.set(name, ring.head);
+        continue;
+      }
+      const batch = ring.next(this.#cursors.get(name)!);
+      if (batch === 'lost') return this.#startOver();
+      if (!batch) continue;
+      this.#cursors.set(name, batch.to);
+      return batch.frame;
     }
-    // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
-    if (this.#feed.isFrozen(this.node)) {
-      this.#configCursor = this.#feed.config.ring.head;
-      return undefined;
-    }
-    const config = this.#feed.config.ring.next(this.#configCursor);
-    if (config === 'lost') return this.#startOver();
-    if (!config) return undefined;
-    this.#configCursor = config.to;
-    return config.frame;
+    return undefined;
   }
 
   #startOver(): Buffer | undefined {
@@ -127,14 +123,18 @@ export class WatchStream {
   #placeCursors(): Buffer {
     const { config, bans } = this.#start ?? {};
     this.#start = null;
-    this.#configCursor = this.#feed.config.cursorFor(config?.epoch, config?.revision);
-    this.#bansCursor = this.#feed.bans.cursorFor(bans?.epoch, bans?.sequence);
-    const fromHeads =
-      this.#configCursor === this.#feed.config.ring.head && this.#bansCursor === this.#feed.bans.ring.head;
+    let fromHeads = true;
+    for (const [name, track] of this.#feed.tracks) {
+      const [epoch, number] =
+        name === CONFIG ? [config?.epoch, config?.revision] : name === BANS ? [bans?.epoch, bans?.sequence] : [];
+      const cursor = track.cursorFor(epoch, number);
+      this.#cursors.set(name, cursor);
+      fromHeads &&= cursor === track.ring.head;
+    }
     if (fromHeads || this.#feed.isFrozen(this.node)) return this.#feed.targetFrame();
     const target = this.#feed.target(Date.now());
-    if (config && this.#configCursor === config.revision) target.config = config;
-    if (bans && this.#bansCursor === bans.sequence) target.bans = bans;
+    if (config && this.#cursors.get(CONFIG) === config.revision) target.config = config;
+    if (bans && this.#cursors.get(BANS) === bans.sequence) target.bans = bans;
     return eventFrame({ case: 'target', value: target });
   }
 

@@ -6,14 +6,14 @@ import { ConfigPositionSchema } from '../../../../../proto/gen/svc/node/v1/confi
 import { WatchEventSchema } from '../../../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../../../../../services/node-channel/identity.ts';
 import { ClusterFeed, type ClusterHeads } from '../../../../../services/node-channel/watch/cluster-feed.ts';
-import { banBatchFrame, configDeltaFrame } from '../../../../../services/node-channel/watch/frames.ts';
+import { batchFrame } from '../../../../../services/node-channel/watch/frames.ts';
 import { WatchStream } from '../../../../../services/node-channel/watch/watch-stream.ts';
 import { eventually } from '../../../../helpers/eventually.ts';
 
 const EPOCH = 100n;
 const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): ClusterHeads => ({
   config: { epoch: EPOCH, revision: BigInt(revision), setHash: new Uint8Array(32) },
-  bans: { epoch: EPOCH, sequence: BigInt(sequence) },
+  others: new Map([['bans', { epoch: EPOCH, position: BigInt(sequence) }]]),
   features: new Set(),
   keysVersion: 1n,
   ...more,
@@ -74,19 +74,19 @@ function start(feed: ClusterFeed, reader: Reader, config?: bigint, bans?: bigint
 const ban = (to: number, bytes = 10) => ({
   from: BigInt(to - 1),
   to: BigInt(to),
-  frame: banBatchFrame(Buffer.alloc(bytes, to)),
+  frame: batchFrame(WatchEventSchema.field.banBatch.number, Buffer.alloc(bytes, to)),
   at: Date.now(),
 });
 const delta = (to: number) => ({
   from: BigInt(to - 1),
   to: BigInt(to),
-  frame: configDeltaFrame(Buffer.alloc(10, to)),
+  frame: batchFrame(WatchEventSchema.field.configDelta.number, Buffer.alloc(10, to)),
   at: Date.now(),
 });
 
 test('the first event is the target, then what the node lacks of what the rings hold', (t) => {
   const feed = new ClusterFeed('c', heads());
-  for (const to of [1, 2, 3]) feed.appendBans(ban(to));
+  for (const to of [1, 2, 3]) feed.append('bans', ban(to));
   feed.appendConfig(delta(1), new Uint8Array(32), []);
   const reader = new Reader();
   start(feed, reader, 0n, 1n);
@@ -99,7 +99,7 @@ test('a node whose place the ring does not hold gets the target only, and pushes
   const feed = new ClusterFeed('c', heads(7, 7));
   const reader = new Reader();
   start(feed, reader, 3n, undefined);
-  feed.appendBans(ban(8));
+  feed.append('bans', ban(8));
   feed.wake();
   t.deepEqual(reader.events, ['target', 'banBatch8']);
   t.deepEqual(reader.targets, [[7n, 7n]]);
@@ -133,7 +133,7 @@ test('every stream is given the same bytes', (t) => {
     }) as typeof reader.write;
     start(feed, reader, 0n, 0n);
   }
-  feed.appendBans(ban(1));
+  feed.append('bans', ban(1));
   feed.wake();
   t.is(written[0]![1], written[1]![1]);
 });
@@ -144,7 +144,7 @@ test('a reader that stalls holds one frame beyond its buffer, and continues wher
   const stream = start(feed, reader, 0n, 0n);
   reader.close();
   for (let to = 1; to <= 50; to++) {
-    feed.appendBans(ban(to, 400));
+    feed.append('bans', ban(to, 400));
     feed.wake();
   }
   t.true(reader.writableLength < 2000);
@@ -161,7 +161,7 @@ test('a reader that stalls until the ring has moved on is told the target instea
   start(feed, reader, 0n, 0n);
   reader.close();
   for (let to = 1; to <= 40; to++) {
-    feed.appendBans(ban(to, 200_000));
+    feed.append('bans', ban(to, 200_000));
     feed.wake();
   }
   reader.open();
@@ -175,26 +175,29 @@ test('a new epoch starts over with a target', (t) => {
   const feed = new ClusterFeed('c', heads());
   const reader = new Reader();
   start(feed, reader, 0n, 0n);
-  t.is(feed.compare(heads(0, 0, { bans: { epoch: EPOCH + 1n, sequence: 9n } }), false).bans, 'restarted');
+  t.is(
+    feed.compare(heads(0, 0, { others: new Map([['bans', { epoch: EPOCH + 1n, position: 9n }]]) }), false).get('bans'),
+    'restarted',
+  );
   t.deepEqual(reader.events, ['target', 'target']);
   t.is(feed.bans.ring.head, 9n);
 });
 
 test('a head that PostgreSQL has and Redis does not deliver counts as missing at the second look, at once without Redis', (t) => {
   const feed = new ClusterFeed('c', heads());
-  t.is(feed.compare(heads(0, 5), false).bans, 'same');
-  t.is(feed.compare(heads(0, 5), false).bans, 'behind');
-  t.is(feed.compare(heads(3, 5), true).config, 'behind');
+  t.is(feed.compare(heads(0, 5), false).get('bans'), 'same');
+  t.is(feed.compare(heads(0, 5), false).get('bans'), 'behind');
+  t.is(feed.compare(heads(3, 5), true).get('config'), 'behind');
   // It arrived between the looks: the next one starts waiting again.
-  t.is(feed.compare(heads(0, 1), false).bans, 'same');
-  feed.appendBans(ban(1));
-  t.is(feed.compare(heads(0, 2), false).bans, 'same');
+  t.is(feed.compare(heads(0, 1), false).get('bans'), 'same');
+  feed.append('bans', ban(1));
+  t.is(feed.compare(heads(0, 2), false).get('bans'), 'same');
 });
 
 test('a look at PostgreSQL that is older than what Redis delivered takes nothing back', (t) => {
   const feed = new ClusterFeed('c', heads());
-  feed.appendBans(ban(1));
-  t.is(feed.compare(heads(0, 0), true).bans, 'same');
+  feed.append('bans', ban(1));
+  t.is(feed.compare(heads(0, 0), true).get('bans'), 'same');
   t.is(feed.bans.ring.head, 1n);
 });
 
@@ -205,7 +208,7 @@ test('a node that lacks a capability gets bans and targets, and no configuration
   start(feed, old, 0n, 0n);
   start(feed, able, 0n, 0n, node(['new-v1']));
   feed.appendConfig(delta(1), new Uint8Array(32), ['new-v1']);
-  feed.appendBans(ban(1));
+  feed.append('bans', ban(1));
   feed.wake();
   t.deepEqual(old.events, ['target', 'banBatch1']);
   t.deepEqual(able.events, ['target', 'banBatch1', 'configDelta1']);
@@ -216,7 +219,7 @@ test('an ended stream writes nothing more', (t) => {
   const reader = new Reader();
   const stream = start(feed, reader, 0n, 0n);
   stream.end({ code: 'unavailable', message: 'stopping' });
-  feed.appendBans(ban(1));
+  feed.append('bans', ban(1));
   feed.wake();
   t.deepEqual(reader.events, ['target', 'end {"error":{"code":"unavailable","message":"stopping"}}']);
 });

@@ -1,5 +1,5 @@
-// The ban feed: every change of a ban gets the next number, in the order of commits, and is remembered until no node
-// can need it any more.
+// The numbers of the ban feed: every change of a ban gets the next one, in the order of commits, and is remembered until no
+// node can need it any more.
 //
 // Order of use inside the transaction, as its last statements: announceBans of bans that are written and locked already,
 // or nextBanSeq (takes the feed's lock), write the ban with that number, recordBanChange. Between them nothing slow, and

@@ -1,0 +1,17 @@
+// The configuration feed: revisions of a cluster's configuration, as differences.
+import { CONFIG_CHANGES } from '../../models/config-history.ts';
+import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { Feed } from '../../runtime/feeds.ts';
+import { configSource } from './config-source.ts';
+
+const configFeed: Feed = {
+  name: 'config',
+  topic: 'config',
+  ownerLock: 0x53560101,
+  event: WatchEventSchema.field.configDelta.number,
+  hint: 'revisions',
+  changes: CONFIG_CHANGES,
+  source: (pools) => configSource(pools.channel),
+};
+
+export default configFeed;
