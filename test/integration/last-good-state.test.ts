@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { BanStore } from '../../agents/edge/bans/ban-store.ts';
 import { DataPlane } from '../../agents/edge/caddy/data-plane.ts';
@@ -16,7 +16,8 @@ import { edgeCommand } from '../../bench/lib/edge.ts';
 import { siteHost, siteId, writeEdgeState } from '../../bench/lib/edge-state.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { root } from '../../bin/lib/root.ts';
-import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { type Entry, EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { DomainForm, DomainSchema, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { BanPositionSchema, BanSchema, BanSource } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { type ConfigPosition, ConfigPositionSchema, type FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { edgeGet } from '../helpers/edge-request.ts';
@@ -24,6 +25,9 @@ import { eventually } from '../helpers/eventually.ts';
 
 const SITES = 1500;
 const FAILING = 1200;
+/** A capability of no version of the edge. */
+const LATER = 'later-v9';
+const able = (features: readonly string[]) => !features.includes(LATER);
 const NODE = { nodeId: 'bench-node', clusterId: 'bench-cluster' };
 
 /** A state folder with sites in front of an origin. */
@@ -62,7 +66,7 @@ async function startEdge(t: ExecutionContext) {
   };
   const log = createLog('error', {}, (line) => t.log(line));
   const observer = { put: () => undefined, remove: () => undefined, clear: () => undefined };
-  const config = ConfigStore.open({ ...NODE, path: join(folder, 'config.journal'), log, observer });
+  const config = ConfigStore.open({ ...NODE, path: join(folder, 'config.journal'), log, observer, able });
   const bans = BanStore.open({ ...NODE, path: join(folder, 'bans.journal'), log });
   let applied: { position: ConfigPosition; failed: FailedEntry[] } | undefined;
   const dataPlane = new DataPlane({
@@ -95,8 +99,16 @@ async function startEdge(t: ExecutionContext) {
     );
   await eventually(async () => (await status(0)) === 200, { timeoutMs: 60_000, what: 'the edge to serve' });
   await eventually(() => dataPlane.healthy, { what: 'the data plane to be in step' });
+  const take = async (upserts: Entry[]): Promise<void> => {
+    const base = config.position;
+    const setHash = config.hashAfter(upserts, []);
+    const position = create(ConfigPositionSchema, { ...base, revision: base.revision + 1n, setHash });
+    dataPlane.pushConfig(base, config.apply({ position, upserts, deletes: [] }), performance.now());
+    await eventually(() => applied?.position.revision === position.revision, { what: 'the change to be applied' });
+  };
   return {
     folder,
+    port,
     config,
     bans,
     dataPlane,
@@ -104,18 +116,14 @@ async function startEdge(t: ExecutionContext) {
     kill,
     run,
     applied: () => applied,
+    take,
     /** Bodies that no version of the edge can read, for the first `count` sites. */
-    breakSites: async (count: number): Promise<void> => {
-      const upserts = Array.from({ length: count }, (_, index) =>
-        create(EntrySchema, { kind: 'site', id: siteId(index), body: Buffer.from([0xff]) }),
-      );
-      const base = config.position;
-      const setHash = config.hashAfter(upserts, []);
-      const position = create(ConfigPositionSchema, { ...base, revision: base.revision + 1n, setHash });
-      config.apply({ position, upserts, deletes: [] });
-      dataPlane.pushConfig(base, { position, upserts, deletes: [] }, performance.now());
-      await eventually(() => applied?.position.revision === position.revision, { what: 'the change to be applied' });
-    },
+    breakSites: (count: number): Promise<void> =>
+      take(
+        Array.from({ length: count }, (_, index) =>
+          create(EntrySchema, { kind: 'site', id: siteId(index), body: Buffer.from([0xff]) }),
+        ),
+      ),
   };
 }
 
@@ -136,6 +144,52 @@ test.serial('more than a thousand failing entries go on serving through a compac
     await eventually(async () => (await edge.status(site)) === 200, { timeoutMs: 60_000, what: siteHost(site) });
   }
   await eventually(() => edge.dataPlane.status?.sites === BigInt(SITES), { what: 'all sites after the restart' });
+});
+
+test.serial('entries that need what the edge lacks are held through a compaction and a restart', async (t) => {
+  t.timeout(180_000);
+  const edge = await startEdge(t);
+  const later = (id: string, host: string, rest: MessageInitShape<typeof SiteSchema> = {}): Entry => {
+    const site = create(SiteSchema, {
+      ...rest,
+      name: id,
+      domains: [create(DomainSchema, { form: DomainForm.EXACT, name: host })],
+    });
+    return create(EntrySchema, { kind: 'site', id, body: toBinary(SiteSchema, site), features: [LATER] });
+  };
+  await edge.take([
+    later(siteId(0), 'renamed.example'),
+    later(siteId(1), siteHost(1), { disabled: true }),
+    later('fresh', 'fresh.example'),
+    create(EntrySchema, { kind: 'rules', id: siteId(2), features: [LATER] }),
+  ]);
+  const wanted = {
+    [siteHost(0)]: '200',
+    'renamed.example': '404 unknown-host',
+    [siteHost(1)]: '503 site-disabled',
+    [siteHost(2)]: '200',
+    'fresh.example': '503 policy-unavailable',
+  };
+  const holds = () =>
+    eventually(
+      async () => {
+        for (const [host, want] of Object.entries(wanted)) {
+          const { status, headers } = await edgeGet({ host: '127.0.0.1', port: edge.port }, host);
+          if ([status, headers['x-svc-error']].filter(Boolean).join(' ') !== want) return false;
+        }
+        return edge.dataPlane.status?.held === 4n;
+      },
+      { timeoutMs: 60_000, what: 'the former versions to serve' },
+    );
+  await holds();
+  t.deepEqual(edge.applied()!.failed, [], 'held is not failed');
+  const answer = await edge.dataPlane.failing();
+  await edge.config.settle(answer!.position, answer!.running);
+  await edge.config.compact();
+  await edge.kill();
+  edge.run();
+  await holds();
+  t.pass();
 });
 
 test.serial(
