@@ -6,6 +6,9 @@ import type { Call } from '../runtime/call.ts';
 import { validateInput } from '../runtime/validate.ts';
 import { asUnavailable } from '../runtime/write.ts';
 
+/** Below the time a call may take (REQUEST_MS of the broker), by more than a packet is on its way. */
+const LATEST_BEGIN_MS = 8_500;
+
 export interface Implementation {
   procedure: AnyProcedure;
   handler: (input: never, call: Call) => Promise<unknown>;
@@ -21,7 +24,7 @@ export function implement<P extends AnyProcedure>(
 
 /** `meta` of contract calls. The broker merges it back into the caller's, which is how changes travel. */
 export interface CallMeta {
-  call: Omit<Call, 'changes' | 'credentialsEnded'>;
+  call: Omit<Call, 'changes' | 'beginsBefore' | 'credentialsEnded'>;
   changes?: string[];
   credentialsEnded?: boolean;
 }
@@ -34,7 +37,7 @@ export function contractService(implementations: readonly Implementation[]): Par
       {
         handler: async (ctx: Context<unknown, CallMeta>) => {
           const input = validateInput(procedure, ctx.params);
-          const call: Call = { ...ctx.meta.call, changes: [] };
+          const call: Call = { ...ctx.meta.call, changes: [], beginsBefore: performance.now() + LATEST_BEGIN_MS };
           const output = await handler(input as never, call).catch((error: unknown) => {
             throw asUnavailable(error);
           });

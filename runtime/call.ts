@@ -24,6 +24,8 @@ export interface Call {
   idempotency: IdempotencyClaim | null;
   /** What was published, for X-Svc-Change: `<cluster>=<revision>` or `ban=<epoch>:<seq>`. */
   changes: string[];
+  /** performance.now() after which the caller may have its answer: nothing begins then. Without it there is no end. */
+  beginsBefore?: number;
   /** A key or session ended: the answer waits until no gateway takes it any more. */
   credentialsEnded?: boolean;
 }

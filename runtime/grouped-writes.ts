@@ -1,12 +1,18 @@
 // Writes of one kind that share transactions: those that arrive while one is under way make the next group. The busier
 // the console, the larger the groups; alone, a write waits for nobody.
-import { ContractError } from '../contract/errors.ts';
+import { ContractError, fail } from '../contract/errors.ts';
 import type { Call } from './call.ts';
 import type { Runtime } from './runtime.ts';
-import { type Outcome, type Tx, type WriteOptions, writeTogether } from './write.ts';
+import { type Outcome, refuseLate, type Tx, type WriteOptions, writeTogether } from './write.ts';
 
 /** Writes in one transaction, at most. */
 const LARGEST_GROUP = 64;
+
+/** More than are written in the time that a call has; beyond it is said at once. */
+const MOST_WAITING = 5_000;
+
+/** Those who wait behind a stalled group are answered within their time, by a check this often. */
+const LATE_CHECK_MS = 250;
 
 /** Locks: one member's wait, and the others have to do without it. */
 const CONTENDED = new Set(['55P03', '40P01', '40001']);
@@ -40,8 +46,12 @@ export class GroupedWrites<I, T> {
     this.#options = options;
   }
 
-  /** Writes in the next group; answers and throws what `work` said of this one. */
-  run(input: I, call: Call): Promise<T> {
+  /**
+   * Writes in the next group; answers and throws what `work` said of this one. Throws SERVICE_UNAVAILABLE when too many
+   * wait, or its turn comes when its caller may have been answered.
+   */
+  async run(input: I, call: Call): Promise<T> {
+    if (this.#waiting.length >= MOST_WAITING) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
     return new Promise((resolve, reject) => {
       this.#waiting.push({ input, key: this.#options.key(input), call, resolve, reject });
       if (!this.#busy) void this.#drain();
@@ -50,8 +60,11 @@ export class GroupedWrites<I, T> {
 
   async #drain(): Promise<void> {
     this.#busy = true;
+    const check = setInterval(() => this.#refuseLate(), LATE_CHECK_MS);
     while (this.#waiting.length > 0) {
+      this.#refuseLate();
       const group = this.#takeGroup();
+      if (group.length === 0) continue;
       try {
         await this.#write(group, false);
       } catch (error) {
@@ -59,7 +72,20 @@ export class GroupedWrites<I, T> {
         else for (const { reject } of group) reject(error);
       }
     }
+    clearInterval(check);
     this.#busy = false;
+  }
+
+  #refuseLate(): void {
+    this.#waiting = this.#waiting.filter(({ call, reject }) => {
+      try {
+        refuseLate(call);
+        return true;
+      } catch (error) {
+        reject(error);
+        return false;
+      }
+    });
   }
 
   #takeGroup(): Waiting<I, T>[] {

@@ -1,7 +1,7 @@
 // The one way to change something: rows, audit entry, published entries or feed numbers, outbox and idempotency record
 // commit in one transaction, or nothing does.
 import type { Knex } from 'knex';
-import { ContractError, fail } from '../contract/errors.ts';
+import { ContractError, errorCodeOf, fail } from '../contract/errors.ts';
 import type { Call, IdempotencyClaim } from './call.ts';
 import { within } from './limited-client.ts';
 import type { Runtime } from './runtime.ts';
@@ -57,12 +57,30 @@ async function transact<T>(
   options: WriteOptions,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
+  refuseLate(call);
   return commit(runtime, [call], options.pool, async ([tx]) => {
+    // Waiting for a connection took its time.
+    refuseLate(call);
     const output = await work(tx!);
     const { idempotency } = call;
     if (idempotency) await completeIdempotency(tx!.sql, [{ call, idempotency, output }], options.status);
     return output;
   });
+}
+
+/**
+ * Throws SERVICE_UNAVAILABLE when the caller of the call may have its answer already: what begins now would surprise him.
+ */
+export function refuseLate(call: Call): void {
+  if (isLate(call)) throw unavailable();
+}
+
+function isLate({ beginsBefore = Number.POSITIVE_INFINITY }: Call): boolean {
+  return performance.now() > beginsBefore;
+}
+
+function unavailable(): ContractError {
+  return new ContractError('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
 }
 
 /** What became of one of several calls. */
@@ -79,14 +97,14 @@ export async function writeTogether<T>(
   work: (txs: readonly Tx[]) => Promise<Outcome<T>[]>,
 ): Promise<Outcome<T>[]> {
   return commit(runtime, calls, options.pool, async (txs) => {
-    const going = await holdingClaims(txs);
+    const going = await holdingClaims(txs.filter(({ call }) => !isLate(call)));
     const worked = going.length > 0 ? await work(going) : [];
     const outcomes = new Map(going.map((tx, index) => [tx, worked[index]!]));
     const completed = [...outcomes].flatMap(([{ call }, outcome]) =>
       call.idempotency && 'output' in outcome ? [{ call, idempotency: call.idempotency, output: outcome.output }] : [],
     );
     if (completed.length > 0) await completeIdempotency(txs[0]!.sql, completed, options.status);
-    return txs.map((tx) => outcomes.get(tx) ?? { error: inProgress() });
+    return txs.map((tx) => outcomes.get(tx) ?? { error: isLate(tx.call) ? unavailable() : inProgress() });
   });
 }
 
@@ -114,12 +132,14 @@ async function commit<R>(
 ): Promise<R> {
   const before = calls.map(({ changes }) => changes.length);
   let wake = false;
+  let worked = false;
   try {
     const result = await runtime.pools[pool ?? 'api'].transaction(async (sql) => {
       const now = new Date();
       const txs = calls.map((call): Tx => ({ sql, call, now, wake: false }));
       const answer = await work(txs);
       wake = txs.some((tx) => tx.wake);
+      worked = true;
       return answer;
     }, within(LIMITS));
     // A lost wake-up costs the relay's poll interval, nothing else.
@@ -127,8 +147,19 @@ async function commit<R>(
     return result;
   } catch (error) {
     for (const [index, call] of calls.entries()) call.changes.length = before[index]!;
-    throw asUnavailable(error);
+    throw worked ? asUnknown(error) : asUnavailable(error);
   }
+}
+
+/** A commit that got no answer may have happened: `outcome` tells so. */
+function asUnknown(error: unknown): unknown {
+  const known = asUnavailable(error);
+  return errorCodeOf(known) === 'SERVICE_UNAVAILABLE' ? outcomeUnknown(error) : known;
+}
+
+/** SERVICE_UNAVAILABLE for what had begun and may have been done; a repetition with its Idempotency-Key finds out. */
+export function outcomeUnknown(cause: unknown): ContractError {
+  return new ContractError('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1, outcome: 'unknown' }, cause);
 }
 
 interface Completed {
@@ -198,7 +229,8 @@ const UNAVAILABLE = new Set([
 const UNREACHABLE = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT']);
 
 // Without a code, and behind the statement that met it: `ROLLBACK - Connection terminated unexpectedly`.
-const LOST_CONNECTION = /(^| - )(Connection terminated|Client has encountered a connection error)/;
+const LOST_CONNECTION =
+  /(^| - )(Connection terminated|Client has encountered a connection error|Query read timeout|timeout exceeded when trying to connect)/;
 
 /** The error to answer: SERVICE_UNAVAILABLE for a database that is busy or away, else the error itself. */
 export function asUnavailable(error: unknown): unknown {

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { ContractError, ERRORS, type ErrorCode, errorCodeOf } from '../../contract/errors.ts';
-import { asUnavailable } from '../../runtime/write.ts';
+import { asUnavailable, outcomeUnknown } from '../../runtime/write.ts';
 
 export interface ErrorBody {
   defined: boolean;
@@ -63,8 +63,19 @@ const AWAY = new Set([
   'TRANSPORTER_AWAY',
 ]);
 
-/** The error to tell a client; everything unexpected is logged under an id and masked. */
-export function presentable(thrown: unknown, log: Logger, requestId: string): { type: ErrorCode; data: unknown } {
+// The call had begun, or may have.
+const UNANSWERED = new Set(['REQUEST_TIMEOUT', 'REQUEST_REJECTED']);
+
+/**
+ * The error to tell a client; everything unexpected is logged under an id and masked. `changes`: whether the request would
+ * have changed something, so that it matters whether it had begun.
+ */
+export function presentable(
+  thrown: unknown,
+  log: Logger,
+  requestId: string,
+  changes = false,
+): { type: ErrorCode; data: unknown } {
   const error = asUnavailable(thrown);
   const code = errorCodeOf(error);
   // The person sees the request's id beside it.
@@ -73,6 +84,7 @@ export function presentable(thrown: unknown, log: Logger, requestId: string): { 
   const { type, code: status } = (error ?? {}) as { type?: unknown; code?: unknown };
   if (status === 503 || (typeof type === 'string' && AWAY.has(type))) {
     log.warn({ err: error, requestId }, 'no process could answer');
+    if (changes && typeof type === 'string' && UNANSWERED.has(type)) return outcomeUnknown(error);
     return new ContractError('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
   }
   log.error({ err: error, requestId }, 'request failed');

@@ -85,7 +85,7 @@ export class Answerer {
   async fail(exchange: Exchange, error: unknown): Promise<void> {
     if (error instanceof ClientGone) return;
     const { log } = this.#runtime;
-    const told = presentable(error, log, exchange.requestId);
+    const told = presentable(error, log, exchange.requestId, exchange.procedure?.method !== 'GET');
     const answer = errorBody(told as ContractError, exchange.surface === 'rpc');
     const body = JSON.stringify(answer);
     if (exchange.idempotency) await this.#settle(exchange, answer.status, body);

@@ -20,6 +20,8 @@ const BEAT_MS = 1000;
 const OVERTAKEN_MS = 5_000;
 
 interface LastKnown {
+  /** Counts heartbeats: one that was overtaken while it waited writes nothing. */
+  beat: number;
   position: PositionRow;
   appliedAt: number;
   /** Null: not read yet. */
@@ -32,6 +34,8 @@ export interface Beat extends Omit<BeatRow, 'lastSeenAt'> {
   unappliedIds: string[];
 }
 
+type Kind = 'positions' | 'heartbeats' | 'refusals';
+
 export class NodeReports {
   readonly #runtime: Runtime;
   readonly #last = new Map<string, LastKnown>();
@@ -40,7 +44,10 @@ export class NodeReports {
   readonly #authErrors = new Map<string, string>();
   #positionTimer: NodeJS.Timeout | null = null;
   #beatTimer: NodeJS.Timeout | null = null;
-  #writing: Promise<void> = Promise.resolve();
+  /** Kinds to be written in the order they fell due: one pending write each. */
+  readonly #due = new Set<Kind>();
+  #writing: Promise<void> | null = null;
+  #doubtful = false;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -54,14 +61,16 @@ export class NodeReports {
     this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
     this.#setPosition(node.nodeId, position, now.getTime() - OVERTAKEN_MS);
     const last = this.#last.get(node.nodeId)!;
+    const turn = ++last.beat;
     // Read once: a thousand nodes that connect again must not line up for writing nothing.
     last.addresses ??= addressKey(await storedNodeAddresses(this.#runtime.pools.channel, node.nodeId));
+    if (last.beat !== turn) return;
     if (last.addresses !== addressKey(addresses)) {
       await replaceNodeAddresses(this.#runtime.pools.api, node.nodeId, addresses);
       last.addresses = addressKey(addresses);
     }
     const unappliedKey = JSON.stringify(unappliedIds);
-    if (last.unapplied !== unappliedKey) {
+    if (last.beat === turn && last.unapplied !== unappliedKey) {
       await replaceUnapplied(this.#runtime.pools.channel, node.nodeId, unappliedIds);
       last.unapplied = unappliedKey;
     }
@@ -97,7 +106,7 @@ export class NodeReports {
   #setPosition(nodeId: string, position: PositionRow, overtakenSince: number): void {
     const last = this.#last.get(nodeId);
     if (!last) {
-      this.#last.set(nodeId, { position, appliedAt: 0, addresses: null, unapplied: '' });
+      this.#last.set(nodeId, { beat: 0, position, appliedAt: 0, addresses: null, unapplied: '' });
       this.#queuePosition(position);
       return;
     }
@@ -115,36 +124,70 @@ export class NodeReports {
   #flushPositions(): void {
     if (this.#positionTimer) clearTimeout(this.#positionTimer);
     this.#positionTimer = null;
-    const rows = [...this.#positions.values()];
-    this.#positions.clear();
-    if (rows.length > 0) this.#write('positions', () => this.#writePositions(rows));
-  }
-
-  /** People wait for these: relays are told at once. */
-  async #writePositions(rows: readonly PositionRow[]): Promise<void> {
-    const { pools, redis } = this.#runtime;
-    if (await writePositions(pools.channel, rows)) redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
+    this.#due.add('positions');
+    this.#writing ??= this.#write();
   }
 
   #flushBeats(): void {
     if (this.#beatTimer) clearTimeout(this.#beatTimer);
     this.#beatTimer = null;
-    const beats = [...this.#beats.values()];
-    const errors = [...this.#authErrors].map(([nodeId, reason]) => ({ nodeId, reason }));
-    this.#beats.clear();
-    this.#authErrors.clear();
-    if (beats.length > 0) this.#write('heartbeats', () => writeBeats(this.#runtime.pools.channel, beats));
-    if (errors.length > 0) this.#write('refusals', () => writeAuthErrors(this.#runtime.pools.channel, errors));
+    this.#due.add('heartbeats').add('refusals');
+    this.#writing ??= this.#write();
   }
 
-  /** One after the other, so that a later report is never overwritten by an earlier one. */
-  #write(what: string, work: () => Promise<void>): void {
-    this.#writing = this.#writing.then(work).catch((err) => {
-      // The next heartbeat says it all again.
-      this.#last.clear();
-      this.#runtime.log.warn({ err }, `writing ${what} of nodes failed`);
-    });
+  /**
+   * One write at a time, so that a later report is never overwritten by an earlier one. What comes in meanwhile waits as
+   * the newest of its node and kind, however long the database takes.
+   */
+  async #write(): Promise<void> {
+    // Whoever calls has the promise before it ends.
+    await Promise.resolve();
+    for (let kind = this.#next(); kind !== undefined; kind = this.#next()) {
+      try {
+        await this.#writeKind(kind);
+        if (this.#doubtful) this.#last.clear();
+        this.#doubtful = false;
+      } catch (err) {
+        // The next heartbeat says it all again, and once more when the database answers: what got no answer may still
+        // be done, and late.
+        this.#last.clear();
+        this.#doubtful = true;
+        this.#runtime.log.warn({ err }, `writing ${kind} of nodes failed`);
+      }
+    }
+    this.#writing = null;
   }
+
+  #next(): Kind | undefined {
+    const [kind] = this.#due;
+    if (kind !== undefined) this.#due.delete(kind);
+    return kind;
+  }
+
+  async #writeKind(kind: Kind): Promise<void> {
+    const { pools, redis } = this.#runtime;
+    if (kind === 'positions') {
+      const rows = taken(this.#positions);
+      // People wait for these: relays are told at once.
+      if (rows.length > 0 && (await writePositions(pools.channel, rows))) {
+        redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
+      }
+    } else if (kind === 'heartbeats') {
+      const beats = taken(this.#beats);
+      if (beats.length > 0) await writeBeats(pools.channel, beats);
+    } else {
+      const errors = [...this.#authErrors].map(([nodeId, reason]) => ({ nodeId, reason }));
+      this.#authErrors.clear();
+      if (errors.length > 0) await writeAuthErrors(pools.channel, errors);
+    }
+  }
+}
+
+/** What a map holds, which is empty afterwards. */
+function taken<T>(map: Map<string, T>): T[] {
+  const values = [...map.values()];
+  map.clear();
+  return values;
 }
 
 /** A feed keeps its place when the report leaves it out, or when `overtaken` and the report is behind in the same history. */

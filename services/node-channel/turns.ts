@@ -1,5 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 
+/** Who waited longer has given up, or asks again anyway. */
+const LONGEST_WAIT_MS = 10_000;
+
 /** Lets a bounded number of tasks run at once; the others wait in line, which is bounded too. */
 export class Turns {
   readonly #limit: number;
@@ -12,8 +15,9 @@ export class Turns {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Throws resource_exhausted when the line is full. */
+  /** Throws resource_exhausted when the line is full, and for a task whose turn comes after ten seconds. */
   async take<T>(task: () => Promise<T>): Promise<T> {
+    const asked = performance.now();
     if (this.#running >= this.#limit) {
       if (this.#waiting.length >= this.#maxWaiting) throw new ConnectError('try again later', Code.ResourceExhausted);
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -21,6 +25,8 @@ export class Turns {
       this.#running += 1;
     }
     try {
+      if (performance.now() - asked > LONGEST_WAIT_MS)
+        throw new ConnectError('try again later', Code.ResourceExhausted);
       return await task();
     } finally {
       const next = this.#waiting.shift();
