@@ -76,7 +76,10 @@ test('an address makes up 120 keys or sessions a minute, then 429 with Retry-Aft
     };
     t.is((await ask(secret, '198.51.100.1')).response.status, 200);
     const made = Array.from({ length: 150 }, () => `ews_${randomBytes(32).toString('base64url')}`);
-    const answers = await Promise.all(made.map((key) => ask(key, '198.51.100.1')));
+    const answers: Awaited<ReturnType<typeof ask>>[] = [];
+    // As many at a time as a slow machine answers.
+    for (let from = 0; from < made.length; from += 10)
+      answers.push(...(await Promise.all(made.slice(from, from + 10).map((key) => ask(key, '198.51.100.1')))));
     t.is(answers.filter(({ response }) => response.status === 401).length, 120);
     const refused = answers.filter(({ response }) => response.status === 429);
     t.is(refused.length, 30);
