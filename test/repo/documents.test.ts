@@ -87,6 +87,8 @@ test('every code, variable and option that a document names exists', (t) => {
     'CAP_NET_BIND_SERVICE',
     'CAP_SETPCAP',
     'CONSOLE_URL',
+    // Of a test: for how long it stops the database.
+    'STALL_SECONDS',
     // What the supervisor tells Caddy.
     /Variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/confine/confine.go'))![1]!,
     /variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/lifesign/lifesign.go'))![1]!,
