@@ -1,66 +1,37 @@
 // Settings of a cluster that are one object each, and which of its nodes cannot follow them.
 import type { Knex } from 'knex';
 import type { Capability } from '../contract/capabilities.ts';
-import { type ClientIp, DEFAULT_CLIENT_IP } from './entries/client-ip.ts';
-import { DEFAULT_UNKNOWN_HOSTS, type UnknownHosts, unknownHostsKind } from './entries/unknown-hosts.ts';
 
-export interface ClusterSettings {
-  name: string;
-  clientIp: ClientIp;
-  unknownHosts: UnknownHosts;
+/** A setting of clusters: a column of their table that its own feature adds, of JSON. */
+export interface SettingColumn<T> {
+  readonly column: string;
+  /** The setting for what the column holds; null until it is first saved. */
+  read(saved: unknown): T;
 }
 
 const LISTED_NODES = 100;
 
 /** Undefined when there is no such cluster. With `lock` it stays as it is until the end of the transaction. */
-export async function readClusterSettings(
+export async function readClusterSetting<T>(
   sql: Knex,
   clusterId: string,
+  { column, read }: SettingColumn<T>,
   { lock = false } = {},
-): Promise<ClusterSettings | undefined> {
-  const query = sql('cluster').where({ id: clusterId }).first('name', 'client_ip', 'unknown_hosts');
+): Promise<{ clusterName: string; settings: T } | undefined> {
+  const query = sql('cluster').where({ id: clusterId }).first('name', column);
   const row = await (lock ? query.forNoKeyUpdate() : query);
-  if (!row) return undefined;
-  return {
-    name: row.name,
-    clientIp: row.client_ip ?? DEFAULT_CLIENT_IP,
-    unknownHosts: { ...DEFAULT_UNKNOWN_HOSTS, ...row.unknown_hosts },
-  };
+  return row && { clusterName: row.name, settings: read(row[column]) };
 }
 
-export async function writeClientIp(sql: Knex, clusterId: string, settings: ClientIp): Promise<void> {
-  await sql('cluster')
-    .where({ id: clusterId })
-    .update({ client_ip: JSON.stringify(settings) });
-}
-
-export async function writeUnknownHosts(sql: Knex, clusterId: string, settings: UnknownHosts): Promise<void> {
-  const { enabled, banSeconds } = settings.scan;
-  await sql('cluster')
-    .where({ id: clusterId })
-    .update({
-      unknown_hosts: JSON.stringify(settings),
-      longest_scan_ban_seconds: sql.raw('greatest(longest_scan_ban_seconds, ?)', [enabled ? banSeconds : 0]),
-    });
-}
-
-/** Locks the cluster; when the site is its default site, unknown hosts get the page instead. Answers what to publish. */
-export async function releaseDefaultSite(
+export async function writeClusterSetting<T>(
   sql: Knex,
   clusterId: string,
-  siteId: string,
-): Promise<{ kind: string; id: string }[]> {
-  const settings = await readClusterSettings(sql, clusterId, { lock: true });
-  if (settings?.unknownHosts.defaultSiteId !== siteId) return [];
-  const { unknownHost, ipAccess, scan } = settings.unknownHosts;
-  await writeUnknownHosts(sql, clusterId, {
-    unknownHost: unknownHost === 'site' ? 'page' : unknownHost,
-    ipAccess: ipAccess === 'site' ? 'page' : ipAccess,
-    defaultSiteId: null,
-    defaultCertificate: false,
-    scan,
-  });
-  return [{ kind: unknownHostsKind.kind, id: '' }];
+  { column }: SettingColumn<T>,
+  settings: T,
+): Promise<void> {
+  await sql('cluster')
+    .where({ id: clusterId })
+    .update({ [column]: JSON.stringify(settings) });
 }
 
 /** Active nodes of the cluster that do not report the capability, by name; at most 100. */

@@ -4,24 +4,28 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Capability } from '../contract/capabilities.ts';
 import { fail } from '../contract/errors.ts';
 import { recordAudit } from '../models/audit-entry.ts';
-import { type ClusterSettings, nodesLacking, readClusterSettings } from '../models/cluster-settings.ts';
+import {
+  nodesLacking,
+  readClusterSetting,
+  type SettingColumn,
+  writeClusterSetting,
+} from '../models/cluster-settings.ts';
 import { publish } from '../models/publish.ts';
 import type { Call } from './call.ts';
 import type { Runtime } from './runtime.ts';
 import { type Tx, write } from './write.ts';
 
-type Field = Exclude<keyof ClusterSettings, 'name'>;
-
 /** One of a cluster's settings. */
-export interface ClusterSetting<F extends Field> {
-  field: F;
+export interface ClusterSetting<T> {
+  setting: SettingColumn<T>;
   /** Kind of its entry. */
   kind: string;
   /** What a node needs to follow it. */
   capability: Capability;
   audit: string;
   reason: string;
-  save(sql: Tx['sql'], clusterId: string, settings: ClusterSettings[F]): Promise<void>;
+  /** Where more than the column is written. */
+  save?(sql: Tx['sql'], clusterId: string, settings: T): Promise<void>;
 }
 
 interface State<T> {
@@ -31,20 +35,20 @@ interface State<T> {
 }
 
 /** Throws CLUSTER_NOT_FOUND. */
-export async function readClusterSetting<F extends Field>(
+export async function clusterSettingState<T>(
   { pools }: Runtime,
-  { field, capability }: ClusterSetting<F>,
+  { setting, capability }: ClusterSetting<T>,
   clusterId: string,
-): Promise<State<ClusterSettings[F]>> {
-  const { [field]: settings } = (await readClusterSettings(pools.api, clusterId)) ?? fail('CLUSTER_NOT_FOUND');
+): Promise<State<T>> {
+  const { settings } = (await readClusterSetting(pools.api, clusterId, setting)) ?? fail('CLUSTER_NOT_FOUND');
   return { settings, unsupportedNodes: await nodesLacking(pools.api, clusterId, capability) };
 }
 
 /** Saves and publishes; equal settings change nothing. Throws CLUSTER_NOT_FOUND, and what `check` throws. */
-export async function saveClusterSetting<F extends Field, O>(
+export async function saveClusterSetting<T, O>(
   runtime: Runtime,
   call: Call,
-  { field, kind, capability, audit, reason, save }: ClusterSetting<F>,
+  { setting, kind, capability, audit, reason, save }: ClusterSetting<T>,
   {
     clusterId,
     settings,
@@ -52,20 +56,20 @@ export async function saveClusterSetting<F extends Field, O>(
     present,
   }: {
     clusterId: string;
-    settings: ClusterSettings[F];
+    settings: T;
     check?: (tx: Tx) => Promise<void>;
-    present: (saved: State<ClusterSettings[F]> & { revision: string | null }, sql: Tx['sql']) => O | Promise<O>;
+    present: (saved: State<T> & { revision: string | null }, sql: Tx['sql']) => O | Promise<O>;
   },
 ): Promise<O> {
   return write(runtime, call, { clusterId }, async (tx) => {
-    const before = (await readClusterSettings(tx.sql, clusterId, { lock: true })) ?? fail('CLUSTER_NOT_FOUND');
+    const before = (await readClusterSetting(tx.sql, clusterId, setting, { lock: true })) ?? fail('CLUSTER_NOT_FOUND');
     await check(tx);
     const unsupportedNodes = await nodesLacking(tx.sql, clusterId, capability);
     const state = { settings, unsupportedNodes };
-    if (isDeepStrictEqual(before[field], settings)) return present({ ...state, revision: null }, tx.sql);
-    await save(tx.sql, clusterId, settings);
-    const target = { type: 'cluster', id: clusterId, name: before.name };
-    await recordAudit(tx, audit, target, { before: before[field], after: settings });
+    if (isDeepStrictEqual(before.settings, settings)) return present({ ...state, revision: null }, tx.sql);
+    await (save ? save(tx.sql, clusterId, settings) : writeClusterSetting(tx.sql, clusterId, setting, settings));
+    const target = { type: 'cluster', id: clusterId, name: before.clusterName };
+    await recordAudit(tx, audit, target, { before: before.settings, after: settings });
     const revision = await publish(tx, { clusterId, entries: [{ kind, id: '' }], reason });
     return present({ ...state, revision }, tx.sql);
   });

@@ -1,6 +1,7 @@
 // Kind "client-ip": how the client address of a request is found. Without an entry the TCP peer is the client.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { ClientIpMode, ClientIpSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
+import type { SettingColumn } from '../cluster-settings.ts';
 import { singleClusterKind } from './single-cluster-kind.ts';
 
 /** As saved in cluster.client_ip: the fields of the mode, normalised. */
@@ -9,7 +10,7 @@ export type ClientIp =
   | { mode: 'proxy_protocol' }
   | { mode: 'header'; trustedCidrs: string[]; header: string };
 
-export const DEFAULT_CLIENT_IP: ClientIp = { mode: 'direct', dropForwardedFor: false };
+const DEFAULT_CLIENT_IP: ClientIp = { mode: 'direct', dropForwardedFor: false };
 
 const MODES: Record<ClientIp['mode'], ClientIpMode> = {
   direct: ClientIpMode.DIRECT,
@@ -17,9 +18,14 @@ const MODES: Record<ClientIp['mode'], ClientIpMode> = {
   header: ClientIpMode.HEADER,
 };
 
-export const clientIpKind = singleClusterKind<ClientIp>({
-  kind: 'client-ip',
+export const CLIENT_IP: SettingColumn<ClientIp> = {
   column: 'client_ip',
+  read: (saved) => (saved as ClientIp | null) ?? DEFAULT_CLIENT_IP,
+};
+
+export const clientIpKind = singleClusterKind({
+  kind: 'client-ip',
+  setting: CLIENT_IP,
   compilerVersion: 1,
   compile(settings) {
     if (settings.mode === 'direct' && !settings.dropForwardedFor) return null;

@@ -1,9 +1,10 @@
-// Kinds of which a cluster has one entry, id "", compiled from one settings column of its row.
+// Kinds of which a cluster has one entry, id "", compiled from one of its settings.
+import { readClusterSetting, type SettingColumn } from '../cluster-settings.ts';
 import type { CompiledEntry, EntryKind } from './kind.ts';
 
 interface SingleKind<T> {
   kind: string;
-  column: 'client_ip' | 'unknown_hosts';
+  setting: SettingColumn<T>;
   compilerVersion: number;
   /** Null for settings that equal the default: the cluster needs no entry then. */
   compile(settings: T): CompiledEntry | null;
@@ -11,7 +12,7 @@ interface SingleKind<T> {
 
 export function singleClusterKind<T extends object>({
   kind,
-  column,
+  setting,
   compilerVersion,
   compile,
 }: SingleKind<T>): EntryKind {
@@ -24,10 +25,9 @@ export function singleClusterKind<T extends object>({
     ownerOf: () => null,
     async compile(sql, clusterId, ids) {
       if (!ids.includes('')) return new Map();
-      const row = await sql('cluster').where({ id: clusterId }).first(column);
-      const settings = row?.[column] as T | null | undefined;
-      const entry = settings ? compile(settings) : null;
-      return new Map(entry ? [['', { ...entry, settings }]] : []);
+      const found = await readClusterSetting(sql, clusterId, setting);
+      const entry = found ? compile(found.settings) : null;
+      return new Map(entry && found ? [['', { ...entry, settings: found.settings }]] : []);
     },
     async *list() {
       yield [''];

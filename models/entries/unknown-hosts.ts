@@ -1,6 +1,7 @@
 // Kind "unknown-hosts": what requests for hosts of no site get. Without an entry they get the 404 page.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { UnknownHostAction, UnknownHostsSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
+import type { SettingColumn } from '../cluster-settings.ts';
 import { singleClusterKind } from './single-cluster-kind.ts';
 
 /** As saved in cluster.unknown_hosts. */
@@ -26,12 +27,17 @@ const ACTIONS: Record<UnknownHosts['unknownHost'], UnknownHostAction> = {
   site: UnknownHostAction.SITE,
 };
 
-export const unknownHostsKind = singleClusterKind<Partial<UnknownHosts>>({
-  kind: 'unknown-hosts',
+export const UNKNOWN_HOSTS: SettingColumn<UnknownHosts> = {
   column: 'unknown_hosts',
+  // What was saved before a field came lacks it.
+  read: (saved) => ({ ...DEFAULT_UNKNOWN_HOSTS, ...(saved as Partial<UnknownHosts> | null) }),
+};
+
+export const unknownHostsKind = singleClusterKind({
+  kind: 'unknown-hosts',
+  setting: UNKNOWN_HOSTS,
   compilerVersion: 1,
-  compile(saved) {
-    const { unknownHost, ipAccess, defaultSiteId, scan } = { ...DEFAULT_UNKNOWN_HOSTS, ...saved };
+  compile({ unknownHost, ipAccess, defaultSiteId, scan }) {
     if (unknownHost === 'page' && ipAccess === 'page' && !scan.enabled) return null;
     const used = unknownHost === 'site' || ipAccess === 'site';
     const message = create(UnknownHostsSchema, {

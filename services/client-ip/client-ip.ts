@@ -2,10 +2,10 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clientIp } from '../../contract/resources/client-ip.ts';
 import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
-import { nodesBelievingAnyPeer, writeClientIp } from '../../models/cluster-settings.ts';
-import type { ClientIp } from '../../models/entries/client-ip.ts';
+import { nodesBelievingAnyPeer } from '../../models/cluster-settings.ts';
+import { CLIENT_IP, type ClientIp } from '../../models/entries/client-ip.ts';
 import type { Call } from '../../runtime/call.ts';
-import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../runtime/cluster-setting.ts';
+import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type GivenSettings = Input<typeof clientIp.set>['settings'];
@@ -64,13 +64,12 @@ function trustedHeader(header: string | undefined): string {
   return header;
 }
 
-const CLIENT_IP: ClusterSetting<'clientIp'> = {
-  field: 'clientIp',
+const SETTING: ClusterSetting<ClientIp> = {
+  setting: CLIENT_IP,
   kind: 'client-ip',
   capability: 'client-ip-v1',
   audit: 'cluster.client_ip_update',
   reason: 'client_ip_updated',
-  save: writeClientIp,
 };
 
 /** Throws CLUSTER_NOT_FOUND. */
@@ -78,7 +77,7 @@ export async function getClientIp(
   runtime: Runtime,
   { clusterId }: Input<typeof clientIp.get>,
 ): Promise<Output<typeof clientIp.get>> {
-  const state = await readClusterSetting(runtime, CLIENT_IP, clusterId);
+  const state = await clusterSettingState(runtime, SETTING, clusterId);
   return { ...state, warnings: await warningsOf(runtime.pools.api, clusterId, state.settings) };
 }
 
@@ -89,7 +88,7 @@ export async function setClientIp(
   call: Call,
 ): Promise<Output<typeof clientIp.set>> {
   const given = normaliseClientIp(settings);
-  return saveClusterSetting(runtime, call, CLIENT_IP, {
+  return saveClusterSetting(runtime, call, SETTING, {
     clusterId,
     settings: given,
     present: async (saved, sql) => ({ ...saved, warnings: await warningsOf(sql, clusterId, given) }),

@@ -1,16 +1,16 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
-import { writeUnknownHosts } from '../../models/cluster-settings.ts';
-import { DEFAULT_UNKNOWN_HOSTS, type UnknownHosts } from '../../models/entries/unknown-hosts.ts';
+import { DEFAULT_UNKNOWN_HOSTS, UNKNOWN_HOSTS, type UnknownHosts } from '../../models/entries/unknown-hosts.ts';
 import { keepEnabledSite } from '../../models/site.ts';
+import { writeUnknownHosts } from '../../models/unknown-hosts-setting.ts';
 import type { Call } from '../../runtime/call.ts';
-import { type ClusterSetting, readClusterSetting, saveClusterSetting } from '../../runtime/cluster-setting.ts';
+import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
 
-const UNKNOWN_HOSTS: ClusterSetting<'unknownHosts'> = {
-  field: 'unknownHosts',
+const SETTING: ClusterSetting<UnknownHosts> = {
+  setting: UNKNOWN_HOSTS,
   kind: 'unknown-hosts',
   capability: 'unknown-host-v1',
   audit: 'cluster.unknown_hosts_update',
@@ -23,7 +23,7 @@ export async function getUnknownHosts(
   runtime: Runtime,
   { clusterId }: Input<typeof unknownHosts.get>,
 ): Promise<Output<typeof unknownHosts.get>> {
-  const { settings, ...rest } = await readClusterSetting(runtime, UNKNOWN_HOSTS, clusterId);
+  const { settings, ...rest } = await clusterSettingState(runtime, SETTING, clusterId);
   return { ...settings, ...rest };
 }
 
@@ -39,7 +39,7 @@ export async function setUnknownHosts(
     ...given,
     scan: { ...DEFAULT_UNKNOWN_HOSTS.scan, ...scan },
   };
-  return saveClusterSetting(runtime, call, UNKNOWN_HOSTS, {
+  return saveClusterSetting(runtime, call, SETTING, {
     clusterId,
     settings: wanted,
     check: (tx) => assertDefaultSite(tx, clusterId, wanted),
