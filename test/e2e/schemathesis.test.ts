@@ -10,8 +10,9 @@ import { ensureSchemathesis, schemathesisReport } from '../helpers/schemathesis.
 import { makeFixtures, NEVER_2XX, type PoolKey } from '../schemathesis/fixtures.ts';
 
 const KEYS = 60;
-const BUDGET_SECONDS = 300;
-const EXAMPLES = 12;
+/** Bounds a hang. A time given to schemathesis itself would be used up, and a slow machine would try less. */
+const BUDGET_SECONDS = 1200;
+const EXAMPLES = 8;
 const SEED = 20_261_121;
 /** What a busy console answers, with the time after which to try again. */
 const BUSY = 503;
@@ -73,8 +74,6 @@ test.serial('no operation answers 5xx or breaks its schema, and each succeeds at
       'examples,coverage,fuzzing',
       '--max-examples',
       String(EXAMPLES),
-      '--max-time',
-      String(BUDGET_SECONDS),
       '--seed',
       String(SEED),
       '--request-timeout',
