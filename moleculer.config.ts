@@ -1,9 +1,9 @@
 // Options of the broker of one console process.
 import { hostname } from 'node:os';
 import type { BrokerOptions } from 'moleculer';
-import type { Logger } from 'pino';
-import type { ConsoleEnv } from './runtime/env.ts';
 import { brokerLogger } from './runtime/log.ts';
+import { pipelineMetrics } from './runtime/pipeline-metrics.ts';
+import type { Runtime } from './runtime/runtime.ts';
 import { createTransporter } from './runtime/transporter.ts';
 
 /** Time in-flight actions get when the process stops. */
@@ -11,12 +11,18 @@ export const SHUTDOWN_MS = 5_000;
 /** Longest time a call may take; the default of the broker never ends. */
 export const REQUEST_MS = 10_000;
 
-export function brokerOptions(env: ConsoleEnv, log: Logger): BrokerOptions {
+/** Raised when processes of this release cannot talk to those before; they do not hear each other then. */
+const NAMESPACE = 'svc2';
+
+export function brokerOptions({ env, log, seals, metrics }: Runtime): BrokerOptions {
+  const { refused } = pipelineMetrics(metrics);
+  const onRefused = () => refused.inc({ of: 'broker' });
   return {
-    namespace: `${env.redisPrefix}svc`,
+    namespace: `${env.redisPrefix}${NAMESPACE}`,
     nodeID: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`,
     logger: brokerLogger(log),
-    transporter: env.transporter === 'redis' ? createTransporter(env.redisUrl) : null,
+    transporter:
+      env.transporter === 'redis' ? createTransporter({ redisUrl: env.redisUrl, seal: seals.broker, onRefused }) : null,
     serializer: 'JSON',
     requestTimeout: REQUEST_MS,
     heartbeatInterval: 2,

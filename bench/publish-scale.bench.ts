@@ -98,7 +98,7 @@ async function changeSites(
 ): Promise<void> {
   const { clusterId, siteIds } = sample;
   const source = configSource(runtime.pools.channel);
-  const writer = new FanoutWriter(runtime.redis);
+  const writer = new FanoutWriter(runtime);
   for (let index = 0; index < count; index++) {
     const before = (await readConfigHead(runtime.pools.channel, clusterId))!;
     const id = siteIds[Math.floor(random() * siteIds.length)]!;

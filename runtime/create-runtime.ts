@@ -8,6 +8,7 @@ import type { ConsoleEnv } from './env.ts';
 import { type Feed, Feeds } from './feeds.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import { LimitedClient } from './limited-client.ts';
+import { PacketSeal } from './packet-seal.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
@@ -61,6 +62,10 @@ export function createRuntime(
     }),
     newRedis: () => connect('reader', { maxRetriesPerRequest: null }),
     sealer: createSealer(env.masterKey, env.previousMasterKey),
+    seals: {
+      broker: new PacketSeal('broker', env.masterKey, env.previousMasterKey),
+      fanout: new PacketSeal('fanout', env.masterKey, env.previousMasterKey),
+    },
     feeds: new Feeds(feeds),
     publications: new KeyedQueue(),
     metrics: new Registry(),

@@ -3,7 +3,12 @@
 //
 // The id of an entry is `<to>-0`, so a second owner's double is refused by Redis, and the last id is the position
 // reached. Nothing here is the truth: whoever misses something reads PostgreSQL.
+//
+// Entries are sealed, because nodes believe them: a stream with one that this console did not write is deleted, and begins
+// again where the database is.
+import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
 import { batchKey } from './stream-names.ts';
 import { withTimeout } from './work-stream.ts';
@@ -35,6 +40,15 @@ export interface ReadBatch extends Omit<FanoutBatch, 'bytes'> {
   bytes: Uint8Array | null;
 }
 
+/** An entry whose seal is right; the bytes are here, or at the key, or lost. */
+interface Entry {
+  from: bigint;
+  to: bigint;
+  bytes: Buffer | null;
+  pointer: string | null;
+  digest: Buffer;
+}
+
 interface Appended {
   to: bigint;
   bytes: number;
@@ -42,41 +56,61 @@ interface Appended {
 }
 
 export class FanoutWriter {
+  readonly #runtime: Runtime;
   readonly #redis: Redis;
   /** What it appended in the last 10 minutes, by stream. */
   readonly #appended = new Map<string, { entries: Appended[]; bytes: number; trimmedAt: number }>();
   #agedAt = 0;
 
-  constructor(redis: Redis) {
-    this.#redis = redis;
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#redis = runtime.redis;
   }
 
-  /** Position of the stream's last entry; null for a missing stream. */
+  /** Position of the stream's last entry; null for a missing stream, and for one with an entry that nobody here wrote. */
   async last(stream: string): Promise<bigint | null> {
-    const [entry] = await this.#redis.xrevrange(stream, '+', '-', 'COUNT', 1);
-    return entry ? idOf(entry[0]) : null;
+    const [last] = await this.lasts([stream]);
+    return last!;
   }
 
   /** The same for many streams in one round trip. */
   async lasts(streams: readonly string[]): Promise<(bigint | null)[]> {
     const pipeline = this.#redis.pipeline();
-    for (const stream of streams) pipeline.xrevrange(stream, '+', '-', 'COUNT', 1);
+    for (const stream of streams) pipeline.xrevrangeBuffer(stream, '+', '-', 'COUNT', 1);
     const replies = (await pipeline.exec()) ?? [];
-    return replies.map(([error, reply]) => {
-      if (error) throw error;
-      const [entry] = reply as [string, string[]][];
-      return entry ? idOf(entry[0]) : null;
-    });
+    return Promise.all(
+      replies.map(async ([error, reply], index) => {
+        if (error) throw error;
+        const [last] = reply as RawEntry[];
+        if (!last) return null;
+        const stream = streams[index]!;
+        const entry = readEntry(this.#runtime, stream, last);
+        if (!entry) await refuse(this.#runtime, stream);
+        return entry?.to ?? null;
+      }),
+    );
   }
 
   /** Appends unless the stream already reached the batch's end; answers whether it did append. */
-  async append(stream: string, { from, to, bytes }: FanoutBatch, now = Date.now()): Promise<boolean> {
+  async append(stream: string, batch: FanoutBatch, now = Date.now()): Promise<boolean> {
+    if (await this.#append(stream, batch, now)) return true;
+    const last = await this.last(stream);
+    if (last !== null && last >= batch.to) return false;
+    // Its last entry was taken away, and with it what the stream says of itself.
+    if (last !== null) await this.#redis.del(stream);
+    return this.#append(stream, batch, now);
+  }
+
+  async #append(stream: string, { from, to, bytes }: FanoutBatch, now: number): Promise<boolean> {
     const large = bytes.length > INLINE_BYTES;
     const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const pipeline = this.#redis.pipeline();
     if (large) pipeline.set(batchKey(stream, to), body, 'PX', KEEP_MS + 60_000);
+    const digest = digestOf(body);
+    const seal = this.#runtime.seals.fanout.seal(sealedParts(stream, from, to, digest));
+    const fields = ['f', String(from), 't', String(now), 'd', digest, 's', seal];
     const payload = large ? ['p', batchKey(stream, to)] : ['b', body];
-    pipeline.xadd(stream, 'MAXLEN', '~', KEEP_ENTRIES, `${to}-0`, 'f', String(from), 't', String(now), ...payload);
+    pipeline.xadd(stream, 'MAXLEN', '~', KEEP_ENTRIES, `${to}-0`, ...fields, ...payload);
     pipeline.expire(stream, EXPIRE_SECONDS);
     const replies = (await pipeline.exec()) ?? [];
     const [error] = replies[large ? 1 : 0]!;
@@ -204,21 +238,54 @@ export class FanoutReader {
       const asked = this.#cursors.get(stream);
       // Unfollowed, or followed again elsewhere, while the read was under way.
       if (asked === undefined || ids[streams.indexOf(stream)] !== `${asked}-0`) continue;
-      const batches = await Promise.all(entries.map((entry) => this.#toBatch(entry)));
-      if (this.#cursors.get(stream) !== asked) continue;
+      const known = entries.map((entry) => readEntry(this.#runtime, stream, entry));
+      const refused = known.indexOf(null);
+      const good = (refused === -1 ? known : known.slice(0, refused)) as Entry[];
+      const batches = await Promise.all(good.map((entry) => this.#toBatch(entry)));
+      if (refused !== -1) await refuse(this.#runtime, stream);
+      if (this.#cursors.get(stream) !== asked || batches.length === 0) continue;
       this.#cursors.set(stream, batches.at(-1)!.to);
       this.#options.onBatches(stream, batches);
     }
   }
 
-  async #toBatch([id, fields]: [Buffer, Buffer[]]): Promise<ReadBatch> {
-    const field = new Map<string, Buffer>();
-    for (let index = 0; index + 1 < fields.length; index += 2) field.set(fields[index]!.toString(), fields[index + 1]!);
-    const pointer = field.get('p');
-    const bytes = pointer ? await this.#runtime.redis.getBuffer(pointer.toString()) : (field.get('b') ?? null);
-    const to = idOf(id.toString());
-    return { from: BigInt(field.get('f')?.toString() ?? to), to, bytes };
+  async #toBatch({ from, to, bytes, pointer, digest }: Entry): Promise<ReadBatch> {
+    if (pointer === null) return { from, to, bytes };
+    const found = await this.#runtime.redis.getBuffer(pointer);
+    return { from, to, bytes: found && digestOf(found).equals(digest) ? found : null };
   }
+}
+
+/** An entry as Redis answers it: id, then names and values of fields. */
+type RawEntry = [Buffer, Buffer[]];
+
+/** Null for an entry that no process of this console wrote into this stream. */
+function readEntry({ seals }: Runtime, stream: string, [id, fields]: RawEntry): Entry | null {
+  const field = new Map<string, Buffer>();
+  for (let index = 0; index + 1 < fields.length; index += 2) field.set(fields[index]!.toString(), fields[index + 1]!);
+  const [seal, digest, from] = [field.get('s'), field.get('d'), field.get('f')?.toString() ?? ''];
+  const to = idOf(id.toString());
+  if (!seal || !digest || !/^[0-9]{1,20}$/.test(from)) return null;
+  if (!seals.fanout.proves(seal, sealedParts(stream, BigInt(from), to, digest))) return null;
+  const bytes = field.get('b') ?? null;
+  if (bytes && !digestOf(bytes).equals(digest)) return null;
+  const pointer = bytes ? null : batchKey(stream, to);
+  return { from: BigInt(from), to, bytes, pointer, digest };
+}
+
+/** Takes the stream away: its owner begins it again within two seconds, and readers that miss something read PostgreSQL. */
+async function refuse({ redis, metrics, log }: Runtime, stream: string): Promise<void> {
+  pipelineMetrics(metrics).refused.inc({ of: 'fanout' });
+  log.warn({ stream }, 'a fan-out stream had an entry that this console did not write, and was deleted');
+  await redis.del(stream);
+}
+
+function sealedParts(stream: string, from: bigint, to: bigint, digest: Buffer): (string | Buffer)[] {
+  return [stream, String(from), String(to), digest];
+}
+
+function digestOf(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
 }
 
 function idOf(id: string): bigint {

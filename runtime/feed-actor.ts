@@ -39,7 +39,7 @@ export class FeedActor {
     this.#runtime = runtime;
     this.#feed = feed;
     this.#source = feed.source(runtime.pools);
-    this.#writer = new FanoutWriter(runtime.redis);
+    this.#writer = new FanoutWriter(runtime);
     this.#partitions = new Partitions(runtime, feed, {
       onSession: () => checkHistory(runtime),
       onGained: () => this.#wakeable.wake(),

@@ -11,6 +11,8 @@ export interface PipelineMetrics {
   partitions: Gauge<'feed'>;
   /** Rows of the outbox whose topic no feed here has, by topic. */
   unknownRows: Gauge<'topic'>;
+  /** What came through Redis without a seal of this console: packets of the broker, batches of fan-out streams. */
+  refused: Counter<'of'>;
   /** Messages set aside after too many tries, and rows of the outbox that nobody took. */
   deadLetters: Counter;
 }
@@ -37,6 +39,12 @@ export function pipelineMetrics(registry: Registry): PipelineMetrics {
       name: 'svc_outbox_unknown_rows',
       help: 'Outbox rows of topics that no feed has.',
       labelNames: ['topic'],
+      registers,
+    }),
+    refused: new Counter({
+      name: 'svc_refused_messages_total',
+      help: 'Messages that came through Redis without a valid seal.',
+      labelNames: ['of'],
       registers,
     }),
     deadLetters: new Counter({ name: 'svc_dead_letters_total', help: 'Messages set aside.', registers }),

@@ -8,10 +8,9 @@ import { appendHints } from './live-stream.ts';
 import { ALL_CLUSTERS, knownTopics, type OutboxRow, takeRows } from './outbox.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
-import { partitionOf, workStream } from './stream-names.ts';
+import { partitionOf, wakeChannel, workStream } from './stream-names.ts';
 import { UnknownTopics } from './unknown-topics.ts';
 import { Wakeable } from './wakeable.ts';
-import { WAKE_CHANNEL } from './write.ts';
 
 const BATCH = 1000;
 const POLL_MS = 200;
@@ -30,7 +29,9 @@ export function startRelay(runtime: Runtime): Relay {
   const wakeable = new Wakeable();
   const subscriber = runtime.newRedis();
   subscriber.on('message', () => wakeable.wake());
-  subscriber.subscribe(WAKE_CHANNEL).catch((err) => log.warn({ err }, 'relay is not woken, it polls'));
+  subscriber
+    .subscribe(wakeChannel(runtime.env.redisPrefix))
+    .catch((err) => log.warn({ err }, 'relay is not woken, it polls'));
   const unknown = new UnknownTopics(runtime);
   let lookAt = 0;
   let stopped = false;

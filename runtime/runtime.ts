@@ -8,6 +8,7 @@ import type { ConsoleEnv } from './env.ts';
 import type { Feeds } from './feeds.ts';
 import type { KeyedQueue } from './keyed-queue.ts';
 import type { Listener } from './listener.ts';
+import type { PacketSeal } from './packet-seal.ts';
 import type { Sealer } from './sealer.ts';
 
 /** Connection pools, apart so that one kind of work cannot starve another. */
@@ -31,6 +32,8 @@ export interface Runtime {
   sealer: Sealer;
   /** What service folders registered. */
   feeds: Feeds;
+  /** Of what travels through Redis and is believed. */
+  seals: { broker: PacketSeal; fanout: PacketSeal };
   /** First come, first served per cluster, before a connection is borrowed. */
   publications: KeyedQueue;
   /** Metrics of this process, served by its internal listener. */

@@ -9,6 +9,11 @@ export function partitionOf(clusterId: string): number {
   return createHash('sha256').update(clusterId).digest().readUInt32BE(0) % PARTITION_COUNT;
 }
 
+/** Channel on which relays are woken after a commit; they poll as well. */
+export function wakeChannel(prefix: string): string {
+  return `${prefix}svc:wake`;
+}
+
 /** "Look again at X" for the owner of a partition. */
 export function workStream(prefix: string, feed: string, partition: number): string {
   return `${prefix}svc:work:${feed}:${partition}`;
@@ -19,9 +24,9 @@ export function deadLetterStream(prefix: string): string {
   return `${prefix}svc:dead`;
 }
 
-/** Encoded batches of one cluster, one history. */
+/** Encoded batches of one cluster, one history; sealed (fanout-stream.ts), unlike those of releases before. */
 export function fanoutStream(prefix: string, clusterId: string, feed: string, epoch: bigint | string): string {
-  return `${prefix}svc:fan:${clusterId}:${feed}:${epoch}`;
+  return `${prefix}svc:fan2:${clusterId}:${feed}:${epoch}`;
 }
 
 /** What changes, for the Web UI: one stream for all clusters. */

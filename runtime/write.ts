@@ -5,9 +5,7 @@ import { ContractError, errorCodeOf, fail } from '../contract/errors.ts';
 import type { Call, IdempotencyClaim } from './call.ts';
 import { within } from './limited-client.ts';
 import type { Runtime } from './runtime.ts';
-
-/** Redis channel on which relays are woken after a commit; they poll as well. */
-export const WAKE_CHANNEL = 'svc:wake';
+import { wakeChannel } from './stream-names.ts';
 
 const LIMITS = { lockMs: 2_000, wholeMs: 5_000 };
 /** Waiting for the publications of the same cluster before this one; with a lock's 2 s within a request's time. */
@@ -143,7 +141,7 @@ async function commit<R>(
       return answer;
     }, within(LIMITS));
     // A lost wake-up costs the relay's poll interval, nothing else.
-    if (wake) runtime.redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
+    if (wake) runtime.redis.publish(wakeChannel(runtime.env.redisPrefix), '1').catch(() => undefined);
     return result;
   } catch (error) {
     for (const [index, call] of calls.entries()) call.changes.length = before[index]!;

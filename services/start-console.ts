@@ -67,7 +67,7 @@ export async function startConsole(
     internal = await openInternalListener(runtime, () => started);
     const setupToken = await prepareDatabase(env, runtime);
     await waitForRedis(runtime);
-    broker = new ServiceBroker(brokerOptions(env, log));
+    broker = new ServiceBroker(brokerOptions(runtime));
     for (const service of found) broker.createService(service.create(runtime));
     await broker.start();
     const addresses = new Map<string, Address>();

@@ -11,7 +11,7 @@ import {
   writePositions,
 } from '../../models/node-state.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { WAKE_CHANNEL } from '../../runtime/write.ts';
+import { wakeChannel } from '../../runtime/stream-names.ts';
 import type { NodeIdentity } from './identity.ts';
 
 const POSITION_MS = 40;
@@ -170,7 +170,7 @@ export class NodeReports {
       const rows = taken(this.#positions);
       // People wait for these: relays are told at once.
       if (rows.length > 0 && (await writePositions(pools.channel, rows))) {
-        redis.publish(WAKE_CHANNEL, '1').catch(() => undefined);
+        redis.publish(wakeChannel(this.#runtime.env.redisPrefix), '1').catch(() => undefined);
       }
     } else if (kind === 'heartbeats') {
       const beats = taken(this.#beats);

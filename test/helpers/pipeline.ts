@@ -89,11 +89,12 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const database = options.databaseUrl ? null : await createTestDatabase(given);
   const databaseUrl = options.databaseUrl ?? database!.url;
   const prefix = options.prefix ?? redisPrefix();
+  const masterKey = options.env?.SVC_MASTER_KEY ?? randomBytes(32).toString('base64');
   const env = parseEnv({
     DATABASE_URL: databaseUrl,
     REDIS_URL: given.redisUrl,
     SVC_REDIS_PREFIX: prefix,
-    SVC_MASTER_KEY: randomBytes(32).toString('base64'),
+    SVC_MASTER_KEY: masterKey,
     SVC_PUBLIC_URL: 'http://localhost:3000',
     ...options.env,
   });
@@ -109,7 +110,14 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   await eventually(() => runtime.redis.status === 'ready', { what: 'the connection to Redis' });
   return {
     runtime,
-    another: () => createPipeline({ ...options, servers: given, databaseUrl, prefix }),
+    another: () =>
+      createPipeline({
+        ...options,
+        servers: given,
+        databaseUrl,
+        prefix,
+        env: { ...options.env, SVC_MASTER_KEY: masterKey },
+      }),
     close: async () => {
       stopping.abort();
       await close();

@@ -320,9 +320,58 @@ test.serial(
   },
 );
 
+const refused = async () =>
+  Number(/svc_refused_messages_total\{of="fanout"\} (\d+)/.exec(await runtime.metrics.metrics())?.[1] ?? 0);
+
+test.serial('what somebody else writes into a stream reaches no reader, and the stream begins again', async (t) => {
+  const clusterId = await addCluster(runtime);
+  await publishThings(runtime, clusterId, [{ id: 'a', body: 'true' }]);
+  await settled(clusterId);
+  const mailbox = new Mailbox();
+  await mailbox.follow(clusterId);
+  try {
+    const known = await eventually(() => mailbox.config[0]);
+    const stream = await streamOf(clusterId, 'config');
+    const [genuine] = await runtime.redis.xrangeBuffer(stream, '-', '+');
+    const ahead = known.to + 1000n;
+    for (const fields of [
+      ['f', String(known.to), 't', String(Date.now()), 'b', Buffer.from(known.bytes!)],
+      // The seal of another place.
+      ['f', String(known.to), ...genuine![1].slice(2)],
+      ['f', 'x'.repeat(100), 's', 'y', 'd', 'z'],
+    ]) {
+      const before = await refused();
+      await runtime.redis.xadd(stream, `${ahead}-0`, ...fields);
+      await eventually(async () => (await refused()) > before, { what: 'the forged entry to be refused' });
+      await settled(clusterId);
+    }
+    await publishThings(runtime, clusterId, [{ id: 'a', body: 'still true' }]);
+    await eventually(() => mailbox.config.find(({ to }) => to > known.to), { what: 'the next change' });
+    t.deepEqual(
+      mailbox.config.filter(({ to }) => to >= ahead),
+      [],
+    );
+  } finally {
+    await mailbox.stop();
+  }
+});
+
+test.serial('a stream whose last entry was taken away takes the next change all the same', async (t) => {
+  const clusterId = await addCluster(runtime);
+  await publishThings(runtime, clusterId, [{ id: 'a', body: 'x' }]);
+  await settled(clusterId);
+  const stream = await streamOf(clusterId, 'config');
+  const id = `${(await endOf(clusterId, 'config')) + 1000n}-0`;
+  // In one transaction: nobody sees the entry, and the stream refuses every place before it from now on.
+  await runtime.redis.multi().xadd(stream, id, 'f', '1').xdel(stream, id).exec();
+  await publishThings(runtime, clusterId, [{ id: 'a', body: 'y' }]);
+  await settled(clusterId);
+  t.pass();
+});
+
 test.serial('a stream keeps ten minutes and four mebibytes, and refuses a place it has passed', async (t) => {
-  const writer = new FanoutWriter(runtime.redis);
-  const stream = `${runtime.env.redisPrefix}svc:fan:trimmed:config:1`;
+  const writer = new FanoutWriter(runtime);
+  const stream = `${runtime.env.redisPrefix}svc:fan2:trimmed:config:1`;
   const now = Date.now();
   const places = async () => (await runtime.redis.xrange(stream, '-', '+')).map(([id]) => Number(id.split('-')[0]));
   const append = (to: number, bytes: Uint8Array, at: number) =>
@@ -348,8 +397,8 @@ test.serial('a stream keeps ten minutes and four mebibytes, and refuses a place 
 });
 
 test.serial('what a writer remembers of its streams ends with what they keep', async (t) => {
-  const writer = new FanoutWriter(runtime.redis);
-  const stream = (name: string) => `${runtime.env.redisPrefix}svc:fan:${name}:config:1`;
+  const writer = new FanoutWriter(runtime);
+  const stream = (name: string) => `${runtime.env.redisPrefix}svc:fan2:${name}:config:1`;
   const now = Date.now();
   const append = (name: string, to: bigint, minutesAgo: number) =>
     writer.append(stream(name), { from: to - 1n, to, bytes: Buffer.from('x') }, now - minutesAgo * 60_000);

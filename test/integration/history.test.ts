@@ -1,5 +1,6 @@
 // A database that forgot what it had committed: restored, failed over with loss, or behind a node.
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
@@ -122,10 +123,11 @@ test('a database restored to an earlier state is noticed by the streams, and eve
   const admin = new pg.Client({ connectionString: given.databaseUrl });
   await admin.connect();
   const prefix = redisPrefix();
+  const env = { SVC_MASTER_KEY: randomBytes(32).toString('base64') };
   const original = await createTestDatabase(given);
   const restored = `${original.name}_restored`;
   try {
-    const before = await createPipeline({ servers: given, databaseUrl: original.url, prefix });
+    const before = await createPipeline({ servers: given, databaseUrl: original.url, prefix, env });
     const clusterId = await addCluster(before.runtime);
     await publishThings(before.runtime, clusterId, [
       { id: 'kept', body: 'old' },
@@ -137,7 +139,7 @@ test('a database restored to an earlier state is noticed by the streams, and eve
     await admin.query(`create database ${restored} template ${original.name}`);
 
     // Life goes on: these changes reach the nodes, and then the dump is restored.
-    const lost = await createPipeline({ servers: given, databaseUrl: original.url, prefix });
+    const lost = await createPipeline({ servers: given, databaseUrl: original.url, prefix, env });
     const relay = startRelay(lost.runtime);
     const actors = [new FeedActor(lost.runtime, configFeed), new FeedActor(lost.runtime, banFeed)];
     for (const actor of actors) await actor.start();
@@ -159,7 +161,7 @@ test('a database restored to an earlier state is noticed by the streams, and eve
 
     const url = new URL(original.url);
     url.pathname = `/${restored}`;
-    const after = await createPipeline({ servers: given, databaseUrl: url.href, prefix });
+    const after = await createPipeline({ servers: given, databaseUrl: url.href, prefix, env });
     const { runtime } = after;
     const actor = new FeedActor(runtime, configFeed);
     try {
