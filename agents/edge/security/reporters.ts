@@ -93,6 +93,8 @@ export class Reporters {
   private async sendSecurity(signal: AbortSignal): Promise<void> {
     const { journal } = this.options;
     const { state } = journal;
+    // Once in a round of reports, and whenever it changed.
+    let stateDue = state.sites().length > 0;
     do {
       const channel = this.options.channel();
       if (!channel) return;
@@ -100,12 +102,13 @@ export class Reporters {
       const offset = this.offsetMs();
       const events = rows.map(({ event, at }) => ({ ...event, occurredAtMs: BigInt(Math.round(at + offset)) }));
       const { levelChanges } = state;
-      const sites = reportedSites(state.sites());
-      const hasState = sites.length > 0 || levelChanges !== this.reportedLevels;
+      const hasState = stateDue || levelChanges !== this.reportedLevels;
+      const sites = hasState ? reportedSites(state.sites()) : [];
       await this.unlessRefused('security events', () =>
         channel.reportSecurity({ events, hasState, sites, dropped: state.dropped }, { signal }),
       );
       this.reportedLevels = levelChanges;
+      stateDue = false;
       let said = 0;
       while (said < rows.length && state.waitingEvents[said] === rows[said]) said++;
       journal.reported(0, said);
