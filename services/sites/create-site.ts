@@ -3,7 +3,7 @@ import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
-import { clusterForSite, insertSite } from '../../models/site.ts';
+import { clusterForSite, insertSite, siteById } from '../../models/site.ts';
 import { violatedConstraint } from '../../models/violations.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -29,6 +29,6 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
     });
     await assignDomains(tx, id, content.domains);
     await recordAudit(tx, 'site.create', { type: 'site', id, name: content.name });
-    return publishSite(tx, id, 'site_created', known);
+    return publishSite(tx, (await siteById(tx.sql, id))!, 'site_created', known);
   });
 }

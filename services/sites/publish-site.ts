@@ -9,7 +9,7 @@ import {
 } from '../../models/delivery.ts';
 import { featuresOfDomains } from '../../models/entries/site.ts';
 import { publish } from '../../models/publish.ts';
-import { type SiteRow, siteById } from '../../models/site.ts';
+import type { SiteRow } from '../../models/site.ts';
 import { siteView } from '../../models/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
@@ -40,10 +40,9 @@ export async function newSite({ pools }: Runtime, clusterId: string): Promise<Kn
   return { clusterId, enabled: true, delivery: deliveries.get('')!, situation };
 }
 
-/** Publishes the site as it is now and answers it with the revision. */
-export async function publishSite(tx: Tx, id: string, reason: string, known: KnownSite): Promise<SiteChange> {
-  const site = (await siteById(tx.sql, id))!;
-  const { clusterId } = site;
+/** Publishes the site, as it was saved in this transaction, and answers it with the revision. */
+export async function publishSite(tx: Tx, site: SiteRow, reason: string, known: KnownSite): Promise<SiteChange> {
+  const { id, clusterId } = site;
   const params = { site: site.name, siteId: id };
   const revision = await publish(tx, { clusterId, entries: [{ kind: 'site', id }], reason, params });
   const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfDomains(site.domains), {

@@ -35,9 +35,11 @@ export async function setSiteEnabled(
     assertUpdatedAt(input.expectedUpdatedAt, site.updatedAt);
     // Off must work for everybody, whatever nodes lack.
     if (input.enabled) await assertCapabilities(tx, clusterId, featuresOfDomains(site.domains));
-    await saveEnabled(tx.sql, site.id, input.enabled, nextUpdatedAt(site.updatedAt, tx.now));
+    const updatedAt = nextUpdatedAt(site.updatedAt, tx.now);
+    await saveEnabled(tx.sql, site.id, input.enabled, updatedAt);
     const action = input.enabled ? 'site.enable' : 'site.disable';
     await recordAudit(tx, action, { type: 'site', id: site.id, name: site.name });
-    return publishSite(tx, site.id, input.enabled ? 'site_enabled' : 'site_disabled', known);
+    const { enabled } = input;
+    return publishSite(tx, { ...site, enabled, updatedAt }, enabled ? 'site_enabled' : 'site_disabled', known);
   });
 }

@@ -28,9 +28,10 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
     if (changed.length === 0) return unchanged(before, known);
-    await saveSite(tx.sql, before.id, content, nextUpdatedAt(before.updatedAt, tx.now));
+    const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
+    await saveSite(tx.sql, before.id, content, updatedAt);
     if (changed.includes('domains')) await assignDomains(tx, before.id, content.domains);
     await recordAudit(tx, 'site.update', { type: 'site', id: before.id, name: content.name }, { changed });
-    return publishSite(tx, before.id, 'site_updated', known);
+    return publishSite(tx, { ...before, ...content, updatedAt }, 'site_updated', known);
   });
 }
