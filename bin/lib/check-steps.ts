@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES } from './caddy.ts';
 import { run } from './commands.ts';
 import { buf, differences, generated, protoBaseline } from './generated.ts';
-import { root } from './root.ts';
+import { root, SOURCE_FOLDERS } from './root.ts';
 
 export interface CheckStep {
   name: string;
@@ -16,21 +16,6 @@ export interface CheckStep {
 }
 
 const TIMEOUT_MS = 15 * 60_000;
-const SOURCE_FOLDERS = [
-  'agents',
-  'bench',
-  'bin',
-  'client',
-  'console',
-  'contract',
-  'migrations',
-  'mixins',
-  'models',
-  'proto',
-  'runtime',
-  'services',
-  'test',
-];
 
 function tool(file: string, args: string[]): Promise<unknown> {
   return run(file, args, { cwd: root, timeout: TIMEOUT_MS, maxBuffer: 1 << 26 });

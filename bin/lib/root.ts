@@ -8,3 +8,20 @@ export const cacheDir = join(root, '.cache');
 
 /** Where `npm run package:node` puts packages, and a console started here offers them from. */
 export const downloadsDir = join(root, 'data', 'downloads');
+
+/** Folders at the top that hold TypeScript. */
+export const SOURCE_FOLDERS = [
+  'agents',
+  'bench',
+  'bin',
+  'client',
+  'console',
+  'contract',
+  'migrations',
+  'mixins',
+  'models',
+  'proto',
+  'runtime',
+  'services',
+  'test',
+];

@@ -1,22 +1,10 @@
 // Who imports whom in the repository's TypeScript, as it is written: relative imports, dynamic ones, too.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { root } from '../root.ts';
+import { root, SOURCE_FOLDERS } from '../root.ts';
 
-const FOLDERS = [
-  'agents',
-  'bench',
-  'bin',
-  'client',
-  'contract',
-  'migrations',
-  'mixins',
-  'models',
-  'proto',
-  'runtime',
-  'services',
-  'test',
-];
+/** What tests pages is found by the names of their folders. */
+const FOLDERS = SOURCE_FOLDERS.filter((folder) => folder !== 'console');
 const IMPORT = /(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+)'/g;
 
 /** Files that each file imports, both as paths from the root. */
