@@ -11,12 +11,20 @@ export const SHUTDOWN_MS = 5_000;
 /** Longest time a call may take; the default of the broker never ends. */
 export const REQUEST_MS = 10_000;
 
+/** One line in the log a minute, however many packets are dropped. */
+const WARN_EVERY_MS = 60_000;
 /** Raised when processes of this release cannot talk to those before; they do not hear each other then. */
 const NAMESPACE = 'svc2';
 
 export function brokerOptions({ env, log, seals, metrics }: Runtime): BrokerOptions {
   const { refused } = pipelineMetrics(metrics);
-  const onRefused = () => refused.inc({ of: 'broker' });
+  let warnAgainAt = 0;
+  const onRefused = (topic: string) => {
+    refused.inc({ of: 'broker' });
+    if (performance.now() < warnAgainAt) return;
+    warnAgainAt = performance.now() + WARN_EVERY_MS;
+    log.warn({ topic }, 'a packet was dropped: a stranger, another master key, or a clock five minutes off');
+  };
   return {
     namespace: `${env.redisPrefix}${NAMESPACE}`,
     nodeID: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`,
