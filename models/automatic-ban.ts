@@ -78,20 +78,14 @@ export async function recordAutomaticBans(
   const platform = judged.filter(({ siteId }) => siteId === null);
   if (site.length + platform.length === 0) return 0;
   await retireExpired(tx, node, platform.length > 0);
+  const bannable = platform.filter(({ protectedHere }) => !protectedHere);
+  const calledBack = platform.filter(({ protectedHere }) => protectedHere);
+  await lockKnown(tx.sql, node, 'site', site);
+  const met = await lockKnown(tx.sql, node, 'platform', bannable);
   const stored = [
     ...(await upsert(tx, node, 'site', site, shareAutoBans)),
-    ...(await upsert(
-      tx,
-      node,
-      'platform',
-      platform.filter(({ protectedHere }) => !protectedHere),
-      shareAutoBans,
-    )),
-    ...(await insertLifted(
-      tx,
-      node,
-      platform.filter(({ protectedHere }) => protectedHere),
-    )),
+    ...(await upsert(tx, node, 'platform', bannable, shareAutoBans)),
+    ...(await insertLifted(tx, node, calledBack)),
   ];
   // Those that no node is told of are shown all the same.
   if (stored.some(({ distributed, lifted }) => !distributed && !lifted)) {
@@ -100,6 +94,7 @@ export async function recordAutomaticBans(
   await announceReportedBans(
     tx,
     stored.map(({ id }) => id),
+    met,
   );
   return stored.length;
 }
@@ -169,15 +164,19 @@ const CONFLICT = {
   platform: `(cidr) where source = 'auto' and scope = 'platform' and lifted_at is null`,
 } as const;
 
-/** Whoever lifts one of the bans comes first, and is seen by the next statement, or after this transaction. */
+/**
+ * Whoever lifts one of the bans comes first, and is seen by the next statement, or after this transaction. Answers the
+ * ids of those that are locked.
+ */
 async function lockKnown(
   sql: Knex,
   node: ReportingNode,
   scope: 'site' | 'platform',
   reports: readonly ReportedBan[],
-): Promise<void> {
-  await sql.raw(
-    `select from ban where source = 'auto' and scope = :scope and lifted_at is null and cidr = any(:cidrs::cidr[])
+): Promise<string[]> {
+  if (reports.length === 0) return [];
+  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+    `select id from ban where source = 'auto' and scope = :scope and lifted_at is null and cidr = any(:cidrs::cidr[])
         and (:scope = 'platform' or (node_id = :node and site_id = any(:sites)))
       order by cidr, site_id for update`,
     {
@@ -187,6 +186,7 @@ async function lockKnown(
       sites: reports.map(({ siteId }) => siteId),
     } as never,
   );
+  return rows.map(({ id }) => id);
 }
 
 async function upsert(
@@ -198,7 +198,6 @@ async function upsert(
 ): Promise<Stored[]> {
   if (reports.length === 0) return [];
   const clusterId = scope === 'site' ? node.clusterId : null;
-  await lockKnown(tx.sql, node, scope, reports);
   const { rows } = await tx.sql.raw<{ rows: Stored[] }>(
     `with report as (
        select r.*, exists (

@@ -38,9 +38,12 @@ export async function announceBans(tx: Tx, ids: readonly string[]): Promise<void
   if (ids.length > 0) await announce(tx, 'ban_announce(?)', [ids]);
 }
 
-/** As {@link announceBans} for bans that a node reported, which may have met manual ones meanwhile. */
-export async function announceReportedBans(tx: Tx, ids: readonly string[]): Promise<void> {
-  if (ids.length > 0) await announce(tx, 'ban_announce_reports(?, ?)', [ids, tx.now]);
+/**
+ * As {@link announceBans} for bans that a node's report has written; `met` are those that it has locked and left as they
+ * were. Manual ones of their addresses that were made meanwhile take them over.
+ */
+export async function announceReportedBans(tx: Tx, written: readonly string[], met: readonly string[]): Promise<void> {
+  if (written.length + met.length > 0) await announce(tx, 'ban_announce_merged(?, ?, ?)', [written, met, tx.now]);
 }
 
 async function announce(tx: Tx, call: string, bindings: readonly unknown[]): Promise<void> {

@@ -7,7 +7,7 @@ import { shareBanGuard } from '../../models/ban-guard.ts';
 import { announceReportedBans } from '../../models/ban-numbers.ts';
 import { replaceNodeAddresses } from '../../models/node-address.ts';
 import { systemCall } from '../../runtime/call.ts';
-import { write, writeAlone } from '../../runtime/write.ts';
+import { type Tx, write, writeAlone } from '../../runtime/write.ts';
 import { banCreator } from '../../services/bans/create-ban.ts';
 import { liftBan as lift } from '../../services/bans/lift-ban.ts';
 import { deleteSite } from '../../services/sites/delete-site.ts';
@@ -391,7 +391,7 @@ test.serial('a manual ban and a report of the same address leave one ban, whoeve
         [tx, { ...END, id: 'seen', renews: false, siteId: null, clusterId: null, cidr }],
       ]);
       await tx.sql.commit();
-      await announceReportedBans(report, ['unseen']);
+      await announceReportedBans(report, ['unseen'], []);
     });
   }).catch(() => undefined);
   t.deepEqual(
@@ -400,6 +400,35 @@ test.serial('a manual ban and a report of the same address leave one ban, whoeve
   );
   const unseen = await sql('ban').where({ id: 'unseen' }).first();
   t.truthy(await sql('ban_change').where({ ban_id: 'unseen', seq: unseen.seq }).first(), 'its node is told');
+});
+
+test.serial('a manual ban passes over one that a report holds and leaves as it is: still one ban', async (t) => {
+  const { runtime } = running.running;
+  const cidr = '203.0.113.82/32';
+  const known = scan(cidr);
+  const make = async (tx: Tx) => {
+    await writeManualBans(tx.sql, tx.now, [
+      [tx, { ...END, id: 'manual', renews: false, siteId: null, clusterId: null, cidr }],
+    ]);
+  };
+  // The manual ban has looked before there was one, and so waits for none that is locked.
+  await write(runtime, systemCall('test'), { pool: 'bans' }, async (manual) => {
+    await record(here, [known]);
+    let making: Promise<void> | undefined;
+    const reported = await writeAlone(runtime.pools.api, systemCall('test'), async (tx) => {
+      const stored = await recordAutomaticBans(tx, there, [known]);
+      making = make(manual);
+      const done = making.then(() => true);
+      await eventually(async () => (await Promise.race([done, undefined])) || (await sql.raw(LOCK_WAITS)).rows.length > 0);
+      return stored;
+    });
+    t.is(reported, 0, 'nothing new');
+    await making;
+  });
+  t.deepEqual(
+    (await listed()).map(({ id }) => id),
+    ['manual'],
+  );
 });
 
 test.serial('a node whose address changes waits for no ban', async (t) => {
