@@ -1,11 +1,13 @@
 // Rows that a console writes while a test looks.
 import type { Knex } from 'knex';
+import { eventually } from './eventually.ts';
 
 /**
  * Notes every row written from now on in any table of the database; the answered function tells in which tables, one
- * name a row.
+ * name a row. What was written before is passed on first: rows of the outbox are deleted some time after their change.
  */
 export async function noteWrites(sql: Knex): Promise<() => Promise<string[]>> {
+  await eventually(async () => (await sql('outbox').first('id')) === undefined, { what: 'an empty outbox' });
   await sql.raw(`
     create table test_write (id bigint generated always as identity, table_name text);
     create function note_write() returns trigger language plpgsql as
