@@ -1,5 +1,5 @@
 import type { Tx } from '../runtime/write.ts';
-import { hint, LIVE } from './live-hint.ts';
+import { hint } from './live-hint.ts';
 
 /** Type of the target of every change of the console's own settings; its id is the group. */
 export const SETTING_TARGET = 'system_setting';
@@ -31,20 +31,17 @@ export async function recordAudit(
 /** As {@link recordAudit} for each of several calls that share a transaction. */
 export async function recordAudits(records: readonly [tx: Tx, record: AuditRecord][]): Promise<void> {
   const [first] = records;
-  if (!first) return;
-  const [tx] = first;
+  if (first) await first[0].sql.raw('select audit_record(?, ?)', auditArguments(records) as never);
+}
+
+/**
+ * What the function audit_record of the database is given, for whoever has another function call it: with it the entries
+ * are recorded.
+ */
+export function auditArguments(records: readonly [tx: Tx, record: AuditRecord][]): [hints: string[], entries: string] {
   const hints = [...new Set(records.flatMap(([, record]) => hintOf(record)))];
-  await tx.sql.raw(
-    `with told as (insert into outbox (topic, key) select '${LIVE}', unnest(?::text[]))
-     insert into audit_entry (occurred_at, actor_type, actor_id, actor_name, ip, user_agent, action, target_type, target_id,
-         target_name, metadata)
-       select occurred_at, actor_type, actor_id, actor_name, ip, user_agent, action, target_type, target_id, target_name,
-         metadata
-         from jsonb_to_recordset(?::jsonb) as r(occurred_at timestamptz, actor_type text, actor_id text, actor_name text,
-           ip text, user_agent text, action text, target_type text, target_id text, target_name text, metadata jsonb)`,
-    [hints as never, JSON.stringify(records.map(([each, record]) => rowOf(each, record)))],
-  );
-  if (hints.length > 0) tx.wake = true;
+  if (hints.length > 0) for (const [tx] of records) tx.wake = true;
+  return [hints, JSON.stringify(records.map(([each, record]) => rowOf(each, record)))];
 }
 
 /** What the Web UI is told of the change; bans have their feed. */

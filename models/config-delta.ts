@@ -5,7 +5,7 @@ import type { Pool } from 'pg';
 import { EntryKeySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import { ENTRY_OVERHEAD_BYTES, type EntryRow, PULLED_BYTES, toEntry } from './config-entry.ts';
-import { type ConfigHead, readRevision, type TrackColumn } from './config-history.ts';
+import type { ConfigHead, TrackColumn } from './config-history.ts';
 
 /** Bytes of bodies in a pushed difference; a larger one travels as numbers only. */
 export const PUSHED_DELTA_BYTES = 256 * 1024;
@@ -26,9 +26,33 @@ const LIVE_AT = `
       and e.from_revision <= $4 and (e.to_revision is null or e.to_revision > $4)
     order by e.from_revision desc limit 1`;
 
+// In one statement, for it follows each publication: the revision, how large the difference is, and the entries unless it
+// is too large. A row for each entry, or one without.
+const DELTA = `
+  with changed as materialized (
+    select k.kind, k.resource_id, l.features, l.blob_hash
+      from (${CHANGED_KEYS}) k left join lateral (${LIVE_AT}) l on true
+  ), size as materialized (
+    select coalesce(sum(octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}), 0) as bytes
+      from changed c left join config_blob b on b.hash = c.blob_hash
+  )
+  select r.set_hash, (extract(epoch from r.created_at) * 1000000)::bigint as published_at_us, size.bytes,
+    c.kind, c.resource_id, c.features, b.body
+    from config_revision r cross join size
+    left join changed c on size.bytes <= $6
+    left join config_blob b on b.hash = c.blob_hash
+    where r.cluster_id = $1 and r.epoch = $5 and r.number = $4
+    order by c.kind, c.resource_id`;
+
+interface DeltaRow extends EntryRow {
+  set_hash: Buffer;
+  published_at_us: string;
+  bytes: string;
+}
+
 /**
  * The final state of the entries changed in (base, to]; `truncated` and empty when their bodies exceed `maxBytes`.
- * The caller has checked that the base is valid. Throws when the history has no revision `to`.
+ * The caller has checked that the base is valid. Throws when the history has or remembers no revision `to`.
  */
 export async function readConfigDelta(
   pool: Pick<Pool, 'query'>,
@@ -39,34 +63,24 @@ export async function readConfigDelta(
   to: bigint,
   maxBytes: number = PUSHED_DELTA_BYTES,
 ): Promise<ConfigDelta> {
-  const range = [clusterId, track, base.toString(), to.toString()];
-  const revision = await readRevision(pool, clusterId, epoch, to);
+  const { rows } = await pool.query<DeltaRow | (DeltaRow & { kind: null })>({
+    name: 'config-delta',
+    text: DELTA,
+    values: [clusterId, track, base.toString(), to.toString(), epoch.toString(), maxBytes],
+  });
+  const [first] = rows;
+  if (!first) throw new Error(`cluster ${clusterId} has no revision ${to} in epoch ${epoch}`);
   const delta = create(ConfigDeltaSchema, {
     epoch,
     track: Track.STABLE,
     base,
     revision: to,
-    setHash: revision.setHash,
-    publishedAtUs: revision.publishedAtUs,
-  });
-  const { rows: sizes } = await pool.query<{ bytes: string }>({
-    name: 'config-delta-size',
-    text: `select coalesce(sum(octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}), 0) as bytes
-      from (${CHANGED_KEYS}) k left join lateral (${LIVE_AT}) l on true left join config_blob b on b.hash = l.blob_hash`,
-    values: range,
-  });
-  if (Number(sizes[0]!.bytes) > maxBytes) {
-    delta.truncated = true;
-    return delta;
-  }
-  const { rows } = await pool.query<EntryRow>({
-    name: 'config-delta',
-    text: `select k.kind, k.resource_id, l.features, b.body
-      from (${CHANGED_KEYS}) k left join lateral (${LIVE_AT}) l on true left join config_blob b on b.hash = l.blob_hash
-      order by k.kind, k.resource_id`,
-    values: range,
+    setHash: first.set_hash,
+    publishedAtUs: BigInt(first.published_at_us),
+    truncated: Number(first.bytes) > maxBytes,
   });
   for (const row of rows) {
+    if (row.kind === null) continue;
     if (row.body) delta.upserts.push(toEntry(row));
     else delta.deletes.push(create(EntryKeySchema, { kind: row.kind, id: row.resource_id }));
   }

@@ -82,22 +82,21 @@ export async function isValidBase(
   return rows[0] !== undefined && sameBytes(base.setHash, rows[0].set_hash);
 }
 
-/** Hash and time of a revision. Throws when the history has or remembers none of the number. */
-export async function readRevision(
+/** Hash of the entries at a revision, 32 bytes. Throws when the history has or remembers none of the number. */
+export async function readSetHash(
   pool: Pick<Pool, 'query'>,
   clusterId: string,
   epoch: bigint,
   revision: bigint,
-): Promise<{ setHash: Uint8Array; publishedAtUs: bigint }> {
-  if (revision === 0n) return { setHash: EMPTY_SET_HASH, publishedAtUs: 0n };
-  const { rows } = await pool.query<{ set_hash: Buffer; published_at_us: string }>({
-    name: 'config-revision',
-    text: `select set_hash, (extract(epoch from created_at) * 1000000)::bigint as published_at_us
-      from config_revision where cluster_id = $1 and epoch = $2 and number = $3`,
+): Promise<Uint8Array> {
+  if (revision === 0n) return EMPTY_SET_HASH;
+  const { rows } = await pool.query<{ set_hash: Buffer }>({
+    name: 'config-set-hash',
+    text: 'select set_hash from config_revision where cluster_id = $1 and epoch = $2 and number = $3',
     values: [clusterId, epoch.toString(), revision.toString()],
   });
   if (!rows[0]) throw new Error(`cluster ${clusterId} has no revision ${revision} in epoch ${epoch}`);
-  return { setHash: rows[0].set_hash, publishedAtUs: BigInt(rows[0].published_at_us) };
+  return rows[0].set_hash;
 }
 
 function toHead(row: HeadRow): ConfigHead {

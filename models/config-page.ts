@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { type ConfigPage, ConfigPageSchema } from '../proto/gen/svc/node/v1/config_pb.js';
 import { ENTRY_OVERHEAD_BYTES, type EntryRow, PULLED_BYTES, position, toEntry } from './config-entry.ts';
-import { readConfigHead, readRevision } from './config-history.ts';
+import { readConfigHead, readSetHash } from './config-history.ts';
 
 /** Entries in one page. */
 const PAGE_ENTRIES = 2000;
@@ -24,8 +24,7 @@ export async function readConfigPage(
   const resumes = token !== null && token.epoch === head.epoch && token.revision <= head.revision;
   const { after, revision } =
     resumes && token.revision >= head.deltaFloor ? token : { after: null, revision: head.revision };
-  const setHash =
-    revision === head.revision ? head.setHash : (await readRevision(pool, clusterId, head.epoch, revision)).setHash;
+  const setHash = revision === head.revision ? head.setHash : await readSetHash(pool, clusterId, head.epoch, revision);
   const { rows } = await pool.query<EntryRow>({
     name: 'config-page',
     text: `

@@ -84,26 +84,31 @@ export interface Situation {
   groups: NodeGroup[];
 }
 
-// One statement, so that the nodes are read once.
-const SITUATION = `
+/** The groups of the nodes of a cluster. In one statement, so that the nodes are read once. Parameter: SQL of the cluster. */
+const groupsSql = (cluster: string) => `
   with need as materialized (
-    select coalesce(array_agg(feature), '{}') as features from config_feature where cluster_id = $1 and track = 'S'
+    select coalesce(array_agg(feature), '{}') as features from config_feature where cluster_id = ${cluster} and track = 'S'
   ), present as materialized (
-    select n.id, n.name, case when s.epoch = h.epoch then s.revision else -1 end as revision,
-      s.data_plane_healthy as healthy, s.failed,
-      case when s.features @> need.features then '{}'
-        else array(select unnest(need.features) except select unnest(s.features) order by 1) end as lacks
+    select n.id, n.name, case when t.epoch = h.epoch then t.revision else -1 end as revision,
+      t.data_plane_healthy as healthy, t.failed,
+      case when t.features @> need.features then '{}'
+        else array(select unnest(need.features) except select unnest(t.features) order by 1) end as lacks
     from node n
-    join node_state s on s.node_id = n.id
+    join node_state t on t.node_id = n.id
     join cluster_head h on h.cluster_id = n.cluster_id
     cross join need
-    where n.cluster_id = $1 and n.status = 'active'
-      and s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
+    where n.cluster_id = ${cluster} and n.status = 'active'
+      and t.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
   )
   select revision, healthy, lacks, failed, count(*)::int as nodes,
     coalesce(jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by name, id)
       filter (where lacks <> '{}' or failed <> '[]'), '$[0 to ${MAX_NAMED - 1}]'), '[]') as named
   from present group by 1, 2, 3, 4`;
+
+/** The nodes of a cluster as one JSON array, for {@link situationOf}. Parameter: SQL of the cluster. */
+export function nodesSql(cluster: string): string {
+  return `(select coalesce(jsonb_agg(g), '[]') from (${groupsSql(cluster)}) g)`;
+}
 
 /** Closed versions looked at beyond those that nodes can run: where the latest is held, an earlier one serves on. */
 export const EARLIER = 8;
@@ -156,14 +161,17 @@ export function isUnderWay({ totalNodes, currentNodes }: Delivery): boolean {
 }
 
 async function readSituation(sql: Knex, clusterId: string): Promise<Situation> {
-  const rows = await named<Omit<NodeGroup, 'failed'> & { failed: Failure[]; revision: string }>(
-    sql,
-    'node-situation',
-    SITUATION,
-    [clusterId],
-  );
-  const groups = rows.map((row) => ({ ...row, revision: Number(row.revision), failed: byOwner(row.failed) }));
-  return { groups };
+  return situationOf(await named<GroupRow>(sql, 'node-situation', groupsSql('$1'), [clusterId]));
+}
+
+/** A group as the database has it. */
+export interface GroupRow extends Omit<NodeGroup, 'failed' | 'revision'> {
+  failed: Failure[];
+  revision: string | number;
+}
+
+export function situationOf(rows: readonly GroupRow[]): Situation {
+  return { groups: rows.map((row) => ({ ...row, revision: Number(row.revision), failed: byOwner(row.failed) })) };
 }
 
 /** What belongs to the cluster, or is of a kind that only a newer console knows, is nobody's here. */

@@ -10,7 +10,12 @@ export const PROTECTION = 'protection';
 export const CC_TEMPLATE = 'cc_template';
 
 export async function readProtectionSettings(sql: Knex): Promise<ProtectionSettings> {
-  return { ...DEFAULT_PROTECTION_SETTINGS, ...(await readSetting<Partial<ProtectionSettings>>(sql, PROTECTION)) };
+  return protectionSettingsOf(await readSetting(sql, PROTECTION));
+}
+
+/** The settings, saved as they are or not at all. */
+export function protectionSettingsOf(saved: Partial<ProtectionSettings> | null | undefined): ProtectionSettings {
+  return { ...DEFAULT_PROTECTION_SETTINGS, ...saved };
 }
 
 export async function writeProtectionSettings(sql: Knex, settings: ProtectionSettings, now: Date): Promise<void> {
@@ -18,7 +23,12 @@ export async function writeProtectionSettings(sql: Knex, settings: ProtectionSet
 }
 
 export async function readCcTemplate(sql: Knex): Promise<CcThresholds> {
-  return { ...DEFAULT_CC_TEMPLATE, ...(await readSetting<Partial<CcThresholds>>(sql, CC_TEMPLATE)) };
+  return ccTemplateOf(await readSetting(sql, CC_TEMPLATE));
+}
+
+/** The template, saved as it is or not at all. */
+export function ccTemplateOf(saved: Partial<CcThresholds> | null | undefined): CcThresholds {
+  return { ...DEFAULT_CC_TEMPLATE, ...saved };
 }
 
 export async function writeCcTemplate(sql: Knex, template: CcThresholds, now: Date): Promise<void> {

@@ -14,7 +14,7 @@ import { distinct, type EntryName, MAX_ENTRIES, type Publication, publish } from
  */
 export async function requestPublication(
   tx: Tx,
-  publication: Omit<Publication, 'clusterId'>,
+  publication: Omit<Publication, 'clusterId' | 'entries' | 'audit'> & { entries: readonly EntryName[] },
   clusterIds?: readonly string[],
 ): Promise<string[]> {
   const names = distinct(publication.entries);

@@ -1,11 +1,12 @@
 // Publishing: which entries of a cluster changed, as one numbered revision in the change's transaction.
 //
-// Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind), write. Nothing
-// else may be added here, because every change of the cluster waits for it.
+// Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind, none for what the
+// caller has compiled), write. Nothing else may be added here, because every change of the cluster waits for it.
 import { fail } from '../contract/errors.ts';
 import { bodyHash, bucketOf, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
+import { type AuditRecord, auditArguments, recordAudits } from './audit-entry.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS } from './entries/kinds.ts';
 import { LOCK_PLATFORM } from './locks.ts';
@@ -23,10 +24,18 @@ export interface EntryName {
   id: string;
 }
 
+export interface ChangedEntry extends EntryName {
+  /**
+   * The entry as its kind compiles it from rows that the transaction has locked and written, null for none; read and
+   * compiled here unless given.
+   */
+  compiled?: CompiledEntry | null;
+}
+
 export interface Publication {
   clusterId: string;
   /** What the change touched; a kind that compiles to nothing removes its entry. */
-  entries: readonly EntryName[];
+  entries: readonly ChangedEntry[];
   /** What ends (models/entries/owner.ts): all of its live entries are removed, whatever their kinds. */
   ends?: readonly string[];
   /** Reason code (specification: Events) and its parameters. */
@@ -34,6 +43,8 @@ export interface Publication {
   params?: Record<string, unknown>;
   /** Who is named in the revision; the call's actor unless given. */
   actor?: Actor;
+  /** The change's audit entry, which is written with the revision, and without one when nothing differs. */
+  audit?: AuditRecord;
 }
 
 interface LiveEntry extends EntryName {
@@ -72,12 +83,15 @@ export async function publish(tx: Tx, publication: Publication): Promise<string 
 
 /** As {@link publish}; `always` makes a revision of nothing, too. */
 async function publishEntries(tx: Tx, publication: Publication, always: boolean): Promise<string | null> {
-  const { clusterId, entries, ends = [] } = publication;
+  const { clusterId, entries, ends = [], audit } = publication;
   const names = distinct([...entries, ...(ends.length > 0 ? dependants() : [])]);
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
   const head = await lockHead(tx, clusterId, names, ends);
   const differences = await findDifferences(tx, clusterId, affected(names, entries, head), head);
-  if (differences.length === 0 && !always) return null;
+  if (differences.length === 0 && !always) {
+    if (audit) await recordAudits([[tx, audit]]);
+    return null;
+  }
   const number = (BigInt(head.revision) + 1n).toString();
   await writeRevision(tx, publication, head, differences, number);
   tx.wake = true;
@@ -131,7 +145,7 @@ function dependants(): EntryName[] {
 }
 
 /** The names to compile: those asked for that do not end, and those that depend on a kind of which one does. */
-function affected(names: readonly EntryName[], asked: readonly EntryName[], { entries }: Head): EntryName[] {
+function affected(names: readonly ChangedEntry[], asked: readonly EntryName[], { entries }: Head): ChangedEntry[] {
   const ended = entries.filter((entry) => entry.ended);
   if (ended.length === 0 && names.length === asked.length) return [...names];
   const gone = new Set(ended.map(keyOf));
@@ -147,18 +161,21 @@ function affected(names: readonly EntryName[], asked: readonly EntryName[], { en
 async function findDifferences(
   tx: Tx,
   clusterId: string,
-  names: readonly EntryName[],
+  names: readonly ChangedEntry[],
   head: Head,
 ): Promise<Difference[]> {
   const live = new Map(head.entries.map((entry) => [keyOf(entry), entry]));
   const differences: Difference[] = head.entries
     .filter(({ ended }) => ended)
     .map((before) => ({ kind: before.kind, id: before.id, bucket: before.bucket, before, after: undefined }));
-  for (const [name, ids] of groupByKind(names)) {
+  for (const [name, group] of Map.groupBy(names, ({ kind }) => kind)) {
     const kind = kindNamed(name);
-    const compiled = await kind.compile(tx.sql, clusterId, ids);
-    for (const id of ids) {
-      const difference = compare(kind, id, live.get(keyOf({ kind: name, id })), compiled.get(id));
+    const open = group.flatMap(({ id, compiled }) => (compiled === undefined ? [id] : []));
+    const compiled = open.length > 0 ? await kind.compile(tx.sql, clusterId, open) : new Map<string, CompiledEntry>();
+    for (const entry of group) {
+      const { id } = entry;
+      const after = entry.compiled === undefined ? compiled.get(id) : (entry.compiled ?? undefined);
+      const difference = compare(kind, id, live.get(keyOf(entry)), after);
       if (difference) differences.push(difference);
     }
   }
@@ -200,7 +217,7 @@ function compare(
 
 async function writeRevision(
   tx: Tx,
-  { clusterId, reason, params, actor }: Publication,
+  { clusterId, reason, params, actor, audit }: Publication,
   head: Head,
   differences: readonly Difference[],
   number: string,
@@ -233,7 +250,7 @@ async function writeRevision(
       settingsHash: snapshot?.hash,
     };
   });
-  await tx.sql.raw('select config_publish(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [
+  const values = [
     clusterId,
     number,
     fromSum(total),
@@ -243,13 +260,16 @@ async function writeRevision(
     JSON.stringify(actor ?? tx.call.actor),
     'save',
     JSON.stringify(entries),
-    differences.map(({ after }) => after?.hash ?? null) as never,
-    differences.map(({ after }) => (after ? Buffer.from(after.body) : null)) as never,
-    [...sums.keys()] as never,
-    [...sums.values()].map(fromSum) as never,
-    [...features.keys()] as never,
-    [...features.values()] as never,
-  ]);
+    differences.map(({ after }) => after?.hash ?? null),
+    differences.map(({ after }) => (after ? Buffer.from(after.body) : null)),
+    [...sums.keys()],
+    [...sums.values()].map(fromSum),
+    [...features.keys()],
+    [...features.values()],
+    ...(audit ? auditArguments([[tx, audit]]) : []),
+  ];
+  const write = audit ? 'config_publish_recorded' : 'config_publish';
+  await tx.sql.raw(`select ${write}(${values.map(() => '?').join(', ')})`, values as never);
 }
 
 function kindNamed(name: string): EntryKind {
@@ -258,17 +278,7 @@ function kindNamed(name: string): EntryKind {
   return kind;
 }
 
-function groupByKind(names: readonly EntryName[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>();
-  for (const { kind, id } of names) {
-    const ids = groups.get(kind);
-    if (ids) ids.push(id);
-    else groups.set(kind, [id]);
-  }
-  return groups;
-}
-
-export function distinct(names: readonly EntryName[]): EntryName[] {
+export function distinct<T extends EntryName>(names: readonly T[]): T[] {
   return [...new Map(names.map((name) => [keyOf(name), name])).values()];
 }
 

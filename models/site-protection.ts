@@ -2,32 +2,70 @@
 // site without a row has the defaults.
 import type { Knex } from 'knex';
 import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../contract/resources/protection.ts';
+import type { ProtectionSettings } from '../contract/resources/protection-settings.ts';
+import type { CcThresholds } from '../contract/scalars/cc-thresholds.ts';
+import { ccTemplateOf, protectionSettingsOf } from './protection-setting.ts';
 
-export interface SiteProtectionRow {
+export interface SiteProtection {
   settings: ProtectionOfSite;
   updatedAt: Date;
 }
 
+/** A site's protection, and what applies to all sites. */
+export interface SiteProtectionView extends SiteProtection {
+  id: string;
+  clusterId: string;
+  name: string;
+  ccTemplate: CcThresholds;
+  platform: ProtectionSettings;
+}
+
+interface ViewRow {
+  id: string;
+  cluster_id: string;
+  name: string;
+  settings: Partial<ProtectionOfSite> | null;
+  updated_at: Date;
+  cc_template: Partial<CcThresholds> | null;
+  platform: Partial<ProtectionSettings> | null;
+}
+
 /** Undefined when there is no such site. */
-export async function readSiteProtection(sql: Knex, siteId: string): Promise<SiteProtectionRow | undefined> {
-  const { rows } = await sql.raw<{ rows: { settings: Partial<ProtectionOfSite> | null; updatedAt: Date }[] }>(
-    `select p.settings, coalesce(p.updated_at, s.created_at) as "updatedAt"
-       from site s left join site_protection p on p.site_id = s.id where s.id = ?`,
-    [siteId],
+export async function readSiteProtection(sql: Knex, siteId: string): Promise<SiteProtectionView | undefined> {
+  return view(sql, siteId, false);
+}
+
+/** As {@link readSiteProtection}, with the site locked as lockSite does (site.ts). */
+export async function lockSiteProtection(sql: Knex, siteId: string): Promise<SiteProtectionView | undefined> {
+  return view(sql, siteId, true);
+}
+
+async function view(sql: Knex, siteId: string, lock: boolean): Promise<SiteProtectionView | undefined> {
+  const { rows } = await sql.raw<{ rows: ViewRow[] }>('select * from site_protection_view(?, ?)', [siteId, lock]);
+  const [row] = rows;
+  return (
+    row && {
+      id: row.id,
+      clusterId: row.cluster_id,
+      name: row.name,
+      settings: { ...DEFAULT_PROTECTION, ...row.settings },
+      updatedAt: row.updated_at,
+      ccTemplate: ccTemplateOf(row.cc_template),
+      platform: protectionSettingsOf(row.platform),
+    }
   );
-  return rows[0] && { settings: { ...DEFAULT_PROTECTION, ...rows[0].settings }, updatedAt: rows[0].updatedAt };
 }
 
 export async function writeSiteProtection(
   sql: Knex,
   site: { id: string; clusterId: string },
-  settings: ProtectionOfSite,
-  updatedAt: Date,
+  { settings, updatedAt }: SiteProtection,
 ): Promise<void> {
-  await sql('site_protection')
-    .insert({ site_id: site.id, cluster_id: site.clusterId, settings: JSON.stringify(settings), updated_at: updatedAt })
-    .onConflict('site_id')
-    .merge(['settings', 'updated_at']);
+  await sql.raw(
+    `insert into site_protection (site_id, cluster_id, settings, updated_at) values (?, ?, ?, ?)
+     on conflict (site_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
+    [site.id, site.clusterId, JSON.stringify(settings), updatedAt],
+  );
 }
 
 /** Whether a site of the cluster follows the template with its policy on. */

@@ -1,7 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { clusterForSite, insertSite, siteById } from '../../models/site.ts';
 import { violatedConstraint } from '../../models/violations.ts';
@@ -28,7 +27,7 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
       throw error;
     });
     await assignDomains(tx, id, content.domains);
-    await recordAudit(tx, 'site.create', { type: 'site', id, name: content.name });
-    return publishSite(tx, (await siteById(tx.sql, id))!, 'site_created', known);
+    const change = { reason: 'site_created', action: 'site.create' };
+    return publishSite(tx, (await siteById(tx.sql, id))!, change, known);
   });
 }

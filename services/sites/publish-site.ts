@@ -7,10 +7,10 @@ import {
   recentSituation,
   type Situation,
 } from '../../models/delivery.ts';
-import { featuresOfDomains } from '../../models/entries/site.ts';
+import { compileSite, featuresOfDomains, siteKind } from '../../models/entries/site.ts';
 import { publish } from '../../models/publish.ts';
 import type { SiteRow } from '../../models/site.ts';
-import { siteView } from '../../models/site-view.ts';
+import { siteViewNow } from '../../models/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { presentWith } from './present-site.ts';
@@ -27,7 +27,7 @@ export interface KnownSite {
 
 /** The site as it is known before it is locked; undefined when there is none. */
 export async function knownSite({ pools }: Runtime, id: string): Promise<KnownSite | undefined> {
-  const view = await siteView(pools.api, id);
+  const view = await siteViewNow(pools.api, id);
   if (!view) return undefined;
   const { site, delivery, situation } = view;
   return { clusterId: site.clusterId, enabled: site.enabled, delivery, situation };
@@ -40,11 +40,29 @@ export async function newSite({ pools }: Runtime, clusterId: string): Promise<Kn
   return { clusterId, enabled: true, delivery: deliveries.get('')!, situation };
 }
 
-/** Publishes the site, as it was saved in this transaction, and answers it with the revision. */
-export async function publishSite(tx: Tx, site: SiteRow, reason: string, known: KnownSite): Promise<SiteChange> {
-  const { id, clusterId } = site;
-  const params = { site: site.name, siteId: id };
-  const revision = await publish(tx, { clusterId, entries: [{ kind: 'site', id }], reason, params });
+/** What a change of a site is called. */
+export interface NamedChange {
+  reason: string;
+  /** Action of the audit entry, and what it says. */
+  action: string;
+  metadata?: Record<string, unknown>;
+}
+
+/** Publishes the site, as it was locked and saved in this transaction, with its audit entry; answers it with the revision. */
+export async function publishSite(
+  tx: Tx,
+  site: SiteRow,
+  { reason, action, metadata = {} }: NamedChange,
+  known: KnownSite,
+): Promise<SiteChange> {
+  const { id, clusterId, name } = site;
+  const revision = await publish(tx, {
+    clusterId,
+    entries: [{ kind: siteKind.kind, id, compiled: compileSite(site) }],
+    reason,
+    params: { site: name, siteId: id },
+    audit: { action, target: { type: 'site', id, name }, metadata },
+  });
   const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfDomains(site.domains), {
     enabled: site.enabled,
     wasEnabled: known.enabled,

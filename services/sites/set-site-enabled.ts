@@ -1,7 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
 import { featuresOfDomains } from '../../models/entries/site.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
@@ -37,9 +36,10 @@ export async function setSiteEnabled(
     if (input.enabled) await assertCapabilities(tx, clusterId, featuresOfDomains(site.domains));
     const updatedAt = nextUpdatedAt(site.updatedAt, tx.now);
     await saveEnabled(tx.sql, site.id, input.enabled, updatedAt);
-    const action = input.enabled ? 'site.enable' : 'site.disable';
-    await recordAudit(tx, action, { type: 'site', id: site.id, name: site.name });
     const { enabled } = input;
-    return publishSite(tx, { ...site, enabled, updatedAt }, enabled ? 'site_enabled' : 'site_disabled', known);
+    const change = enabled
+      ? { reason: 'site_enabled', action: 'site.enable' }
+      : { reason: 'site_disabled', action: 'site.disable' };
+    return publishSite(tx, { ...site, enabled, updatedAt }, change, known);
   });
 }

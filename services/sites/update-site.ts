@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -31,7 +30,7 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
     await saveSite(tx.sql, before.id, content, updatedAt);
     if (changed.includes('domains')) await assignDomains(tx, before.id, content.domains);
-    await recordAudit(tx, 'site.update', { type: 'site', id: before.id, name: content.name }, { changed });
-    return publishSite(tx, { ...before, ...content, updatedAt }, 'site_updated', known);
+    const change = { reason: 'site_updated', action: 'site.update', metadata: { changed } };
+    return publishSite(tx, { ...before, ...content, updatedAt }, change, known);
   });
 }

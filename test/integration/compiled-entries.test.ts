@@ -18,13 +18,13 @@ test.before('start', async () => {
 });
 test.after.always('stop', () => running?.stop());
 
-/** Compiles every kind of the cluster anew; answers `kind/id hash features` of each entry. */
+/** Compiles every kind of the cluster anew; answers `kind/id hash features refs` of each entry. */
 async function compiled(clusterId: string): Promise<string[]> {
   const lines: string[] = [];
   for (const { kind, list, compile } of ENTRY_KINDS) {
     for await (const ids of list(api.sql, clusterId)) {
-      for (const [id, { body, features }] of await compile(api.sql, clusterId, ids)) {
-        lines.push(`${kind}/${id} ${bodyHash(body).toString('hex')} ${features}`);
+      for (const [id, { body, features, refs }] of await compile(api.sql, clusterId, ids)) {
+        lines.push(`${kind}/${id} ${bodyHash(body).toString('hex')} ${features} ${refs}`);
       }
     }
   }
@@ -34,7 +34,9 @@ async function compiled(clusterId: string): Promise<string[]> {
 async function live(clusterId: string): Promise<string[]> {
   const rows = await api.sql('config_entry').where({ cluster_id: clusterId, to_revision: null });
   return rows
-    .map(({ kind, resource_id: id, blob_hash: hash, features }) => `${kind}/${id} ${hash.toString('hex')} ${features}`)
+    .map(({ kind, resource_id: id, blob_hash: hash, features, refs }) =>
+      [`${kind}/${id}`, hash.toString('hex'), features, refs].join(' '),
+    )
     .sort();
 }
 
