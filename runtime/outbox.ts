@@ -1,6 +1,7 @@
 // Rows of the outbox: wake-ups, left in the transaction of a change and told after its commit.
 import type { Knex } from 'knex';
 import { LIVE } from '../models/live-hint.ts';
+import { named } from '../models/named-statement.ts';
 import type { Feeds } from './feeds.ts';
 
 /** Key of an outbox row that concerns every cluster. */
@@ -28,6 +29,13 @@ export async function takeRows(sql: Knex, topics: readonly string[], limit: numb
     [topics as never, limit],
   );
   return rows;
+}
+
+/** Whether there are rows of the topics, whoever holds them: a look that costs less than taking none. */
+export async function hasRows(sql: Knex, topics: readonly string[]): Promise<boolean> {
+  const text = 'select exists (select from outbox where topic = any($1)) as waiting';
+  const [row] = await named<{ waiting: boolean }>(sql, 'outbox-waiting', text, [topics]);
+  return row!.waiting;
 }
 
 /** How many rows of each other topic there are, twenty topics at most. */

@@ -5,7 +5,7 @@ import { hint, LIVE } from '../models/live-hint.ts';
 import type { Feeds } from './feeds.ts';
 import { boundedHints } from './live-events.ts';
 import { appendHints } from './live-stream.ts';
-import { ALL_CLUSTERS, knownTopics, type OutboxRow, takeRows } from './outbox.ts';
+import { ALL_CLUSTERS, hasRows, knownTopics, type OutboxRow, takeRows } from './outbox.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
 import type { Runtime } from './runtime.ts';
 import { partitionOf, wakeChannel, workStream } from './stream-names.ts';
@@ -33,13 +33,15 @@ export function startRelay(runtime: Runtime): Relay {
     .subscribe(wakeChannel(runtime.env.redisPrefix))
     .catch((err) => log.warn({ err }, 'relay is not woken, it polls'));
   const unknown = new UnknownTopics(runtime);
+  const topics = knownTopics(runtime.feeds);
   let lookAt = 0;
   let stopped = false;
   const loop = async () => {
     let pause = POLL_MS;
+    let woken = false;
     while (!stopped) {
       try {
-        const moved = await relayBatch(runtime);
+        const moved = woken || (await hasRows(runtime.pools.bans, topics)) ? await relayBatch(runtime) : 0;
         if (performance.now() >= lookAt) {
           lookAt = performance.now() + UNKNOWN_EVERY_MS;
           await unknown.look();
@@ -51,7 +53,7 @@ export function startRelay(runtime: Runtime): Relay {
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }
       // After a failure a wake-up must not defeat the pause.
-      await wakeable.sleep(pause, pause === POLL_MS);
+      woken = await wakeable.sleep(pause, pause === POLL_MS);
     }
   };
   const running = loop();

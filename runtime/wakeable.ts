@@ -17,23 +17,24 @@ export class Wakeable {
     this.#resolve?.(false);
   }
 
-  /** Sleeps `ms`, less when woken unless `wakes` is false. */
-  async sleep(ms: number, wakes = true): Promise<void> {
-    if (this.#ended) return;
+  /** Sleeps `ms`, less when woken unless `wakes` is false; answers whether it was woken. */
+  async sleep(ms: number, wakes = true): Promise<boolean> {
+    if (this.#ended) return false;
     if (wakes && this.#pending) {
       this.#pending = false;
-      return;
+      return true;
     }
-    await new Promise<void>((resolve) => {
+    const woken = await new Promise<boolean>((resolve) => {
       const finish = (byWake: boolean) => {
         if (byWake && !wakes) return;
         clearTimeout(timer);
         this.#resolve = null;
-        resolve();
+        resolve(byWake);
       };
       const timer = setTimeout(() => finish(false), ms);
       this.#resolve = finish;
     });
     if (wakes) this.#pending = false;
+    return woken;
   }
 }
