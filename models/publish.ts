@@ -268,8 +268,9 @@ async function writeRevision(
     [...features.values()],
     ...(audit ? auditArguments([[tx, audit]]) : []),
   ];
-  const write = audit ? 'config_publish_recorded' : 'config_publish';
-  await tx.sql.raw(`select ${write}(${values.map(() => '?').join(', ')})`, values as never);
+  const marks = values.map(() => '?').join(', ');
+  const statement = audit ? `select config_publish_recorded(${marks})` : `select config_publish(${marks})`;
+  await tx.sql.raw(statement, values as never);
 }
 
 function kindNamed(name: string): EntryKind {

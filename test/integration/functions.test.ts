@@ -97,14 +97,15 @@ function nextRelease(folder: string): string {
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const functions = join(folder, 'migrations', 'functions');
   rewrite(join(functions, 'ban-insert.sql'), /^-- version .*/, '-- version 1000\n-- Of the next release.');
-  const text = readFileSync(join(functions, 'config-publish.sql'), 'utf8');
-  writeFileSync(join(functions, 'config-publish-next.sql'), text);
+  const text = readFileSync(join(functions, 'config-publish-recorded.sql'), 'utf8');
+  writeFileSync(join(functions, 'config-publish-recorded-next.sql'), text);
   rewrite(
-    join(functions, 'config-publish-next.sql'),
-    /function config_publish\(/,
-    'function config_publish_next(p_new text, ',
+    join(functions, 'config-publish-recorded-next.sql'),
+    /function config_publish_recorded\(/,
+    'function config_publish_recorded_next(p_new text, ',
   );
-  rewrite(join(folder, 'models', 'publish.ts'), /select config_publish\(/, 'select config_publish_next(null, ');
+  const publish = join(folder, 'models', 'publish.ts');
+  rewrite(publish, /select config_publish_recorded\(/, 'select config_publish_recorded_next(null, ');
   return folder;
 }
 
@@ -166,7 +167,7 @@ test.serial(
     const { version } = await sql('function_version').where({ name: 'ban_insert' }).first();
     t.is(version, 1000);
     const { rows } = await sql.raw(
-      "select prosrc from pg_proc where proname in ('config_publish', 'config_publish_next')",
+      "select prosrc from pg_proc where proname in ('config_publish_recorded', 'config_publish_recorded_next')",
     );
     t.is(rows.length, 2);
   },
