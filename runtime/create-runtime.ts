@@ -18,6 +18,8 @@ const POOL_SIZES = { api: 10, bans: 6, channel: 6 };
 /** A command that takes longer has met a stalled Redis; blocking readers have connections without this bound. */
 const COMMAND_MS = 2_000;
 const LONGEST_RETRY_MS = 2_000;
+/** Of one cluster: more than are made in the time that one may wait. */
+const MOST_WAITING_PUBLICATIONS = 1_000;
 
 /** The runtime and what ends it. */
 export interface OwnedRuntime {
@@ -67,7 +69,7 @@ export function createRuntime(
       fanout: new PacketSeal('fanout', env.masterKey, env.previousMasterKey),
     },
     feeds: new Feeds(feeds),
-    publications: new KeyedQueue(),
+    publications: new KeyedQueue(MOST_WAITING_PUBLICATIONS),
     metrics: new Registry(),
     listeners: [],
     stopping,

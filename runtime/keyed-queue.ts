@@ -1,18 +1,37 @@
 // First come, first served per key: the next task of a key starts when the one before has ended.
+import { fail } from '../contract/errors.ts';
+
+interface Line {
+  tail: Promise<unknown>;
+  /** Tasks that have not ended: one runs, the others wait. */
+  tasks: number;
+}
 
 export class KeyedQueue {
-  readonly #tails = new Map<string, Promise<unknown>>();
+  readonly #mostWaiting: number;
+  readonly #lines = new Map<string, Line>();
 
-  /** Runs `task` after the tasks queued before it under the same key; answers its result. */
+  /** `mostWaiting`: tasks of one key that may wait, beside the one that runs. */
+  constructor(mostWaiting = Number.POSITIVE_INFINITY) {
+    this.#mostWaiting = mostWaiting;
+  }
+
+  /**
+   * Runs `task` after the tasks queued before it under the same key; answers its result. Throws SERVICE_UNAVAILABLE at once,
+   * and runs nothing, where as many wait as may.
+   */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const before = this.#tails.get(key) ?? Promise.resolve();
-    const mine = before.then(task, task);
-    const settled = mine.catch(() => undefined);
-    this.#tails.set(key, settled);
+    const line = this.#lines.get(key) ?? { tail: Promise.resolve(), tasks: 0 };
+    if (line.tasks > this.#mostWaiting) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
+    const mine = line.tail.then(task);
+    line.tail = mine.catch(() => undefined);
+    line.tasks++;
+    this.#lines.set(key, line);
     try {
       return await mine;
     } finally {
-      if (this.#tails.get(key) === settled) this.#tails.delete(key);
+      line.tasks--;
+      if (line.tasks === 0) this.#lines.delete(key);
     }
   }
 }

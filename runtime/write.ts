@@ -30,8 +30,8 @@ export interface WriteOptions {
 
 /**
  * Runs `work` in a transaction; its result must be the procedure's output, because it is stored for replays.
- * A lock that is not had within 2 s, or a turn among the cluster's publications within 5 s, answers SERVICE_UNAVAILABLE
- * with a retry hint.
+ * A lock that is not had within 2 s, a turn among the cluster's publications that is not had within 5 s, or too many that
+ * wait for theirs, answers SERVICE_UNAVAILABLE with a retry hint.
  */
 export async function write<T>(
   runtime: Runtime,
