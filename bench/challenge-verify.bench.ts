@@ -19,7 +19,7 @@ const AIM_RPS = 25_000;
 const REMEMBERED = 2_400_000;
 const CPUS = '0,1';
 const ANSWERS_PER_LOAD = 25_000;
-const ROUNDS = 4;
+const ROUNDS = 9;
 /** Right answers of two kinds are remembered: the store holds REMEMBERED of them half-way. */
 const ADDED = ROUNDS * 2 * ANSWERS_PER_LOAD;
 const root = path.resolve(import.meta.dirname, '..');
