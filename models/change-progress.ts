@@ -86,8 +86,15 @@ export async function readRevisionProgress(sql: Knex, clusterId: string, revisio
   );
 }
 
-/** Null when the feed's history is another, or the number is not remembered any more. */
-export async function readBanProgress(sql: Knex, epoch: string, seq: string): Promise<Progress | null> {
+/**
+ * Null when the feed's history is another, or the number is not remembered any more. `within`: of the nodes it concerns, only
+ * those of this cluster.
+ */
+export async function readBanProgress(
+  sql: Knex,
+  { epoch, seq }: { epoch: string; seq: string },
+  within: string | null = null,
+): Promise<Progress | null> {
   const failed = 'exists (select from ban_unapplied u where u.node_id = n.id and u.ban_id = c.ban_id)';
   return progress(
     sql,
@@ -101,15 +108,16 @@ export async function readBanProgress(sql: Knex, epoch: string, seq: string): Pr
         coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq and ${failed}, false) as failed,
         ${WHY(failed, 'ban_unapplied')} as reason
       from c join node n on c.cluster_id in ('', n.cluster_id) and n.status = 'active'
+        and (?::text is null or n.cluster_id = ?)
       left join node_state s on s.node_id = n.id
     )
     select nullif(c.cluster_id, '') as "clusterId", c.changed_at as "publishedAt",
       case when c.lifted then 'ban_lifted' else 'ban_created' end as reason, ${SUMMARY} from c`,
-    [seq, epoch],
+    [seq, epoch, within, within],
   );
 }
 
-async function progress(sql: Knex, statement: string, bindings: readonly string[]): Promise<Progress | null> {
+async function progress(sql: Knex, statement: string, bindings: readonly (string | null)[]): Promise<Progress | null> {
   const { rows } = await sql.raw<{ rows: ProgressRow[] }>(statement, bindings as never);
   const row = rows[0];
   if (!row) return null;

@@ -72,8 +72,12 @@ export async function clusterSummary(sql: Knex, id: string): Promise<ClusterSumm
   return rows[0];
 }
 
-export async function clusterCount(sql: Knex): Promise<number> {
-  const { rows } = await sql.raw('select count(*)::int as total from cluster');
+/** How many clusters there are; with an id 1, or 0 where there is none of it. */
+export async function clusterCount(sql: Knex, id: string | null = null): Promise<number> {
+  const { rows } = await sql.raw('select count(*)::int as total from cluster where ?::text is null or id = ?', [
+    id,
+    id,
+  ] as never);
   return rows[0].total;
 }
 

@@ -1,4 +1,4 @@
-// All nodes by the one word that says what they are, in one pass over them.
+// All nodes, or those of a cluster, by the one word that says what they are, in one pass over them.
 import type { Knex } from 'knex';
 import { MAX_NAMED, type NodeWord } from '../contract/resources/overview.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
@@ -52,6 +52,8 @@ export interface ClusterSpan {
 
 export interface FleetView {
   online: number;
+  /** Whether any node of any cluster is connected. */
+  anyOnline: boolean;
   states: Partial<Record<NodeWord, number>>;
   groups: NodeGroup[];
   spans: ClusterSpan[];
@@ -76,6 +78,7 @@ const FLEET = `
       left join ban_head p on p.cluster_id = ''
       left join (select node_id, max(not_after) as ends from node_certificate where state = 'active' group by node_id) k
         on k.node_id = n.id
+     where :cluster::text is null or n.cluster_id = :cluster
   ), worded as materialized (
     select f.*, case
         when status <> 'active' then 'disabled'
@@ -124,6 +127,8 @@ const FLEET = `
       from asking group by kind, cluster_id
   )
   select (select count(*)::int from worded where online and status = 'active') as online,
+    exists (select from node_state s join node n on n.id = s.node_id and n.status = 'active'
+      where s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds') as "anyOnline",
     (select coalesce(jsonb_object_agg(word, count), '{}') from (
        select word, count(*) from worded group by word) w) as states,
     (select coalesce(jsonb_agg(g order by count desc, "clusterName"), '[]') from (
@@ -138,14 +143,22 @@ const FLEET = `
               where v.cluster_id = c.id and v.online and v.status = 'active' and v.failed <> '[]') as failed,
            (select coalesce(jsonb_agg(l.feature), '[]') from lacking l where l.cluster_id = c.id) as lacks
          from cluster c left join worded w on w.cluster_id = c.id and w.online and w.status = 'active'
-        group by c.id) s) as spans`;
+        where :cluster::text is null or c.id = :cluster group by c.id) s) as spans`;
 
-/** What all nodes are. One scan of the nodes; their further rows are looked up only where one is not in order. */
-export async function fleetView(sql: Knex, words: readonly NodeWord[]): Promise<FleetView> {
+/**
+ * What the nodes of a cluster are; of all with null. One scan of the nodes; their further rows are looked up only where one
+ * is not in order.
+ */
+export async function fleetView(
+  sql: Knex,
+  words: readonly NodeWord[],
+  clusterId: string | null = null,
+): Promise<FleetView> {
   const { rows } = await sql.raw<{ rows: FleetView[] }>(FLEET, {
     unhealthy: UNHEALTHY,
     lagging: LAGGING,
     words,
+    cluster: clusterId,
   } as never);
   const { groups, ...view } = rows[0]!;
   return { ...view, groups: groups.map((group) => ({ ...group, at: group.at && new Date(group.at) })) };

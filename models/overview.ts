@@ -1,7 +1,6 @@
 // Further questions of the overview: sites above normal by cluster, bans in force, the newest changes.
 import type { Knex } from 'knex';
 import { MAX_NAMED, SHOWN_REVISIONS } from '../contract/resources/overview.ts';
-import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 const MAX_CLUSTERS = 50;
@@ -17,40 +16,56 @@ export interface AboveNormal {
   named: { id: string; name: string; level: number }[];
 }
 
-/** Sites above normal on online nodes, by cluster. Costs follow these sites, not all. */
-export async function sitesAboveNormal(sql: Knex): Promise<AboveNormal[]> {
+/** Sites above normal on online nodes, of all clusters or one, by cluster. Costs follow these sites, not all. */
+export async function sitesAboveNormal(sql: Knex, clusterId: string | null): Promise<AboveNormal[]> {
   const { rows } = await sql.raw<{ rows: AboveNormal[] }>(
     `with above as (
        select t.id, t.name, t.cluster_id, max(x.level) as level, min(x.since) as since
          from site_security x join node n on n.id = x.node_id and n.status = 'active'
          join node_state s on s.node_id = n.id and s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds'
          join site t on t.id = x.site_id
+        where ?::text is null or t.cluster_id = ?
         group by t.id)
      select c.id as "clusterId", c.name as "clusterName", count(*)::int as count, max(a.level) as level,
          min(a.since) as since, jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', a.id, 'name', a.name,
            'level', a.level) order by a.level desc, a.since, a.id), '$[0 to ${MAX_NAMED - 1}]') as named
        from above a join cluster c on c.id = a.cluster_id
       group by c.id order by level desc, count desc, c.name limit ${MAX_CLUSTERS}`,
+    [clusterId, clusterId] as never,
   );
   return rows;
 }
 
-const IN_FORCE = `lifted_at is null and expires_at > now() and ${OF_NO_GONE_SITE}`;
-
-/** Bans in force by who made them. Expired ones wait for the sweep, so the end is asked for. */
-export async function bansInForce(sql: Knex): Promise<{ manual: number; automatic: number }> {
+/**
+ * Bans in force by who made them; of a cluster, those that its nodes enforce. Expired ones wait for the sweep, so the end is
+ * asked for; those of deleted sites, mostly none, are taken off the count, because asking for each ban costs more.
+ */
+export async function bansInForce(
+  sql: Knex,
+  clusterId: string | null = null,
+): Promise<{ manual: number; automatic: number }> {
+  const count = (source: string, from: string) =>
+    `(select count(*) from ${from} where b.source = '${source}' and b.lifted_at is null and b.expires_at > now()
+        ${clusterId === null ? '' : 'and (b.cluster_id is null or b.cluster_id = :clusterId)'})`;
+  const seen = (source: string) =>
+    `(${count(source, 'ban b')} - ${count(source, 'gone_site g join ban b on b.site_id = g.site_id')})::int`;
   const { rows } = await sql.raw<{ rows: { manual: number; automatic: number }[] }>(
-    `select (select count(*) from ban b where source = 'manual' and ${IN_FORCE})::int as manual,
-       (select count(*) from ban b where source = 'auto' and ${IN_FORCE})::int as automatic`,
+    `select ${seen('manual')} as manual, ${seen('auto')} as automatic`,
+    { clusterId } as never,
   );
   return rows[0]!;
 }
 
-/** Publications asked for and not made, and since when the oldest. */
-export async function waitingPublications(sql: Knex): Promise<{ count: number; at: Date | null }> {
+/** Publications asked for and not made, of all clusters or one, and since when the oldest. */
+export async function waitingPublications(
+  sql: Knex,
+  clusterId: string | null,
+): Promise<{ count: number; at: Date | null }> {
   const { rows } = await sql.raw<{ rows: { count: number; at: Date | null }[] }>(
     `select count(*)::int as count, min(created_at) as at from (
-       select created_at from publish_request where created_at < now() - ${WAITING} order by id limit 1000) r`,
+       select created_at from publish_request
+        where created_at < now() - ${WAITING} and (?::text is null or cluster_id = ?) order by id limit 1000) r`,
+    [clusterId, clusterId] as never,
   );
   return rows[0]!;
 }
@@ -64,24 +79,34 @@ export interface NewestRevision {
   createdAt: Date;
 }
 
-/** The newest revisions of all clusters: of those that published last, the last few. */
-export async function newestRevisions(sql: Knex): Promise<NewestRevision[]> {
+/** The newest revisions of one cluster or of all: of those that published last, the last few. */
+export async function newestRevisions(sql: Knex, clusterId: string | null): Promise<NewestRevision[]> {
   const { rows } = await sql.raw<{ rows: NewestRevision[] }>(
     `select h.cluster_id as "clusterId", h.name as "clusterName", r.number::text as revision, r.reason as "reasonCode",
          r.params as "reasonParams", r.created_at as "createdAt"
        from (select h.cluster_id, h.epoch, h.revision, c.name from cluster_head h join cluster c on c.id = h.cluster_id
-              where published_at is not null order by published_at desc limit ${SHOWN_REVISIONS}) h
+              where published_at is not null and (?::text is null or c.id = ?) order by published_at desc limit ${SHOWN_REVISIONS}) h
        join config_revision r on r.cluster_id = h.cluster_id and r.epoch = h.epoch and r.number > h.revision - ${SHOWN_REVISIONS}
       order by r.created_at desc, r.number desc limit ${SHOWN_REVISIONS}`,
+    [clusterId, clusterId] as never,
   );
   return rows;
 }
 
-/** Epoch and number of the newest change of a ban; null when none is remembered. */
-export async function newestBanChange(sql: Knex): Promise<{ epoch: string; seq: string } | null> {
+/** Epoch and number of the newest change of a ban, of those that a cluster gets where one is named; null without any. */
+export async function newestBanChange(
+  sql: Knex,
+  clusterId: string | null,
+): Promise<{ epoch: string; seq: string } | null> {
+  const newest =
+    clusterId === null
+      ? 'select seq from ban_change order by seq desc limit 1'
+      : `select greatest(
+           (select seq from ban_change where cluster_id = '' order by seq desc limit 1),
+           (select seq from ban_change where cluster_id = :clusterId order by seq desc limit 1)) as seq`;
   const { rows } = await sql.raw<{ rows: { epoch: string; seq: string }[] }>(
-    `select t.epoch::text, c.seq::text from console_state t
-       cross join (select seq from ban_change order by seq desc limit 1) c`,
+    `select t.epoch::text, c.seq::text from console_state t cross join (${newest}) c where c.seq is not null`,
+    { clusterId } as never,
   );
   return rows[0] ?? null;
 }

@@ -96,13 +96,17 @@ export interface PropagationFigures {
   slowest: { id: string; name: string | null; lastIn: number; worstMs: number } | null;
 }
 
-/** Figures of each feed that has any. */
-export async function propagationFigures(sql: Knex): Promise<PropagationFigures[]> {
+/**
+ * Figures of each feed that has any; of a cluster: of the changes that it gets. One that all clusters get is measured until
+ * all of them have it.
+ */
+export async function propagationFigures(sql: Knex, clusterId: string | null = null): Promise<PropagationFigures[]> {
   const { rows } = await sql.raw<{ rows: PropagationFigures[] }>(
     `with recursive ${PRESENT}, recent as materialized (
        select r.* from present f cross join lateral (
          select feed, reached >= nodes as complete, slowest_ms, slowest_node_id from propagation p
           where p.feed = f.feed and nodes > 0 and published_at > now() - interval '${KEPT_HOURS} hours'
+            and (:clusterId::text is null or cluster_id in ('', :clusterId))
           order by published_at desc limit ${RECENT_CHANGES}) r
      ), share as (
        select feed, count(*)::int as changes, (count(*) filter (where complete))::int as complete,
@@ -111,13 +115,16 @@ export async function propagationFigures(sql: Knex): Promise<PropagationFigures[
          from recent group by feed
      ), last_node as (
        select distinct on (feed) feed, slowest_node_id as id, count(*)::int as times, max(slowest_ms) as worst
-         from recent where slowest_node_id is not null group by 1, 2 order by feed, times desc, worst desc, id
+         from recent where slowest_node_id is not null
+           and (:clusterId::text is null or slowest_node_id in (select id from node where cluster_id = :clusterId))
+        group by 1, 2 order by feed, times desc, worst desc, id
      )
      select s.feed, s.changes, s.complete, nullif(s.within[1], 'infinity') as p50, nullif(s.within[2], 'infinity') as p95,
          nullif(s.within[3], 'infinity') as p99,
          case when l.id is not null then jsonb_build_object('id', l.id, 'name', n.name, 'lastIn', l.times,
            'worstMs', l.worst) end as slowest
        from share s left join last_node l using (feed) left join node n on n.id = l.id`,
+    { clusterId } as never,
   );
   return rows;
 }
@@ -143,14 +150,22 @@ export interface ChangeSpread {
   slowest: { id: string; name: string } | null;
 }
 
-/** How long one change took to be on every connected node; nulls when it is not, or nobody was connected. */
-export async function changeSpread(sql: Knex, feed: string, clusterId: string, number: string): Promise<ChangeSpread> {
+/**
+ * How long one change took to be on every connected node; nulls when it is not, or nobody was connected. `within`: names the
+ * slowest node only when it is of this cluster.
+ */
+export async function changeSpread(
+  sql: Knex,
+  change: { feed: string; clusterId: string; number: string },
+  within: string | null,
+): Promise<ChangeSpread> {
   const { rows } = await sql.raw<{ rows: ChangeSpread[] }>(
     `select case when p.reached >= p.nodes then p.slowest_ms end as "spreadMs",
          case when n.id is not null then jsonb_build_object('id', n.id, 'name', n.name) end as slowest
        from propagation p left join node n on n.id = p.slowest_node_id
-      where p.feed = ? and p.cluster_id = ? and p.number = ? order by p.epoch desc limit 1`,
-    [feed, clusterId, number],
+         and (:within::text is null or n.cluster_id = :within)
+      where p.feed = :feed and p.cluster_id = :clusterId and p.number = :number order by p.epoch desc limit 1`,
+    { ...change, within } as never,
   );
   return rows[0] ?? { spreadMs: null, slowest: null };
 }

@@ -78,29 +78,32 @@ export interface TrafficMinute {
 const LATEST = `date_trunc('minute', now() - interval '2 minutes')`;
 
 /**
- * Requests of all clusters in the last hours, up to the latest minute that counts, which is there whenever there are any;
+ * Requests of one cluster, or of all with null, in the last hours, up to the latest minute that counts, which is there whenever there are any;
  * other minutes without requests are left out.
  */
-export async function trafficMinutes(sql: Knex, hours: number): Promise<TrafficMinute[]> {
+export async function trafficMinutes(sql: Knex, hours: number, clusterId: string | null): Promise<TrafficMinute[]> {
   const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
     `with counted as (
        select minute, sum(requests)::float8 as requests from cluster_request_minute
-        where minute > ${LATEST} - make_interval(hours => ?) and minute <= ${LATEST} group by minute)
+        where minute > ${LATEST} - make_interval(hours => ?) and minute <= ${LATEST}
+          and (?::text is null or cluster_id = ?) group by minute)
      select (extract(epoch from minute) * 1000)::float8 as at, sum(requests) as requests
        from (select * from counted
          union all select ${LATEST}, 0 where exists (select from counted)) m
       group by minute order by minute`,
-    [hours],
+    [hours, clusterId, clusterId] as never,
   );
   return rows;
 }
 
-/** The latest minute that counts; null without a request within the days that are kept. */
-export async function latestTraffic(sql: Knex): Promise<TrafficMinute | null> {
+/** The latest minute that counts, of one cluster or of all; null without a request within the days that are kept. */
+export async function latestTraffic(sql: Knex, clusterId: string | null): Promise<TrafficMinute | null> {
+  const mine = '(:clusterId::text is null or cluster_id = :clusterId)';
   const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
     `select (extract(epoch from ${LATEST}) * 1000)::float8 as at, coalesce((
-         select sum(requests) from cluster_request_minute where minute = ${LATEST}), 0)::float8 as requests
-      where exists (select from cluster_request_minute)`,
+         select sum(requests) from cluster_request_minute where minute = ${LATEST} and ${mine}), 0)::float8 as requests
+      where exists (select from cluster_request_minute where ${mine})`,
+    { clusterId } as never,
   );
   return rows[0] ?? null;
 }

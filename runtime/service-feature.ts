@@ -11,8 +11,11 @@ export type FoundAttention = Pick<AttentionItem, 'kind'> & Partial<AttentionItem
 export interface ServiceFeature {
   /** What ends by age, and what actions left to do: one process of all runs each. */
   readonly jobs?: readonly LeaderJob[];
-  /** What of it needs somebody now, worst first; read every two seconds, so from an index, at most 50. */
-  readonly attention?: (sql: Runtime['pools']['api']) => Promise<FoundAttention[]>;
+  /**
+   * What of it needs somebody now, worst first, at most 50; of one cluster when one is asked about: what concerns all of
+   * them concerns it, too. Read every two seconds, so from an index.
+   */
+  readonly attention?: (sql: Runtime['pools']['api'], clusterId: string | null) => Promise<FoundAttention[]>;
   /** What of it refers to an IP list, which cannot be deleted then; its usage names them. */
   readonly ipListUsers?: IpListUsers;
 }

@@ -89,7 +89,7 @@ const Spread = Type.Object({
         worstMs: Milliseconds,
       }),
     ),
-    description: 'The node that was last most often.',
+    description: 'The node that was last most often; of a cluster: among its own.',
   },
 });
 
@@ -98,7 +98,8 @@ const LatestChange = Type.Object({
   clusterName: Nullable(Type.String()),
   spreadMs: {
     ...Nullable(Milliseconds),
-    description: 'Until every connected node had it; null: not yet, or nobody was connected.',
+    description:
+      'Until every connected node had it, with a ban of all clusters those of all of them; null: not yet, or nobody was connected.',
   },
   slowest: Nullable(Type.Object({ id: Id, name: Type.String() })),
 });
@@ -130,7 +131,10 @@ export const Overview = Type.Object({
     ...Nullable(Type.Object({ minute: Timestamp, requestsPerSecond: Type.Number({ minimum: 0 }) })),
     description: 'The latest minute that every node has had the time to report; null: no data yet.',
   },
-  bans: Type.Object({ manual: Count, automatic: Count }, { description: 'In force.' }),
+  bans: Type.Object(
+    { manual: Count, automatic: Count },
+    { description: 'In force; of a cluster: at its nodes, those of all clusters among them.' },
+  ),
   propagation: Type.Object({ config: Propagation, bans: Propagation }),
   revisions: Type.Array(
     Type.Object({
@@ -141,29 +145,34 @@ export const Overview = Type.Object({
       reasonParams: Type.Record(Type.String(), Type.Unknown()),
       createdAt: Timestamp,
     }),
-    { description: `The newest of all clusters, at most ${SHOWN_REVISIONS}.` },
+    { description: `The newest, at most ${SHOWN_REVISIONS}.` },
   ),
 });
+
+const OfCluster = Type.Optional({ ...Id, description: 'Everything is about this cluster then; default all of them.' });
 
 export const overview = resource('overview', {
   get: procedure({
     method: 'GET',
     path: '/overview',
     summary: 'Answers what needs attention, the sizes of things, and how fast changes reach the nodes.',
-    input: Input({}),
+    input: Input({ clusterId: OfCluster }),
     output: Overview,
     status: 200,
     access: 'operator',
     readOnly: true,
     audit: null,
     idempotency: 'accepted',
-    errors: [],
+    errors: ['CLUSTER_NOT_FOUND'],
   }),
   traffic: procedure({
     method: 'GET',
     path: '/overview/traffic',
-    summary: 'Answers requests per second of all sites, minute by minute.',
-    input: Input({ hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 24, default: 3 })) }),
+    summary: 'Answers requests per second of all sites, or of those of a cluster, minute by minute.',
+    input: Input({
+      clusterId: OfCluster,
+      hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 24, default: 3 })),
+    }),
     output: Type.Object({
       from: { ...Nullable(Timestamp), description: 'First of the minutes; null: no data yet.' },
       requestsPerSecond: Type.Array(Type.Number({ minimum: 0 }), {
@@ -175,6 +184,6 @@ export const overview = resource('overview', {
     readOnly: true,
     audit: null,
     idempotency: 'accepted',
-    errors: [],
+    errors: ['CLUSTER_NOT_FOUND'],
   }),
 });

@@ -12,7 +12,7 @@ export async function getChange(
   const ban = /^ban=([0-9]+):([0-9]+)$/.exec(id);
   const [clusterId = '', revision = ''] = id.split('=');
   const progress = ban
-    ? await readBanProgress(pools.api, ban[1]!, ban[2]!)
+    ? await readBanProgress(pools.api, { epoch: ban[1]!, seq: ban[2]! })
     : await readRevisionProgress(pools.api, clusterId, revision);
   if (!progress) return fail('CHANGE_NOT_FOUND');
   const { publishedAt, firstAppliedAt, lastAppliedAt, ...rest } = progress;

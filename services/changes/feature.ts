@@ -22,8 +22,8 @@ export const feature = {
     sweep('sweep-settings', HOUR_MS, sweepSettings),
     sweep('sweep-propagation', MINUTE_MS, (sql) => sweepPropagation(sql, SWEEP_BATCH)),
   ],
-  async attention(sql) {
-    const { count, at } = await waitingPublications(sql);
+  async attention(sql, clusterId) {
+    const { count, at } = await waitingPublications(sql, clusterId);
     return count > 0 ? [{ kind: 'publications_waiting', count, at: at?.toISOString() ?? null }] : [];
   },
 } satisfies ServiceFeature;

@@ -26,14 +26,16 @@ export default (runtime: Runtime): ServiceSchema => {
   });
   const answer = new Recent<Output<typeof overview.get>>(ANSWER_MS);
   const minutes = new Recent<Awaited<ReturnType<typeof readTraffic>>>(TRAFFIC_MS);
-  const readAnswer = () => readOverview(runtime, () => channel.known());
-  const readMinutes = () => readTraffic(runtime);
   return {
     name: 'overview',
     mixins: [
       contractService([
-        implement(overview.get, () => answer.get(readAnswer)),
-        implement(overview.traffic, async (input) => presentTraffic(await minutes.get(readMinutes), input)),
+        implement(overview.get, ({ clusterId }) =>
+          answer.get(() => readOverview(runtime, clusterId ?? null, () => channel.known()), clusterId),
+        ),
+        implement(overview.traffic, async ({ clusterId, hours }) =>
+          presentTraffic(await minutes.get(() => readTraffic(runtime, clusterId ?? null), clusterId), hours),
+        ),
       ]),
     ],
     started() {

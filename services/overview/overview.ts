@@ -1,10 +1,11 @@
+import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview } from '../../contract/resources/overview.ts';
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
 import { clusterCount } from '../../models/cluster.ts';
 import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview.ts';
 import { fleetView } from '../../models/overview-nodes.ts';
-import { siteStates } from '../../models/overview-sites.ts';
+import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/propagation.ts';
 import { latestTraffic } from '../../models/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -16,18 +17,26 @@ type Overview = Output<typeof overview.get>;
 type Propagation = Overview['propagation']['config'];
 type Sql = Runtime['pools']['api'];
 
-/** What the overview shows. `channel` answers what the check of the node channel found, without waiting for one. */
-export async function readOverview({ pools }: Runtime, channel: () => AttentionFacts['channel']): Promise<Overview> {
+/**
+ * What the overview shows, of one cluster where one is named. `channel` answers what the check of the node channel found,
+ * without waiting for one. Throws CLUSTER_NOT_FOUND.
+ */
+export async function readOverview(
+  { pools }: Pick<Runtime, 'pools'>,
+  clusterId: string | null,
+  channel: () => AttentionFacts['channel'],
+): Promise<Overview> {
   const sql = pools.api;
   const readAt = new Date().toISOString();
   const [[fleet, sites], found, traffic, bans, changes, clusters] = await Promise.all([
-    readFleet(sql),
-    readFound(sql),
-    latestTraffic(sql),
-    bansInForce(sql),
-    readChanges(sql),
-    clusterCount(sql),
+    readFleet(sql, clusterId),
+    readFound(sql, clusterId),
+    latestTraffic(sql, clusterId),
+    bansInForce(sql, clusterId),
+    readChanges(sql, clusterId),
+    clusterCount(sql, clusterId),
   ]);
+  if (clusterId !== null && clusters === 0) fail('CLUSTER_NOT_FOUND');
   const nodeStates = Object.fromEntries(
     NODE_WORDS.map((word) => [word, fleet.states[word] ?? 0]),
   ) as Overview['nodeStates'];
@@ -35,8 +44,8 @@ export async function readOverview({ pools }: Runtime, channel: () => AttentionF
   const { items, total } = attentionList({
     groups: fleet.groups,
     found,
-    // With a node that is connected, the channel evidently works.
-    channel: nodes > 0 && fleet.online === 0 ? channel() : null,
+    // With a node that is connected, of whatever cluster, the channel evidently works.
+    channel: nodes > 0 && !fleet.anyOnline ? channel() : null,
   });
   return {
     readAt,
@@ -57,26 +66,31 @@ export async function readOverview({ pools }: Runtime, channel: () => AttentionF
   };
 }
 
-async function readFleet(sql: Sql) {
-  const fleet = await fleetView(sql, NODE_WORDS);
-  return [fleet, await siteStates(sql, fleet.spans)] as const;
+async function readFleet(sql: Sql, clusterId: string | null) {
+  const [counts, [fleet, behind]] = await Promise.all([siteCounts(sql, clusterId), readNodes(sql, clusterId)]);
+  return [fleet, siteStates(counts, behind)] as const;
 }
 
-async function readFound(sql: Sql): Promise<FoundAttention[]> {
-  const found = await Promise.all(FEATURES.map((feature: ServiceFeature) => feature.attention?.(sql) ?? []));
+async function readNodes(sql: Sql, clusterId: string | null) {
+  const fleet = await fleetView(sql, NODE_WORDS, clusterId);
+  return [fleet, await sitesBehind(sql, fleet.spans)] as const;
+}
+
+async function readFound(sql: Sql, clusterId: string | null): Promise<FoundAttention[]> {
+  const found = await Promise.all(FEATURES.map((feature: ServiceFeature) => feature.attention?.(sql, clusterId) ?? []));
   return found.flat();
 }
 
-async function readChanges(sql: Sql): Promise<Pick<Overview, 'propagation' | 'revisions'>> {
+async function readChanges(sql: Sql, clusterId: string | null): Promise<Pick<Overview, 'propagation' | 'revisions'>> {
   const [revisions, ban, figures] = await Promise.all([
-    newestRevisions(sql),
-    newestBanChange(sql),
-    propagationFigures(sql),
+    newestRevisions(sql, clusterId),
+    newestBanChange(sql, clusterId),
+    propagationFigures(sql, clusterId),
   ]);
   const [newest] = revisions;
   const [config, bans] = await Promise.all([
     newest ? readLatestRevision(sql, newest) : null,
-    ban ? readLatestBan(sql, ban) : null,
+    ban ? readLatestBan(sql, ban, clusterId) : null,
   ]);
   return {
     propagation: {
@@ -93,16 +107,21 @@ async function readLatestRevision(
 ): Promise<Propagation['latest']> {
   const [progress, spread] = await Promise.all([
     readRevisionProgress(sql, clusterId, revision),
-    changeSpread(sql, 'config', clusterId, revision),
+    changeSpread(sql, { feed: 'config', clusterId, number: revision }, null),
   ]);
   return progress && { id: `${clusterId}=${revision}`, kind: 'config', clusterName, ...latest(progress), ...spread };
 }
 
-async function readLatestBan(sql: Sql, { epoch, seq }: { epoch: string; seq: string }): Promise<Propagation['latest']> {
-  const progress = await readBanProgress(sql, epoch, seq);
+async function readLatestBan(
+  sql: Sql,
+  ban: { epoch: string; seq: string },
+  within: string | null,
+): Promise<Propagation['latest']> {
+  const progress = await readBanProgress(sql, ban, within);
   if (!progress) return null;
-  const spread = await changeSpread(sql, 'bans', progress.clusterId ?? '', seq);
-  return { id: `ban=${epoch}:${seq}`, kind: 'ban', clusterName: null, ...latest(progress), ...spread };
+  const change = { feed: 'bans', clusterId: progress.clusterId ?? '', number: ban.seq };
+  const spread = await changeSpread(sql, change, within);
+  return { id: `ban=${ban.epoch}:${ban.seq}`, kind: 'ban', clusterName: null, ...latest(progress), ...spread };
 }
 
 function latest({ clusterId, publishedAt, reason, nodes, done }: Progress) {

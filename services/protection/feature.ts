@@ -9,8 +9,11 @@ const keepers = new WeakMap<Runtime, ChallengeKeyKeeper>();
 
 export const feature = {
   jobs: [{ name: 'challenge-keys', everyMs: 30 * SECOND_MS, run: keepChallengeKeys }],
-  async attention(sql) {
-    const [{ underAttack }, count] = await Promise.all([readProtectionSettings(sql), countSitesUnderAttack(sql, null)]);
+  async attention(sql, clusterId) {
+    const [{ underAttack }, count] = await Promise.all([
+      readProtectionSettings(sql),
+      countSitesUnderAttack(sql, clusterId),
+    ]);
     return [
       ...(underAttack ? [{ kind: 'under_attack_on' } as const] : []),
       ...(count > 0 ? [{ kind: 'sites_under_attack', count } as const] : []),

@@ -17,7 +17,7 @@ export const feature = {
     sweep('purge-security-heavy', 10 * MINUTE_MS, purgeSecurityHeavy),
     sweep('purge-alerts', HOUR_MS, purgeAlerts),
   ],
-  attention: async (sql) => (await sitesAboveNormal(sql)).map(sitesItem),
+  attention: async (sql, clusterId) => (await sitesAboveNormal(sql, clusterId)).map(sitesItem),
 } satisfies ServiceFeature;
 
 function sitesItem({ clusterId, clusterName, count, level, since, named }: AboveNormal): FoundAttention {

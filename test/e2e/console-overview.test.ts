@@ -237,6 +237,37 @@ test.serial('with much to tell, every number, the chart and the list fit and can
   await visitor.close();
 });
 
+test.serial('one cluster is chosen, everything is about it, and the address keeps it', async (t) => {
+  const visitor = await operatorVisit('/overview');
+  const { page } = visitor;
+  // The input is below what it shows.
+  const choice = page.getByRole('combobox', { name: 'Cluster' });
+  await choice.click({ force: true });
+  await page.getByRole('option', { name: 'tokyo' }).click();
+  await page.waitForURL('**/overview?clusterId=*');
+  const id = new URL(page.url()).searchParams.get('clusterId')!;
+  await region(page, 'At a glance').getByText('0 of 1').waitFor();
+  await attention(page).getByRole('link', { name: 'edge-tokyo-1' }).waitFor();
+  t.is(await attention(page).getByText('a-cluster-with-a-name').count(), 0);
+  // What concerns all clusters concerns it, too.
+  await attention(page).getByText('Under Attack is on for all sites').waitFor();
+  t.is(await region(page, 'At a glance').getByRole('link').first().getAttribute('href'), `/nodes?clusterId=${id}`);
+  await page.reload();
+  await region(page, 'At a glance').getByText('0 of 1').waitFor();
+  await page.locator('.overview__choice').getByText('tokyo', { exact: true }).waitFor();
+  for (const width of [1440, 375]) {
+    await page.setViewportSize({ width, height: 900 });
+    t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await choice.click({ force: true });
+  await page.getByRole('option', { name: 'All clusters' }).click();
+  await page.waitForURL('**/overview');
+  await attention(page).getByText('9 nodes of a-cluster-with-a-name').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('an overview that cannot be read says so and asks again', async (t) => {
   const visitor = await visit(browser, running.origin);
   await signIn(visitor.context, running.origin, TEST_OPERATOR);

@@ -12,8 +12,9 @@ export class Overview {
     this.#api = api;
   }
 
-  get(): Promise<Body> {
-    return this.#api.ok('GET', '/overview');
+  /** Of one cluster, where one is named. */
+  get(clusterId?: string): Promise<Body> {
+    return this.#api.ok('GET', clusterId === undefined ? '/overview' : `/overview?clusterId=${clusterId}`);
   }
 
   /** The item as soon as the list has it. */

@@ -3,7 +3,7 @@ import test from 'ava';
 import { NODE_WORDS } from '../../contract/resources/overview.ts';
 import { deliveryOf, situationNow } from '../../models/delivery.ts';
 import { fleetView } from '../../models/overview-nodes.ts';
-import { siteStates } from '../../models/overview-sites.ts';
+import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Overview } from '../helpers/overview.ts';
@@ -84,19 +84,22 @@ test.serial('bans in force are counted by who made them; ended ones are not', as
 });
 
 /** Sites by state, one by one. */
-async function naiveStates(): Promise<Record<string, number>> {
-  const sites = await api.sql('site').select('id', 'enabled', api.sql.ref('cluster_id').as('clusterId'));
+async function naiveStates(where: Record<string, string> = {}): Promise<Record<string, number>> {
+  const sites = await api.sql('site').where(where).select('id', 'enabled', api.sql.ref('cluster_id').as('clusterId'));
   const states: Record<string, number> = { live: 0, partial: 0, pending: 0, disabled: 0 };
   for (const { state } of (await deliveryOf(api.sql, sites, situationNow)).values()) states[state]!++;
   return states;
 }
 
 test.serial('sites by delivery are as if each were asked', async (t) => {
+  const other = await api.cluster('states');
   const compare = async (what: string) => {
     const { spans } = await fleetView(api.sql, NODE_WORDS);
-    t.deepEqual({ ...(await siteStates(api.sql, spans)) }, await naiveStates(), what);
+    t.deepEqual(siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, spans)), await naiveStates(), what);
+    const own = await fleetView(api.sql, NODE_WORDS, other);
+    const states = siteStates(await siteCounts(api.sql, other), await sitesBehind(api.sql, own.spans));
+    t.deepEqual(states, await naiveStates({ cluster_id: other }), what);
   };
-  const other = await api.cluster('states');
   await compare('a cluster without sites');
   const made: string[] = [];
   for (let index = 0; index < 6; index++) made.push((await api.site(other, `state-${index}.example`)).id);

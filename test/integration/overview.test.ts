@@ -112,6 +112,66 @@ test.serial('with nodes and none of them connected, the check of the node channe
   await overview.gone('node_channel');
 });
 
+test.serial('asked about a cluster, everything in the answer is about that cluster', async (t) => {
+  await api.refused(t, [404, 'CLUSTER_NOT_FOUND'], 'GET', '/overview?clusterId=nowhere');
+  await api.refused(t, [404, 'CLUSTER_NOT_FOUND'], 'GET', '/overview/traffic?clusterId=nowhere');
+  const other = await api.cluster('tokyo');
+  const away = await api.node(other, 'away', { online: false });
+  const sites = [await api.site(other, 'one.tokyo.example'), await api.site(other, 'two.tokyo.example')];
+  await api.ok('PUT', `/sites/${sites[1].id}/enabled`, { enabled: false });
+  const ban = (more: object) => api.ok('POST', '/bans', { reason: 'abuse', durationSeconds: 600, ...more });
+  await ban({ scope: 'platform', cidr: '198.18.7.1' });
+  const everywhere = await eventually(async () => {
+    const latest = (await overview.get(clusterId)).propagation.bans.latest;
+    return latest?.nodes.total === 1 && latest;
+  });
+  t.like(everywhere, { clusterId: null, clusterName: null });
+  await ban({ scope: 'site', siteId: sites[0].id, cidr: '198.18.7.2' });
+  await ban({ scope: 'site', siteId, cidr: '198.18.7.3' });
+  await api.ok('PATCH', `/sites/${sites[0].id}/protection`, { underAttack: true });
+  await api.ok('PUT', '/settings/protection', { underAttack: true });
+  const minute = new Date(Math.floor(Date.now() / 60_000 - 10) * 60_000);
+  await api.sql('cluster_request_minute').insert({ cluster_id: clusterId, minute, requests: 60 });
+  // The answer may be from before.
+  const here = await eventually(async () => {
+    const now = await overview.get(clusterId);
+    return now.traffic !== null && now.attention.length === 1 && now;
+  });
+  const there = await eventually(async () => {
+    const now = await overview.get(other);
+    return now.attention.length === 3 && now;
+  });
+  const kinds = ({ attention }: Body) => attention.map(({ kind }: Body) => kind);
+  t.deepEqual(kinds(here), ['under_attack_on']);
+  t.deepEqual(kinds(there).toSorted(), ['nodes_unhealthy', 'sites_under_attack', 'under_attack_on']);
+  t.like(here, { clusters: 1, nodes: 1, onlineNodes: 1, sites: 1, bans: { manual: 2, automatic: 0 } });
+  t.like(there, { clusters: 1, nodes: 1, onlineNodes: 0, sites: 2, bans: { manual: 2, automatic: 0 } });
+  t.deepEqual(there.siteStates, { live: 0, partial: 0, pending: 1, disabled: 1 });
+  t.is(there.nodeStates.offline, 1);
+  t.is(there.attention.find(({ kind }: Body) => kind === 'nodes_unhealthy').clusterId, other);
+  for (const [answer, id] of [
+    [here, clusterId],
+    [there, other],
+  ] as const) {
+    t.true(answer.revisions.length > 0);
+    t.true(answer.revisions.every((revision: Body) => revision.clusterId === id));
+    t.is(answer.propagation.config.latest.clusterId, id);
+    t.is(answer.propagation.bans.latest.clusterId, id);
+    t.is(answer.propagation.bans.latest.nodes.total, 1);
+  }
+  t.is(there.traffic, null);
+  t.deepEqual(await api.ok('GET', `/overview/traffic?clusterId=${other}`), { from: null, requestsPerSecond: [] });
+  t.not((await api.ok('GET', `/overview/traffic?clusterId=${clusterId}`)).from, null);
+
+  await api.ok('PUT', '/settings/protection', { underAttack: false });
+  await api.sql('cluster_request_minute').delete();
+  await api.sql('node').where({ id: away }).delete();
+  for (const { id } of sites) await api.ok('DELETE', `/sites/${id}`);
+  await api.ok('DELETE', `/clusters/${other}`);
+  await node.beat(await node.onTarget());
+  await overview.gone('under_attack_on');
+});
+
 test.serial('kinds come in the order of the specification, and the list is bounded', async (t) => {
   const clusters: string[] = [];
   for (let index = 0; index < 60; index++) clusters.push(await api.cluster(`full-${index}`));

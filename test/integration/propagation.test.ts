@@ -66,6 +66,30 @@ test.serial('percentiles are those of the newest changes; one that is not everyw
     lastIn: last.length,
     worstMs: Math.max(...last.map((row) => row.slowest_ms)),
   });
+  // Of a cluster: its changes and those of all clusters, and the slowest of its own nodes.
+  const own = await api.node(clusterId, 'slow');
+  const another = await api.cluster('other');
+  const foreign = await api.node(another, 'slower');
+  const mixed = rows.map((row, index) => ({
+    ...row,
+    feed: 'bans',
+    cluster_id: ['', clusterId, another][index % 3]!,
+    slowest_node_id: index % 3 === 1 ? own : foreign,
+  }));
+  await api.sql('propagation').insert(mixed);
+  const about = mixed.filter((row) => row.cluster_id !== another).slice(-RECENT_CHANGES);
+  const ofCluster = (await propagationFigures(api.sql, clusterId)).find(({ feed }) => feed === 'bans')!;
+  t.like(ofCluster, naive(about));
+  const ours = about.filter((row) => row.slowest_node_id === own);
+  t.deepEqual(ofCluster.slowest, {
+    id: own,
+    name: 'slow',
+    lastIn: ours.length,
+    worstMs: Math.max(...ours.map((row) => row.slowest_ms)),
+  });
+  await api.sql('propagation').where({ feed: 'bans' }).delete();
+  await api.sql('node').whereIn('id', [own, foreign]).delete();
+  await api.ok('DELETE', `/clusters/${another}`);
   // Rows of a day ago count for nothing, and go.
   await api.sql('propagation').update({ published_at: api.sql.raw("published_at - interval '2 days'") });
   t.deepEqual(await propagationFigures(api.sql), []);

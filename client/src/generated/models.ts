@@ -659,7 +659,7 @@ export interface Overview {
     minute: string;
     requestsPerSecond: number;
   } | null;
-  /** In force. */
+  /** In force; of a cluster: at its nodes, those of all clusters among them. */
   bans: {
     manual: number;
     automatic: number;
@@ -689,7 +689,7 @@ export interface Overview {
         /** Every online node has applied it. */
         done: boolean;
         clusterName: string | null;
-        /** Until every connected node had it; null: not yet, or nobody was connected. */
+        /** Until every connected node had it, with a ban of all clusters those of all of them; null: not yet, or nobody was connected. */
         spreadMs: number | null;
         slowest: LackingNode | null;
       } | null;
@@ -703,7 +703,7 @@ export interface Overview {
         p50Ms: number | null;
         p95Ms: number | null;
         p99Ms: number | null;
-        /** The node that was last most often. */
+        /** The node that was last most often; of a cluster: among its own. */
         slowest: {
           /** Id. 1 to 64 characters. */
           id: string;
@@ -740,7 +740,7 @@ export interface Overview {
         /** Every online node has applied it. */
         done: boolean;
         clusterName: string | null;
-        /** Until every connected node had it; null: not yet, or nobody was connected. */
+        /** Until every connected node had it, with a ban of all clusters those of all of them; null: not yet, or nobody was connected. */
         spreadMs: number | null;
         slowest: LackingNode | null;
       } | null;
@@ -754,7 +754,7 @@ export interface Overview {
         p50Ms: number | null;
         p95Ms: number | null;
         p99Ms: number | null;
-        /** The node that was last most often. */
+        /** The node that was last most often; of a cluster: among its own. */
         slowest: {
           /** Id. 1 to 64 characters. */
           id: string;
@@ -768,7 +768,7 @@ export interface Overview {
       } | null;
     };
   };
-  /** The newest of all clusters, at most 5. */
+  /** The newest, at most 5. */
   revisions: Array<{
     /** Id. 1 to 64 characters. */
     clusterId: string;

@@ -571,11 +571,16 @@ export interface NodesEnableInput {
 
 export type NodesEnableOutput = Node;
 
-export type OverviewGetInput = Record<string, never>;
+export interface OverviewGetInput {
+  /** Everything is about this cluster then; default all of them. 1 to 64 characters. */
+  clusterId?: string | undefined;
+}
 
 export type OverviewGetOutput = Overview;
 
 export interface OverviewTrafficInput {
+  /** Everything is about this cluster then; default all of them. 1 to 64 characters. */
+  clusterId?: string | undefined;
   /** 1 to 24; default 3. */
   hours?: number | undefined;
 }
@@ -1373,13 +1378,13 @@ export interface Operations {
     input: OverviewGetInput;
     output: OverviewGetOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'overview.traffic': {
     input: OverviewTrafficInput;
     output: OverviewTrafficOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'regions.list': {
     input: RegionsListInput;
@@ -1802,7 +1807,7 @@ export interface Api {
   overview: {
     /** Answers what needs attention, the sizes of things, and how fast changes reach the nodes. `GET /overview`: Operators; a read-only access key suffices. */
     get: Call<'overview.get'>;
-    /** Answers requests per second of all sites, minute by minute. `GET /overview/traffic`: Operators; a read-only access key suffices. */
+    /** Answers requests per second of all sites, or of those of a cluster, minute by minute. `GET /overview/traffic`: Operators; a read-only access key suffices. */
     traffic: Call<'overview.traffic'>;
   };
   protection: {

@@ -1,4 +1,5 @@
-// The overview as the console answers it, read once for all who show it: the health dot of the frame and the page.
+// The overview as the console answers it, of all clusters or of one, read once for all who show it: the health dot of the
+// frame and the page.
 import type { Output } from '@contract/procedure.ts';
 import { overview } from '@contract/resources/overview.ts';
 import { type EffectScope, effectScope, onScopeDispose } from 'vue';
@@ -15,10 +16,18 @@ const TOPICS: readonly LiveFilter[] = ['nodes', 'revisions', 'bans', 'incidents'
 const ANSWER_MS = 2_000;
 const GAP_MS = 5_000;
 
-let shared: { loaded: Loaded<Overview>; scope: EffectScope; users: number } | null = null;
+interface Shared {
+  loaded: Loaded<Overview>;
+  scope: EffectScope;
+  users: number;
+}
 
-function load(): Loaded<Overview> {
-  const loaded = useLoad((signal) => call(overview.get, {}, { signal }), { live: [] });
+/** By cluster; '' for all of them. */
+const shared = new Map<string, Shared>();
+
+function load(clusterId: string): Loaded<Overview> {
+  const input = clusterId === '' ? {} : { clusterId };
+  const loaded = useLoad((signal) => call(overview.get, input, { signal }), { live: [] });
   // By itself it asks as seldom as a page that follows; when, is said below.
   let timer = 0;
   const soon = () => {
@@ -30,20 +39,21 @@ function load(): Loaded<Overview> {
   return loaded;
 }
 
-/** The shared answer, kept up to date while somebody uses it. */
-export function useOverview(): Loaded<Overview> {
-  if (!shared) {
+/** The shared answer about a cluster, or about all of them, kept up to date while somebody uses it. */
+export function useOverview(clusterId = ''): Loaded<Overview> {
+  let mine = shared.get(clusterId);
+  if (!mine) {
     const scope = effectScope(true);
-    const loaded = scope.run(load)!;
-    shared = { loaded, scope, users: 0 };
+    mine = { loaded: scope.run(() => load(clusterId))!, scope, users: 0 };
+    shared.set(clusterId, mine);
   }
-  const mine = shared;
-  mine.users++;
+  const used = mine;
+  used.users++;
   onScopeDispose(() => {
-    mine.users--;
-    if (mine.users > 0) return;
-    mine.scope.stop();
-    if (shared === mine) shared = null;
+    used.users--;
+    if (used.users > 0) return;
+    used.scope.stop();
+    if (shared.get(clusterId) === used) shared.delete(clusterId);
   });
-  return mine.loaded;
+  return used.loaded;
 }
