@@ -205,7 +205,7 @@ export class SimulatedNode {
     const verdict = judgeBatch(this.bans, batch);
     if (verdict === 'apply') {
       this.store.changeBans(batch.upserts, batch.removedIds);
-      this.#moveBans(batch.epoch, batch.to);
+      this.#moveBans(batch.epoch, batch.to, batch.mark);
     } else if (verdict === 'pull') void this.#pull();
   }
 
@@ -227,20 +227,26 @@ export class SimulatedNode {
 
   #applyDelta(delta: ConfigDelta): void {
     this.store.changeEntries(delta.upserts, delta.deletes);
-    this.#moveConfig(delta.epoch, delta.revision, delta.setHash);
+    this.#moveConfig(delta);
   }
 
-  #moveBans(epoch: bigint, sequence: bigint): void {
-    this.bans = create(BanPositionSchema, { epoch, sequence });
+  #moveBans(epoch: bigint, sequence: bigint, mark: Uint8Array): void {
+    this.bans = create(BanPositionSchema, { epoch, sequence, mark });
     this.#options.onBans(this.index, sequence);
     this.#bansSteps.reached(epoch, sequence);
     this.#scheduleApplied();
   }
 
-  #moveConfig(epoch: bigint, revision: bigint, setHash: Uint8Array): void {
+  #moveConfig({ epoch, revision, setHash, mark }: Pick<ConfigDelta, 'epoch' | 'revision' | 'setHash' | 'mark'>): void {
     // What it holds decides; a difference sends it to repair.
     const held = this.store.setHash();
-    this.config = create(ConfigPositionSchema, { epoch, track: Track.STABLE, revision, setHash: held ?? setHash });
+    this.config = create(ConfigPositionSchema, {
+      epoch,
+      track: Track.STABLE,
+      revision,
+      setHash: held ?? setHash,
+      mark,
+    });
     this.#options.onConfig(this.index, revision);
     this.#configSteps.reached(epoch, revision);
     this.#scheduleApplied();
@@ -294,7 +300,7 @@ export class SimulatedNode {
       pageToken = answer.nextPageToken;
       const { position } = answer;
       const ahead = position && position.epoch === this.bans.epoch && position.sequence < this.bans.sequence;
-      if (pageToken === '' && position && !ahead) this.#moveBans(position.epoch, position.sequence);
+      if (pageToken === '' && position && !ahead) this.#moveBans(position.epoch, position.sequence, position.mark);
     } while (pageToken !== '');
   }
 
@@ -305,8 +311,7 @@ export class SimulatedNode {
       else if (result.case === 'repair' && result.value.checkpoint) {
         const buckets = new Set(result.value.buckets);
         this.store.replaceBuckets(({ kind, id }) => buckets.has(bucketOf(kind, id)), result.value.entries);
-        const { epoch, revision, setHash } = result.value.checkpoint;
-        this.#moveConfig(epoch, revision, setHash);
+        this.#moveConfig(result.value.checkpoint);
       } else if (result.case === 'delta') {
         const { value: delta } = result;
         if (delta.revision === this.config.revision) return;
@@ -338,7 +343,7 @@ export class SimulatedNode {
     }
     if (!checkpoint) return;
     this.store.replaceEntries(entries);
-    this.#moveConfig(checkpoint.epoch, checkpoint.revision, checkpoint.setHash);
+    this.#moveConfig(checkpoint);
   }
 
   #scheduleApplied(): void {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
@@ -45,6 +47,17 @@ func TestBanJournalIsReplayedInOrder(t *testing.T) {
 		if _, got := Of(c).Lookup("", netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s is banned: %v", address, got)
 		}
+	}
+}
+
+func TestBanPositionsKeepTheirMarks(t *testing.T) {
+	b := Of(loadWith(t, nil, edgetest.Encode(edgetest.Header("node"), edgetest.Bans(3, nil))))
+	if got := b.State().GetPosition(); !proto.Equal(got, edgetest.BanPosition(3)) {
+		t.Errorf("read: %v", got)
+	}
+	state, err := b.ApplyBans(edgetest.BanPosition(3), edgetest.BanPosition(4), nil, nil, nil)
+	if err != nil || !proto.Equal(state.GetPosition(), edgetest.BanPosition(4)) {
+		t.Errorf("applied: %v %v", state, err)
 	}
 }
 

@@ -68,6 +68,19 @@ func TestReloadOfAJournalThatSaysItIsEmptyEmptiesTheTables(t *testing.T) {
 	}
 }
 
+func TestPositionsKeepTheirMarks(t *testing.T) {
+	c := loadWith(t, threeRevisions(), nil)
+	if got := c.Status().Position; !proto.Equal(got, edgetest.Position(3)) {
+		t.Errorf("read: %v", got)
+	}
+	if got, _, err := c.Apply(edgetest.Position(3), edgetest.Position(4), nil, nil); err != nil || !proto.Equal(got, edgetest.Position(4)) {
+		t.Errorf("applied: %v %v", got, err)
+	}
+	if got, _, err := c.ReloadConfig(); err != nil || !proto.Equal(got, edgetest.Position(3)) {
+		t.Errorf("read again: %v %v", got, err)
+	}
+}
+
 func TestReloadOfANewJournalOfAnotherClusterEmptiesTheTables(t *testing.T) {
 	c := loadWith(t, threeRevisions(), nil)
 	header := edgetest.Header("node")

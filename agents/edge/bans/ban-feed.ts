@@ -102,7 +102,7 @@ export class BanFeed {
       this.loop.request();
       return;
     }
-    const target = create(BanPositionSchema, { epoch: batch.epoch, sequence: batch.to });
+    const target = create(BanPositionSchema, { epoch: batch.epoch, sequence: batch.to, mark: batch.mark });
     this.apply(base, target, batch.upserts, batch.removedIds, batch.liftedOwn, batch.serverTimeMs, receivedAt);
   }
 

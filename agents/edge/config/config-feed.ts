@@ -342,8 +342,8 @@ const REFUSED: ReadonlySet<Code> = new Set([
 ]);
 
 function positionOf(delta: ConfigDelta): ConfigPosition {
-  const { epoch, track, revision, setHash } = delta;
-  return create(ConfigPositionSchema, { epoch, track, revision, setHash });
+  const { epoch, track, revision, setHash, mark } = delta;
+  return create(ConfigPositionSchema, { epoch, track, revision, setHash, mark });
 }
 
 function checked(position: ConfigPosition | undefined): ConfigPosition {

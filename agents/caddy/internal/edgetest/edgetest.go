@@ -32,14 +32,23 @@ func Config(revision uint64, upserts []*configv1.Entry, deletes ...*configv1.Ent
 // Bans is a record that changes the bans and reaches a sequence.
 func Bans(sequence uint64, upserts []*nodev1.Ban, removed ...string) *edgev1.JournalRecord {
 	return &edgev1.JournalRecord{Record: &edgev1.JournalRecord_Bans{Bans: &edgev1.BanChange{
-		Position: &nodev1.BanPosition{Epoch: 1, Sequence: sequence}, Upserts: upserts, RemovedIds: removed,
+		Position: BanPosition(sequence), Upserts: upserts, RemovedIds: removed,
 	}}}
 }
 
-// Position is a revision of epoch 1.
+// Position is a revision of epoch 1 with what the console proves it by.
 func Position(revision uint64) *nodev1.ConfigPosition {
-	return &nodev1.ConfigPosition{Epoch: 1, Track: nodev1.Track_TRACK_STABLE, Revision: revision, SetHash: bytes.Repeat([]byte{byte(revision)}, 32)}
+	return &nodev1.ConfigPosition{
+		Epoch: 1, Track: nodev1.Track_TRACK_STABLE, Revision: revision, SetHash: bytes.Repeat([]byte{byte(revision)}, 32), Mark: mark(revision),
+	}
 }
+
+// BanPosition is a place of epoch 1 in the feed of bans with what the console proves it by.
+func BanPosition(sequence uint64) *nodev1.BanPosition {
+	return &nodev1.BanPosition{Epoch: 1, Sequence: sequence, Mark: mark(sequence)}
+}
+
+func mark(number uint64) []byte { return bytes.Repeat([]byte{^byte(number)}, 16) }
 
 // Entry encodes the body of an entry.
 func Entry(kind, id string, body proto.Message) *configv1.Entry {

@@ -5,6 +5,8 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { BanBatchSchema, BanSchema, BanSource, OwnBanLiftSchema } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { ConfigPositionSchema } from '../../../../proto/gen/svc/node/v1/config_pb.js';
+import { TargetSchema } from '../../../../proto/gen/svc/node/v1/node_pb.js';
 import { TestAuthority } from '../helpers/authority.ts';
 import { TestConsole } from '../helpers/console.ts';
 import { type Feeds, openFeeds } from '../helpers/feeds.ts';
@@ -266,6 +268,69 @@ test('a ban list of another epoch replaces all bans', async (t) => {
   testConsole.push({ case: 'target', value: testConsole.target() });
   await until(t, 'replaced', bansInStep(feeds, testConsole));
   t.is(feeds.bans.size, 6);
+});
+
+test('the mark of a position is kept with it, over a restart too, and said with it', async (t) => {
+  const { testConsole, folder } = await start(t);
+  const marked = (feeds: Feeds) => () =>
+    inStep(feeds, testConsole)() &&
+    bansInStep(feeds, testConsole)() &&
+    Buffer.compare(feeds.config.position.mark, testConsole.configMark()) === 0 &&
+    Buffer.compare(feeds.bans.position.mark, testConsole.banMark()) === 0;
+  testConsole.publish([site('a', 'one'), site('b', 'two')]);
+  testConsole.changeBans([ban('b1', '192.0.2.1/32')]);
+  const first = await openFeeds(t, folder, testConsole);
+  first.connect();
+  await until(t, 'snapshot and all bans', marked(first));
+  testConsole.publish([site('a', 'pushed')]);
+  testConsole.changeBans([ban('b2', '192.0.2.2/32')]);
+  await until(t, 'pushes', marked(first));
+  testConsole.pushing = false;
+  testConsole.publish([site('a', 'pulled')]);
+  testConsole.changeBans([ban('b3', '192.0.2.3/32')]);
+  testConsole.push({ case: 'target', value: testConsole.target() });
+  await until(t, 'pulls', marked(first));
+  testConsole.epoch += 1n;
+  testConsole.push({ case: 'target', value: testConsole.target() });
+  await until(t, 'repair', marked(first));
+  await first.close();
+  const second = await openFeeds(t, folder, testConsole);
+  t.true(marked(second)());
+  second.connect();
+  await until(t, 'connected', () => testConsole.watches.length === 2);
+  const { config, bans } = testConsole.watches[1]!;
+  t.deepEqual(Buffer.from(config!.mark), testConsole.configMark());
+  t.deepEqual(Buffer.from(bans!.mark), testConsole.banMark());
+});
+
+test('a node ahead of the console that is told to start over repairs what it holds and fetches all bans', async (t) => {
+  const authority = await TestAuthority.create();
+  const [before, restored] = [await TestConsole.start({ authority }), await TestConsole.start({ authority })];
+  t.teardown(() => before.stop());
+  t.teardown(() => restored.stop());
+  const folder = temporaryFolder(t);
+  for (const each of [before, restored]) {
+    each.publish([site('a', 'one'), site('b', 'two')]);
+    each.changeBans([ban('b1', '192.0.2.1/32')]);
+  }
+  before.publish([site('a', 'forgotten'), site('c', 'three')]);
+  before.changeBans([ban('b2', '192.0.2.2/32')]);
+  const first = await openFeeds(t, folder, before);
+  first.connect();
+  await until(t, 'ahead', () => inStep(first, before)() && bansInStep(first, before)());
+  await first.close();
+  const feeds = await openFeeds(t, folder, restored);
+  feeds.connect();
+  await until(t, 'connected', () => restored.watchers === 1);
+  const { epoch, track, revision, setHash } = feeds.config.position;
+  const other = setHash.map((byte) => byte ^ 0xff);
+  const config = create(ConfigPositionSchema, { epoch, track, revision, setHash: other });
+  const target = create(TargetSchema, { config, bans: {}, serverTimeMs: restored.now() });
+  restored.push({ case: 'target', value: target });
+  await until(t, 'started over', () => inStep(feeds, restored)() && bansInStep(feeds, restored)());
+  t.deepEqual([feeds.config.size, feeds.bans.size], [2, 1]);
+  t.true(await feeds.config.verify());
+  t.true(restored.configRequests.some(({ bucketSums }) => bucketSums.length > 0));
 });
 
 test('malformed bans are left out and the rest of the batch applies', async (t) => {

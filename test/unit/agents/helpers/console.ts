@@ -196,6 +196,7 @@ export class TestConsole {
       removedIds,
       liftedOwn,
       serverTimeMs: this.now(),
+      mark: this.banMark(),
     });
     this.push({ case: 'banBatch', value: toBinary(BanBatchSchema, batch) });
   }
@@ -215,7 +216,7 @@ export class TestConsole {
 
   target() {
     return create(TargetSchema, {
-      config: this.position(),
+      config: { ...this.position(), mark: new Uint8Array() },
       bans: create(BanPositionSchema, { epoch: this.banEpoch, sequence: this.banSequence }),
       serverTimeMs: this.now(),
     });
@@ -227,7 +228,17 @@ export class TestConsole {
       track: Track.STABLE,
       revision: this.revision,
       setHash: fromSum(this.sum),
+      mark: this.configMark(),
     });
+  }
+
+  /** Stand for the marks of a real console. */
+  configMark(revision = this.revision): Uint8Array {
+    return Buffer.from(`config ${this.epoch} ${revision}`);
+  }
+
+  banMark(): Uint8Array {
+    return Buffer.from(`bans ${this.banEpoch} ${this.banSequence}`);
   }
 
   /** What changed between two revisions; to the head where no end is given. */
@@ -243,6 +254,7 @@ export class TestConsole {
       base,
       revision: this.revision,
       setHash: fromSum(this.sum),
+      mark: this.configMark(),
       upserts: [...keys.keys()].flatMap((key) => this.entries.get(key) ?? []),
       deletes: [...keys].flatMap(([key, name]) => (this.entries.has(key) ? [] : [create(EntryKeySchema, name)])),
     });
@@ -252,7 +264,9 @@ export class TestConsole {
   private earlierDelta(base: bigint, to: bigint) {
     const upserts = this.revisions.slice(Number(base), Number(to)).flatMap((revision) => revision.upserts);
     const setHash = this.revisions[Number(to) - 1]!.hash;
-    return create(ConfigDeltaSchema, { epoch: this.epoch, track: Track.STABLE, base, revision: to, setHash, upserts });
+    const mark = this.configMark(to);
+    const { epoch } = this;
+    return create(ConfigDeltaSchema, { epoch, track: Track.STABLE, base, revision: to, setHash, mark, upserts });
   }
 
   private routes(router: ConnectRouter): void {
@@ -404,14 +418,19 @@ export class TestConsole {
   }
 
   private getBans(request: GetBansRequest) {
-    const reset = request.after === undefined || request.after.epoch !== this.banEpoch;
+    const { after } = request;
+    const reset = after === undefined || after.epoch !== this.banEpoch || after.sequence > this.banSequence;
     const changed = reset
       ? [...this.bans.keys()]
-      : [...new Set(this.banChanges.slice(Number(request.after!.sequence)).map((change) => change.id))];
+      : [...new Set(this.banChanges.slice(Number(after.sequence)).map((change) => change.id))];
     const from = request.pageToken === '' ? 0 : Number(request.pageToken);
     const ids = changed.slice(from, from + this.pageSize);
     return create(GetBansResponseSchema, {
-      position: create(BanPositionSchema, { epoch: this.banEpoch, sequence: this.banSequence }),
+      position: create(BanPositionSchema, {
+        epoch: this.banEpoch,
+        sequence: this.banSequence,
+        mark: this.banMark(),
+      }),
       reset,
       upserts: ids.flatMap((id) => this.bans.get(id) ?? []),
       removedIds: ids.filter((id) => !this.bans.has(id)),

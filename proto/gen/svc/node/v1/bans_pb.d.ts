@@ -81,6 +81,13 @@ export declare type BanPosition = Message<"svc.node.v1.BanPosition"> & {
    * @generated from field: uint64 sequence = 2;
    */
   sequence: bigint;
+
+  /**
+   * As that of a ConfigPosition.
+   *
+   * @generated from field: bytes mark = 3;
+   */
+  mark: Uint8Array;
 };
 
 /**
@@ -141,6 +148,13 @@ export declare type BanBatch = Message<"svc.node.v1.BanBatch"> & {
    * @generated from field: bool truncated = 8;
    */
   truncated: boolean;
+
+  /**
+   * Of the position `to`.
+   *
+   * @generated from field: bytes mark = 9;
+   */
+  mark: Uint8Array;
 };
 
 /**

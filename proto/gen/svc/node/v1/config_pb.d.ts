@@ -45,6 +45,14 @@ export declare type ConfigPosition = Message<"svc.node.v1.ConfigPosition"> & {
    * @generated from field: bytes set_hash = 4;
    */
   setHash: Uint8Array;
+
+  /**
+   * The console's proof that it gave this position to the cluster: kept and said with it, read by nobody else. Empty in
+   * what an older console gave and in targets.
+   *
+   * @generated from field: bytes mark = 5;
+   */
+  mark: Uint8Array;
 };
 
 /**
@@ -109,6 +117,13 @@ export declare type ConfigDelta = Message<"svc.node.v1.ConfigDelta"> & {
    * @generated from field: int64 published_at_us = 9;
    */
   publishedAtUs: bigint;
+
+  /**
+   * Of the position that the delta leads to.
+   *
+   * @generated from field: bytes mark = 10;
+   */
+  mark: Uint8Array;
 };
 
 /**

@@ -170,9 +170,11 @@ func (x *Ban) GetReason() string {
 
 // A place in the ban feed of a console.
 type BanPosition struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Sequence      uint64                 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Epoch    uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Sequence uint64                 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// As that of a ConfigPosition.
+	Mark          []byte `protobuf:"bytes,3,opt,name=mark,proto3" json:"mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,6 +223,13 @@ func (x *BanPosition) GetSequence() uint64 {
 	return 0
 }
 
+func (x *BanPosition) GetMark() []byte {
+	if x != nil {
+		return x.Mark
+	}
+	return nil
+}
+
 // The final state of the bans changed in (from, to] that concern the receiver's cluster. Applies iff the epoch
 // is the receiver's and from <= the receiver's sequence < to; ignored when to <= the receiver's sequence.
 type BanBatch struct {
@@ -235,7 +244,9 @@ type BanBatch struct {
 	// Lifted bans of the node's own: it deletes its own bans of the address that expire no later.
 	LiftedOwn []*OwnBanLift `protobuf:"bytes,7,rep,name=lifted_own,json=liftedOwn,proto3" json:"lifted_own,omitempty"`
 	// Too large to carry: fetch with GetBans.
-	Truncated     bool `protobuf:"varint,8,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,8,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// Of the position `to`.
+	Mark          []byte `protobuf:"bytes,9,opt,name=mark,proto3" json:"mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +335,13 @@ func (x *BanBatch) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *BanBatch) GetMark() []byte {
+	if x != nil {
+		return x.Mark
+	}
+	return nil
 }
 
 type OwnBanLift struct {
@@ -844,10 +862,11 @@ const file_svc_node_v1_bans_proto_rawDesc = "" +
 	"\x06source\x18\x04 \x01(\x0e2\x16.svc.node.v1.BanSourceR\x06source\x12\"\n" +
 	"\rexpires_at_ms\x18\x05 \x01(\x03R\vexpiresAtMs\x12\"\n" +
 	"\rcreated_at_ms\x18\x06 \x01(\x03R\vcreatedAtMs\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\"?\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"S\n" +
 	"\vBanPosition\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\x8d\x02\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x12\n" +
+	"\x04mark\x18\x03 \x01(\fR\x04mark\"\xa1\x02\n" +
 	"\bBanBatch\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\x04R\x04from\x12\x0e\n" +
@@ -858,7 +877,8 @@ const file_svc_node_v1_bans_proto_rawDesc = "" +
 	"\x0eserver_time_ms\x18\x06 \x01(\x03R\fserverTimeMs\x126\n" +
 	"\n" +
 	"lifted_own\x18\a \x03(\v2\x17.svc.node.v1.OwnBanLiftR\tliftedOwn\x12\x1c\n" +
-	"\ttruncated\x18\b \x01(\bR\ttruncated\"q\n" +
+	"\ttruncated\x18\b \x01(\bR\ttruncated\x12\x12\n" +
+	"\x04mark\x18\t \x01(\fR\x04mark\"q\n" +
 	"\n" +
 	"OwnBanLift\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x12\n" +

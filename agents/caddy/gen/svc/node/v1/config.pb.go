@@ -84,7 +84,10 @@ type ConfigPosition struct {
 	// Gapless within an epoch; 0 = nothing received yet.
 	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// 32 bytes: sum modulo 2^256 of the hashes of the received entries (see hash.ts); detects drift, proves nothing.
-	SetHash       []byte `protobuf:"bytes,4,opt,name=set_hash,json=setHash,proto3" json:"set_hash,omitempty"`
+	SetHash []byte `protobuf:"bytes,4,opt,name=set_hash,json=setHash,proto3" json:"set_hash,omitempty"`
+	// The console's proof that it gave this position to the cluster: kept and said with it, read by nobody else. Empty in
+	// what an older console gave and in targets.
+	Mark          []byte `protobuf:"bytes,5,opt,name=mark,proto3" json:"mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,6 +150,13 @@ func (x *ConfigPosition) GetSetHash() []byte {
 	return nil
 }
 
+func (x *ConfigPosition) GetMark() []byte {
+	if x != nil {
+		return x.Mark
+	}
+	return nil
+}
+
 // The final state of the entries changed in (base, revision]. It applies iff epoch and track are the
 // receiver's and base <= the receiver's revision < revision; the set hash must match afterwards.
 // It is ignored when revision <= the receiver's. A delta above 256 KiB travels as numbers only (truncated).
@@ -163,6 +173,8 @@ type ConfigDelta struct {
 	Truncated bool `protobuf:"varint,8,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// Console clock when the revision was published, Unix microseconds.
 	PublishedAtUs int64 `protobuf:"varint,9,opt,name=published_at_us,json=publishedAtUs,proto3" json:"published_at_us,omitempty"`
+	// Of the position that the delta leads to.
+	Mark          []byte `protobuf:"bytes,10,opt,name=mark,proto3" json:"mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,6 +270,13 @@ func (x *ConfigDelta) GetPublishedAtUs() int64 {
 		return x.PublishedAtUs
 	}
 	return 0
+}
+
+func (x *ConfigDelta) GetMark() []byte {
+	if x != nil {
+		return x.Mark
+	}
+	return nil
 }
 
 type GetConfigRequest struct {
@@ -634,12 +653,13 @@ var File_svc_node_v1_config_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x18svc/node/v1/config.proto\x12\vsvc.node.v1\x1a\x19svc/config/v1/entry.proto\"\x87\x01\n" +
+	"\x18svc/node/v1/config.proto\x12\vsvc.node.v1\x1a\x19svc/config/v1/entry.proto\"\x9b\x01\n" +
 	"\x0eConfigPosition\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12(\n" +
 	"\x05track\x18\x02 \x01(\x0e2\x12.svc.node.v1.TrackR\x05track\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x19\n" +
-	"\bset_hash\x18\x04 \x01(\fR\asetHash\"\xc1\x02\n" +
+	"\bset_hash\x18\x04 \x01(\fR\asetHash\x12\x12\n" +
+	"\x04mark\x18\x05 \x01(\fR\x04mark\"\xd5\x02\n" +
 	"\vConfigDelta\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12(\n" +
 	"\x05track\x18\x02 \x01(\x0e2\x12.svc.node.v1.TrackR\x05track\x12\x12\n" +
@@ -649,7 +669,9 @@ const file_svc_node_v1_config_proto_rawDesc = "" +
 	"\aupserts\x18\x06 \x03(\v2\x14.svc.config.v1.EntryR\aupserts\x121\n" +
 	"\adeletes\x18\a \x03(\v2\x17.svc.config.v1.EntryKeyR\adeletes\x12\x1c\n" +
 	"\ttruncated\x18\b \x01(\bR\ttruncated\x12&\n" +
-	"\x0fpublished_at_us\x18\t \x01(\x03R\rpublishedAtUs\"\x83\x01\n" +
+	"\x0fpublished_at_us\x18\t \x01(\x03R\rpublishedAtUs\x12\x12\n" +
+	"\x04mark\x18\n" +
+	" \x01(\fR\x04mark\"\x83\x01\n" +
 	"\x10GetConfigRequest\x12/\n" +
 	"\x04base\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x04base\x12\x1d\n" +
 	"\n" +
