@@ -97,7 +97,7 @@ async function changeSites(
   counted: boolean,
 ): Promise<void> {
   const { clusterId, siteIds } = sample;
-  const source = configSource(runtime.pools.channel);
+  const source = configSource(runtime);
   const writer = new FanoutWriter(runtime);
   for (let index = 0; index < count; index++) {
     const before = (await readConfigHead(runtime.pools.channel, clusterId))!;

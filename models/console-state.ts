@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { Pool } from 'pg';
 
 export interface SetupState {
   setup_token_hash: Buffer | null;
@@ -25,4 +26,19 @@ export async function lockSetup(sql: Knex): Promise<SetupState> {
 /** The token is of no use any more and goes. */
 export async function completeSetup(sql: Knex, at: Date): Promise<void> {
   await sql('console_state').update({ setup_token: null, setup_token_hash: null, setup_completed_at: at });
+}
+
+/** The sealed key of the marks of positions; null before one was made. */
+export async function readMarkKey(pool: Pick<Pool, 'query'>): Promise<string | null> {
+  const { rows } = await pool.query<{ mark_key: string | null }>('select mark_key from console_state');
+  return rows[0]?.mark_key ?? null;
+}
+
+/** Stores the sealed key unless another process was first; answers the one that stays. */
+export async function keepMarkKey(pool: Pick<Pool, 'query'>, sealed: string): Promise<string> {
+  const { rows } = await pool.query<{ mark_key: string }>(
+    'update console_state set mark_key = coalesce(mark_key, $1) returning mark_key',
+    [sealed],
+  );
+  return rows[0]!.mark_key;
 }

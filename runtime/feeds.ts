@@ -3,7 +3,7 @@
 import type { LiveTopic } from '../contract/resources/live.ts';
 import type { FanoutBatch } from './fanout-stream.ts';
 import { LOCK_CLASS } from './lock-session.ts';
-import type { Pools } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
 
 export interface FeedTarget {
   epoch: bigint;
@@ -38,7 +38,7 @@ export interface Feed {
    */
   readonly changes: string | null;
   /** Reads through the pool of its choice. */
-  source(pools: Pools): FeedSource;
+  source(runtime: Runtime): FeedSource;
 }
 
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;

@@ -13,6 +13,7 @@ export interface SealedColumn {
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'certificate_authority', column: 'private_key', primaryKey: 'id' },
   { table: 'console_state', column: 'setup_token', primaryKey: 'id' },
+  { table: 'console_state', column: 'mark_key', primaryKey: 'id' },
   { table: 'challenge_key', column: 'secret', primaryKey: 'id' },
   { table: 'two_factor', column: 'secret', primaryKey: 'user_id' },
 ];

@@ -11,6 +11,7 @@ import { type ConsoleEnv, parseEnv } from '../runtime/env.ts';
 import { type InternalListener, openInternalListener } from '../runtime/internal-listener.ts';
 import type { Address, Listener } from '../runtime/listener.ts';
 import { createLog } from '../runtime/log.ts';
+import { positionMarks } from '../runtime/position-marks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { waitForDatabase } from '../runtime/wait-for-database.ts';
 import { discoverFeeds, discoverServices } from './discover.ts';
@@ -93,6 +94,7 @@ async function prepareDatabase(env: ConsoleEnv, runtime: Runtime): Promise<strin
   await waitForDatabase(env.databaseDirectUrl, log, runtime.stopping);
   await migrate(env.databaseDirectUrl, ({ name, index, total }) => log.info({ name, index, total }, 'migrating'));
   const setupToken = await prepareConsoleState(runtime);
+  await positionMarks(runtime);
   // The one secret that is logged on purpose: whoever can read the log may set the console up, once.
   if (setupToken) log.info({ setupToken, url: `${env.publicUrl}/setup` }, 'waiting to be set up');
   return setupToken;

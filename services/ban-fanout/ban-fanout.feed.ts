@@ -11,7 +11,7 @@ const banFeed: Feed = {
   event: WatchEventSchema.field.banBatch.number,
   hint: 'bans',
   changes: BAN_CHANGES,
-  source: (pools) => banSource(pools.channel),
+  source: banSource,
 };
 
 export default banFeed;

@@ -1,14 +1,16 @@
 // The ban feed of clusters as batches, encoded once for all nodes.
 import { create, toBinary } from '@bufbuild/protobuf';
-import type { Pool } from 'pg';
 import { readBanChanges, readBanTargets } from '../../models/ban-feed.ts';
 import { BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { FeedSource } from '../../runtime/feeds.ts';
+import { positionMarks } from '../../runtime/position-marks.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Changes in one pushed batch: about 100 KiB. */
 const BATCH = 1000;
 
-export function banSource(pool: Pool): FeedSource {
+export function banSource(runtime: Runtime): FeedSource {
+  const pool = runtime.pools.channel;
   return {
     targets: async (clusterIds) => {
       const targets = await readBanTargets(pool, clusterIds);
@@ -18,6 +20,7 @@ export function banSource(pool: Pool): FeedSource {
       const batch = await readBanChanges(pool, clusterId, from, BATCH);
       // Another epoch has another stream.
       if (!batch || batch.epoch !== epoch) return null;
+      batch.mark = (await positionMarks(runtime)).bans(clusterId, { epoch, sequence: batch.to });
       return { from, to: batch.to, bytes: toBinary(BanBatchSchema, batch) };
     },
     mark: ({ epoch, position }) =>

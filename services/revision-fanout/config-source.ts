@@ -1,12 +1,14 @@
 // The configuration feed of clusters as batches: differences, encoded once for all nodes.
 import { create, toBinary } from '@bufbuild/protobuf';
-import type { Pool } from 'pg';
 import { readConfigDelta } from '../../models/config-delta.ts';
 import { readConfigHeads } from '../../models/config-history.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { FeedSource } from '../../runtime/feeds.ts';
+import { positionMarks } from '../../runtime/position-marks.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
-export function configSource(pool: Pool): FeedSource {
+export function configSource(runtime: Runtime): FeedSource {
+  const pool = runtime.pools.channel;
   return {
     targets: async (clusterIds) => {
       const heads = await readConfigHeads(pool, clusterIds);
@@ -15,6 +17,7 @@ export function configSource(pool: Pool): FeedSource {
     // From the end of the stream to the head at once: a burst of revisions becomes one difference.
     read: async (clusterId, from, { epoch, position }) => {
       const delta = await readConfigDelta(pool, clusterId, 'S', epoch, from, position);
+      delta.mark = (await positionMarks(runtime)).config(clusterId, delta);
       return { from, to: position, bytes: toBinary(ConfigDeltaSchema, delta) };
     },
     mark: ({ epoch, position }) =>

@@ -11,7 +11,7 @@ const configFeed: Feed = {
   event: WatchEventSchema.field.configDelta.number,
   hint: 'revisions',
   changes: CONFIG_CHANGES,
-  source: (pools) => configSource(pools.channel),
+  source: configSource,
 };
 
 export default configFeed;

@@ -23,7 +23,7 @@ const madeUp: Feed = {
   event: EVENT,
   hint: null,
   changes: null,
-  source: ({ channel }) => ({
+  source: ({ pools: { channel } }) => ({
     targets: async (clusterIds) => {
       const { rows } = await channel.query<{ id: string; epoch: string; step: string }>(
         `select c.id, s.epoch, coalesce((select max(step) from test_step where cluster_id = c.id), 0) as step
