@@ -121,6 +121,12 @@ export class FanoutWriter {
     return true;
   }
 
+  /** Deletes a stream, and what it knows of it. */
+  async remove(stream: string): Promise<void> {
+    this.#appended.delete(stream);
+    await this.#redis.del(stream);
+  }
+
   /** Entries it remembers, of all streams. */
   get remembered(): number {
     return [...this.#appended.values()].reduce((sum, { entries }) => sum + entries.length, 0);

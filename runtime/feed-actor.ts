@@ -6,7 +6,7 @@
 
 import { FanoutWriter } from './fanout-stream.ts';
 import type { Feed, FeedSource, FeedTarget } from './feeds.ts';
-import { checkHistory, startNewEpoch } from './history.ts';
+import { checkHistory } from './history.ts';
 import { ALL_CLUSTERS } from './outbox.ts';
 import { Partitions } from './partitions.ts';
 import { pipelineMetrics } from './pipeline-metrics.ts';
@@ -38,7 +38,7 @@ export class FeedActor {
   constructor(runtime: Runtime, feed: Feed) {
     this.#runtime = runtime;
     this.#feed = feed;
-    this.#source = feed.source(runtime.pools);
+    this.#source = feed.source(runtime);
     this.#writer = new FanoutWriter(runtime);
     this.#partitions = new Partitions(runtime, feed, {
       onSession: () => checkHistory(runtime),
@@ -152,12 +152,8 @@ export class FeedActor {
       if (!target || target.position === 0n || this.#stopped) return;
       const stream = this.#streamOf(clusterId, target.epoch);
       const last = await this.#writer.last(stream);
-      if (last === null) {
-        const { position } = target;
-        await this.#writer.append(stream, { from: position, to: position, bytes: this.#source.mark(target) });
-        return;
-      }
-      if (last > target.position) return this.#investigate(clusterId, target.epoch, last);
+      if (last === null) return this.#begin(stream, target);
+      if (last > target.position) return this.#rebuild(clusterId, target.epoch, last);
       if (last === target.position) return;
       const batch = await this.#source.read(clusterId, last, target);
       if (!batch) return;
@@ -166,11 +162,24 @@ export class FeedActor {
     }
   }
 
-  /** A stream beyond the database: another owner was faster, or the database lost what it had committed. */
-  async #investigate(clusterId: string, epoch: bigint, last: bigint): Promise<void> {
+  /** A stream starts with a mark of where the database is. */
+  async #begin(stream: string, target: FeedTarget): Promise<void> {
+    const { position } = target;
+    await this.#writer.append(stream, { from: position, to: position, bytes: this.#source.mark(target) });
+  }
+
+  /**
+   * A stream beyond the database: another owner was faster, or the database lost what it had committed. What the
+   * database had is for nodes to prove, by their marks, and not for Redis. The stream begins again where the database is.
+   */
+  async #rebuild(clusterId: string, epoch: bigint, last: bigint): Promise<void> {
     const target = await this.#target(clusterId);
-    if (!target || target.epoch !== epoch || target.position >= last) return;
-    await startNewEpoch(this.#runtime, 'stream_ahead', epoch.toString());
+    if (!target || target.epoch !== epoch || target.position >= last || this.#stopped) return;
+    const stream = this.#streamOf(clusterId, epoch);
+    const places = { last: String(last), position: String(target.position) };
+    this.#runtime.log.warn({ stream, ...places }, 'a fan-out stream was ahead of the database, it begins again');
+    await this.#writer.remove(stream);
+    await this.#begin(stream, target);
   }
 
   async #target(clusterId: string): Promise<FeedTarget | undefined> {

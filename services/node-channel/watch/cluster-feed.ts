@@ -48,10 +48,11 @@ export class FeedTrack {
 
   /**
    * Compares with the head in PostgreSQL. A head ahead of the ring gets until the next look to arrive by Redis, unless
-   * `impatient`. A new epoch starts over here; a ring that is behind is for the caller to bring forward.
+   * `impatient`. A new epoch starts over here, and so does a ring that was ahead before PostgreSQL was asked (`known`): it
+   * has forgotten what it had. A ring that is behind is for the caller to bring forward.
    */
-  compare(epoch: bigint, head: bigint, impatient: boolean): 'same' | 'behind' | 'restarted' {
-    if (epoch !== this.epoch) {
+  compare(epoch: bigint, head: bigint, impatient: boolean, known = 0n): 'same' | 'behind' | 'restarted' {
+    if (epoch !== this.epoch || head < known) {
       this.epoch = epoch;
       this.ring.clear(head);
       this.lagging = null;
@@ -174,21 +175,30 @@ export class ClusterFeed {
     this.#propagation?.pushed(this.clusterId, name, { epoch, from, to }, at, new Set(exempt));
   }
 
-  /** Compares with PostgreSQL (`impatient`: Redis is away), and tells the streams of a new epoch or needed capability. */
-  compare(heads: ClusterHeads, impatient: boolean): Comparison {
+  /** Where the rings are; taken before PostgreSQL is asked, which was there before them. */
+  places(): ReadonlyMap<string, bigint> {
+    return new Map([...this.tracks].map(([name, { ring }]) => [name, ring.head]));
+  }
+
+  /**
+   * Compares with PostgreSQL (`impatient`: Redis is away; `known`: the places before it was asked), and tells the streams
+   * when a feed starts over or another capability is needed.
+   */
+  compare(heads: ClusterHeads, impatient: boolean, known: ReadonlyMap<string, bigint> = new Map()): Comparison {
     const before = [...this.#required].sort().join();
     const keysBefore = this.#keysVersion;
-    // What batches said that this look is too old to know stays.
-    if (heads.config.revision >= this.config.ring.head) {
-      this.#required = new Set(heads.features);
-      this.#keysVersion = heads.keysVersion;
-    }
     const comparison: Comparison = new Map();
     for (const [name, { epoch, position }] of heads.others) {
       const track = this.tracks.get(name);
-      if (track) comparison.set(name, track.compare(epoch, position, impatient));
+      if (track) comparison.set(name, track.compare(epoch, position, impatient, known.get(name)));
     }
-    comparison.set(CONFIG, this.config.compare(heads.config.epoch, heads.config.revision, impatient));
+    const { epoch, revision } = heads.config;
+    comparison.set(CONFIG, this.config.compare(epoch, revision, impatient, known.get(CONFIG)));
+    // What batches said that this look is too old to know stays.
+    if (revision >= this.config.ring.head) {
+      this.#required = new Set(heads.features);
+      this.#keysVersion = heads.keysVersion;
+    }
     if (heads.config.epoch === this.config.epoch && heads.config.revision === this.config.ring.head) {
       this.#setHash = heads.config.setHash;
     }

@@ -42,7 +42,7 @@ export class WatchHub {
     this.#onGone = onGone;
     this.#propagation = propagation;
     const carried = [...runtime.feeds].filter(({ event }) => event !== null);
-    this.#sources = new Map(carried.map((feed) => [feed.name, feed.source(runtime.pools)]));
+    this.#sources = new Map(carried.map((feed) => [feed.name, feed.source(runtime)]));
     this.#fanOut = new FanOut(runtime, (cluster, feed) => void this.#catchUp(cluster, feed));
   }
 
@@ -140,12 +140,13 @@ export class WatchHub {
       this.#dropIdleFeeds();
       const clusterIds = [...this.#feeds.keys()];
       if (clusterIds.length === 0) return;
+      const places = new Map([...this.#feeds].map(([clusterId, feed]) => [clusterId, feed.places()]));
       const heads = await readHeads(this.#runtime.pools, this.#sources, clusterIds);
       const impatient = !this.#fanOut.healthy;
       for (const [clusterId, feed] of this.#feeds) {
         const current = heads.get(clusterId);
         if (!current) continue;
-        const found = feed.compare(current, impatient);
+        const found = feed.compare(current, impatient, places.get(clusterId));
         if ([...found.values()].includes('restarted')) this.#fanOut.follow(feed);
         for (const [name, state] of found) {
           if (state === 'behind') await this.#catchUp(feed, this.#runtime.feeds.get(name));

@@ -201,6 +201,23 @@ test('a look at PostgreSQL that is older than what Redis delivered takes nothing
   t.is(feed.bans.ring.head, 1n);
 });
 
+test('a feed that was ahead of PostgreSQL before it was asked starts over where PostgreSQL is', (t) => {
+  const feed = new ClusterFeed('c', heads());
+  const reader = new Reader();
+  start(feed, reader, 0n, 0n);
+  feed.append('bans', ban(1));
+  feed.wake();
+  const places = feed.places();
+  // What arrives while it is asked is no sign.
+  feed.append('bans', ban(2));
+  t.is(feed.compare(heads(0, 1), false, places).get('bans'), 'same');
+  t.is(feed.bans.ring.head, 2n);
+  const comparison = feed.compare(heads(0, 1), false, feed.places());
+  t.deepEqual([comparison.get('bans'), comparison.get('config')], ['restarted', 'same']);
+  t.is(feed.bans.ring.head, 1n);
+  t.deepEqual(reader.targets.at(-1), [0n, 1n]);
+});
+
 test('a node that lacks a capability gets bans and targets, and no configuration', (t) => {
   const feed = new ClusterFeed('c', heads());
   const old = new Reader();
