@@ -20,8 +20,8 @@ const HELP = `Usage: DATABASE_URL=postgres://… npm run recover -- [--reset-pas
 
   restored               after the database was restored from a backup: begins a new epoch, so that every node compares
                          its state with the console's and keeps nothing that the restored database does not know.
-                         Harmless when in doubt. A restore onto another server, and one that nodes or streams are ahead
-                         of, is noticed without it.
+                         Harmless when in doubt. A restore onto another server, and one of which nodes can prove that it
+                         forgot something, is noticed without it.
 
 Exit status: 0 done, 1 nothing was changed, 2 wrong usage. DATABASE_DIRECT_URL wins over DATABASE_URL.`;
 

@@ -166,7 +166,10 @@ async function readBanPage(
     values: [clusterId, token?.afterId ?? '', limit],
   });
   const now: BanPlace = { epoch: BigInt(rows[0]!.epoch), sequence: BigInt(rows[0]!.seq) };
-  if (token && token.place.epoch !== now.epoch) return readBanPage(pool, clusterId, null, limit);
+  // Of another history, or of none: pages continue at places that the feed has reached.
+  if (token && (token.place.epoch !== now.epoch || token.place.sequence > now.sequence)) {
+    return readBanPage(pool, clusterId, null, limit);
+  }
   const place = token?.place ?? now;
   const bans = rows.filter((row) => row.id !== null);
   return create(GetBansResponseSchema, {

@@ -74,12 +74,38 @@ export async function isValidBase(
   if (base.epoch !== head.epoch || base.revision > head.revision || base.revision < head.deltaFloor) return false;
   if (base.revision === head.revision) return sameBytes(base.setHash, head.setHash);
   if (base.revision === 0n) return sameBytes(base.setHash, EMPTY_SET_HASH);
+  const stored = await storedHash(pool, clusterId, base.epoch, base.revision);
+  return stored !== undefined && sameBytes(base.setHash, stored);
+}
+
+async function storedHash(
+  pool: Pick<Pool, 'query'>,
+  clusterId: string,
+  epoch: bigint,
+  revision: bigint,
+): Promise<Buffer | undefined> {
   const { rows } = await pool.query<{ set_hash: Buffer }>({
     name: 'config-base',
     text: 'select set_hash from config_revision where cluster_id = $1 and epoch = $2 and number = $3',
-    values: [clusterId, base.epoch.toString(), base.revision.toString()],
+    values: [clusterId, epoch.toString(), revision.toString()],
   });
-  return rows[0] !== undefined && sameBytes(base.setHash, rows[0].set_hash);
+  return rows[0]?.set_hash;
+}
+
+/**
+ * Whether the database has what a position of the cluster claims: a revision up to the head, with the hash stored for it.
+ * True as well for earlier epochs and for revisions that are not remembered any more. `head` was read after the claim.
+ */
+export async function knowsPlace(
+  pool: Pick<Pool, 'query'>,
+  clusterId: string,
+  head: ConfigHead,
+  { epoch, revision, setHash }: ConfigPlace,
+): Promise<boolean> {
+  if (epoch !== head.epoch) return epoch < head.epoch;
+  if (revision > head.revision) return false;
+  const stored = revision === 0n ? undefined : await storedHash(pool, clusterId, epoch, revision);
+  return stored === undefined || sameBytes(setHash, stored);
 }
 
 /** Hash of the entries at a revision, 32 bytes. Throws when the history has or remembers none of the number. */

@@ -28,20 +28,23 @@ export async function readHistory(sql: Knex): Promise<HistoryState> {
 
 /**
  * Begins a new epoch of every cluster's configuration and of the ban feed, in one transaction, unless the epoch is not
- * `expected` any more (somebody else has done it). Answers the epoch in force. `why` is shown in the revisions.
+ * `expected` any more (somebody else has done it). Answers the epoch in force, which is beyond `beyond`. `why` is shown
+ * in the revisions.
  */
 export async function beginEpoch(
   sql: Knex,
   why: string,
   expected?: string,
+  beyond = 0n,
 ): Promise<{ epoch: string; begun: boolean }> {
   return sql.transaction(async (trx) => {
     await trx.raw("set local lock_timeout = '10s'; set local transaction_timeout = '60s'");
     await trx.raw(LOCK_PLATFORM);
     const state = (await trx('console_state').forUpdate().first('epoch')) as { epoch: string };
     if (expected !== undefined && state.epoch !== expected) return { epoch: state.epoch, begun: false };
+    const past = BigInt(state.epoch) > beyond ? BigInt(state.epoch) : beyond;
     const now = BigInt(Date.now());
-    const epoch = String(now > BigInt(state.epoch) ? now : BigInt(state.epoch) + 1n);
+    const epoch = String(now > past ? now : past + 1n);
     await trx.raw(
       `update console_state set epoch = ?, system_identifier = now.system_identifier, timeline = now.timeline
        from (select ${SYSTEM}) now`,

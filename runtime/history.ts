@@ -1,16 +1,22 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
 import { readBanTarget } from '../models/ban-feed.ts';
-import { readConfigHead } from '../models/config-history.ts';
+import { knowsPlace, readConfigHead } from '../models/config-history.ts';
 import { beginEpoch, readHistory } from '../models/epoch.ts';
 import { withOneConnection } from './one-connection.ts';
+import { type BanPlaceOf, type Claimed, type ConfigPlaceOf, positionMarks } from './position-marks.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Nodes cannot make the console begin epochs faster than this: their word alone starts one. */
-const NODE_CLAIM_PAUSE_MS = 60_000;
-
-/** Begins a new epoch; `expected` is the epoch the reason was found under. Answers whether this call began it. */
-export async function startNewEpoch(runtime: Runtime, why: string, expected?: string): Promise<boolean> {
-  const { epoch, begun } = await beginEpoch(runtime.pools.api, why, expected);
+/**
+ * Begins a new epoch, later than `beyond`; `expected` is the epoch the reason was found under. Answers whether this call
+ * began it.
+ */
+export async function startNewEpoch(
+  runtime: Runtime,
+  why: string,
+  expected?: string,
+  beyond?: bigint,
+): Promise<boolean> {
+  const { epoch, begun } = await beginEpoch(runtime.pools.api, why, expected, beyond);
   if (begun) runtime.log.warn({ why, epoch }, 'a new epoch began, every node compares its state');
   return begun;
 }
@@ -21,25 +27,44 @@ export async function checkHistory(runtime: Runtime): Promise<void> {
   if (!same) await startNewEpoch(runtime, 'database_replaced', epoch);
 }
 
+/** Where a node says it is. */
 export interface NodeClaim {
   clusterId: string;
-  config?: { epoch: bigint; revision: bigint };
-  bans?: { epoch: bigint; sequence: bigint };
+  config?: Claimed<ConfigPlaceOf> | undefined;
+  bans?: Claimed<BanPlaceOf> | undefined;
+}
+
+export interface ClaimVerdict {
+  /** Whether the node says to be ahead of the database and has no valid mark: its own problem. */
+  unproven: { config: boolean; bans: boolean };
+  /** Whether a new epoch began, because the database has forgotten a place that it gave the node. */
+  began: boolean;
 }
 
 /**
- * For a node that reports a position beyond its target: begins a new epoch when the database really is behind it.
- * Answers whether it did; false as well within a minute of the last epoch.
+ * Compares where a node says it is with the database. A place that the database does not have begins a new epoch when its
+ * mark proves that the console gave it: nothing else that a node says does.
  */
-export async function noteNodeAhead(runtime: Runtime, { clusterId, config, bans }: NodeClaim): Promise<boolean> {
+export async function judgeClaim(runtime: Runtime, { clusterId, config, bans }: NodeClaim): Promise<ClaimVerdict> {
   // Read after the report came in: what a node has was committed before it was sent.
-  const head = await readConfigHead(runtime.pools.channel, clusterId);
-  const target = await readBanTarget(runtime.pools.channel, clusterId);
-  const ahead =
-    (config !== undefined && head !== null && config.epoch === head.epoch && config.revision > head.revision) ||
-    (bans !== undefined && bans.epoch === target.epoch && bans.sequence > target.sequence);
-  if (!ahead || Date.now() - Number(target.epoch) < NODE_CLAIM_PAUSE_MS) return false;
-  return startNewEpoch(runtime, 'node_ahead', target.epoch.toString());
+  const pool = runtime.pools.channel;
+  const head = config ? await readConfigHead(pool, clusterId) : null;
+  const target = await readBanTarget(pool, clusterId);
+  const unproven = { config: false, bans: false };
+  let forgotten = 0n;
+  const forget = (epoch: bigint) => {
+    if (epoch > forgotten) forgotten = epoch;
+  };
+  if (config && head && !(await knowsPlace(pool, clusterId, head, config))) {
+    if ((await positionMarks(runtime)).provesConfig(clusterId, config)) forget(config.epoch);
+    else unproven.config = config.epoch > head.epoch || config.revision > head.revision;
+  }
+  if (bans && (bans.epoch === target.epoch ? bans.sequence > target.sequence : bans.epoch > target.epoch)) {
+    if ((await positionMarks(runtime)).provesBans(clusterId, bans)) forget(bans.epoch);
+    else unproven.bans = true;
+  }
+  if (forgotten === 0n) return { unproven, began: false };
+  return { unproven, began: await startNewEpoch(runtime, 'node_ahead', target.epoch.toString(), forgotten) };
 }
 
 /** For whoever restored a dump into the same server, which nothing can notice by itself. Answers the new epoch. */

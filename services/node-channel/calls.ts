@@ -5,8 +5,8 @@ import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import { addSiteMinutes } from '../../models/site-request-minute.ts';
-import type { BanPosition, GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
-import type { ConfigPosition, GetConfigRequest, GetConfigResponse } from '../../proto/gen/svc/node/v1/config_pb.js';
+import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { GetConfigRequest, GetConfigResponse } from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
   type AppliedRequest,
   type HeartbeatRequest,
@@ -16,9 +16,10 @@ import {
   type ReportStatsRequest,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
-import { noteNodeAhead } from '../../runtime/history.ts';
+import { type PositionMarks, positionMarks } from '../../runtime/position-marks.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { appliedSpread } from './applied-spread.ts';
+import { judge, judgeHeartbeat, ownTarget } from './claims.ts';
 import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
@@ -70,9 +71,10 @@ export async function heartbeat(
   const position = readPosition(node.nodeId, now, request.config, bans, request.failed);
   noteReached(context, node, position, { config: [], bans: [] });
   await context.reports.heartbeat(node, { ...beat, missingFeatures }, position, now);
-  await noteWhenAhead(context, feed, request.config, bans);
+  const claim = { config: request.config, bans };
+  const unproven = await judgeHeartbeat(context, feed, node, claim);
   return create(HeartbeatResponseSchema, {
-    target: feed.target(now.getTime()),
+    target: ownTarget(feed.target(now.getTime()), unproven, claim),
     intervalSeconds: HEARTBEAT_SECONDS,
     renewCertificate: node.certificateNotAfter.getTime() - now.getTime() < RENEW_MS,
     serverTimeMs: BigInt(now.getTime()),
@@ -121,11 +123,25 @@ export async function getConfig(
   if (feed.isFrozen(node)) {
     throw new ConnectError(`the node lacks ${feed.missingFeatures(node).join(', ')}`, Code.FailedPrecondition);
   }
-  const answer = await context.pulls.take(async () => {
-    await noteWhenAhead(context, feed, request.base, undefined);
-    return answerGetConfig(context.runtime.pools.channel, node.clusterId, request);
+  const { runtime, pulls } = context;
+  const { base } = request;
+  return pulls.take(async () => {
+    const read = () => answerGetConfig(runtime.pools.channel, node.clusterId, request);
+    let answer = await read();
+    // A base that is refused is one that the node never had, or one that the database has forgotten.
+    const refused =
+      base && request.pageToken === '' && base.epoch >= feed.config.epoch && answer?.result.case !== 'delta';
+    if (refused && (await judge(context, node, { config: base, bans: undefined })).began) answer = await read();
+    if (!answer) throw new ConnectError('the cluster is gone', Code.NotFound);
+    return withConfigMark(await positionMarks(runtime), node.clusterId, answer);
   });
-  if (!answer) throw new ConnectError('the cluster is gone', Code.NotFound);
+}
+
+/** The answer with the mark of the position that it leads to. */
+function withConfigMark(marks: PositionMarks, clusterId: string, answer: GetConfigResponse): GetConfigResponse {
+  const { result } = answer;
+  const position = result.case === 'delta' ? result.value : result.value?.checkpoint;
+  if (position) position.mark = marks.config(clusterId, position);
   return answer;
 }
 
@@ -135,9 +151,16 @@ export async function getBans(
   request: GetBansRequest,
 ): Promise<GetBansResponse> {
   const feed = await feedOf(context, node);
-  return context.pulls.take(async () => {
-    await noteWhenAhead(context, feed, undefined, request.after);
-    return answerGetBans(context.runtime.pools.channel, node.clusterId, request);
+  const { runtime, pulls } = context;
+  const { after } = request;
+  return pulls.take(async () => {
+    const read = () => answerGetBans(runtime.pools.channel, node.clusterId, request);
+    let answer = await read();
+    const refused = answer.reset && after && after.epoch >= feed.bans.epoch;
+    if (refused && (await judge(context, node, { config: undefined, bans: after })).began) answer = await read();
+    const { position } = answer;
+    if (position) position.mark = (await positionMarks(runtime)).bans(node.clusterId, position);
+    return answer;
   });
 }
 
@@ -162,23 +185,4 @@ export async function reportStats(
 
 function isMinute(value: bigint): boolean {
   return value > 0n && value < 2n ** 40n;
-}
-
-/** A node beyond its target proves that the database lost something, unless only this process is behind. */
-async function noteWhenAhead(
-  context: CallContext,
-  feed: ClusterFeed,
-  config: ConfigPosition | undefined,
-  bans: BanPosition | undefined,
-): Promise<void> {
-  const ahead =
-    (config && config.epoch === feed.config.epoch && config.revision > feed.config.ring.head) ||
-    (bans && bans.epoch === feed.bans.epoch && bans.sequence > feed.bans.ring.head);
-  if (!ahead) return;
-  const began = await noteNodeAhead(context.runtime, {
-    clusterId: feed.clusterId,
-    ...(config ? { config } : {}),
-    ...(bans ? { bans } : {}),
-  });
-  if (began) await context.hub.compare();
 }

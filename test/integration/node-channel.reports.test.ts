@@ -1,5 +1,9 @@
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
+import type { Counter } from 'prom-client';
 import type { Connection } from '../../bench/fleet/connection.ts';
+import { createDecoder } from '../../bench/fleet/decode.ts';
+import type { ConfigPage } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { positionMarks } from '../../runtime/position-marks.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';
@@ -224,24 +228,99 @@ test.serial('a batch of statistics counts once, only for sites of the cluster an
   }
 });
 
-test.serial('a node beyond the console begins a new epoch, and every node is told', async (t) => {
-  const sql = api.sql;
-  const { target } = await connection.call('heartbeat', {});
-  const { epoch } = target!.config!;
-  // Young epochs are not left on a node's word; this one began long ago.
-  const old = epoch - 3_600_000n;
-  await sql('console_state').update({ epoch: String(old) });
-  await sql('cluster_head').update({ epoch: String(old) });
-  await sql('config_revision').update({ epoch: String(old) });
-  await eventually(async () => (await connection.call('heartbeat', {})).target?.config?.epoch === old);
-  await connection.call('heartbeat', { config: { ...target!.config!, epoch: old, revision: 99n } });
-  const now = await eventually(async () => {
-    const answer = await connection.call('heartbeat', {});
-    return answer.target!.config!.epoch > epoch - 1n && answer.target!.config!.epoch;
-  });
-  t.true(now > old);
-  t.is(
-    (await connection.call('getConfig', { base: { ...target!.config!, epoch: old, revision: 99n } })).result.case,
-    'page',
+/** Another node of the cluster with an open stream: the epochs of everything that it is told, and the numbers pushed. */
+async function listen(t: ExecutionContext): Promise<{ epochs: Set<bigint>; pushed: bigint[] }> {
+  const other = connectAs(running, await enrollOne(running, clusterId));
+  t.teardown(() => other.destroy());
+  const decode = createDecoder();
+  const epochs = new Set<bigint>();
+  const pushed: bigint[] = [];
+  other.watch(
+    {},
+    (frame) => {
+      const event = decode(frame);
+      if (event.case === 'target') {
+        epochs.add(event.value.config!.epoch).add(event.value.bans!.epoch);
+      } else if (event.case === 'configDelta') {
+        epochs.add(event.value.epoch);
+        pushed.push(event.value.revision);
+      } else if (event.case === 'banBatch') epochs.add(event.value.epoch);
+    },
+    () => undefined,
   );
-});
+  await eventually(() => epochs.size > 0);
+  return { epochs, pushed };
+}
+
+const unprovenPositions = async (feed: string): Promise<number> => {
+  const metric = running.running.runtime.metrics.getSingleMetric('svc_unproven_positions_total') as Counter;
+  return (await metric.get()).values.find(({ labels }) => labels.feed === feed)?.value ?? 0;
+};
+
+test.serial(
+  'a node that claims to be ahead starts over alone: no epoch begins, no other node hears of it',
+  async (t) => {
+    const others = await listen(t);
+    await api.site(clusterId, 'claims.example');
+    const { target } = await eventually(async () => {
+      const answer = await connection.call('heartbeat', {});
+      return answer.target!.config!.revision > 1n && answer;
+    });
+    const { epoch, revision } = target!.config!;
+    const genuine = await connection.call('getConfig', {});
+    const genuineBans = await connection.call('getBans', {});
+    const page = genuine.result.value as ConfigPage;
+    t.is(page.checkpoint!.mark.length, 16);
+    t.is(genuineBans.position!.mark.length, 16);
+    // With the marks of places that it really has been at.
+    const config = { ...page.checkpoint!, revision: revision + 1000n };
+    const bans = { ...genuineBans.position!, sequence: genuineBans.position!.sequence + 1000n };
+    for (const claim of [
+      { config, bans },
+      { config: { ...config, mark: new Uint8Array() }, bans: { ...bans, mark: new Uint8Array() } },
+    ]) {
+      const answer = await connection.call('heartbeat', { config: claim.config, bans: { position: claim.bans } });
+      // Its own revision with another set, another epoch of bans: it asks for what differs, and for all bans.
+      t.like(answer.target!.config, { epoch, revision: config.revision });
+      t.notDeepEqual(Buffer.from(answer.target!.config!.setHash), Buffer.from(config.setHash));
+      t.not(answer.target!.bans!.epoch, bans.epoch);
+      t.is((await connection.call('getConfig', { base: claim.config })).result.case, 'page');
+      const repair = (await connection.call('getConfig', { bucketSums: new Uint8Array(4096 * 32) })).result;
+      t.is(repair.case, 'repair');
+      t.like(repair.value, { checkpoint: { epoch, revision, mark: page.checkpoint!.mark } });
+      t.like(await connection.call('getBans', { after: claim.bans }), { reset: true, position: { epoch } });
+    }
+    // A token of a page that nobody gave is no way to a mark.
+    const token = `s.${epoch}.${bans.sequence}.x`;
+    t.is((await connection.call('getBans', { pageToken: token })).position!.sequence, genuineBans.position!.sequence);
+    const repaired = { config: page.checkpoint!, bans: { position: genuineBans.position! } };
+    t.deepEqual((await connection.call('heartbeat', repaired)).target!.config, target!.config);
+    t.true((await unprovenPositions('config')) >= 2);
+    t.true((await unprovenPositions('bans')) >= 2);
+
+    t.is((await api.sql('console_state').first('epoch')).epoch, String(epoch));
+    await api.site(clusterId, 'others.example');
+    await eventually(() => others.pushed.some((number) => number > revision), { what: 'the next push' });
+    t.deepEqual([...others.epochs], [epoch]);
+  },
+);
+
+test.serial(
+  'a node with the mark of a place that the database has forgotten begins a new epoch, and all are told',
+  async (t) => {
+    const others = await listen(t);
+    const { target } = await connection.call('heartbeat', {});
+    const { epoch, track, revision, setHash } = target!.config!;
+    const marks = await positionMarks(running.running.runtime);
+    const forgotten = { epoch, track, revision: revision + 1n, setHash };
+    const config = { ...forgotten, mark: marks.config(clusterId, forgotten) };
+    await connection.call('heartbeat', { config });
+    const next = BigInt((await api.sql('console_state').first('epoch')).epoch);
+    t.true(next > epoch);
+    await eventually(() => others.epochs.has(next), { what: 'the others to be told' });
+    // Once: the place is of an earlier epoch now.
+    await connection.call('heartbeat', { config });
+    t.is((await connection.call('getConfig', { base: config })).result.case, 'page');
+    t.is((await api.sql('console_state').first('epoch')).epoch, String(next));
+  },
+);
