@@ -419,7 +419,9 @@ test.serial('a manual ban passes over one that a report holds and leaves as it i
       const stored = await recordAutomaticBans(tx, there, [known]);
       making = make(manual);
       const done = making.then(() => true);
-      await eventually(async () => (await Promise.race([done, undefined])) || (await sql.raw(LOCK_WAITS)).rows.length > 0);
+      await eventually(
+        async () => (await Promise.race([done, undefined])) || (await sql.raw(LOCK_WAITS)).rows.length > 0,
+      );
       return stored;
     });
     t.is(reported, 0, 'nothing new');
