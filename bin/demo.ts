@@ -1,4 +1,5 @@
 // `npm run demo`: a whole installation on this machine, set up through its own API, with a site to try things on.
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -9,7 +10,7 @@ import { type DataFolder, openDataFolder, removeDataFolder } from './lib/data-fo
 import { installPackages } from './lib/debian.ts';
 import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
 import * as steps from './lib/demo-steps.ts';
-import { demoText } from './lib/demo-text.ts';
+import { demoText, waitingText } from './lib/demo-text.ts';
 import { edgePids, enroll, enrolledNode, stopLeftoverEdge, superviseEdge, waitForEdge } from './lib/edge-process.ts';
 import { hasIpv6 } from './lib/ports.ts';
 import { preflight } from './lib/preflight.ts';
@@ -103,6 +104,10 @@ function consoleEnv(
 async function edgeBinary(): Promise<string> {
   if (!values['no-edge-build']) return buildCaddy();
   return caddyPath();
+}
+
+function edgeIsBuilt(): boolean {
+  return existsSync(caddyPath());
 }
 
 async function checkKernel(): Promise<void> {
@@ -208,9 +213,6 @@ async function run(
   say(`demo in ${folder.path}`);
   await stopLeftoverEdge(folder.file('edge'));
   const ports = await pickPorts(folder);
-  // Minutes the first time, so it runs beside everything that does not need it.
-  const binary = edgeBinary();
-  binary.catch(() => undefined);
   const stores = await startStores(folder, given);
   await migrateWithProgress(stores.databaseUrl);
   await buildWebConsole();
@@ -225,7 +227,9 @@ async function run(
   const client = await steps.becomeOperator(localUrl, publicUrl, logFile, memory);
   await steps.configure(client, memory);
   await steps.ensureSite(client, memory, ports.origin);
-  const caddy = await binary;
+  // Minutes the first time: whoever waits looks around meanwhile.
+  if (!edgeIsBuilt()) say(waitingText(publicUrl, memory.state.operator));
+  const caddy = await edgeBinary();
   const stateDir = folder.file('edge');
   await enrolWhenNeeded(client, memory, stateDir, nodeApiUrl);
   const loopback = [`127.0.0.1:${ports.edge}`, ...((await hasIpv6()) ? [`[::1]:${ports.edge}`] : [])];

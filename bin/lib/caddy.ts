@@ -5,9 +5,10 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { findCommand, run } from './commands.ts';
+import { type Reporter, reportEdgeBuild } from './edge-build-report.ts';
 import { takeLock } from './lock.ts';
 import { Refusal, say, step } from './progress.ts';
-import { cacheDir, root } from './root.ts';
+import { cacheDir, downloadsDir, root } from './root.ts';
 
 const BINARY = 'svc-caddy';
 /** Folder of the Go module. */
@@ -84,7 +85,7 @@ export async function buildCaddy(target: Target = process): Promise<string> {
     waiting: (pid) => say(`  waiting for process ${pid}, which builds the edge …`),
   });
   try {
-    if (!existsSync(binary)) await build(go, caddySources, binary, target);
+    if (!existsSync(binary)) await reported((report) => build(go, caddySources, binary, target, report));
   } finally {
     lock.release();
   }
@@ -103,7 +104,19 @@ async function needGo(): Promise<string> {
   return found.go;
 }
 
-async function build(go: string, sources: string, binary: string, target: Target): Promise<void> {
+/** Says in the Web UI of this machine's consoles, too, how far the build is. */
+async function reported(work: (report: Reporter) => Promise<void>): Promise<void> {
+  const report = reportEdgeBuild(downloadsDir);
+  try {
+    await work(report);
+    report.end('built');
+  } catch (error) {
+    report.end('failed');
+    throw error;
+  }
+}
+
+async function build(go: string, sources: string, binary: string, target: Target, report?: Reporter): Promise<void> {
   const folder = join(binary, '..');
   mkdirSync(folder, { recursive: true });
   const temporary = `${binary}.${process.pid}`;
@@ -123,6 +136,7 @@ async function build(go: string, sources: string, binary: string, target: Target
     const fresh = chunk.split('\n').filter((line) => line.trim() !== '');
     for (const line of fresh) line.startsWith('go: downloading') ? downloads++ : packages++;
     lines = [...lines, ...fresh].slice(-40);
+    report?.packages(packages);
     current.detail(packages > 0 ? `${packages} packages compiled` : `${downloads} modules downloaded`);
   });
   const code = await new Promise<number | null>((done, fail) => {

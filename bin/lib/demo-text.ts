@@ -1,8 +1,19 @@
 // What the demo prints when it is ready.
 import { relative } from 'node:path';
+import type { Operator } from './console-client.ts';
 import type { DemoFacts } from './demo-state.ts';
 import { root } from './root.ts';
 
+/** What is printed while the edge is still being built: the console can be looked at. */
+export function waitingText(consoleUrl: string, { email, password }: Operator): string {
+  return `
+The console is there; the edge is built next, which takes some minutes the first time. Its start page shows the node joining.
+
+  Console   ${consoleUrl}   (sign in as ${email}, password ${password})
+`;
+}
+
+/** What is printed when everything runs. */
 export function demoText(facts: DemoFacts, folder: string, options: { kernel: boolean }): string {
   const { consoleUrl, operator, accessKey, edge, site, clientIpHeader, origin } = facts;
   const port = edge.http.split(':').at(-1);

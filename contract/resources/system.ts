@@ -5,12 +5,20 @@ import { Id, Input } from '../scalars/common.ts';
 export const Email = Type.String({ format: 'email', maxLength: 254 });
 export const Password = Type.String({ minLength: 12, maxLength: 128, description: '12 to 128 characters.' });
 
+/** The edge's program being built by a launcher on the console's machine. */
+export const EdgeBuild = Type.Object({
+  state: Type.Union([Type.Literal('building'), Type.Literal('failed')]),
+  packages: Type.Integer({ minimum: 0, description: 'Compiled so far.' }),
+  startedAt: Type.String({ format: 'date-time' }),
+});
+
 export const SystemStatus = Type.Object({
   initialized: Type.Boolean({ description: 'Whether the operator account exists.' }),
   version: Type.String(),
   publicUrl: Type.String({
     description: 'Where the console is meant to be opened; passkeys and cookies belong to it.',
   }),
+  edgeBuild: Type.Optional(EdgeBuild),
 });
 
 export const system = resource('system', {

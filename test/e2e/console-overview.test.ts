@@ -1,9 +1,13 @@
 // The overview in a real browser: an empty console shows the way, a node that goes away is named with the way to it, and a
 // publication shows how fast it arrived.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { freePort } from '../../bench/lib/servers.ts';
+import { reportEdgeBuild } from '../../bin/lib/edge-build-report.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
@@ -40,12 +44,14 @@ let browser: Browser;
 let running: TestConsole & { origin: string };
 let api: Api;
 let clusterId: string;
+let downloads: string;
 let edge: EdgeNode | undefined;
 let fleet: Fleet | undefined;
 
 test.before(async () => {
   browser = await startBrowser();
-  running = await startBrowsedConsole();
+  downloads = mkdtempSync(join(tmpdir(), 'svc-overview-'));
+  running = await startBrowsedConsole({ env: { SVC_DOWNLOADS_DIR: downloads } });
   api = new Api(running);
   clusterId = (await api.ok('GET', '/clusters')).items[0].id;
   await api.ok('PUT', '/settings/node-channel', { url: running.nodeApiUrl });
@@ -55,6 +61,7 @@ test.after.always(async () => {
   await edge?.stop();
   await fleet?.stop();
   await running?.stop();
+  if (downloads) rmSync(downloads, { recursive: true });
 });
 
 const operatorVisit = (path: string, options?: VisitOptions): Promise<Visit> =>
@@ -100,6 +107,10 @@ test.serial('the start page of an empty console shows the next step, and leads t
   await page.getByRole('banner').getByRole('button', { name: 'Nothing needs you' }).waitFor();
   const steps = page.getByRole('list', { name: 'First steps' });
   await steps.locator('[aria-current=step]', { hasText: 'A node is enrolled' }).waitFor();
+  const build = reportEdgeBuild(downloads);
+  await page.getByText('This machine builds the program of the edge').waitFor();
+  build.end('built');
+  await page.getByText('This machine builds the program of the edge').waitFor({ state: 'detached' });
   const next = page.getByRole('link', { name: 'Add a node' });
   await next.focus();
   await page.keyboard.press('Enter');

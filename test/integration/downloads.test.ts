@@ -2,11 +2,22 @@
 // the directory", and "/install.sh: GET node installer, console URL replaced by SVC_PUBLIC_URL". Over real HTTP.
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { reportEdgeBuild } from '../../bin/lib/edge-build-report.ts';
+import { EDGE_BUILD_FILE } from '../../runtime/edge-build.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
@@ -57,6 +68,35 @@ test.after.always(async () => {
 const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(`${running.url}${path}`, { method, headers });
 const bytes = async (response: Response) => Buffer.from(await response.arrayBuffer());
+
+test.serial(
+  'a build of the edge on this machine is seen in the status, while it goes on or when it failed',
+  async (t) => {
+    const file = join(folder, EDGE_BUILD_FILE);
+    const seen = async () => ((await (await get('/api/v1/system/status')).json()) as { edgeBuild?: object }).edgeBuild;
+    t.is(await seen(), undefined);
+    const report = reportEdgeBuild(folder);
+    report.packages(12);
+    await eventually(async () => ((await seen()) as { packages?: number }).packages === 12);
+    const { startedAt } = JSON.parse(readFileSync(file, 'utf8')) as { startedAt: string };
+    t.deepEqual(await seen(), { state: 'building', packages: 12, startedAt });
+    report.end('failed');
+    t.deepEqual(await seen(), { state: 'failed', packages: 12, startedAt });
+    reportEdgeBuild(folder).end('built');
+    t.is(await seen(), undefined);
+    const killed = {
+      state: 'building',
+      packages: 1,
+      startedAt,
+      updatedAt: new Date(Date.now() - 60_000).toISOString(),
+    };
+    for (const text of ['', '{"state":', '[]', '{"state":"building"}', JSON.stringify(killed)]) {
+      writeFileSync(file, text);
+      t.is(await seen(), undefined, text);
+    }
+    rmSync(file);
+  },
+);
 
 for (const [path, cacheControl, type, body] of [
   ['/downloads/svc-edge/latest', 'no-cache', 'text/plain; charset=utf-8', 'v1.2.3\n'],

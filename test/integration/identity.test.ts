@@ -334,15 +334,16 @@ test('in production a fourth attempt of an address within 10 s is refused, which
   try {
     const attempt = (console: TestConsole, ip: string) =>
       console.client.request<ErrorBody>('POST', SIGN_IN, TEST_OPERATOR_CREDENTIALS, { 'x-forwarded-for': ip });
-    for (const console of [first, second, first]) t.is((await attempt(console, '198.51.100.1')).status, 401);
-    const refused = await attempt(second, '198.51.100.1');
-    t.is(refused.status, 429);
+    // Together, so that a slow machine does not take them beyond the 10 s.
+    const four = await Promise.all([first, second, first, second].map((each) => attempt(each, '198.51.100.1')));
+    t.deepEqual(four.map(({ status }) => status).sort(), [401, 401, 401, 429]);
+    const refused = four.find(({ status }) => status === 429)!;
     t.is(refused.body.code, 'SIGN_IN_RATE_LIMITED');
     t.is(refused.headers.get('retry-after'), String(refused.body.data.retryAfterSeconds));
     t.is((await attempt(second, '198.51.100.2')).status, 401);
     t.truthy(refused.headers.get('strict-transport-security'));
-    for (let index = 0; index < 3; index++) await attempt(first, `2001:db8::${index}`);
-    t.is((await attempt(first, '2001:db8::ffff')).status, 429);
+    const network = await Promise.all(['0', '1', '2', 'ffff'].map((host) => attempt(first, `2001:db8::${host}`)));
+    t.is(network.filter(({ status }) => status === 429).length, 1);
     t.is((await attempt(first, '2001:db8:0:1::1')).status, 401);
     const setup = () =>
       first.client.request<ErrorBody>(
@@ -351,8 +352,8 @@ test('in production a fourth attempt of an address within 10 s is refused, which
         { setupToken: 'guess', ...TEST_OPERATOR },
         { 'x-forwarded-for': '198.51.100.3' },
       );
-    for (let index = 0; index < 3; index++) t.is((await setup()).status, 403);
-    t.is((await setup()).status, 429);
+    const setups = await Promise.all([setup(), setup(), setup(), setup()]);
+    t.deepEqual(setups.map(({ status }) => status).sort(), [403, 403, 403, 429]);
     t.is((await query(`select 1 from audit_entry where action = 'system.setup_rejected'`)).rowCount, 3);
   } finally {
     await own.end();

@@ -219,6 +219,13 @@ export interface Delivery {
   } | null;
 }
 
+export interface EdgeBuild {
+  state: 'building' | 'failed';
+  /** Compiled so far. */
+  packages: number;
+  startedAt: string;
+}
+
 export interface EnrollmentProgress {
   /** Id. 1 to 64 characters. */
   tokenId: string;
@@ -1006,6 +1013,7 @@ export interface SystemStatus {
   version: string;
   /** Where the console is meant to be opened; passkeys and cookies belong to it. */
   publicUrl: string;
+  edgeBuild?: EdgeBuild | undefined;
 }
 
 export interface WaitingNode {
