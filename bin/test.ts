@@ -7,7 +7,7 @@ import { processorSeconds } from './lib/process-table.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { cacheDir } from './lib/root.ts';
 import { installShutdown } from './lib/shutdown.ts';
-import { ensureTestPrograms } from './lib/test-programs.ts';
+import { ensureQuickBrowser, ensureTestPrograms } from './lib/test-programs.ts';
 import { AVA_SUITES, avaJobs, suiteOf, testFiles } from './lib/test-run/ava-jobs.ts';
 import { candidates, changedFiles, changedPackages, fitting, seesChange } from './lib/test-run/changed.ts';
 import { checkJobs } from './lib/test-run/check-jobs.ts';
@@ -124,6 +124,7 @@ async function prepare(jobs: readonly Job[]): Promise<void> {
     caddy: has('go', 'race', 'integration', 'e2e', 'check'),
   });
   if (has('go', 'race', 'unit', 'integration', 'e2e')) await ensureTestPrograms();
+  if (has('e2e')) await ensureQuickBrowser();
   if (has('unit', 'e2e')) await buildWebConsole();
   if (!has('integration', 'e2e')) return;
   caddy = await buildCaddy();

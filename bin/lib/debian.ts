@@ -14,6 +14,16 @@ export function mayInstall(): boolean {
   return findCommand('apt-get') !== undefined && rootPrefix() !== undefined;
 }
 
+/** Whether the lists of packages of this machine have the package. */
+export async function isOffered(name: string): Promise<boolean> {
+  try {
+    const { stdout } = await run('apt-cache', ['show', name], { timeout: 60_000, maxBuffer: 1 << 26 });
+    return stdout !== '';
+  } catch {
+    return false;
+  }
+}
+
 const POLICY = '/usr/sbin/policy-rc.d';
 
 /**

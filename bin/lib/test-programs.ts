@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { findCommand } from './commands.ts';
-import { installCommand, installPackages, installWithoutServices, mayInstall } from './debian.ts';
-import { Refusal } from './progress.ts';
+import { installCommand, installPackages, installWithoutServices, isOffered, mayInstall } from './debian.ts';
+import { Refusal, say } from './progress.ts';
 
 const PACKAGES: Record<string, string> = {
   nft: 'nftables',
@@ -30,6 +30,20 @@ export async function ensureTestPrograms(): Promise<void> {
   // Debian's nginx would take port 80 of the machine.
   if (missing.includes('nginx')) await installWithoutServices(missing, ['nginx']);
   else await installPackages(missing);
+}
+
+/** Opens a page for a third of Chromium's processor time. Not every distribution has it: tests run without, too. */
+const QUICK_BROWSER = 'chromium-headless-shell';
+
+/** Installs the browser that tests of pages would rather have, where that is possible. */
+export async function ensureQuickBrowser(): Promise<void> {
+  if (findCommand(QUICK_BROWSER) || !mayInstall() || !(await isOffered(QUICK_BROWSER))) return;
+  try {
+    await installPackages([QUICK_BROWSER]);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    say(`${error.message}\nTests of pages run in Chromium instead, and take longer.`);
+  }
 }
 
 /** Debian's python3 comes without what makes virtual environments with pip. */
