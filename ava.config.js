@@ -4,6 +4,6 @@ export default {
   // A process per file: a test file may change its environment, and a leaked handle ends with its process.
   workerThreads: false,
   failWithoutAssertions: true,
-  // Nothing within this time is a hang; a slow machine is not.
-  timeout: '3m',
+  // Nothing within this time is a hang; a machine that is slow and busy is not.
+  timeout: '10m',
 };
