@@ -1,11 +1,13 @@
-// Runs a program and measures the processor time of it and of everything it waited for.
+// Runs a program and measures the processor time of it and of everything it started.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheDir } from '../root.ts';
+import { findCommand } from '../commands.ts';
+import { cacheDir, root } from '../root.ts';
 
 /** The shell knows what its children took; they do not inherit the descriptor it tells it on. */
 const SCRIPT = '"$@" 3>&-; code=$?; times >&3; exit $code';
+const REAPER = join(root, 'bin', 'lib', 'test-run', 'measured.py');
 const LIMIT_MS = 40 * 60_000;
 
 export interface Measured {
@@ -40,7 +42,8 @@ export async function runMeasured(program: Program): Promise<Measured> {
   if (ended) return new Promise(() => undefined);
   const started = performance.now();
   const { command, args, cwd, env } = program;
-  const child = spawn('sh', ['-c', SCRIPT, 'sh', command, ...args], {
+  const [measure = 'sh', ...options] = measuring();
+  const child = spawn(measure, [...options, command, ...args], {
     cwd,
     env,
     detached: true,
@@ -71,6 +74,12 @@ export async function runMeasured(program: Program): Promise<Measured> {
   }
 }
 
+/** The command that runs another one and tells what it took; without Python or Linux it misses those left behind. */
+function measuring(): string[] {
+  const python = process.platform === 'linux' ? findCommand('python3') : undefined;
+  return python ? [python, '-I', '-S', REAPER] : ['sh', '-c', SCRIPT, 'sh'];
+}
+
 /** Ends every program that still runs; what would begin later never does. */
 export function endMeasured(): void {
   ended = true;
@@ -85,7 +94,7 @@ function end(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** The second line of `times`: user and system time of the shell's children, as 1m2.34s. */
+/** The second line of `times`: user and system time of all children, as 1m2.34s. */
 export function childSeconds(times: string): number {
   const [, children = ''] = times.trim().split('\n');
   const parts = [...children.matchAll(/(\d+)m([\d.]+)s/g)];
