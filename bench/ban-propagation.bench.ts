@@ -1,9 +1,11 @@
 // A ban from the API request to its enforcement: the first 403 at a real edge, its receipt by each simulated node, its
-// element in the kernel's set. One by one, and as a burst.
+// element in the kernel's set. One by one, and as a burst. After each single ban the floor (lib/floor.ts) is measured.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { clockMs } from './fleet/fleet.ts';
 import { firstAnswer } from './lib/edge-probe.ts';
 import { type FleetProcess, startFleetProcess } from './lib/fleet-process.ts';
+import { besideFloor, type Floor, startFloor } from './lib/floor.ts';
 import { type NftMonitor, startNftMonitor } from './lib/nft-monitor.ts';
 import { type Stack, startStack } from './lib/stack.ts';
 import { medianInterval, percentile, round2 } from './lib/stats.ts';
@@ -16,6 +18,8 @@ export const title = 'API request to enforcement at a real edge, at 1,000 simula
  * before are in. The burst measures what happens without pauses.
  */
 const PAUSE_MS = 500;
+/** After the floor, which nobody reports back. */
+const FLOOR_PAUSE_MS = 100;
 const P50_MS = 50;
 const P99_MS = 250;
 
@@ -32,6 +36,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const stack = await startStack('ban-propagation', { kernel: true });
   const monitor = await startNftMonitor();
   let fleet: FleetProcess | null = null;
+  let floor: Floor | null = null;
   try {
     const begun = clockMs();
     fleet = await startFleetProcess(stack, nodes);
@@ -41,6 +46,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     const edge: number[] = [];
     const kernel: number[] = [];
     const nodeTimes: number[] = [];
+    const floorTimes: number[] = [];
     for (let index = 0; index < bans; index++) {
       const times = await oneBan(at, `198.51.100.${index + 1}`);
       api.push(times.api);
@@ -48,17 +54,22 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       kernel.push(times.kernel);
       nodeTimes.push(...times.fleet);
       if ((index + 1) % 50 === 0) log(`${index + 1} bans`);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      await sleep(PAUSE_MS);
+      floor ??= await startFloor(stack, { feed: 'bans', streams: nodes });
+      floorTimes.push(...(await floor.push()));
+      await sleep(FLOOR_PAUSE_MS);
     }
     const burstTimes = await banBurst(at, burst, log);
     const parts = { edge, fleet: nodeTimes, kernel };
+    const beside = besideFloor(floorTimes, edge, nodeTimes);
     const figures: Record<string, unknown> = {
       nodes,
       bans,
       api: { p50Ms: round2(percentile(api, 50)), p99Ms: round2(percentile(api, 99)) },
       burst: burstTimes,
+      ...beside.figures,
     };
-    const aims = [];
+    const aims = [...beside.aims];
     for (const [name, sample] of Object.entries(parts)) {
       const p50 = percentile(sample, 50);
       const p99 = percentile(sample, 99);
@@ -74,6 +85,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     }
     return { figures, aims, programs: { nft: ['nft', '--version'], redis: ['redis-server', '--version'] } };
   } finally {
+    floor?.stop();
     fleet?.stop();
     monitor.stop();
     await stack.stop();

@@ -1,15 +1,18 @@
-// A change of one site from the API request to the new answer at a real edge, 100 simulated nodes following.
+// A change of one site from the API request to the new answer at a real edge, 100 simulated nodes following. After each
+// change the floor (lib/floor.ts) is measured.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clockMs } from './fleet/fleet.ts';
 import { firstAnswer } from './lib/edge-probe.ts';
 import { startFleetProcess } from './lib/fleet-process.ts';
+import { besideFloor, type Floor, startFloor } from './lib/floor.ts';
 import { startStack } from './lib/stack.ts';
 import { medianInterval, percentile, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'PATCH of one site to the new answer at a real edge, 100 simulated nodes following';
 
+const NODES = 100;
 const P50_MS = 100;
 const P99_MS = 500;
 
@@ -18,12 +21,14 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const stack = await startStack('publish-propagation');
   // Two origins that say who they are: the site moves between them.
   const origins = await Promise.all(['a', 'b'].map(startOrigin));
-  const fleet = await startFleetProcess(stack, 100);
+  const fleet = await startFleetProcess(stack, NODES);
+  let floor: Floor | null = null;
   try {
     const { facts } = stack;
     const edge: number[] = [];
     const nodes: number[] = [];
     const api: number[] = [];
+    const floorTimes: number[] = [];
     for (let index = 0; index < changes; index++) {
       const target = origins[index % 2]!;
       const before = clockMs();
@@ -43,8 +48,11 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       if (!revision) throw new Error(`PATCH answered ${answer.status} ${JSON.stringify(answer.body)}`);
       edge.push((await seen) - before);
       nodes.push(...(await fleet.receivedRevision(revision)).map((time) => time - before));
+      floor ??= await startFloor(stack, { feed: 'config', streams: NODES });
+      floorTimes.push(...(await floor.push()));
       if ((index + 1) % 50 === 0) log(`${index + 1} changes`);
     }
+    const beside = besideFloor(floorTimes, edge, nodes);
     const interval = medianInterval(edge);
     const p99 = percentile(edge, 99);
     return {
@@ -55,13 +63,16 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         p99Ms: round2(p99),
         api: { p50Ms: round2(percentile(api, 50)), p99Ms: round2(percentile(api, 99)) },
         fleet: { p50Ms: round2(percentile(nodes, 50)), p99Ms: round2(percentile(nodes, 99)) },
+        ...beside.figures,
       },
       aims: [
         { aim: `p50 ≤ ${P50_MS} ms (upper end of the interval)`, reached: interval.high <= P50_MS },
         { aim: `p99 ≤ ${P99_MS} ms`, reached: p99 <= P99_MS },
+        ...beside.aims,
       ],
     };
   } finally {
+    floor?.stop();
     fleet.stop();
     for (const origin of origins) origin.close();
     await stack.stop();

@@ -40,7 +40,10 @@ export interface Stack extends Installation {
 }
 
 /** Works on the installation's stores as a process of its console would. */
-export async function withRuntime<T>({ facts }: Installation, work: (runtime: Runtime) => Promise<T>): Promise<T> {
+export async function withRuntime<T>(
+  { facts }: { facts: Pick<Installation['facts'], 'pids'> },
+  work: (runtime: Runtime) => Promise<T>,
+): Promise<T> {
   const lines = readFileSync(`/proc/${facts.pids.console}/environ`, 'utf8').split('\0');
   const env = parseEnv(Object.fromEntries(lines.map((line) => [line.split('=', 1)[0], line.replace(/^[^=]*=/, '')])));
   const stopping = new AbortController();
