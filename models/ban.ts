@@ -7,6 +7,7 @@ import type { Knex } from 'knex';
 import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
+import { type AuditRecord, auditArguments } from './audit-entry.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 
@@ -123,12 +124,13 @@ export interface BanWrite extends BanTarget, BanEnd {
 /**
  * Inserts and renews manual bans, the ban of each transaction in turn; answers their numbers. An expired ban of an
  * address makes way; an automatic platform ban of the same addresses, shared or not, is taken over: it is lifted and
- * nodes get the manual one.
+ * nodes get the manual one. Writes the audit entries, too.
  */
 export async function writeManualBans(
   sql: Knex,
   now: Date,
   bans: readonly [tx: Tx, ban: BanWrite][],
+  records: readonly [tx: Tx, record: AuditRecord][] = [],
 ): Promise<string[]> {
   if (bans.length === 0) return [];
   const rows = bans.map(([tx, { id, renews, siteId, clusterId, cidr, reason, expiresAt }]) => ({
@@ -142,8 +144,8 @@ export async function writeManualBans(
     expires_at: expiresAt,
   }));
   const written = await sql.raw<{ rows: WrittenNumber[] }>(
-    'select epoch::text, seq::text from ban_write_all(cast(? as jsonb), ?)',
-    [JSON.stringify(rows), now],
+    'select epoch::text, seq::text from ban_write_all_recorded(cast(? as jsonb), ?, ?, ?)',
+    [JSON.stringify(rows), now, ...auditArguments(records)] as never,
   );
   return written.rows.map((number, index) => published(bans[index]![0], number));
 }

@@ -1,7 +1,7 @@
 import { ContractError } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
-import { type AuditRecord, recordAudits } from '../../models/audit-entry.ts';
+import type { AuditRecord } from '../../models/audit-entry.ts';
 import { type BanCheck, type BanWrite, checkBans, creatorOf, writeManualBans } from '../../models/ban.ts';
 import { roomForBans } from '../../models/ban-limit.ts';
 import type { Call } from '../../runtime/call.ts';
@@ -51,11 +51,11 @@ async function createBans(
   const judged = txs.map((tx, index) => judge(tx, checked[index]!, found[index]!));
   await refuseBeyondLimit(judged);
   const written = judged.flatMap((each) => ('output' in each ? [each.output] : []));
-  await recordAudits(written.map((each) => [each.tx, auditOf(each)]));
   const numbers = await writeManualBans(
     sql,
     now,
     written.map(({ tx, write }) => [tx, write]),
+    written.map((each) => [each.tx, auditOf(each)]),
   );
   const answers = new Map(written.map((each, index) => [each, present(each, numbers[index]!)]));
   return judged.map((each) => ('output' in each ? { output: answers.get(each.output)! } : each));
