@@ -1,17 +1,10 @@
 // What the conventions of the API cost: GET /sites/{id} with an access key, a service account and a session, the rate limit
 // and the machinery of idempotency switched on, beside the same action of the same process without them. wrk has one core;
 // the console shares the other with PostgreSQL and Redis.
-import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import pg from 'pg';
-import { ConsoleClient } from '../bin/lib/console-client.ts';
-import { root } from '../bin/lib/root.ts';
-import { startTestStores } from '../bin/lib/test-stores.ts';
-import { CONNECTIONS, KeyPool } from './lib/key-pool.ts';
+import type { ConsoleClient } from '../bin/lib/console-client.ts';
+import { startGatewayBench } from './gateway-auth/start.ts';
+import { CONNECTIONS } from './lib/key-pool.ts';
 import { cpuSeconds } from './lib/machine.ts';
 import { median, medianInterval, round2 } from './lib/stats.ts';
 import { type WrkRun, wrk } from './lib/wrk.ts';
@@ -44,49 +37,36 @@ interface Measured {
 export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const rounds = quick ? 3 : 9;
   const seconds = quick ? 1 : 2;
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'bench-gateway-auth-'));
-  const stores = await startTestStores(`${process.pid}-bench`);
-  const child = spawn(process.execPath, [path.join(root, 'bench/gateway-auth/console.ts')], {
-    env: consoleEnv(stores.postgres.url, stores.redis.url),
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const database = new pg.Client({ connectionString: stores.postgres.url });
+  const gateway = await startGatewayBench({ keys: quick ? 40 : 250 });
+  const { folder, client, barePort, readUrl, siteId, keys } = gateway;
+  const database = new pg.Client({ connectionString: gateway.databaseUrl });
   try {
-    const ports = await portsOf(child);
     await database.connect();
-    const url = `http://127.0.0.1:${ports.web}`;
-    const client = new ConsoleClient(url, 'http://localhost:3000');
-    await client.setUp(ports.setupToken);
-    const { site } = await client.rpc<{ site: { id: string } }>('sites.create', {
-      domains: ['bench.example'],
-      origins: [{ address: 'origin.example' }],
-    });
     const account = await client.rpc<{ id: string }>('serviceAccounts.create', { name: 'b', scopes: ['sites:read'] });
     const { secret } = await client.rpc<{ secret: string }>('serviceAccounts.createKey', { id: account.id });
-    const pool = new KeyPool(await accessKeys(client, quick ? 40 : 250));
-    const read = { url: `${url}/api/v1/sites/${site.id}`, seconds: 0, connections: CONNECTIONS, cpus: '1' };
+    const read = { url: readUrl, seconds: 0, connections: CONNECTIONS, cpus: '1' };
     const subjects: Subject[] = [
       {
         name: 'bare',
-        run: (length) => wrk(folder, { ...read, url: `http://127.0.0.1:${ports.bare}/${site.id}`, seconds: length }),
+        run: (length) => wrk(folder, { ...read, url: `http://127.0.0.1:${barePort}/${siteId}`, seconds: length }),
       },
       {
         name: 'accessKey',
-        run: (length) => pool.run(folder, length, { url: read.url, method: 'GET', body: 'nil' }),
+        run: (length) => keys.run(folder, length, { url: read.url, method: 'GET', body: 'nil' }),
       },
       {
         name: 'serviceAccount',
         run: (length) => wrk(folder, { ...read, seconds: length, headers: { 'x-api-key': secret } }),
       },
       ...(['barePost', 'session'] as const).map((name) => {
-        const target = name === 'session' ? `${url}/rpc/sites/get` : `http://127.0.0.1:${ports.bare}/`;
-        const script = rpc(client, site.id);
+        const target = name === 'session' ? `${gateway.url}/rpc/sites/get` : `http://127.0.0.1:${barePort}/`;
+        const script = rpc(client, siteId);
         return { name, run: (length: number) => wrk(folder, { ...read, url: target, seconds: length, script }) };
       }),
     ];
     for (const subject of subjects) await subject.run(1);
     const before = await rowsWritten(database);
-    const measured = await measure(subjects, rounds, seconds, child.pid!, log);
+    const measured = await measure(subjects, rounds, seconds, gateway.child.pid!, log);
     const requests = [...measured.values()].reduce((sum, entry) => sum + entry.requests, 0);
     const writes = ((await rowsWritten(database)) - before) / requests;
     const figures: Record<string, unknown> = {};
@@ -119,13 +99,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     };
   } finally {
     await database.end().catch(() => undefined);
-    if (child.exitCode === null) {
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      await ended;
-    }
-    await stores.stop();
-    rmSync(folder, { recursive: true, force: true });
+    await gateway.stop();
   }
 }
 
@@ -173,50 +147,6 @@ async function measure(
     log(`round ${round + 1}: ${line.join(', ')} req/s`);
   }
   return measured;
-}
-
-function consoleEnv(databaseUrl: string, redisUrl: string): NodeJS.ProcessEnv {
-  return {
-    PATH: process.env.PATH,
-    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    SVC_MASTER_KEY: randomBytes(32).toString('base64'),
-    SVC_PUBLIC_URL: 'http://localhost:3000',
-    HOST: '127.0.0.1',
-    PORT: '0',
-    NODE_API_HOST: '127.0.0.1',
-    NODE_API_PORT: '0',
-    METRICS_PORT: '0',
-    LOG_LEVEL: 'error',
-  };
-}
-
-interface Ports {
-  web: number;
-  bare: number;
-  setupToken: string;
-}
-
-async function portsOf(child: ReturnType<typeof spawn>): Promise<Ports> {
-  let text = '';
-  for await (const chunk of child.stdout!) {
-    text += String(chunk);
-    const line = text.split('\n').find((each) => each.startsWith('{"web"') && each.endsWith('}'));
-    if (line) {
-      // Whoever leaves such a loop ends the stream; the console may go on writing.
-      return JSON.parse(line) as Ports;
-    }
-  }
-  throw new Error(`the console ended: ${text}`);
-}
-
-async function accessKeys(client: ConsoleClient, count: number): Promise<string[]> {
-  const keys: string[] = [];
-  for (let index = 0; index < count; index++) {
-    keys.push((await client.rpc<{ secret: string }>('accessKeys.create', { name: `bench ${index}` })).secret);
-  }
-  return keys;
 }
 
 /** A read as the Web UI makes it. */

@@ -1,10 +1,11 @@
 // A console with one port more: it answers sites.get through the same gateway (alias, action, headers, answer) without
 // the conventions that come before an action: credentials, rate limit, last use, idempotency. Prints where it listens as
-// a line of JSON.
+// a line of JSON. Whoever started it may have it leave out parts of the gateway (switches.ts) by a message.
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { Redis } from 'ioredis';
 import type { Context, Service } from 'moleculer';
 import { PROCEDURES } from '../../contract/index.ts';
 import { migrate } from '../../migrations/run.ts';
@@ -12,6 +13,7 @@ import { systemCall } from '../../runtime/call.ts';
 import { NOBODY } from '../../services/api-gateway/credentials.ts';
 import type { Exchange } from '../../services/api-gateway/exchange.ts';
 import { startConsole } from '../../services/start-console.ts';
+import { gatewaySwitches, type Part } from './switches.ts';
 
 interface Alias {
   action: string;
@@ -72,6 +74,12 @@ const bare = createServer({ keepAlive: true, noDelay: true }, (request, response
 bare.listen(0, '127.0.0.1', () => {
   const { port } = bare.address() as AddressInfo;
   console.log(JSON.stringify({ web: running.web!.port, bare: port, setupToken: running.setupToken }));
+});
+let switches: ((out: readonly Part[]) => void) | null = null;
+process.on('message', (out: Part[]) => {
+  switches ??= gatewaySwitches(broker, new Redis(process.env.REDIS_URL!));
+  switches(out);
+  process.send!('switched');
 });
 process.on('SIGTERM', () => {
   bare.close();

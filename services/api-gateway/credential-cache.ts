@@ -1,6 +1,6 @@
 // What the gateway remembers of keys and sessions, so that a request rarely asks the database: for up to 5 s, bounded, and
 // only while it hears in time of what ends (credential-notices.ts). Without that each request's question begins after it.
-import { SharedQuestions } from './shared-questions.ts';
+import { Recent as Shared } from '../../models/recent.ts';
 
 export const REMEMBERED_MS = 5_000;
 const MOST_KNOWN = 10_000;
@@ -63,19 +63,19 @@ export class CredentialCache<T> {
   readonly #unknown = new Recent<true>(MOST_UNKNOWN);
   /** Questions under way whose answers may be remembered. */
   readonly #asked = new Map<string, Promise<T | null>>();
-  readonly #unheard: SharedQuestions<T | null>;
+  /** Without memory: whoever asks while a question is under way shares the next one, which halves what a request costs. */
+  readonly #unheard = new Shared<T | null>(0);
 
   constructor(options: CredentialCacheOptions<T>) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#unheard = new SharedQuestions();
   }
 
   /** Whose secret has this hash, as a client at the address says. */
   async get(hash: string, address: string): Promise<T | null> {
     const now = this.#now();
     const find = () => this.#options.find(hash, this.#known.has(hash) ? null : address);
-    if (!this.#options.hears(now)) return this.#unheard.ask(hash, find);
+    if (!this.#options.hears(now)) return this.#unheard.now(find, hash);
     const known = this.#known.get(hash, now);
     if (known !== undefined) return known;
     if (this.#unknown.get(hash, now)) return null;
