@@ -7,15 +7,18 @@ import type { Exchange } from './exchange.ts';
 import { answerHeaders } from './headers.ts';
 import { forgetClaim, keepAnswer, releaseClaim, type StoredAnswer } from './idempotency.ts';
 import { ClientGone } from './json-body.ts';
+import { LostClaims } from './lost-claims.ts';
 import { createRequestMetrics, type RequestMetrics } from './request-metrics.ts';
 
 export class Answerer {
+  readonly lostClaims: LostClaims;
   readonly #runtime: Runtime;
   readonly #headers: readonly string[];
   readonly #metrics: RequestMetrics;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
+    this.lostClaims = new LostClaims(runtime);
     this.#headers = answerHeaders(runtime.env.publicUrl).json;
     this.#metrics = createRequestMetrics(runtime);
   }
@@ -106,6 +109,7 @@ export class Answerer {
       const giveUp = nobodys ? forgetClaim : releaseClaim;
       await giveUp(this.#runtime, exchange.idempotency!);
     } catch (err) {
+      this.lostClaims.add(exchange.idempotency!);
       this.#runtime.log.warn({ err, requestId: exchange.requestId }, 'releasing an idempotency key failed');
     }
   }

@@ -217,7 +217,9 @@ export class Gateway {
     const refusal = refused ?? received.refusal;
     const { request, caller } = exchange;
     const print = { method: request.method!, target: request.url!, body: received.body };
-    const { claim, stored } = await claimIdempotency(this.#runtime, idempotencyNamespace(caller.key), key, print);
+    const wanted = { namespace: idempotencyNamespace(caller.key), key };
+    const { lostClaims } = this.#answers;
+    const { claim, stored } = await claimIdempotency(this.#runtime, wanted, print, (lost) => lostClaims.add(lost));
     if (stored === null) {
       exchange.idempotency = claim;
       if (refusal !== null) throw refusal;

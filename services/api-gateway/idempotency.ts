@@ -1,7 +1,7 @@
 // Idempotency records, the gateway's half: claiming a key before the action runs, and keeping answers that no
 // transaction of the action kept. A claim carries an attempt number; an attempt that was taken over can no longer
 // complete, so its transaction rolls back.
-import { createHash } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
 import type { IdempotencyClaim } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -35,19 +35,31 @@ interface RecordRow {
 // Longer than any action can take: an attempt that is this old has ended without a trace.
 const INTERRUPTED = "interval '10 minutes'";
 const KEPT = "interval '24 hours'";
+/** Below what the column holds, so that an attempt can be fenced by the next number. */
+const MOST_ATTEMPT = 2 ** 30;
 
-/** Claims the key; throws IDEMPOTENCY_KEY_MISMATCH or IDEMPOTENCY_IN_PROGRESS. */
+/**
+ * Claims the key; throws IDEMPOTENCY_KEY_MISMATCH or IDEMPOTENCY_IN_PROGRESS. `lost` is told of a claim that may have been
+ * made although the database did not answer: its number is known before it is written.
+ */
 export async function claimIdempotency(
   runtime: Runtime,
-  namespace: string,
-  key: string,
+  { namespace, key }: Omit<IdempotencyClaim, 'attempt'>,
   request: Fingerprint,
+  lost: (claim: IdempotencyClaim) => void,
 ): Promise<Claimed> {
   const hash = createHash('sha256').update(request.body).digest();
   // Twice: between the two statements the record can be purged.
   for (let round = 0; round < 2; round++) {
-    const attempt = await tryClaim(runtime, namespace, key, request, hash);
-    if (attempt !== null) return { claim: { namespace, key, attempt }, stored: null };
+    const claim = { namespace, key, attempt: randomInt(1, MOST_ATTEMPT) };
+    let claimed: boolean;
+    try {
+      claimed = await tryClaim(runtime, claim, request, hash);
+    } catch (error) {
+      lost(claim);
+      throw asUnavailable(error);
+    }
+    if (claimed) return { claim, stored: null };
     const row = await findRecord(runtime, namespace, key, request, hash);
     if (row === null) continue;
     if (!row.same) fail('IDEMPOTENCY_KEY_MISMATCH');
@@ -59,28 +71,22 @@ export async function claimIdempotency(
 
 async function tryClaim(
   { pools }: Runtime,
-  namespace: string,
-  key: string,
+  { namespace, key, attempt }: IdempotencyClaim,
   { method, target }: Fingerprint,
   hash: Buffer,
-): Promise<number | null> {
+): Promise<boolean> {
   const sql = `
-    insert into idempotency_record as r (namespace, key, method, path, body_hash, state)
-    values (?, ?, ?, ?, ?, 'running')
+    insert into idempotency_record as r (namespace, key, method, path, body_hash, state, attempt)
+    values (?, ?, ?, ?, ?, 'running', ?)
     on conflict (namespace, key) do update
-      set attempt = r.attempt + 1, method = excluded.method, path = excluded.path, body_hash = excluded.body_hash,
+      set attempt = excluded.attempt, method = excluded.method, path = excluded.path, body_hash = excluded.body_hash,
           state = 'running', status = null, body = null, headers = null, started_at = now(), finished_at = null
-      where r.state = 'released'
+      where r.attempt <> excluded.attempt and (r.state = 'released'
          or r.started_at < now() - ${KEPT}
          or (r.state = 'running' and r.started_at < now() - ${INTERRUPTED} and r.method = excluded.method
-             and r.path = excluded.path and r.body_hash = excluded.body_hash)
-    returning attempt`;
-  try {
-    const { rows } = await pools.api.raw(sql, [namespace, key, method, target, hash]);
-    return (rows[0] as { attempt: number } | undefined)?.attempt ?? null;
-  } catch (error) {
-    throw asUnavailable(error);
-  }
+             and r.path = excluded.path and r.body_hash = excluded.body_hash))`;
+  const { rowCount } = await pools.api.raw<{ rowCount: number }>(sql, [namespace, key, method, target, hash, attempt]);
+  return rowCount === 1;
 }
 
 async function findRecord(
@@ -124,6 +130,18 @@ export async function releaseClaim({ pools }: Runtime, claim: IdempotencyClaim):
     .api('idempotency_record')
     .where({ ...claim, state: 'running' })
     .update({ state: 'released', attempt: claim.attempt + 1 });
+}
+
+/** As {@link releaseClaim} for several; answers the attempts that there were. */
+export async function releaseClaims({ pools }: Runtime, claims: readonly IdempotencyClaim[]): Promise<number[]> {
+  const { rows } = await pools.api.raw<{ rows: { attempt: number }[] }>(
+    `update idempotency_record r set state = 'released', attempt = r.attempt + 1
+       from jsonb_to_recordset(?::jsonb) as c(namespace text, key text, attempt int)
+      where r.namespace = c.namespace and r.key = c.key and r.attempt = c.attempt and r.state = 'running'
+      returning c.attempt`,
+    [JSON.stringify(claims)],
+  );
+  return rows.map(({ attempt }) => attempt);
 }
 
 /** As {@link releaseClaim}, and leaves no record. An attempt that still runs finds none to complete and rolls back. */
