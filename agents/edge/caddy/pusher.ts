@@ -57,6 +57,8 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   private queue: C[] = [];
   private history: C[] = [];
   private reloadWanted = false;
+  /** The journal was replaced, maybe by an earlier one, and Caddy was not seen at its end since. */
+  private replaced = false;
   private down = true;
   private running = false;
   private calls = 0;
@@ -82,6 +84,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     this.history = [];
     this.queue = [];
     this.reloadWanted = true;
+    this.replaced = true;
     if (!this.down) void this.pump();
   }
 
@@ -127,12 +130,17 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
 
   private follow(position: Position): void {
     this.queue = [];
-    if (this.target.same(position, this.target.held()) || this.target.isAhead(position)) return;
+    if (this.target.same(position, this.target.held())) {
+      this.replaced = false;
+      return;
+    }
     const from = this.history.findIndex((change) => this.target.same(change.base, position));
     if (from >= 0) {
       this.queue = this.history.slice(from);
       return;
     }
+    // Unless it was the console that took the journal back.
+    if (!this.replaced && this.target.isAhead(position)) return;
     const unwritten = this.target.unwritten?.(position);
     if (unwritten) this.queue = [unwritten];
     else this.reloadWanted = true;
@@ -176,6 +184,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
       return;
     }
     this.forgive();
+    if (this.target.same(this.target.positionOf(answer), this.target.held())) this.replaced = false;
     this.target.applied(answer, Math.max(1, Math.round((performance.now() - change.receivedAt) * 1000)));
   }
 

@@ -204,6 +204,47 @@ test('what the data plane holds beyond the journal is not taken back', async (t)
   t.true(pusher.idle);
 });
 
+/** The console takes the journal back from 3 to 1. */
+async function ahead() {
+  const parts = setUp();
+  parts.pusher.reconcile(0);
+  for (let count = 0; count < 3; count++) parts.change();
+  await parts.settled();
+  parts.calls.length = 0;
+  return parts;
+}
+
+for (const code of ['unavailable', 'internal']) {
+  test(`a change that takes the journal back reaches the data plane although its push fails (${code})`, async (t) => {
+    const { pusher, journal, calls, edge, settled, failNext } = await ahead();
+    journal.length = 1;
+    failNext(code);
+    pusher.enqueue({ base: 3, target: 1, receivedAt: performance.now(), added: [] });
+    await settled();
+    pusher.reconcile(edge.position);
+    await settled();
+    t.deepEqual(calls, ['push 3->1', code === 'unavailable' ? 'push 3->1' : 'reload']);
+    t.is(edge.position, 1);
+  });
+
+  test(`a journal that was replaced by an earlier one is read although reading fails (${code})`, async (t) => {
+    const { pusher, journal, calls, edge, settled, failNext } = await ahead();
+    journal.length = 1;
+    failNext(code);
+    pusher.requestReload();
+    await settled();
+    pusher.reconcile(edge.position);
+    await settled();
+    t.deepEqual(calls, ['reload', 'reload']);
+    t.deepEqual(edge.held, [1]);
+    // It is not asked for again.
+    edge.position = 3;
+    pusher.reconcile(3);
+    await settled();
+    t.deepEqual(calls, ['reload', 'reload']);
+  });
+}
+
 test('property: any mix of changes, failures, restarts and reconciliations ends with the data plane at the journal', async (t) => {
   const action = fc.oneof(
     fc.constant('change' as const),
