@@ -297,9 +297,12 @@ const button = (selector: string) => async (page: Page) => {
   await opened(page);
 };
 
+/** An address that is banned when pages are looked at. */
+const SHOWN = '192.0.2.200';
+
 /** Ids of what the pages show, made where no story made them. */
 async function shown(): Promise<{ nodeId: string; listId: string }> {
-  await api('POST', '/bans', { scope: 'platform', cidr: '192.0.2.200', reason: 'spam', durationSeconds: 3600 });
+  await api('POST', '/bans', { scope: 'platform', cidr: SHOWN, reason: 'spam', durationSeconds: 3600 });
   const listed = () => api<{ items: { id: string }[] }>('GET', '/ip-lists');
   if ((await listed()).items.length === 0)
     await api('POST', '/ip-lists', { name: 'partners', kind: 'allow', entries: ['192.0.2.1', '192.0.2.2'] });
@@ -310,13 +313,14 @@ async function shown(): Promise<{ nodeId: string; listId: string }> {
 const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]> = {
   bans: () => [
     { name: 'bans', path: '/bans' },
+    // Dialogs over a list of one row: what is behind them is judged each time, and was just judged in full.
     {
       name: 'ban-new',
-      path: '/bans?new=1&cidr=93.184.216.0/24',
+      path: `/bans?address=${SHOWN}&new=1&cidr=93.184.216.0/24`,
       act: (page) => page.locator('.ban-preview').waitFor(),
     },
-    { name: 'ban-bulk', path: '/bans?bulk=1', act: opened },
-    { name: 'ban-lift', path: '/bans', act: button('td.is-actions button') },
+    { name: 'ban-bulk', path: `/bans?address=${SHOWN}&bulk=1`, act: opened },
+    { name: 'ban-lift', path: `/bans?address=${SHOWN}`, act: button('td.is-actions button') },
     { name: 'ban-settings', path: '/bans/settings' },
     { name: 'site-bans', path: `/sites/${siteId}/bans` },
   ],
@@ -331,7 +335,7 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
       },
     },
     { name: 'audit', path: '/audit' },
-    { name: 'audit-entry', path: '/audit', act: button('td.is-actions button') },
+    { name: 'audit-entry', path: '/audit?action=site.create', act: button('td.is-actions button') },
     { name: 'settings', path: '/settings' },
   ],
   clusters: () => [
