@@ -5,7 +5,7 @@
 //
 // While the master key is being changed, both keys sign, and one of them suffices: processes that know only the former,
 // or only the next key, understand each other's neighbours.
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 
 const ID_BYTES = 4;
 const MAC_BYTES = 16;
@@ -14,7 +14,8 @@ const MOST_KEYS = 4;
 
 interface Key {
   id: Buffer;
-  secret: Buffer;
+  /** Made once: a key given as bytes costs each MAC four times as much. */
+  secret: KeyObject;
 }
 
 export class PacketSeal {
@@ -24,7 +25,7 @@ export class PacketSeal {
   constructor(purpose: string, masterKey: Uint8Array, previous: Uint8Array | null) {
     this.#keys = [masterKey, ...(previous ? [previous] : [])].map((key) => {
       const derived = Buffer.from(hkdfSync('sha256', key, 'svc/packets/v1', purpose, ID_BYTES + KEY_BYTES));
-      return { id: derived.subarray(0, ID_BYTES), secret: derived.subarray(ID_BYTES) };
+      return { id: derived.subarray(0, ID_BYTES), secret: createSecretKey(derived.subarray(ID_BYTES)) };
     });
   }
 
@@ -57,7 +58,7 @@ export class PacketSeal {
 }
 
 /** Each part is preceded by its length, so that no two lists of parts are the same bytes. */
-function macOf(secret: Uint8Array, parts: readonly (string | Uint8Array)[]): Buffer {
+function macOf(secret: KeyObject, parts: readonly (string | Uint8Array)[]): Buffer {
   const hmac = createHmac('sha256', secret);
   const length = Buffer.alloc(4);
   for (const part of parts) {
