@@ -42,6 +42,7 @@ COPY LICENSE NOTICE ./
 COPY bin ./bin
 COPY proto ./proto
 COPY agents ./agents
+COPY runtime/edge-build.ts ./runtime/
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     node bin/package-node.ts --out /downloads --arch "$NODE_PACKAGES"
 
