@@ -7,7 +7,6 @@ import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { freePort } from '../../bench/lib/servers.ts';
-import { reportEdgeBuild } from '../../bin/lib/edge-build-report.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
@@ -21,6 +20,7 @@ import {
   type VisitOptions,
   visit,
 } from '../helpers/console-pages.ts';
+import { reportEdgeBuild } from '../helpers/edge-build.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
