@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { BaseModel } from './base.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
+import { searchPattern } from './search-pattern.ts';
 
 export class Cluster extends BaseModel {
   static override tableName = 'cluster';
@@ -60,9 +61,19 @@ const SUMMARY = `
     ) n on true
    order by c.name`;
 
-/** Clusters by name, with counts. */
-export async function clusterPage(sql: Knex, limit: number, offset: number): Promise<ClusterSummary[]> {
-  const { rows } = await sql.raw(SUMMARY.replace(':where:', ''), { limit, offset });
+/** Clusters by name whose name, of small letters always, has the text in it, with counts. */
+export async function clusterPage(
+  sql: Knex,
+  search: string | undefined,
+  limit: number,
+  offset: number,
+): Promise<ClusterSummary[]> {
+  const pattern = searchPattern(search);
+  const { rows } = await sql.raw(SUMMARY.replace(':where:', 'where name like lower(:pattern)'), {
+    pattern,
+    limit,
+    offset,
+  });
   return rows;
 }
 
@@ -78,6 +89,15 @@ export async function clusterCount(sql: Knex, id: string | null = null): Promise
     id,
     id,
   ] as never);
+  return rows[0].total;
+}
+
+/** How many clusters have the text in their name. */
+export async function clustersFound(sql: Knex, search: string | undefined): Promise<number> {
+  const pattern = searchPattern(search);
+  const { rows } = await sql.raw('select count(*)::int as total from cluster where name like lower(:pattern)', {
+    pattern,
+  });
   return rows[0].total;
 }
 

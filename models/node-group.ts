@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { BaseModel } from './base.ts';
+import { searchPattern } from './search-pattern.ts';
 
 export class NodeGroup extends BaseModel {
   static override tableName = 'node_group';
@@ -48,16 +49,29 @@ const SUMMARY = `
          (select count(*)::int from node n where n.node_group_id = g.id) as nodes
     from node_group g left join region r on r.id = g.region_id`;
 
+export interface NodeGroupFilter {
+  clusterId?: string | undefined;
+  /** Part of the name. */
+  search?: string | undefined;
+}
+
+function conditions({ clusterId, search }: NodeGroupFilter): { where: string; bindings: Record<string, string> } {
+  const bindings: Record<string, string> = { pattern: searchPattern(search) };
+  const where = 'where lower(g.name) like lower(:pattern)';
+  if (clusterId === undefined) return { where, bindings };
+  return { where: `${where} and g.cluster_id = :clusterId`, bindings: { ...bindings, clusterId } };
+}
+
 /** Groups by name, of one cluster or of all. */
 export async function nodeGroupPage(
   sql: Knex,
-  clusterId: string | undefined,
+  filter: NodeGroupFilter,
   limit: number,
   offset: number,
 ): Promise<NodeGroupSummary[]> {
-  const where = clusterId === undefined ? '' : 'where g.cluster_id = :clusterId';
+  const { where, bindings } = conditions(filter);
   const { rows } = await sql.raw(`${SUMMARY} ${where} order by g.name, g.id limit :limit offset :offset`, {
-    ...(clusterId === undefined ? {} : { clusterId }),
+    ...bindings,
     limit,
     offset,
   });
@@ -69,7 +83,8 @@ export async function nodeGroupSummary(sql: Knex, id: string): Promise<NodeGroup
   return rows[0];
 }
 
-export async function nodeGroupCount(sql: Knex, clusterId: string | undefined): Promise<number> {
-  const query = NodeGroup.query(sql);
-  return clusterId === undefined ? query.resultSize() : query.where({ cluster_id: clusterId }).resultSize();
+export async function nodeGroupCount(sql: Knex, filter: NodeGroupFilter): Promise<number> {
+  const { where, bindings } = conditions(filter);
+  const { rows } = await sql.raw(`select count(*)::int as total from node_group g ${where}`, bindings);
+  return rows[0].total;
 }

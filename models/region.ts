@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { BaseModel } from './base.ts';
+import { searchPattern } from './search-pattern.ts';
 
 export class Region extends BaseModel {
   static override tableName = 'region';
@@ -32,9 +33,17 @@ export interface RegionSummary {
 const SUMMARY = `
   select r.*, (select count(*)::int from node_group g where g.region_id = r.id) as groups from region r`;
 
-/** Regions by code. */
-export async function regionPage(sql: Knex, limit: number, offset: number): Promise<RegionSummary[]> {
-  const { rows } = await sql.raw(`${SUMMARY} order by r.code limit :limit offset :offset`, { limit, offset });
+const FOUND = 'where (lower(r.name) like lower(:pattern) or r.code like lower(:pattern))';
+
+/** Regions by code whose name or code has the text in it. */
+export async function regionPage(
+  sql: Knex,
+  search: string | undefined,
+  limit: number,
+  offset: number,
+): Promise<RegionSummary[]> {
+  const bindings = { pattern: searchPattern(search), limit, offset };
+  const { rows } = await sql.raw(`${SUMMARY} ${FOUND} order by r.code limit :limit offset :offset`, bindings);
   return rows;
 }
 
@@ -43,6 +52,8 @@ export async function regionSummary(sql: Knex, id: string): Promise<RegionSummar
   return rows[0];
 }
 
-export async function regionCount(sql: Knex): Promise<number> {
-  return Region.query(sql).resultSize();
+export async function regionCount(sql: Knex, search: string | undefined): Promise<number> {
+  const pattern = searchPattern(search);
+  const { rows } = await sql.raw(`select count(*)::int as total from region r ${FOUND}`, { pattern });
+  return rows[0].total;
 }

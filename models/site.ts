@@ -7,6 +7,7 @@ import type { SITE_SORT } from '../contract/resources/sites.ts';
 import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
 import { originLiteral } from '../contract/scalars/origin-address.ts';
 import { orderBy, type Sort } from './list-order.ts';
+import { searchPattern } from './search-pattern.ts';
 
 export interface SitePorts {
   http: number[];
@@ -70,7 +71,7 @@ function conditions({ search, clusterId }: SiteFilter): { where: string; binding
   const text = search?.trim().toLowerCase();
   if (text) {
     clauses.push('search_text like :pattern');
-    bindings.pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`;
+    bindings.pattern = searchPattern(text);
   }
   if (clusterId !== undefined) {
     clauses.push('cluster_id = :clusterId');

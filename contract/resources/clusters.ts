@@ -1,6 +1,16 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, Empty, ExpectedUpdatedAt, Id, Input, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Decimal,
+  Empty,
+  ExpectedUpdatedAt,
+  Id,
+  Input,
+  Page,
+  PageQuery,
+  SearchQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 
 export const ClusterName = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]*$',
@@ -29,7 +39,7 @@ export const clusters = resource('clusters', {
     method: 'GET',
     path: '/clusters',
     summary: 'Lists clusters by name.',
-    input: Input({ ...PageQuery(50) }),
+    input: Input({ ...SearchQuery('Part of the name, in any case.'), ...PageQuery(50) }),
     output: Page(Cluster),
     status: 200,
     access: { scope: 'clusters:read' },

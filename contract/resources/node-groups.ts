@@ -1,6 +1,16 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Empty, ExpectedUpdatedAt, Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Empty,
+  ExpectedUpdatedAt,
+  Id,
+  Input,
+  Nullable,
+  Page,
+  PageQuery,
+  SearchQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 
 const GroupName = Type.String({ minLength: 1, maxLength: 64, pattern: '^\\S(.*\\S)?$' });
 
@@ -26,7 +36,7 @@ export const nodeGroups = resource('nodeGroups', {
     method: 'GET',
     path: '/node-groups',
     summary: 'Lists node groups by name, of one cluster or of all.',
-    input: Input({ clusterId: Type.Optional(Id), ...PageQuery(50) }),
+    input: Input({ clusterId: Type.Optional(Id), ...SearchQuery('Part of the name, in any case.'), ...PageQuery(50) }),
     output: Page(NodeGroup),
     status: 200,
     access: 'operator',

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Empty, ExpectedUpdatedAt, Id, Input, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Empty, ExpectedUpdatedAt, Id, Input, Page, PageQuery, SearchQuery, Timestamp } from '../scalars/common.ts';
 
 const RegionName = Type.String({ minLength: 1, maxLength: 64, pattern: '^\\S(.*\\S)?$' });
 const RegionCode = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', description: 'Unique.' });
@@ -19,7 +19,7 @@ export const regions = resource('regions', {
     method: 'GET',
     path: '/regions',
     summary: 'Lists regions by code.',
-    input: Input({ ...PageQuery(50) }),
+    input: Input({ ...SearchQuery('Part of the name or the code, in any case.'), ...PageQuery(50) }),
     output: Page(Region),
     status: 200,
     access: 'operator',

@@ -11,6 +11,7 @@ import {
   ONE_LINE,
   Page,
   PageQuery,
+  SearchQuery,
   SortQuery,
   Timestamp,
 } from '../scalars/common.ts';
@@ -89,13 +90,7 @@ export const sites = resource('sites', {
     path: '/sites',
     summary: 'Lists sites, newest first unless sorted otherwise.',
     input: Input({
-      search: Type.Optional(
-        Type.String({
-          maxLength: 100,
-          pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-          description: 'Part of the name or of any domain, in any case.',
-        }),
-      ),
+      ...SearchQuery('Part of the name or of any domain, in any case.'),
       clusterId: Type.Optional(Id),
       ...SortQuery(SITE_SORT),
       ...PageQuery(20),

@@ -29,6 +29,11 @@ export const PageQuery = (pageSize: number) => ({
   pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: pageSize })),
 });
 
+/** Narrows a list by a text; `what` says where it is looked for. */
+export const SearchQuery = (what: string) => ({
+  search: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000-\\u001f\\u007f]*$', description: what })),
+});
+
 /** The order of a list: one of the fields, or -field from the last to the first. */
 export const SortQuery = <T extends string>(fields: readonly T[]) => ({
   sort: Type.Optional(

@@ -7,9 +7,9 @@ import {
   Cluster,
   type ClusterSummary,
   clusterContent,
-  clusterCount,
   clusterPage,
   clusterSummary,
+  clustersFound,
 } from '../../models/cluster.ts';
 import { createCluster } from '../../models/create-cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -43,8 +43,8 @@ export async function listClusters(
 ): Promise<Output<typeof clusters.list>> {
   const { limit, offset } = pageOf(input);
   const [rows, total] = await Promise.all([
-    clusterPage(runtime.pools.api, limit, offset),
-    clusterCount(runtime.pools.api),
+    clusterPage(runtime.pools.api, input.search, limit, offset),
+    clustersFound(runtime.pools.api, input.search),
   ]);
   return { items: rows.map(present), total };
 }

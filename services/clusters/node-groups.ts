@@ -55,8 +55,8 @@ export async function listNodeGroups(
 ): Promise<Output<typeof nodeGroups.list>> {
   const { limit, offset } = pageOf(input);
   const [rows, total] = await Promise.all([
-    nodeGroupPage(runtime.pools.api, input.clusterId, limit, offset),
-    nodeGroupCount(runtime.pools.api, input.clusterId),
+    nodeGroupPage(runtime.pools.api, input, limit, offset),
+    nodeGroupCount(runtime.pools.api, input),
   ]);
   return { items: rows.map(present), total };
 }

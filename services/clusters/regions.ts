@@ -36,8 +36,8 @@ export async function listRegions(
 ): Promise<Output<typeof regions.list>> {
   const { limit, offset } = pageOf(input);
   const [rows, total] = await Promise.all([
-    regionPage(runtime.pools.api, limit, offset),
-    regionCount(runtime.pools.api),
+    regionPage(runtime.pools.api, input.search, limit, offset),
+    regionCount(runtime.pools.api, input.search),
   ]);
   return { items: rows.map(present), total };
 }

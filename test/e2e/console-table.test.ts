@@ -245,6 +245,49 @@ test.serial('a site tells of every node of its cluster, page by page', async (t)
   await api.ok('DELETE', `/sites/${id}`);
 });
 
+test.serial('a cluster and a region beyond the first 100 are found by typing and chosen', async (t) => {
+  const numbered = Array.from({ length: 120 }, (_, number) => `many-${String(number).padStart(3, '0')}`);
+  await api.sql('cluster').insert(numbered.map((name) => ({ name })));
+  await api.sql('region').insert(numbered.map((code) => ({ code, name: `Region ${code}` })));
+  const visitor = await operatorVisit('/nodes');
+  const { page } = visitor;
+  const choice = (name: string) => page.getByRole('combobox', { name, exact: true });
+  const options = page.getByRole('option').filter({ visible: true });
+  const choose = async (name: string, typed: string, wanted: string) => {
+    await choice(name).click();
+    await page
+      .getByText(/of \d+ are shown/)
+      .filter({ visible: true })
+      .waitFor();
+    t.is(await options.getByText(wanted, { exact: true }).count(), 0);
+    await page.keyboard.type(typed);
+    await options.getByText(wanted, { exact: true }).waitFor();
+    t.deepEqual(await options.allInnerTexts(), [wanted]);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+  };
+  await choose('Cluster', 'NY-119', 'many-119');
+  await page.waitForURL(/clusterId=/);
+  const { items } = await api.ok('GET', '/clusters?search=many-119');
+  t.is(new URL(page.url()).searchParams.get('clusterId'), items[0].id);
+  // The link says its name to whoever opens it.
+  await page.reload();
+  await page.getByText('many-119', { exact: true }).filter({ visible: true }).first().waitFor();
+
+  await page.goto(`/clusters/${clusterId}/groups`);
+  await page.locator('tbody tr').first().waitFor();
+  await page.getByRole('button', { name: /Edit/ }).first().click();
+  await page.getByRole('dialog').waitFor();
+  await choose('Region', '-118', 'Region many-118');
+  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const groups = await api.ok('GET', `/node-groups?clusterId=${clusterId}`);
+  t.is(groups.items[0].regionCode, 'many-118');
+  await api.sql('cluster').whereIn('name', numbered).delete();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('nothing moves while pages are turned and loaded', async (t) => {
   const visitor = await operatorVisit('/sites');
   const { page } = visitor;

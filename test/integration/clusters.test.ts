@@ -170,3 +170,56 @@ test('regions: codes are unique, deleting one leaves its groups without', async 
   const codes = (await api.ok('GET', '/regions')).items.map((item: { code: string }) => item.code);
   t.deepEqual(codes, codes.toSorted());
 });
+
+const named = (list: { items: { name: string }[] }) => list.items.map(({ name }) => name);
+const found = async (list: string, search: string, more = '') => {
+  const page = await api.ok('GET', `/${list}?search=${encodeURIComponent(search)}${more}`);
+  return { total: page.total, names: named(page) };
+};
+
+test('clusters, regions and node groups are searched by a part of the name in any case', async (t) => {
+  const clusterId = await api.cluster('search-one');
+  await api.cluster('search-two');
+  t.deepEqual(await found('clusters', 'SEARCH-'), { total: 2, names: ['search-one', 'search-two'] });
+  t.deepEqual(await found('clusters', ' rch-t '), { total: 1, names: ['search-two'] });
+  t.deepEqual(await found('clusters', 'rch-', '&pageSize=1&page=2'), { total: 2, names: ['search-two'] });
+  t.deepEqual(await found('clusters', 'search-three'), { total: 0, names: [] });
+
+  for (const [name, code] of [
+    ['Île Sought', 'sought-1'],
+    ['Elsewhere', 'sought-2'],
+  ])
+    await api.ok('POST', '/regions', { name, code });
+  t.deepEqual(await found('regions', 'ÎLE s'), { total: 1, names: ['Île Sought'] });
+  t.deepEqual(await found('regions', 'SOUGHT-'), { total: 2, names: ['Île Sought', 'Elsewhere'] });
+
+  const elsewhere = await api.cluster('searched-elsewhere');
+  await api.ok('POST', '/node-groups', { clusterId, name: 'Sought' });
+  await api.ok('POST', '/node-groups', { clusterId: elsewhere, name: 'Sought too' });
+  t.deepEqual(await found('node-groups', 'sought'), { total: 2, names: ['Sought', 'Sought too'] });
+  t.deepEqual(await found('node-groups', 'sought', `&clusterId=${elsewhere}`), { total: 1, names: ['Sought too'] });
+  t.deepEqual(await found('node-groups', '', `&clusterId=${clusterId}`), { total: 2, names: ['Sought', 'default'] });
+});
+
+test('signs that stand for others in a pattern are looked for as they are', async (t) => {
+  const clusterId = await api.cluster('patterns');
+  const names = ['100% \\ sure', '100x of them', 'under_line', 'underxline'];
+  for (const name of names) await api.ok('POST', '/node-groups', { clusterId, name });
+  const groups = async (search: string) => (await found('node-groups', search, `&clusterId=${clusterId}`)).names;
+  t.deepEqual(await groups('100%'), ['100% \\ sure']);
+  t.deepEqual(await groups('r_l'), ['under_line']);
+  t.deepEqual(await groups('\\'), ['100% \\ sure']);
+  t.deepEqual(await groups('%'), ['100% \\ sure']);
+  t.is((await found('clusters', '%')).total, 0);
+  await api.ok('POST', '/regions', { name: 'a_b%', code: 'patterns' });
+  t.deepEqual((await found('regions', '_b%')).names, ['a_b%']);
+});
+
+test('a text that is searched for has at most 100 characters and no control characters', async (t) => {
+  for (const list of ['clusters', 'regions', 'node-groups']) {
+    t.is((await found(list, 'é'.repeat(100))).total, 0, list);
+    for (const search of ['a'.repeat(101), 'a\u0001', 'a\n']) {
+      await api.badField(t, '/search', 'GET', `/${list}?search=${encodeURIComponent(search)}`);
+    }
+  }
+});

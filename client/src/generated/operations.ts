@@ -191,6 +191,8 @@ export interface ChangesGetInput {
 export type ChangesGetOutput = Change;
 
 export interface ClustersListInput {
+  /** Part of the name, in any case. Up to 100 characters. */
+  search?: string | undefined;
   /** 1 to 1000000; default 1. */
   page?: number | undefined;
   /** 1 to 100; default 50. */
@@ -460,6 +462,8 @@ export type AccountMeOutput = Me;
 export interface NodeGroupsListInput {
   /** Id. 1 to 64 characters. */
   clusterId?: string | undefined;
+  /** Part of the name, in any case. Up to 100 characters. */
+  search?: string | undefined;
   /** 1 to 1000000; default 1. */
   page?: number | undefined;
   /** 1 to 100; default 50. */
@@ -593,6 +597,8 @@ export interface OverviewTrafficOutput {
 }
 
 export interface RegionsListInput {
+  /** Part of the name or the code, in any case. Up to 100 characters. */
+  search?: string | undefined;
   /** 1 to 1000000; default 1. */
   page?: number | undefined;
   /** 1 to 100; default 50. */
