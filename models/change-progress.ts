@@ -57,7 +57,7 @@ const WHY = (failed: string, failure: string) => `
 
 /**
  * Null when the cluster has or remembers no such revision. A node that lacks what the changed entries need holds them: it
- * is at the revision and has not applied it.
+ * is at the revision and has not applied it; that a site is switched off it takes over even from what it holds.
  */
 export async function readRevisionProgress(sql: Knex, clusterId: string, revision: string): Promise<Progress | null> {
   const failed = `exists (select from jsonb_to_recordset(s.failed) as f(kind text, id text)
@@ -73,6 +73,7 @@ export async function readRevisionProgress(sql: Knex, clusterId: string, revisio
       join config_entry e on e.cluster_id = r.cluster_id and e.track = 'S' and e.resource_id = c.id and e.kind = c.kind
         and e.to_revision is null
       cross join lateral unnest(e.features) as f
+      where r.reason <> 'site_disabled'
     ), state as (
       select n.id, n.name, ${ONLINE} as online, s.applied_at,
         coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features, false) as reached,

@@ -264,7 +264,10 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
   };
 }
 
-/** Whether the nodes serve the site: the version of their revision, or where that is held the one before it. */
+/**
+ * Whether the nodes serve the site: the version of their revision, or where that is held the one before it. A version
+ * that switches the site off does so where it is held, too.
+ */
 function serves(
   { enabled }: DeliveredSite,
   group: NodeGroup,
@@ -274,8 +277,8 @@ function serves(
   if (failed.some(({ kind, running }) => kind === 'site' && !running)) return false;
   const at = versions.findIndex(({ from, to }) => from <= group.revision && (to === null || group.revision < to));
   if (at < 0) return false;
-  const running = versions.slice(at).find(({ features }) => lacking(group, features).length === 0);
-  return running !== undefined && (enabled || !running.disabled);
+  if (!enabled && versions[at]!.disabled) return false;
+  return versions.slice(at).some(({ features }) => lacking(group, features).length === 0);
 }
 
 function lacking({ lacks }: NodeGroup, features: readonly string[]): string[] {

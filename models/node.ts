@@ -33,6 +33,8 @@ export interface NodeFilter {
   status?: 'active' | 'disabled' | undefined;
   online?: boolean | undefined;
   search?: string | undefined;
+  /** A capability that they do not report. */
+  lacks?: string | undefined;
 }
 
 /** A node with its names, its reported state and its target. Numbers of the database are decimal strings. */
@@ -110,6 +112,10 @@ function conditions(filter: NodeFilter): { where: string; bindings: Record<strin
     clauses.push(`(strpos(lower(n.name), :search) > 0 or strpos(lower(s.info->>'hostname'), :search) > 0
       or strpos(s.remote_address, :search) > 0)`);
     bindings.search = filter.search.toLowerCase();
+  }
+  if (filter.lacks !== undefined) {
+    clauses.push(`(s.features is null or :lacks <> all(s.features))`);
+    bindings.lacks = filter.lacks;
   }
   return { where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
 }

@@ -109,6 +109,12 @@ export const nodes = resource('nodes', {
       search: Type.Optional(
         Type.String({ maxLength: 100, description: 'Part of the name, the host name or the remote address.' }),
       ),
+      lacks: Type.Optional(
+        Type.String({
+          pattern: '^[a-z0-9-]{1,64}$',
+          description: 'Capability: nodes that do not report it, those that never reported anything included.',
+        }),
+      ),
       ...SortQuery(NODE_SORT),
       ...PageQuery(50),
     }),

@@ -16,8 +16,8 @@ import { presentNode } from './present-node.ts';
 type NodeOutput = Output<typeof nodes.get>;
 
 export async function listNodes(runtime: Runtime, input: Input<typeof nodes.list>): Promise<Output<typeof nodes.list>> {
-  const { clusterId, nodeGroupId, status, online, search, sort } = input;
-  const filter: NodeFilter = { clusterId, nodeGroupId, status, online, search };
+  const { clusterId, nodeGroupId, status, online, search, lacks, sort } = input;
+  const filter: NodeFilter = { clusterId, nodeGroupId, status, online, search, lacks };
   const { limit, offset } = pageOf(input);
   const [rows, total] = await Promise.all([
     nodePage(runtime.pools.api, { ...filter, sort }, limit, offset),

@@ -112,6 +112,44 @@ test('a node that holds what changed is at its revision and has not applied it',
   t.false(progress.done);
 });
 
+test('switching a site off reaches nodes that hold the site, and they serve it no more', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const { id, change } = await saveSite(clusterId);
+  const first = BigInt(change.split('=')[1]!);
+  const node = await addNode(clusterId, { revision: first, features: ['partial-config-v1'] });
+  const reach = (revision: bigint) =>
+    runtime.pools.api('node_state').where({ node_id: node }).update({ revision: revision.toString() });
+  const head = async () => (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
+  const of = async (enabled: boolean) =>
+    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }], situationNow)).get(id)!;
+  await console_.client.api('PATCH', `/sites/${id}`, { domains: [`.off-${serial}.example`] });
+  await reach(await head());
+  const held = { kind: 'site', reason: 'held', capabilities: ['domains-v2'], count: 1 };
+  const before = await of(true);
+  t.like(before, { state: 'partial', totalNodes: 1, servingNodes: 1, currentNodes: 0 });
+  t.like(before.blocked[0]!, held);
+
+  await console_.client.api('PUT', `/sites/${id}/enabled`, { enabled: false });
+  const off = await head();
+  t.like(await of(false), { state: 'disabled', servingNodes: 1 }, 'the node does not know it yet');
+  t.false((await progressOf(`${clusterId}=${off}`)).done);
+  await reach(off);
+  t.like(await of(false), { state: 'disabled', servingNodes: 0 });
+  t.like(await progressOf(`${clusterId}=${off}`), { nodes: { total: 1, applied: 1 }, waiting: [], done: true });
+
+  await console_.client.api('PUT', `/sites/${id}/enabled`, { enabled: true });
+  await reach(await head());
+  const again = await of(true);
+  t.like(again, { state: 'partial', servingNodes: 1, currentNodes: 0 });
+  t.like(again.blocked[0]!, held);
+  // The node is upgraded: it applies what it held, and says so with its next heartbeat.
+  await runtime.pools
+    .api('node_state')
+    .where({ node_id: node })
+    .update({ features: ['domains-v2'] });
+  t.like(await of(true), { state: 'live', servingNodes: 1, currentNodes: 1, blocked: [] });
+});
+
 test('a published change counts who runs it, who lags and why, and is done when every online node has it', async (t) => {
   const clusterId = await addCluster(runtime);
   const { id: siteId, change: id } = await saveSite(clusterId);

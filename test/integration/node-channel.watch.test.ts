@@ -47,6 +47,10 @@ async function fleetOf(
   return { fleet, clusterId };
 }
 
+const lacking = async (clusterId: string): Promise<string[]> => {
+  const { items } = await api.ok('GET', `/nodes?clusterId=${clusterId}&lacks=domains-v2`);
+  return items.map(({ name }: { name: string }) => name);
+};
 const pulls = (nodes: readonly SimulatedNode[]) => nodes.reduce((sum, node) => sum + node.counts.pulls, 0);
 const idle = (fleet: Fleet) =>
   eventually(() => fleet.nodes.every((node) => node.config.revision > 0n && node.bans.epoch > 0n));
@@ -150,7 +154,8 @@ test.serial('a node that lacks a capability keeps its configuration, says so, an
 });
 
 test.serial('a node that holds single entries receives everything and shows that it needs an upgrade', async (t) => {
-  const { fleet, clusterId } = await fleetOf(t, 'holding', 1, ['bans-v1', 'partial-config-v1']);
+  const features = ['bans-v1', 'partial-config-v1'];
+  const { fleet, clusterId } = await fleetOf(t, 'holding', 1, features);
   await idle(fleet);
   const [node] = fleet.nodes;
   const { id } = await api.site(clusterId, '.held.example');
@@ -168,6 +173,21 @@ test.serial('a node that holds single entries receives everything and shows that
   node!.reset();
   await fleet.waitForRevision(await revision(clusterId));
   t.true([...(node!.store as FullStore).entries.values()].some((entry) => entry.id === id));
+
+  // Upgraded, it runs what it held without another change, and says so with its next heartbeat.
+  const { site } = await api.ok('PUT', `/sites/${id}/enabled`, { enabled: true });
+  await fleet.waitForRevision(await revision(clusterId));
+  const named = { nodes: [{ id: node!.nodeId, name: shown.name }] };
+  t.like(site.delivery.blocked[0], { kind: 'site', reason: 'held', capabilities: ['domains-v2'], count: 1, ...named });
+  t.deepEqual(await lacking(clusterId), [shown.name]);
+  const saved = await revision(clusterId);
+  features.push('domains-v2');
+  await node!.heartbeat();
+  await eventually(async () => (await api.ok('GET', `/sites/${id}`)).delivery.state === 'live');
+  t.like((await api.ok('GET', `/sites/${id}`)).delivery, { currentNodes: 1, servingNodes: 1, blocked: [] });
+  t.like(await api.ok('GET', `/nodes/${node!.nodeId}`), { upgradeRequired: false, missingFeatures: [] });
+  t.deepEqual(await lacking(clusterId), []);
+  t.is(await revision(clusterId), saved);
 });
 
 test.serial('a second stream of a node ends the first', async (t) => {

@@ -36,6 +36,11 @@ test('nodes are listed by name and filtered by cluster, group, status, online an
   t.is((await names(`&nodeGroupId=${group}`)).length, 3);
   t.is((await names(`&nodeGroupId=${MISSING}`)).length, 0);
   t.is((await api.call('GET', '/nodes?status=other')).status, 400);
+  await api.node(other, 'able', { features: ['ja4-v1', 'domains-v2'] });
+  t.deepEqual(await names('&lacks=ja4-v1'), ['alpha', 'beta', 'gamma']);
+  t.deepEqual(await names('&lacks=http3-v1'), ['able', 'alpha', 'beta', 'gamma']);
+  t.is((await api.ok('GET', `/nodes?clusterId=${other}&lacks=ja4-v1&pageSize=1`)).total, 3);
+  t.is((await api.call('GET', `/nodes?lacks=${encodeURIComponent("'")}`)).status, 400);
   t.like(await api.ok('GET', `/nodes/${disabled}`), { status: 'disabled', clusterName: 'listed', online: true });
 });
 

@@ -517,6 +517,8 @@ export interface NodesListInput {
   online?: boolean | undefined;
   /** Part of the name, the host name or the remote address. Up to 100 characters. */
   search?: string | undefined;
+  /** Capability: nodes that do not report it, those that never reported anything included. */
+  lacks?: string | undefined;
   /** Field to sort by; with - before it, from the last to the first. */
   sort?: 'name' | 'lastSeenAt' | 'cpuPercent' | 'memoryPercent' | '-name' | '-lastSeenAt' | '-cpuPercent' | '-memoryPercent' | undefined;
   /** 1 to 1000000; default 1. */
