@@ -10,21 +10,21 @@ const NAMED = 3;
 export interface Nodes {
   /** Active ones. */
   total: number;
-  /** Names of those that cannot, of the first hundred. */
+  /** Names of those that cannot, the first of them. */
   unable: string[];
 }
 
 /** Active nodes of a cluster, or of all without one. */
 export async function readNodes(clusterId: string | null, signal: AbortSignal): Promise<Nodes> {
-  const input = { status: 'active' as const, pageSize: 100, ...(clusterId === null ? {} : { clusterId }) };
-  const { items, total } = await call(nodes.list, input, { signal });
-  return {
-    total,
-    unable: items.filter(({ supportedFeatures }) => !supportedFeatures.includes(CAPABILITY)).map(({ name }) => name),
-  };
+  const active = { status: 'active' as const, ...(clusterId === null ? {} : { clusterId }) };
+  const [{ total }, { items }] = await Promise.all([
+    call(nodes.list, { ...active, pageSize: 1 }, { signal }),
+    call(nodes.list, { ...active, lacks: CAPABILITY, pageSize: NAMED + 1 }, { signal }),
+  ]);
+  return { total, unable: items.map(({ name }) => name) };
 }
 
-/** A warning that names some of them; none where all can. */
+/** A warning that names some of them, and says that there are more; none where all can. */
 export function unableWarnings(names: readonly string[]): string[] {
   if (names.length === 0) return [];
   const { t } = i18n.global;
