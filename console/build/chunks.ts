@@ -12,6 +12,9 @@ const GROUPS: readonly { name: string; of: readonly string[] }[] = [
   { name: 'frame', of: ['src/app/frame/AppFrame.vue', 'src/features/sites/SitesPage.vue'] },
 ];
 
+/** Parts of element-plus for single pages: its index names them, which makes nobody else need them. */
+const RARE = /\/element-plus\/es\/components\/(date-picker|date-picker-panel|time-picker)\/|\/dayjs\//;
+
 interface Chunk {
   /** Chunks of a higher priority take their modules first, with all that those import. */
   priority: number;
@@ -36,7 +39,7 @@ function assign(roots: readonly (readonly string[])[], graph: Graph): Map<string
   for (const [index, { name }] of GROUPS.entries()) {
     const open = roots[index]!.flatMap((id) => graph.getModuleInfo(id)?.importedIds ?? []);
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      if (groups.has(id)) continue;
+      if (groups.has(id) || RARE.test(id)) continue;
       groups.set(id, name);
       open.push(...(graph.getModuleInfo(id)?.importedIds ?? []));
     }

@@ -250,6 +250,37 @@ test.serial('the audit log is narrowed to one action and opened', async (t) => {
   await visitor.close();
 });
 
+test.serial(
+  'the times of the audit log are asked for in the language of the page, by keyboard, on a telephone',
+  async (t) => {
+    const visitor = await operatorVisit('/audit', { language: 'zh-CN', width: 375 });
+    const { page } = visitor;
+    const from = page.getByRole('combobox', { name: '起始时间' });
+    const asksFrom = (...local: [year: number, month: number, day: number, hour: number, minute: number]) =>
+      page.waitForURL((url) => url.searchParams.get('from') === new Date(...local).toISOString());
+    await from.focus();
+    await page.keyboard.type('2026年11月20日 18:20');
+    const calendar = page.getByRole('dialog', { name: '起始时间' });
+    await calendar.getByText('11 月', { exact: true }).waitFor();
+    t.deepEqual(await accessibilityFaults(page), []);
+    t.deepEqual(await layoutFaults(page), []);
+    await screenshot(page, 'audit-calendar-zh-CN-375');
+    await page.keyboard.press('Enter');
+    await asksFrom(2026, 10, 20, 18, 20);
+    // Into the calendar, a day back, taken.
+    await page.keyboard.press('ArrowDown');
+    await calendar.waitFor();
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    await asksFrom(2026, 10, 19, 18, 20);
+    await from.fill('');
+    await page.keyboard.press('Tab');
+    await page.waitForURL((url) => !url.searchParams.has('from'));
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
 test.serial('ranges of the origin allow list and the age of audit entries are saved', async (t) => {
   const visitor = await operatorVisit('/settings');
   const { page } = visitor;
@@ -264,6 +295,47 @@ test.serial('ranges of the origin allow list and the age of audit entries are sa
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
+
+test.serial(
+  'a site’s page names the nodes that hold a change back, and what to do, until they are upgraded',
+  async (t) => {
+    const cluster = await api<{ id: string }>('POST', '/clusters', { name: 'holding' });
+    const { site } = await api<{ site: { id: string } }>('POST', '/sites', {
+      name: 'Held',
+      clusterId: cluster.id,
+      domains: ['held.example.com'],
+      origins: [{ address: '93.184.216.34' }],
+    });
+    const features = ['bans-v1', 'challenge-v1', 'partial-config-v1'];
+    const old = await startTestFleet(console, cluster.id, 7, { features });
+    t.teardown(() => old.stop());
+    const visitor = await operatorVisit(`/sites/${site.id}/overview`);
+    const { page } = visitor;
+    const note = page.getByRole('region', { name: 'Nodes that do not run all of the site' });
+    await page.getByText('Live', { exact: true }).first().waitFor();
+    t.is(await note.count(), 0);
+    await api('PATCH', `/sites/${site.id}/protection`, { logJa4: true });
+    await note.getByText('7 nodes hold back its protection, because they lack ja4-v1:').waitFor();
+    await note.getByText('Upgrade these nodes').waitFor();
+    await page.getByText('Holds back its protection: lacks ja4-v1.').first().waitFor();
+    t.is(await note.getByRole('link').count(), 6);
+    await note.getByRole('link', { name: 'and 2 more' }).click();
+    await page.getByText('7 entries').waitFor();
+    await page.getByRole('button', { name: 'Lacking ja4-v1: show all again' }).waitFor();
+    await page.goBack();
+    await note.waitFor();
+    features.push('ja4-v1');
+    for (const node of old.nodes) await node.heartbeat();
+    await note.waitFor({ state: 'detached' });
+    await page.getByText('Live', { exact: true }).first().waitFor();
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+    // Later stories count the nodes of the first cluster.
+    for (const { nodeId } of old.nodes) await api('DELETE', `/nodes/${nodeId}`);
+    await api('DELETE', `/sites/${site.id}`);
+    await api('DELETE', `/clusters/${cluster.id}`);
+  },
+);
 
 test.serial('a ban that a node has no room for says which node, and why', async (t) => {
   const { id } = await api<{ id: string }>('POST', '/bans', {
