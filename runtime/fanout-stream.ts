@@ -7,8 +7,10 @@
 // Entries are sealed, because nodes believe them: a stream with one that this console did not write is deleted, and begins
 // again where the database is.
 import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { pipelineMetrics } from './pipeline-metrics.ts';
+import { readUntilStopped } from './read-loop.ts';
 import type { Runtime } from './runtime.ts';
 import { batchKey } from './stream-names.ts';
 import { withTimeout } from './work-stream.ts';
@@ -206,21 +208,16 @@ export class FanoutReader {
     this.#cursors.delete(stream);
   }
 
-  async #loop(): Promise<void> {
-    let failing = false;
-    while (!this.#stopped) {
-      try {
-        // A command that waits in the queue of a connection that is down would block the next ones once it is back.
-        if (this.#cursors.size === 0 || this.#redis.status !== 'ready') await pause(BLOCK_MS / 5);
-        else await this.#read();
-        failing = false;
-      } catch (err) {
-        if (this.#stopped) return;
-        if (!failing) this.#runtime.log.warn({ err }, 'fan-out stream failed, trying again');
-        failing = true;
-        await pause(PAUSE_MS);
-      }
-    }
+  #loop(): Promise<void> {
+    return readUntilStopped({
+      stopped: () => this.#stopped,
+      // A command that waits in the queue of a connection that is down would block the next ones once it is back.
+      step: () => (this.#cursors.size === 0 || this.#redis.status !== 'ready' ? delay(BLOCK_MS / 5) : this.#read()),
+      failed: (err, first) => {
+        if (first) this.#runtime.log.warn({ err }, 'fan-out stream failed, trying again');
+      },
+      pauseMs: PAUSE_MS,
+    });
   }
 
   async #read(): Promise<void> {
@@ -296,8 +293,4 @@ function digestOf(bytes: Uint8Array): Buffer {
 
 function idOf(id: string): bigint {
   return BigInt(id.slice(0, id.indexOf('-')));
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,7 +3,9 @@
 //
 // The first entry of a stream says that it is the first: who meets it has lost whatever came before. A Redis that lost
 // its data has no stream; whoever notices first begins a new one.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { readUntilStopped } from './read-loop.ts';
 import type { Runtime } from './runtime.ts';
 import { liveStream } from './stream-names.ts';
 import { withTimeout } from './work-stream.ts';
@@ -85,22 +87,19 @@ export class LiveReader {
     await this.#running;
   }
 
-  async #loop(): Promise<void> {
-    let failing = false;
-    while (!this.#stopped) {
-      try {
-        if (this.#redis.status !== 'ready') await pause(PAUSE_MS / 5);
-        else if (this.#head === null) await this.#takePlace();
-        else await this.#read(this.#head);
-        failing = false;
-      } catch (err) {
-        if (this.#stopped) return;
-        if (!failing) this.#runtime.log.warn({ err }, 'live updates failed, trying again');
-        failing = true;
+  #loop(): Promise<void> {
+    return readUntilStopped({
+      stopped: () => this.#stopped,
+      step: () => {
+        if (this.#redis.status !== 'ready') return delay(PAUSE_MS / 5);
+        return this.#head === null ? this.#takePlace() : this.#read(this.#head);
+      },
+      failed: (err, first) => {
+        if (first) this.#runtime.log.warn({ err }, 'live updates failed, trying again');
         this.#head = null;
-        await pause(PAUSE_MS);
-      }
-    }
+      },
+      pauseMs: PAUSE_MS,
+    });
   }
 
   async #takePlace(): Promise<void> {
@@ -161,8 +160,4 @@ function isBegin([, fields]: RawEntry): boolean {
 
 function toEntry([id, fields]: RawEntry): LiveEntry {
   return { id, hints: fields.filter((_, index) => index % 2 === 1) };
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -152,14 +152,7 @@ func (e *Edit) announce(id string, message *configv1.Site, old *exchange.Plan) {
 		}
 	}
 	read.plan.Disabled, read.createdAtMs = message.GetDisabled(), message.GetCreatedAtMs()
-	var number uint32
-	var entries []partEntry
-	if old != nil {
-		number, entries = old.Number, siteOf(old).entries
-	} else {
-		number, entries = e.takeNumber(id), e.state.waiting[id]
-		delete(e.state.waiting, id)
-	}
+	number, entries := e.takeOver(id, old)
 	next := &site{core: e.Core, createdAtMs: read.createdAtMs, names: read.names, patterns: read.patterns, entries: entries}
 	next.plan.Init(id, number, read.plan.Disabled, next, old)
 	next.plan.Unserved = true

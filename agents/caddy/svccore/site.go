@@ -202,14 +202,7 @@ func (e *Edit) putPart(id string, entry partEntry, read *site, from *exchange.Pl
 		e.state.waiting[id] = withEntry(e.state.waiting[id], entry)
 		return
 	}
-	var number uint32
-	var entries []partEntry
-	if old != nil {
-		number, entries = old.Number, siteOf(old).entries
-	} else {
-		number, entries = e.takeNumber(id), e.state.waiting[id]
-		delete(e.state.waiting, id)
-	}
+	number, entries := e.takeOver(id, old)
 	if !own {
 		read = siteOf(old)
 	}
@@ -219,6 +212,17 @@ func (e *Edit) putPart(id string, entry partEntry, read *site, from *exchange.Pl
 	} else {
 		e.Tables.SetPlan(number, &next.plan)
 	}
+}
+
+// takeOver answers the number of a site and its entries: those of old, or where it is nil a new one and what waited for
+// the site.
+func (e *Edit) takeOver(id string, old *exchange.Plan) (uint32, []partEntry) {
+	if old != nil {
+		return old.Number, siteOf(old).entries
+	}
+	entries := e.state.waiting[id]
+	delete(e.state.waiting, id)
+	return e.takeNumber(id), entries
 }
 
 // placeNamed puts a version of a site in the place of old, which is nil for a new one, with the names it has.
