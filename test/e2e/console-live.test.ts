@@ -11,7 +11,6 @@ import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts';
 
-const MINUTE = 60_000;
 const TABS = 12;
 
 let browser: Browser;
@@ -65,7 +64,6 @@ function count(context: BrowserContext, procedure: string): () => number {
 }
 
 test.serial('twelve tabs share one stream, and all follow it', async (t) => {
-  t.timeout(5 * MINUTE);
   const visitor = await signedIn();
   const { context } = visitor;
   const first = await openPage(context, '/sites');
@@ -89,7 +87,6 @@ test.serial('twelve tabs share one stream, and all follow it', async (t) => {
 });
 
 test.serial('a page that nothing happens to asks nothing, and neither does the health dot', async (t) => {
-  t.timeout(3 * MINUTE);
   const visitor = await signedIn();
   const asked = [count(visitor.context, 'overview/get'), count(visitor.context, 'sites/list')];
   const page = await openPage(visitor.context, '/sites');
@@ -114,7 +111,6 @@ test.serial('a page that nothing happens to asks nothing, and neither does the h
 });
 
 test.serial('after a sign-out the stream ends, and begins again after the next sign-in', async (t) => {
-  t.timeout(2 * MINUTE);
   const visitor = await signedIn();
   const page = await openPage(visitor.context, '/sites');
   await streamsAre(1);
@@ -138,7 +134,6 @@ for (const [what, without] of [
   ],
 ] as const) {
   test.serial(what, async (t) => {
-    t.timeout(2 * MINUTE);
     const visitor = await signedIn();
     await visitor.context.addInitScript(without);
     const leader = await openPage(visitor.context, '/sites');
@@ -159,7 +154,6 @@ for (const [what, without] of [
 }
 
 test.serial('a page follows again after the console was away, and shows what happened meanwhile', async (t) => {
-  t.timeout(4 * MINUTE);
   const database = await createTestDatabase(await servers());
   // Without its end: each console would drop it when it stops.
   const shared = {

@@ -71,7 +71,6 @@ const VICTIMS: readonly Victim[] = [
 
 for (const [index, victim] of VICTIMS.entries()) {
   test.serial(`${victim.name} dies in the middle of ${BANS} bans and ${PUBLICATIONS} publications`, async (t) => {
-    t.timeout(300_000);
     await dies(t, victim, index + 1);
   });
 }

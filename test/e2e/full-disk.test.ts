@@ -99,7 +99,6 @@ function status() {
 }
 
 asRoot('a change and a ban are in force although nothing can be written, and the console is told', async (t) => {
-  t.timeout(180_000);
   fillDisk();
   await createSite('late.example');
   await serves('late.example');
@@ -118,7 +117,6 @@ asRoot('a change and a ban are in force although nothing can be written, and the
 });
 
 asRoot('a Caddy that died is started again and serves what its journal lacks', async (t) => {
-  t.timeout(180_000);
   const { caddy } = node.pids()!;
   process.kill(caddy, 'SIGKILL');
   await eventually(
@@ -134,7 +132,6 @@ asRoot('a Caddy that died is started again and serves what its journal lacks', a
 });
 
 asRoot('the node starts again on the full disk, after a stop and after a kill of its supervisor', async (t) => {
-  t.timeout(240_000);
   await node.supervisor.stop();
   await node.start();
   await serves('more3.example');
@@ -149,7 +146,6 @@ asRoot('the node starts again on the full disk, after a stop and after a kill of
 });
 
 asRoot('a damaged journal is opened on the full disk and nothing of it is lost', async (t) => {
-  t.timeout(180_000);
   await node.supervisor.stop();
   const { configJournal } = edgePaths(node.stateDir);
   const bytes = readFileSync(configJournal);
@@ -166,7 +162,6 @@ asRoot('a damaged journal is opened on the full disk and nothing of it is lost',
 });
 
 asRoot('with room again everything is written, and the next start needs no console for it', async (t) => {
-  t.timeout(240_000);
   const { configJournal } = edgePaths(node.stateDir);
   rmSync(join(disk, 'ballast'));
   await createSite('room.example');

@@ -32,8 +32,7 @@ let machine: Machine;
 let again: string;
 let sum: string;
 
-test.before('a package, and a console that offers it', async (t) => {
-  t.timeout(600_000);
+test.before('a package, and a console that offers it', async () => {
   downloads = mkdtempSync(join(tmpdir(), 'downloads-'));
   undo.push(() => rmSync(downloads, { recursive: true, force: true }));
   sum = await packageNode(downloads, '1.0.0');
@@ -104,7 +103,6 @@ const processes = async () => (await shell(`ls -l /proc/[0-9]*/exe 2>/dev/null |
 test.serial(
   'the same sources give the same archive, and another content takes its place only when asked',
   async (t) => {
-    t.timeout(300_000);
     const original = readFileSync(archiveOf('1.0.0'));
     appendFileSync(archiveOf('1.0.0'), 'x');
     await t.throwsAsync(packageNode(downloads, '1.0.0'), { message: /another content/ });
@@ -141,7 +139,6 @@ test.serial('a server without the pinned authority gets no token, and nothing st
 });
 
 test.serial('the line that the console prints makes a node that serves', async (t) => {
-  t.timeout(240_000);
   const { installCommand, token, warnings } = await newToken();
   t.false(warnings.includes('node_package_missing'));
   t.true(installCommand.startsWith(`curl -fsSL ${console_.url}/install.sh | SVC_TOKEN=${token} sh -s -- `));
@@ -191,7 +188,6 @@ test.serial('a node of one console does not join another by mistake', async (t) 
 });
 
 test.serial('it joins anew when asked, and stays what it was when that fails', async (t) => {
-  t.timeout(300_000);
   const before = machine.identity();
   const { installCommand } = await newToken();
   const joined = await machine.run(installCommand, '--force');
@@ -207,7 +203,6 @@ test.serial('it joins anew when asked, and stays what it was when that fails', a
 });
 
 test.serial('it is upgraded in place, and goes back when the new version does not become healthy', async (t) => {
-  t.timeout(400_000);
   const { node_id: id } = machine.identity();
   await repack('1.0.1', 'sed -i s/1.0.0/1.0.1/ package.json');
   const upgraded = await machine.run(again);

@@ -198,7 +198,6 @@ test.serial(
 );
 
 test.serial('a node whose link to the console is cut serves on, and follows once the link is back', async (t) => {
-  t.timeout(180_000);
   const { client } = site;
   const [edge, guest, rogue] = [host('edge'), host('guest'), host('rogue')];
   const url = `http://${edge.ipv4}/`;

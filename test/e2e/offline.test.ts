@@ -51,7 +51,6 @@ async function stopConsoles(): Promise<void> {
 }
 
 test.serial('with the console gone the edge serves, restarts from disk, keeps bans and lets them expire', async (t) => {
-  t.timeout(240_000);
   await ban('192.0.2.60', 60);
   await eventually(() => banned('192.0.2.60'), { what: 'the short ban' });
   const { consoles, node } = installation;
@@ -75,7 +74,6 @@ test.serial('with the console gone the edge serves, restarts from disk, keeps ba
 test.serial(
   'a node whose files an older version left beside its key serves at once, without its console',
   async (t) => {
-    t.timeout(120_000);
     const { consoles, node } = installation;
     for (const each of [consoles.app, consoles.channel, consoles.worker]) process.kill(each.child.pid, 'SIGSTOP');
     try {
@@ -105,7 +103,6 @@ test.serial(
 );
 
 test.serial('a damaged state file is set aside and said, and the node fetches what it lacks', async (t) => {
-  t.timeout(180_000);
   const { node } = installation;
   await node.supervisor.stop();
   for (const name of ['config.journal', 'bans.journal']) {
@@ -127,7 +124,6 @@ test.serial('a damaged state file is set aside and said, and the node fetches wh
 });
 
 test.serial('after the database was restored to an earlier day, the node notices and follows it', async (t) => {
-  t.timeout(240_000);
   const { client } = installation;
   await stopConsoles();
   await copyDatabase(installation.databaseUrl, 'earlier');

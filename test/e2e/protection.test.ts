@@ -163,7 +163,6 @@ test.serial('the global switch challenges the visitors of all sites', async (t) 
 test.serial(
   'a flood raises the level on the node that feels it, the console shows it, and it falls again',
   async (t) => {
-    t.timeout(120_000);
     const { edge, client, node } = installation;
     await protect(ATTACKED, policy({ siteQps: 10 }));
     const running = flood(edge, ATTACKED, 60);
@@ -200,7 +199,6 @@ test.serial(
 test.serial(
   'a client over its rate is banned there at once, on the other node soon, and nowhere once it is lifted',
   async (t) => {
-    t.timeout(120_000);
     const { edge, client, node } = installation;
     const address = '203.0.113.66';
     await protect(ATTACKED, policy({ ipQps: 5 }));
@@ -233,7 +231,6 @@ test.serial(
 
 for (const victim of ['caddy', 'agent'] as const) {
   test.serial(`${victim} is killed during an escalation: the level and own bans are kept`, async (t) => {
-    t.timeout(120_000);
     const { edge, node } = installation;
     const address = victim === 'caddy' ? '203.0.113.71' : '203.0.113.72';
     await protect(ATTACKED, policy({ siteQps: 10, ipQps: 20, cooldownSeconds: 600 }));
@@ -263,7 +260,6 @@ for (const victim of ['caddy', 'agent'] as const) {
 }
 
 test.serial('Caddy comes back without the agent: from its first answer own bans, levels and passes hold', async (t) => {
-  t.timeout(120_000);
   const { edge, node } = installation;
   const address = '203.0.113.75';
   await protect(QUIET, { underAttack: true });
@@ -307,7 +303,6 @@ test.serial('Caddy comes back without the agent: from its first answer own bans,
 });
 
 test.serial('without the console a node bans by itself, and reports it when the console is back', async (t) => {
-  t.timeout(180_000);
   const { edge, client, consoles } = installation;
   const address = '203.0.113.80';
   await protect(ATTACKED, policy({ ipQps: 5 }));
@@ -343,7 +338,6 @@ test.serial('without the console a node bans by itself, and reports it when the 
 });
 
 test.serial('a pass outlives the rotation of the keys', async (t) => {
-  t.timeout(240_000);
   const { edge, node } = installation;
   for (const each of [node, second])
     await eventually(() => status(each).protection.keysVersion === '2', { timeoutMs: 180_000, what: 'the rotation' });

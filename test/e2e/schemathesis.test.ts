@@ -28,8 +28,6 @@ const RARE_SHARE = 0.001;
 const folder = join(import.meta.dirname, '..', 'schemathesis');
 
 test.serial('the document is OpenAPI 3.1 by the schema of its specification', async (t) => {
-  // The first of the two installs both programs.
-  t.timeout(360_000);
   const command = await ensureSchemathesis();
   const document = join(import.meta.dirname, '..', '..', 'docs', 'api', 'openapi.json');
   const { code, output } = await run(

@@ -155,7 +155,6 @@ async function happenedOnce(t: ExecutionContext, name: string): Promise<void> {
 test.serial(
   'the gateway dies: what the other process began ends as if nothing had been, and is replayed',
   async (t) => {
-    t.timeout(180_000);
     const worker = await start('sites');
     let gateway = await start('api-gateway');
     try {
@@ -180,7 +179,6 @@ test.serial(
 test.serial(
   'the process of the action dies: 503, and sent again the request runs, or is replayed once committed',
   async (t) => {
-    t.timeout(180_000);
     const gateway = await start('api-gateway');
     let worker = await start('sites');
     try {
@@ -203,7 +201,6 @@ test.serial(
 );
 
 test.serial('a console that is both dies: sent again the request runs, or is replayed once committed', async (t) => {
-  t.timeout(180_000);
   let both = await startTestConsoleProcess(shared);
   try {
     const { names, answers, goOn } = await standAtEachPoint(t, both, 'both');
@@ -223,7 +220,6 @@ test.serial('a console that is both dies: sent again the request runs, or is rep
 });
 
 test.serial('an attempt that was taken over is fenced: it ends without effect, however late', async (t) => {
-  t.timeout(180_000);
   const worker = await start('sites');
   const gateways = [await start('api-gateway'), await start('api-gateway')];
   const holder = new pg.Client({ connectionString: home.databaseUrl });

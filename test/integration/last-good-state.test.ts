@@ -128,7 +128,6 @@ async function startEdge(t: ExecutionContext) {
 }
 
 test.serial('more than a thousand failing entries go on serving through a compaction and a restart', async (t) => {
-  t.timeout(180_000);
   const edge = await startEdge(t);
   await edge.breakSites(FAILING);
   t.is(edge.applied()!.failed.length, 1000, 'the list of failures is cut');
@@ -147,7 +146,6 @@ test.serial('more than a thousand failing entries go on serving through a compac
 });
 
 test.serial('entries that need what the edge lacks are held through a compaction and a restart', async (t) => {
-  t.timeout(180_000);
   const edge = await startEdge(t);
   const later = (id: string, host: string, rest: MessageInitShape<typeof SiteSchema> = {}): Entry => {
     const site = create(SiteSchema, {
@@ -195,7 +193,6 @@ test.serial('entries that need what the edge lacks are held through a compaction
 test.serial(
   'journals that are gone while the edge serves are written anew, and no site or ban goes with them',
   async (t) => {
-    t.timeout(180_000);
     const edge = await startEdge(t);
     const position = create(BanPositionSchema, { epoch: 1n, sequence: 1n });
     const hour = BigInt(Date.now() + 3_600_000);
@@ -232,7 +229,6 @@ test.serial(
 );
 
 test.serial('Caddy that stands still says where its goroutines are and is replaced', async (t) => {
-  t.timeout(180_000);
   const folder = await stateFolder(t, 3, 'edge');
   const port = await freePort();
   const [caddy] = edgeCommand(folder, port);

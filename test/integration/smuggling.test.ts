@@ -102,12 +102,10 @@ async function play(t: ExecutionContext, start: (folder: string) => Promise<Reco
 }
 
 test('in front of Node every case is refused or one request', async (t) => {
-  t.timeout(180_000);
   await play(t, startNodeOrigin);
 });
 
 test('in front of nginx every case is refused or one request', async (t) => {
-  t.timeout(180_000);
   await play(t, startNginxOrigin);
 });
 
