@@ -129,14 +129,23 @@ export async function showTheme(page: Page, theme: Theme): Promise<void> {
   await eventually(() => page.evaluate<boolean>(still), { what: `the theme ${theme}` });
 }
 
+/** Waits until a page that was given another size is drawn in it: its script may learn of it after the test. */
+async function drawn(page: Page): Promise<void> {
+  const { width } = page.viewportSize()!;
+  await eventually(() => page.evaluate<boolean>(`innerWidth === ${width}`), { what: `a page ${width} wide` });
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+}
+
 /** What axe has against the page as it is now; none of its rules is left out. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
+  await drawn(page);
   if (!(await page.evaluate<boolean>(`'axe' in window`))) await page.evaluate(axeSource);
   return page.evaluate<string[]>(AXE_SCRIPT);
 }
 
 /** What does not fit: the page scrolls sideways, or a text is cut off without saying so. */
 export async function layoutFaults(page: Page): Promise<string[]> {
+  await drawn(page);
   return page.evaluate<string[]>(LAYOUT_SCRIPT);
 }
 

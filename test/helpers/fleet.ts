@@ -4,6 +4,7 @@ import { Connection, type Identity } from '../../bench/fleet/connection.ts';
 import { enrollNodes } from '../../bench/fleet/enroll-nodes.ts';
 import { type Fleet, type FleetOptions, startFleet } from '../../bench/fleet/fleet.ts';
 import type { TestConsole } from './console.ts';
+import { eventually } from './eventually.ts';
 
 /** A console of this process or another. */
 type Reachable = Pick<TestConsole, 'client' | 'nodeApiUrl'>;
@@ -35,13 +36,20 @@ export function connectAs(
   return new Connection(console.nodeApiUrl, identity.authorityPem, credentials);
 }
 
-export function startTestFleet(
+/**
+ * Starts nodes and waits until the console counts them as online: one whose first heartbeat is not noted yet would be
+ * offline for the change that comes next.
+ */
+export async function startTestFleet(
   console: Reachable,
   clusterId: string,
   nodes: number,
   options: Partial<FleetOptions> = {},
 ): Promise<Fleet> {
-  return startFleet({
+  // Who brings tokens of his own may have no operator yet, and who does not wait is told at once.
+  const counts = options.newToken === undefined && options.waitConnected !== false;
+  const before = counts ? await onlineNodes(console) : 0;
+  const fleet = await startFleet({
     nodes,
     serverUrl: console.nodeApiUrl,
     newToken: () => newToken(console, { clusterId }),
@@ -49,6 +57,15 @@ export function startTestFleet(
     reconnectMs: 1_000,
     ...options,
   });
+  if (counts)
+    await eventually(async () => (await onlineNodes(console)) >= before + nodes, {
+      what: `${nodes} more nodes online`,
+    });
+  return fleet;
+}
+
+async function onlineNodes({ client }: Reachable): Promise<number> {
+  return (await client.rpc<{ total: number }>('nodes.list', { online: true, pageSize: 1 })).total;
 }
 
 export { createCertificateRequest };
