@@ -1,7 +1,7 @@
--- version 2
+-- version 3
 -- Inserts a manual ban. An expired one of the address makes way; an automatic platform ban of the same addresses,
 -- shared or not, is taken over: it is lifted in the feed's order before the new one is made. One that is locked is not
--- waited for, since whoever has it waits for the feed: it is being lifted, or its report sees this ban (ban_announce_reports).
+-- waited for, since whoever has it waits for the feed: it is being lifted, or its report sees this ban (ban_announce_merged).
 -- Looks bans up as ban_check does, and for its reason.
 create or replace function ban_insert(
   p_id text, p_site text, p_cluster text, p_cidr cidr, p_reason text, p_created_by jsonb,
