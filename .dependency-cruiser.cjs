@@ -145,10 +145,11 @@ module.exports = {
     {
       name: 'features-are-islands',
       comment:
-        'A feature folder imports its own files, shared ones and app/feature.ts: move what two need into shared/.',
+        "A feature folder imports its own files, shared ones, app/feature.ts and what is in another feature's public/ (and names " +
+        'that feature in `uses`): move what two need there, or into shared/ where it knows no feature.',
       severity: 'error',
       from: { path: '^console/src/features/([^/]+)/' },
-      to: { path: '^console/src/features/([^/]+)/', pathNot: '^console/src/features/$1/' },
+      to: { path: '^console/src/features/([^/]+)/', pathNot: '^console/src/features/($1|[^/]+/public)/' },
     },
     {
       name: 'console-knows-no-agent',

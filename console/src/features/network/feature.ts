@@ -69,5 +69,5 @@ export default {
     { title: { en: 'New cluster', 'zh-CN': '新建集群' }, to: '/clusters?new=1' },
     { title: { en: 'Regions', 'zh-CN': '区域' }, to: '/regions' },
   ],
-  uses: ['contract'],
+  uses: ['contract', 'sites'],
 } satisfies Feature;

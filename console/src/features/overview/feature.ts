@@ -6,5 +6,5 @@ const title = { en: 'Overview', 'zh-CN': '概览' };
 export default {
   routes: [{ path: '/overview', name: 'overview', title, component: () => import('./OverviewPage.vue') }],
   navigation: [{ group: 'top', order: 10, title, icon: Odometer, to: '/overview' }],
-  uses: ['attention', 'contract'],
+  uses: ['attention', 'contract', 'network'],
 } satisfies Feature;

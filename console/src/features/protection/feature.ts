@@ -42,5 +42,5 @@ export default {
       to: '/protection/incidents',
     },
   ],
-  uses: ['bans'],
+  uses: ['bans', 'network'],
 } satisfies Feature;

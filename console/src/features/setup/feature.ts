@@ -12,4 +12,5 @@ export default {
     },
   ],
   actions: [{ title: { en: 'First steps', 'zh-CN': '入门步骤' }, to: '/setup?step=channel' }],
+  uses: ['network', 'sites', 'system'],
 } satisfies Feature;

@@ -10,7 +10,7 @@ type Node = Output<typeof nodes.get>;
 /** What an entry of the kind is to a reader; the kind itself where nothing is known of it. */
 export function kindText(kind: string): string {
   const { t, te } = i18n.global;
-  return te(`shared.delivery.kinds.${kind}`) ? t(`shared.delivery.kinds.${kind}`) : kind;
+  return te(`sites.delivery.kinds.${kind}`) ? t(`sites.delivery.kinds.${kind}`) : kind;
 }
 
 /** What the node holds back of the site because it lacks a capability; null: nothing. */

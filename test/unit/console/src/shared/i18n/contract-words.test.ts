@@ -52,7 +52,7 @@ const needed: Record<string, readonly string[]> = {
   'shared.keywords': [...KEYWORDS_OF_SCHEMAS, ...all(/\bbadField\(\s*[^,]+,\s*'([a-zA-Z]+)'/g), 'text'],
   'contract.audit': auditActions,
   'contract.reason': [...reasons, 'ban_created', 'ban_lifted'],
-  'shared.changes.waiting': literalsOf(WaitingNode.properties.reason),
+  'app.changes.waiting': literalsOf(WaitingNode.properties.reason),
 };
 
 for (const language of LANGUAGES) {

@@ -58,6 +58,26 @@ test('a key that a page names is there', (t) => {
   );
 });
 
+test('a feature loads the messages of all that its files name and of the public files they import', (t) => {
+  const features = sourceFiles().flatMap(({ path, text: source }) => {
+    const [, feature, file] = /^src\/features\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    return feature && file ? [{ feature, file, source }] : [];
+  });
+  const uses = new Map(
+    features
+      .filter(({ file }) => file === 'feature.ts')
+      .map(({ feature, source }) => [feature, /^ {2}uses: \[(.*)\],$/m.exec(source)?.[1]?.match(/[a-z-]+/g) ?? []]),
+  );
+  const named = new RegExp(`\\bt\\(\\s*['\`](${folders})\\.|@/features/([a-z-]+)/public/`, 'g');
+  const missing = features.flatMap(({ feature, source }) =>
+    [...source.matchAll(named)]
+      .map(([, key, imported]) => (key ?? imported)!)
+      .filter((folder) => ![feature, 'app', 'shared', ...(uses.get(feature) ?? [])].includes(folder))
+      .map((folder) => `${feature} uses ${folder}`),
+  );
+  t.deepEqual([...new Set(missing)], []);
+});
+
 test('a message is named by a page', (t) => {
   const used = (key: string) => literals.has(key) || beginnings.some((beginning) => key.startsWith(beginning));
   // Words of the contract are there for all of the contract (contract-words.test.ts), shown or not.

@@ -8,15 +8,15 @@ export function changeText(change: Change): string {
   const { applied, total } = change.nodes;
   const what =
     change.kind === 'config'
-      ? t('shared.changes.revision', { revision: change.id.slice(change.id.lastIndexOf('=') + 1) })
+      ? t('app.changes.revision', { revision: change.id.slice(change.id.lastIndexOf('=') + 1) })
       : change.reason === 'ban_lifted'
-        ? t('shared.changes.lifted')
-        : t('shared.changes.banned');
-  if (total === 0) return t('shared.changes.noNodes', { what });
+        ? t('app.changes.lifted')
+        : t('app.changes.banned');
+  if (total === 0) return t('app.changes.noNodes', { what });
   const [first, ...others] = change.waiting;
-  if (!first) return t('shared.changes.all', { what, applied, total });
-  if (others.length === 0) return t('shared.changes.one', { what, applied, total, node: first.name });
-  return t('shared.changes.several', { what, applied, total, node: first.name, count: total - applied - 1 });
+  if (!first) return t('app.changes.all', { what, applied, total });
+  if (others.length === 0) return t('app.changes.one', { what, applied, total, node: first.name });
+  return t('app.changes.several', { what, applied, total, node: first.name, count: total - applied - 1 });
 }
 
 export function changeTone(change: Change): Tone {

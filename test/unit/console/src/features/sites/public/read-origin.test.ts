@@ -1,5 +1,5 @@
 import test from 'ava';
-import { originText, readOrigin } from '../../../../../../console/src/shared/site/read-origin.ts';
+import { originText, readOrigin } from '../../../../../../../console/src/features/sites/public/read-origin.ts';
 
 for (const [text, expected] of [
   ['203.0.113.10', { address: '203.0.113.10', scheme: 'http' }],

@@ -1,5 +1,5 @@
 // An origin as people write one: an address, host:port, or a whole URL. Pure.
-import { normaliseOriginAddress } from '../../../../contract/scalars/origin-address.ts';
+import { normaliseOriginAddress } from '../../../../../contract/scalars/origin-address.ts';
 
 export interface OriginText {
   address: string;
