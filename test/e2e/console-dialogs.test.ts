@@ -201,6 +201,33 @@ test.serial('leaving the page of a dialog with typed input asks, and what was se
   await visitor.close();
 });
 
+test.serial(
+  'Back closes a dialog that has an address, and closing it leaves nothing behind in the history',
+  async (t) => {
+    const { page, ...visitor } = await operatorVisit('/sites?search=dialogs');
+    const button = word('sites.create.title');
+    const dialog = await opened(page, button);
+    t.is(new URL(page.url()).search, '?search=dialogs&new=1');
+    await page.goBack();
+    await dialog.waitFor({ state: 'detached' });
+    t.is(new URL(page.url()).search, '?search=dialogs');
+    const entries = await page.evaluate<number>('history.length');
+    await opened(page, button);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    await page.waitForURL((url) => !url.searchParams.has('new'));
+    t.is(await page.evaluate<number>('history.length'), entries, 'the entry of the dialog is the one that was there');
+    // Who follows a link to it closes it into the list.
+    await page.goto('/clusters?new=1');
+    await dialog.waitFor();
+    await settled(page);
+    await page.keyboard.press('Escape');
+    await page.waitForURL('**/clusters');
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
 interface Shared {
   what: string;
   path: () => string;

@@ -12,8 +12,8 @@ export interface ListQuery<F extends Record<string, string>> {
   /** Sets filters and goes to the first page. */
   set(change: Partial<F>): void;
   clear(): void;
-  /** Whether any filter differs from its default. */
-  filtered: ComputedRef<boolean>;
+  /** How many filters differ from their defaults. */
+  filtered: ComputedRef<number>;
   /** Filters that are set, order, page and size: the input of a list procedure. */
   input: ComputedRef<Partial<F> & { page: number; pageSize: number }>;
 }
@@ -67,7 +67,7 @@ export function useListQuery<F extends Record<string, string>>(
     pageSize,
     set: (change) => void router.replace({ query: write({ ...filters.value, ...change }, 1) }),
     clear: () => void router.replace({ query: write(defaults, 1) }),
-    filtered: computed(() => Object.entries(filters.value).some(([name, value]) => value !== defaults[name])),
+    filtered: computed(() => Object.entries(filters.value).filter(([name, value]) => value !== defaults[name]).length),
     input: computed(() => {
       const set = Object.entries(filters.value).filter(([, value]) => value !== '');
       const ordered = sort.value === order.initial ? {} : { sort: sort.value };
