@@ -1,6 +1,7 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import * as accessKeys from '../resources/access-keys.ts';
 import * as account from '../resources/account.ts';
+import * as addresses from '../resources/addresses.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
@@ -31,6 +32,7 @@ import * as unknownHosts from '../resources/unknown-hosts.ts';
 export const RESOURCE_FILES = [
   accessKeys,
   account,
+  addresses,
   auditLogs,
   bans,
   ccTemplate,

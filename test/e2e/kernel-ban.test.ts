@@ -91,6 +91,11 @@ test.serial('a globally banned address cannot finish a TCP handshake and an allo
       durationSeconds: 600,
     });
     await eventually(async () => (await get(rogue, url)).code === 28, { what: `${family}: the handshake to fail` });
+    const { clusters } = await client.api<{ clusters: { outcome: string; kernelNodes: number }[] }>(
+      'GET',
+      `/addresses/${banned}`,
+    );
+    t.like(clusters[0], { outcome: 'dropped', kernelNodes: 1 }, `${family}: its dossier says so`);
     t.deepEqual(await get(guest, url), { code: 0, status: '200' }, `${family}: others are served`);
     await client.api('DELETE', `/bans/${ban.id}`);
     await eventually(async () => (await get(rogue, url)).status === '200', { what: `${family}: the lift to be felt` });

@@ -160,6 +160,62 @@ test.serial('the global switch challenges the visitors of all sites', async (t) 
   t.true(await isServed(edge, ATTACKED));
 });
 
+type Judged = 'banned' | 'blocked' | 'challenged' | 'disabled' | 'passes' | 'something else';
+
+/** What an edge did with a request, in the words of a dossier. */
+function judged({ status, error, challenge }: Awaited<ReturnType<typeof answerFor>>): Judged {
+  if (challenge !== '') return 'challenged';
+  if (error === 'ip-banned') return 'banned';
+  if (error === 'policy-denied') return 'blocked';
+  if (error === 'site-disabled') return 'disabled';
+  return status === 200 ? 'passes' : 'something else';
+}
+
+test.serial('what the dossier of an address says it meets is what an edge answers, row by row', async (t) => {
+  const { edge, client } = installation;
+  const address = '198.51.100.77';
+  const siteId = sites.get(ATTACKED)!;
+  const agree = async (what: string, expected: Judged, level = 'normal') => {
+    await eventually(async () => judged(await answerFor(edge, ATTACKED, address)) === expected, {
+      everyMs: CALM_MS,
+      what: `${what}: the edge to answer so`,
+    });
+    const { sites: told } = await client.api<{ sites: { siteId: string; outcome: string; level: string }[] }>(
+      'GET',
+      `/addresses/${address}?siteId=${siteId}`,
+    );
+    t.like(told.find((each) => each.siteId === siteId)!, { outcome: expected, level }, what);
+  };
+  const ban = (more: Record<string, unknown>) =>
+    client.api<{ id: string }>('POST', '/bans', { cidr: address, reason: 'abuse', durationSeconds: 3600, ...more });
+  const list = (kind: string) =>
+    client.api<{ id: string }>('POST', '/ip-lists', { name: `dossier_${kind}`, kind, entries: ['198.51.100.0/24'] });
+
+  await agree('nothing applies', 'passes');
+  await protect(ATTACKED, { underAttack: true, underAttackChallenge: 'pow' });
+  await agree('Under Attack', 'challenged', 'pow');
+  const block = await list('block');
+  await agree('a block list before challenges', 'blocked');
+  const atSite = await ban({ scope: 'site', siteId });
+  await agree('a ban of the site before the list', 'banned');
+  const everywhere = await ban({ scope: 'platform' });
+  await client.api('DELETE', `/bans/${atSite.id}`);
+  await agree('a ban of all sites', 'banned');
+  await client.api('PUT', `/sites/${siteId}/enabled`, { enabled: false });
+  await agree('a disabled site before bans', 'disabled');
+  const allow = await list('allow');
+  await agree('an allow list opens no disabled site', 'disabled');
+  await client.api('PUT', `/sites/${siteId}/enabled`, { enabled: true });
+  await agree('an allow list spares it the ban, the list and the challenge', 'passes');
+  await client.api('DELETE', `/ip-lists/${allow.id}`);
+  await agree('without it the ban holds again', 'banned');
+  await client.api('DELETE', `/bans/${everywhere.id}`);
+  await client.api('DELETE', `/ip-lists/${block.id}`);
+  await agree('what is left is the challenge', 'challenged', 'pow');
+  await protect(ATTACKED, { underAttack: false, underAttackChallenge: 'js' });
+  await agree('and nothing in the end', 'passes');
+});
+
 test.serial(
   'a flood raises the level on the node that feels it, the console shows it, and it falls again',
   async (t) => {

@@ -14,6 +14,164 @@ export interface AccessKey {
   revokedAt: string | null;
 }
 
+export interface AddressDossier {
+  /** Canonical: an address alone, a range with its prefix length. */
+  address: string;
+  /** Canonical, always with its prefix length. */
+  cidr: string;
+  /** Whether it is one address. What a range meets is said of all of it alike. */
+  single: boolean;
+  /** What a request meets now at a site that has nothing of its own, by cluster; at most 100. */
+  clusters: Array<{
+    /** Id. 1 to 64 characters. */
+    clusterId: string;
+    clusterName: string;
+    /** dropped: every online node drops its packets in the kernel; disabled: 503, the site is off; banned: 403 by a ban; blocked: 403 by a block list; challenged: has to pass a challenge first, unless it has a pass; passes: is let through. */
+    outcome: 'dropped' | 'disabled' | 'banned' | 'blocked' | 'challenged' | 'passes';
+    /** The ban that decides, with outcomes dropped and banned. */
+    ban: {
+      /** Id. 1 to 64 characters. */
+      id: string;
+      cidr: string;
+      scope: 'site' | 'platform';
+      /** ISO 8601, UTC. */
+      expiresAt: string;
+    } | null;
+    /** The block list that decides; with passes the allow list that spares the address everything. */
+    list: {
+      /** Id. 1 to 64 characters. */
+      id: string;
+      name: string;
+      entry: string;
+    } | null;
+    /** What it is challenged with; normal with every other outcome. */
+    level: 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha';
+    /** Who asks for the challenge: Under Attack of all sites, of the site, or its level under load. */
+    asks: 'platform' | 'site' | 'load' | null;
+    /** Online nodes that drop its packets in the kernel. */
+    kernelNodes: number;
+    /** Online nodes that could be asked. */
+    nodes: number;
+    /** Whether the cluster trusts it to name clients: then no ban applies to it. */
+    trustedProxy: boolean;
+  }>;
+  /** What it meets now at the site asked about and at those where it was seen, latest first; at most 20. */
+  sites: Array<{
+    /** Id. 1 to 64 characters. */
+    siteId: string;
+    siteName: string;
+    /** Id. 1 to 64 characters. */
+    clusterId: string;
+    clusterName: string;
+    /** When a ban, an event or a heavy address told of it last. */
+    seenAt: string | null;
+    /** dropped: every online node drops its packets in the kernel; disabled: 503, the site is off; banned: 403 by a ban; blocked: 403 by a block list; challenged: has to pass a challenge first, unless it has a pass; passes: is let through. */
+    outcome: 'dropped' | 'disabled' | 'banned' | 'blocked' | 'challenged' | 'passes';
+    /** The ban that decides, with outcomes dropped and banned. */
+    ban: {
+      /** Id. 1 to 64 characters. */
+      id: string;
+      cidr: string;
+      scope: 'site' | 'platform';
+      /** ISO 8601, UTC. */
+      expiresAt: string;
+    } | null;
+    /** The block list that decides; with passes the allow list that spares the address everything. */
+    list: {
+      /** Id. 1 to 64 characters. */
+      id: string;
+      name: string;
+      entry: string;
+    } | null;
+    /** What it is challenged with; normal with every other outcome. */
+    level: 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha';
+    /** Who asks for the challenge: Under Attack of all sites, of the site, or its level under load. */
+    asks: 'platform' | 'site' | 'load' | null;
+    /** Online nodes that drop its packets in the kernel. */
+    kernelNodes: number;
+    /** Online nodes that could be asked. */
+    nodes: number;
+    /** Whether the cluster trusts it to name clients: then no ban applies to it. */
+    trustedProxy: boolean;
+  }>;
+  /** Active bans that cover it or lie inside it, newest first; at most 20 of them. */
+  bans: {
+    items: Array<{
+      /** Id. 1 to 64 characters. */
+      id: string;
+      /** Canonical, always with its prefix length. */
+      cidr: string;
+      scope: 'site' | 'platform';
+      siteId: string | null;
+      siteName: string | null;
+      reason: string;
+      source: 'manual' | 'auto';
+      by: string | null;
+      /** ISO 8601, UTC. */
+      createdAt: string;
+      /** ISO 8601, UTC. */
+      expiresAt: string;
+      /** When it was lifted before its end; null else. */
+      liftedAt: string | null;
+      /** Whether all nodes receive it; else only the one that made it has it. */
+      distributed: boolean;
+      /** Whether it covers everything that was asked about, or only a part. */
+      covers: boolean;
+    }>;
+    total: number;
+  };
+  /** Lifted and expired ones, which are kept for an hour after their end; at most 20. */
+  pastBans: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    /** Canonical, always with its prefix length. */
+    cidr: string;
+    scope: 'site' | 'platform';
+    siteId: string | null;
+    siteName: string | null;
+    reason: string;
+    source: 'manual' | 'auto';
+    by: string | null;
+    /** ISO 8601, UTC. */
+    createdAt: string;
+    /** ISO 8601, UTC. */
+    expiresAt: string;
+    /** When it was lifted before its end; null else. */
+    liftedAt: string | null;
+    /** Whether all nodes receive it; else only the one that made it has it. */
+    distributed: boolean;
+    /** Whether it covers everything that was asked about, or only a part. */
+    covers: boolean;
+  }>;
+  /** IP lists with an entry that covers it or lies inside it: allow, block, then others; at most 128. */
+  lists: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string;
+    /** allow and block hold on all sites; collection where rules name it. */
+    kind: 'collection' | 'allow' | 'block';
+    /** The widest entry of the list that has to do with the address. */
+    entry: string;
+    /** Whether the entry covers everything that was asked about, or only a part. */
+    covers: boolean;
+  }>;
+  /** Newest security events of it on all sites, at most 20. Nodes name clients by IPv4 address or IPv6 /64, so there are none of wider ranges. */
+  events: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    /** Id. 1 to 64 characters. */
+    siteId: string;
+    siteName: string | null;
+    node: LackingNode | null;
+    /** ISO 8601, UTC. */
+    occurredAt: string;
+    level: Level;
+    metric: string | null;
+    observed: number | null;
+    threshold: number | null;
+  }>;
+}
+
 export interface AuditEntry {
   /** Decimal number. */
   id: string;

@@ -2,6 +2,7 @@
 import type { Call } from '../call.ts';
 import type {
   AccessKey,
+  AddressDossier,
   AuditEntry,
   Ban,
   CcThresholds,
@@ -68,6 +69,17 @@ export interface AccessKeysRevokeInput {
 }
 
 export type AccessKeysRevokeOutput = AccessKey;
+
+export interface AddressesGetInput {
+  /** IPv4 or IPv6 address, the first one of a range. 1 to 64 characters. */
+  address: string;
+  /** Prefix length of a range; without it, one address. 0 to 128. */
+  prefix?: number | undefined;
+  /** A site to answer for as well. 1 to 64 characters. */
+  siteId?: string | undefined;
+}
+
+export type AddressesGetOutput = AddressDossier;
 
 export interface AuditLogsListInput {
   /** Exactly this action, such as site.update. 1 to 64 characters. */
@@ -1160,6 +1172,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_NOT_FOUND' | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'addresses.get': {
+    input: AddressesGetInput;
+    output: AddressesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'auditLogs.list': {
     input: AuditLogsListInput;
     output: AuditLogsListOutput;
@@ -1629,6 +1647,7 @@ export const OPERATIONS = {
   'accessKeys.list': { method: 'GET', path: '/access-keys', query: true },
   'accessKeys.create': { method: 'POST', path: '/access-keys', query: false },
   'accessKeys.revoke': { method: 'DELETE', path: '/access-keys/{id}', query: true },
+  'addresses.get': { method: 'GET', path: '/addresses/{address}', query: true },
   'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true },
   'auditLogs.facets': { method: 'GET', path: '/audit-logs/facets', query: true },
   'bans.list': { method: 'GET', path: '/bans', query: true },
@@ -1721,6 +1740,10 @@ export interface Api {
   account: {
     /** Answers who calls. `GET /me`: Operators; a read-only access key suffices. Service accounts of any scope. */
     me: Call<'account.me'>;
+  };
+  addresses: {
+    /** Answers what is known of an address or range, and what a request from it meets now. `GET /addresses/{address}`: Operators; a read-only access key suffices. */
+    get: Call<'addresses.get'>;
   };
   auditLogs: {
     /** Answers which actions, target types and actor types there are entries of. `GET /audit-logs/facets`: Operators; a read-only access key suffices. */
