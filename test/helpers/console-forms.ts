@@ -51,7 +51,9 @@ export function word(key: string): string {
 
 /** Sources that have a form of their own. */
 export function filesWithForms(): string[] {
-  const shared = ['FormDialog', 'SettingsForm', 'ConfirmImpact', 'ConfirmCall'].map((name) => `/${name}.vue`);
+  const shared = ['FormDialog', 'SettingsForm', 'ConfirmImpact', 'ConfirmCall', 'DangerSection'].map(
+    (name) => `/${name}.vue`,
+  );
   return sourceFiles()
     .filter(({ path, text }) => path.endsWith('.vue') && /<(form|FormDialog|SettingsForm)\b|type-to-confirm/.test(text))
     .map(({ path }) => path.slice('src/'.length))
