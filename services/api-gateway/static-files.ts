@@ -48,13 +48,16 @@ const VARIANTS = [
   { coding: 'gzip', extension: '.gz' },
 ] as const;
 
+/** A dot that is not between digits: files have one, pages do not, but an address may be part of a page's path. */
+const DOT_OF_A_FILE = /(?<![0-9])[.]|[.](?![0-9])/;
+
 /** Serves a folder; a path without an extension is a page of the UI and gets its index, except below /assets/. */
 export async function staticFiles(folder: string): Promise<StaticFiles> {
   const root = await realpath(folder).catch(() => null);
   return {
     async serve(request, response, path, headers) {
       // A missing asset belongs to another build; a page in its place would be run as a script.
-      const wantsPage = !path.includes('.') && !path.startsWith(ASSETS);
+      const wantsPage = !DOT_OF_A_FILE.test(path) && !path.startsWith(ASSETS);
       if (root === null) return wantsPage ? sendPlainPage(request, response, headers) : false;
       const file = FILE_PATH.test(path) ? join(root, path) : null;
       if (file && (await sendFile(request, response, root, file, path, headers))) return true;

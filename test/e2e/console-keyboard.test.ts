@@ -3,6 +3,7 @@
 import test from 'ava';
 import type { Locator, Page } from 'playwright-core';
 import { TEST_OPERATOR } from '../helpers/console.ts';
+import { signedInVisit } from '../helpers/console-pages.ts';
 import { ConsoleStories, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -132,3 +133,56 @@ test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is 
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
+
+const DOSSIER_WORDS = {
+  en: {
+    search: 'Everything about 203.0.113.77',
+    banned: '203.0.113.77/32 is banned on all sites',
+    nothing: 'No ban, list or challenge concerns it.',
+    lift: 'Lift the ban of 203.0.113.77/32',
+    confirm: 'Lift',
+    none: 'No ban holds for it.',
+  },
+  'zh-CN': {
+    search: '查看 203.0.113.77 的全部信息',
+    banned: '203.0.113.77/32 已在所有站点封禁',
+    nothing: '没有封禁、名单或质询涉及它。',
+    lift: '解除对 203.0.113.77/32 的封禁',
+    confirm: '解除',
+    none: '没有对它生效的封禁。',
+  },
+} as const;
+
+for (const language of ['en', 'zh-CN'] as const) {
+  test.serial(`by keyboard alone: what is known of an address, and its ban is lifted: ${language}`, async (t) => {
+    const words = DOSSIER_WORDS[language];
+    const { client, origin } = stories.console;
+    const visitor = await signedInVisit(stories.browser, origin, '/account', { language });
+    const { page } = visitor;
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').waitFor();
+    await page.keyboard.type('203.0.113.77');
+    // It stands first, so Enter opens it.
+    await page.getByRole('option', { name: words.search, selected: true }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: '203.0.113.77', level: 1 }).waitFor();
+    await page.getByText(words.nothing).waitFor();
+    // What others do is seen without asking again.
+    await client.api('POST', '/bans', {
+      scope: 'platform',
+      cidr: '203.0.113.77',
+      reason: 'attack',
+      durationSeconds: 600,
+    });
+    await page.getByText(words.banned).waitFor();
+    await page.reload();
+    await page.getByText(words.banned).waitFor();
+    await enter(page, page.getByRole('button', { name: words.lift }));
+    await enter(page, page.getByRole('dialog').getByRole('button', { name: words.confirm, exact: true }));
+    await page.getByText(words.none).waitFor();
+    await page.getByText(words.nothing).waitFor();
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  });
+}

@@ -98,6 +98,7 @@ async function findPages(siteId: string): Promise<Map<string, string>> {
   for (const path of await links('Navigation')) found.set(path.slice(1).replaceAll('/', '-'), path);
   for (const path of await links('Parts of the site')) found.set(`site-${path.split('/').at(-1)}`, path);
   found.set('access-service-accounts', '/access/service-accounts');
+  found.set('address', '/addresses/198.51.100.7');
   await visitor.close();
   return found;
 }

@@ -50,7 +50,7 @@ test('files are served with their type; assets may be kept', async (t) => {
 });
 
 test('a page of the UI gets the index, which is not kept', async (t) => {
-  for (const path of ['/', '/sites', '/sites/123', '/assets']) {
+  for (const path of ['/', '/sites', '/sites/123', '/assets', '/addresses/203.0.113.7', '/addresses/203.0.113.0/24']) {
     const page = await fetch(url + path);
     t.is(await page.text(), '<!doctype html>index', path);
     t.is(page.headers.get('cache-control'), 'no-store');
@@ -105,6 +105,8 @@ for (const path of [
   '/link.txt',
   '/out/secret.txt',
   '/.env',
+  '/203.0.113.7.js',
+  '/203.0.113./x',
   '/%2e%2e/secret.txt',
   '/..%2fsecret.txt',
   '/assets/..%5c..%5csecret.txt',
