@@ -15,6 +15,7 @@ export interface DeliveredSite {
   id: string;
   clusterId: string;
   enabled: boolean;
+  updatedAt: Date;
 }
 
 export interface Delivery {
@@ -23,6 +24,8 @@ export interface Delivery {
   servingNodes: number;
   currentNodes: number;
   blocked: Blocked[];
+  /** Nobody serves the enabled site, and it is not just on its way. */
+  unserved: boolean;
   canary: { endsAt: string | null; autoPromote: boolean } | null;
 }
 
@@ -44,6 +47,8 @@ interface NamedNode {
   name: string;
 }
 
+/** A site that nobody serves is on its way for this long after a change of it. */
+export const UNSERVED_AFTER_MS = 10_000;
 /** Reasons listed at most; the same in the contract. */
 const MAX_BLOCKED = 20;
 const MAX_NAMED = 5;
@@ -233,7 +238,14 @@ export function deliveryAfterChange(
   const state = stateOf({ enabled }, before.totalNodes, servingNodes, 0);
   const heldNow = situation.groups.flatMap((group) => heldAt(group, { kind: 'site', features }));
   const held = before.blocked.filter(({ kind, reason }) => reason === 'held' && kind !== 'site');
-  return { ...before, state, servingNodes, currentNodes: 0, blocked: merged([...heldNow, ...held]) };
+  const blocked = merged([...heldNow, ...held]);
+  const unserved = state === 'pending' && (before.totalNodes === 0 || isStopped(blocked));
+  return { ...before, state, servingNodes, currentNodes: 0, blocked, unserved };
+}
+
+/** Whether nodes told that they do not serve the site: nothing more is on its way. */
+function isStopped(blocked: readonly Blocked[]): boolean {
+  return blocked.some(({ kind }) => kind === 'site');
 }
 
 /** The delivery of a site with these versions of its entries: all that a node of the cluster can run. */
@@ -250,16 +262,19 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
     const hasLatest = group.healthy && latest !== null && group.revision >= latest;
     totalNodes += group.nodes;
     if (hasLatest && failed.length + held.length === 0) currentNodes += group.nodes;
-    if (serves(site, group, versions, failed)) servingNodes += group.nodes;
+    if (serves(group, versions, failed)) servingNodes += group.nodes;
     if (latest !== null && group.revision >= latest) blocked.push(...failed.map((failure) => failedAt(group, failure)));
     blocked.push(...held);
   }
+  const state = stateOf(site, totalNodes, servingNodes, currentNodes);
+  const settled = totalNodes === 0 || isStopped(blocked) || site.updatedAt.getTime() < Date.now() - UNSERVED_AFTER_MS;
   return {
-    state: stateOf(site, totalNodes, servingNodes, currentNodes),
+    state,
     totalNodes,
     servingNodes,
     currentNodes,
     blocked: merged(blocked),
+    unserved: state === 'pending' && settled,
     canary: null,
   };
 }
@@ -268,17 +283,12 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
  * Whether the nodes serve the site: the version of their revision, or where that is held the one before it. A version
  * that switches the site off does so where it is held, too.
  */
-function serves(
-  { enabled }: DeliveredSite,
-  group: NodeGroup,
-  versions: readonly Interval[],
-  failed: readonly Failure[],
-): boolean {
+function serves(group: NodeGroup, versions: readonly Interval[], failed: readonly Failure[]): boolean {
   if (failed.some(({ kind, running }) => kind === 'site' && !running)) return false;
   const at = versions.findIndex(({ from, to }) => from <= group.revision && (to === null || group.revision < to));
-  if (at < 0) return false;
-  if (!enabled && versions[at]!.disabled) return false;
-  return versions.slice(at).some(({ features }) => lacking(group, features).length === 0);
+  if (at < 0 || versions[at]!.disabled) return false;
+  const running = versions.slice(at).find(({ features }) => lacking(group, features).length === 0);
+  return running !== undefined && !running.disabled;
 }
 
 function lacking({ lacks }: NodeGroup, features: readonly string[]): string[] {

@@ -40,6 +40,9 @@ export interface NodeGroup {
 /** What the online active nodes of a cluster run; null without any. */
 export interface ClusterSpan {
   clusterId: string;
+  clusterName: string;
+  /** Active nodes, connected or not. */
+  nodes: number;
   /** -1: a node without a configuration of this history. */
   least: number | null;
   most: number | null;
@@ -48,6 +51,18 @@ export interface ClusterSpan {
   failed: { kind: string; id: string }[];
   /** Capabilities that live entries need and one of them does not report. */
   lacks: string[];
+  /** The different things they run. */
+  groups: RunningGroup[];
+}
+
+/** Online active nodes of a cluster that run the same. */
+export interface RunningGroup {
+  /** -1: without a configuration of this history. */
+  revision: number;
+  /** Capabilities that live entries need and they do not report. */
+  lacks: string[];
+  /** Ids of the sites that they could not apply in any version. */
+  down: string[];
 }
 
 export interface FleetView {
@@ -101,9 +116,16 @@ const FLEET = `
         else 'ok' end as word
       from fleet f
   ), lacking as materialized (
-    select distinct w.cluster_id, f.feature from worded w
+    select w.id, w.cluster_id, jsonb_agg(f.feature order by f.feature) as features from worded w
       join config_feature f on f.cluster_id = w.cluster_id and f.track = 'S'
      where w.online and w.status = 'active' and f.feature <> all(coalesce(w.features, '{}'))
+     group by w.id, w.cluster_id
+  ), running as materialized (
+    select distinct w.cluster_id, w.revision, coalesce(l.features, '[]') as lacks,
+        case when w.failed = '[]' then '[]' else (
+          select coalesce(jsonb_agg(f.id order by f.id), '[]') from jsonb_to_recordset(w.failed) as f(kind text, id text, running boolean)
+           where f.kind = 'site' and f.running is not true) end as down
+      from worded w left join lacking l on l.id = w.id where w.online and w.status = 'active'
   ), asking as (
     select cluster_id, id, name, word, target, 'nodes_unhealthy' as kind,
         case word when 'offline' then last_seen_at when 'certificate_expired' then ends when 'apply_failed' then applied_at end as at
@@ -136,13 +158,17 @@ const FLEET = `
            jsonb_path_query_array(named, '$[0 to ${MAX_NAMED - 1}]') as named
          from grouped g join cluster c on c.id = g.cluster_id order by count desc, c.name limit ${MAX_GROUPS}) g) as groups,
     (select coalesce(jsonb_agg(s), '[]') from (
-       select c.id as "clusterId", min(w.revision) as least, max(w.revision) as most,
-           coalesce(bool_and(w.data_plane_healthy), false) as "allHealthy",
+       select c.id as "clusterId", c.name as "clusterName", count(w.id)::int as nodes,
+           min(w.revision) filter (where w.online) as least, max(w.revision) filter (where w.online) as most,
+           coalesce(bool_and(w.data_plane_healthy) filter (where w.online), false) as "allHealthy",
            (select coalesce(jsonb_agg(distinct jsonb_build_object('kind', f.kind, 'id', f.id)), '[]') from worded v
               cross join lateral jsonb_to_recordset(v.failed) as f(kind text, id text)
               where v.cluster_id = c.id and v.online and v.status = 'active' and v.failed <> '[]') as failed,
-           (select coalesce(jsonb_agg(l.feature), '[]') from lacking l where l.cluster_id = c.id) as lacks
-         from cluster c left join worded w on w.cluster_id = c.id and w.online and w.status = 'active'
+           (select coalesce(jsonb_agg(distinct f.feature), '[]') from lacking l
+              cross join jsonb_array_elements_text(l.features) as f(feature) where l.cluster_id = c.id) as lacks,
+           (select coalesce(jsonb_agg(jsonb_build_object('revision', r.revision, 'lacks', r.lacks, 'down', r.down)), '[]')
+              from running r where r.cluster_id = c.id) as groups
+         from cluster c left join worded w on w.cluster_id = c.id and w.status = 'active'
         where :cluster::text is null or c.id = :cluster group by c.id) s) as spans`;
 
 /**

@@ -2,11 +2,20 @@
 // knows the folder.
 import type { AttentionItem } from '../contract/resources/overview.ts';
 import type { IpListUsers } from '../models/ip-list-user.ts';
+import type { ClusterSpan } from '../models/overview-nodes.ts';
+import type { SiteCount, SitesBehind } from '../models/overview-sites.ts';
 import type { LeaderJob } from './leader.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Something that needs somebody: its kind, and what of the item differs from nothing. */
 export type FoundAttention = Pick<AttentionItem, 'kind'> & Partial<AttentionItem>;
+
+/** What the overview has read of nodes and sites, of each cluster asked about. */
+export interface FleetFacts {
+  spans: readonly ClusterSpan[];
+  counts: readonly SiteCount[];
+  behind: readonly SitesBehind[];
+}
 
 export interface ServiceFeature {
   /** What ends by age, and what actions left to do: one process of all runs each. */
@@ -15,7 +24,11 @@ export interface ServiceFeature {
    * What of it needs somebody now, worst first, at most 50; of one cluster when one is asked about: what concerns all of
    * them concerns it, too. Read every two seconds, so from an index.
    */
-  readonly attention?: (sql: Runtime['pools']['api'], clusterId: string | null) => Promise<FoundAttention[]>;
+  readonly attention?: (
+    sql: Runtime['pools']['api'],
+    clusterId: string | null,
+    fleet: Promise<FleetFacts>,
+  ) => Promise<FoundAttention[]>;
   /** What of it refers to an IP list, which cannot be deleted then; its usage names them. */
   readonly ipListUsers?: IpListUsers;
 }

@@ -1,16 +1,20 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { attention as clusters } from '../resources/clusters.codes.ts';
 import { attention as nodeChannelSettings } from '../resources/node-channel-settings.codes.ts';
 import { attention as nodes } from '../resources/nodes.codes.ts';
 import { attention as protectionSettings } from '../resources/protection-settings.codes.ts';
 import { attention as protection } from '../resources/protection.codes.ts';
 import { attention as revisions } from '../resources/revisions.codes.ts';
 import { attention as security } from '../resources/security.codes.ts';
+import { attention as sites } from '../resources/sites.codes.ts';
 
 export const ATTENTION_LISTS = [
+  clusters,
   nodeChannelSettings,
   nodes,
   protectionSettings,
   protection,
   revisions,
   security,
+  sites,
 ] as const;

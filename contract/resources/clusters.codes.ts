@@ -1,3 +1,4 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
@@ -6,3 +7,7 @@ export const errors = {
   CLUSTER_NOT_EMPTY: entry(409, 'The cluster still has nodes or sites.'),
   NO_CLUSTER: entry(412, 'There is no cluster yet.'),
 } satisfies ErrorEntries;
+
+export const attention = {
+  clusters_no_nodes: { order: 25, level: 'act', page: '/clusters' },
+} satisfies AttentionEntries;

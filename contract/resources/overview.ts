@@ -53,7 +53,7 @@ const AttentionItem = Type.Object({
     ...Nullable(Timestamp),
     description: 'Since when, of the oldest; node_certificates_ending: when the first ends.',
   },
-  count: { ...Count, description: 'Nodes, sites or publications.' },
+  count: { ...Count, description: 'Nodes, sites or publications; clusters_no_nodes: sites of the cluster.' },
   version: Type.String(),
   named: Type.Array(
     Type.Object({
@@ -61,8 +61,8 @@ const AttentionItem = Type.Object({
       id: Id,
       name: Type.String(),
       reason: {
-        ...Nullable(Type.Union([OneOf(NODE_WORDS), Level])),
-        description: 'The word for the node, or the level of the site.',
+        ...Nullable(Type.Union([OneOf(NODE_WORDS), Level, Type.Literal('unserved')])),
+        description: 'The word for the node, or for the site: its level, or unserved.',
       },
     }),
     { description: `The first of them, at most ${MAX_NAMED}.` },
@@ -124,8 +124,8 @@ export const Overview = Type.Object({
   ),
   sites: Count,
   siteStates: Type.Object(
-    { live: Count, partial: Count, pending: Count, disabled: Count },
-    { description: 'Sites by delivery.' },
+    { live: Count, partial: Count, pending: Count, unserved: Count, disabled: Count },
+    { description: 'Sites by delivery, each once; pending: on its way, unserved: nobody serves it.' },
   ),
   traffic: {
     ...Nullable(Type.Object({ minute: Timestamp, requestsPerSecond: Type.Number({ minimum: 0 }) })),

@@ -29,6 +29,11 @@ export const Delivery = Type.Object({
   blocked: Type.Array(Blocked, {
     description: 'Entries of the site that nodes could not apply or hold back, those of most nodes first, at most 20.',
   }),
+  unserved: Type.Boolean({
+    description:
+      'Whether no connected node serves the enabled site, and it is not just on its way: no node is connected, nodes ' +
+      'could not apply it or hold it back, or it was changed more than 10 seconds ago.',
+  }),
   canary: Nullable(Type.Object({ endsAt: Nullable(Timestamp), autoPromote: Type.Boolean() })),
 });
 

@@ -1,3 +1,4 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
 
@@ -10,6 +11,16 @@ export const errors = {
   ORIGIN_HOST_HEADER_INVALID: entry(400, 'The host header of an origin is not valid.'),
   ORIGIN_GRPC_REQUIRES_HTTP2: entry(400, 'gRPC needs protocol http2.'),
 } satisfies ErrorEntries;
+
+/**
+ * Nothing answers origins_down and certificates_ending yet: nodes do not report the health of origins, and sites have no
+ * certificates.
+ */
+export const attention = {
+  sites_unserved: { order: 24, level: 'act', page: '/sites?state=unserved' },
+  origins_down: { order: 27, level: 'act', page: '/sites' },
+  certificates_ending: { order: 28, level: 'act', page: '/sites' },
+} satisfies AttentionEntries;
 
 /** Of the specification, not configured yet: the resource that does takes its line along. */
 export const siteFeatures = {

@@ -2,19 +2,23 @@
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
+import { feature as clusters } from '../clusters/feature.ts';
 import { feature as enrollment } from '../enrollment/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
 import { feature as security } from '../security/feature.ts';
+import { feature as sites } from '../sites/feature.ts';
 
 export const FEATURES = [
   auditLogs,
   bans,
   changes,
+  clusters,
   enrollment,
   housekeeping,
   nodes,
   protection,
   security,
+  sites,
 ] as const;

@@ -4,12 +4,12 @@ import { NODE_WORDS, type overview } from '../../contract/resources/overview.ts'
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
 import { clusterCount } from '../../models/cluster.ts';
 import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview.ts';
-import { fleetView } from '../../models/overview-nodes.ts';
-import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
+import { type FleetView, fleetView } from '../../models/overview-nodes.ts';
+import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/propagation.ts';
 import { latestTraffic } from '../../models/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
+import type { FleetFacts, FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
 import { FEATURES } from '../gen/features.ts';
 import { type AttentionFacts, attentionList } from './attention.ts';
 
@@ -28,15 +28,17 @@ export async function readOverview(
 ): Promise<Overview> {
   const sql = pools.api;
   const readAt = new Date().toISOString();
-  const [[fleet, sites], found, traffic, bans, changes, clusters] = await Promise.all([
-    readFleet(sql, clusterId),
-    readFound(sql, clusterId),
+  const reading = readFleet(sql, clusterId);
+  const [{ fleet, counts, behind }, found, traffic, bans, changes, clusters] = await Promise.all([
+    reading,
+    readFound(sql, clusterId, reading),
     latestTraffic(sql, clusterId),
     bansInForce(sql, clusterId),
     readChanges(sql, clusterId),
     clusterCount(sql, clusterId),
   ]);
   if (clusterId !== null && clusters === 0) fail('CLUSTER_NOT_FOUND');
+  const sites = siteStates(counts, behind);
   const nodeStates = Object.fromEntries(
     NODE_WORDS.map((word) => [word, fleet.states[word] ?? 0]),
   ) as Overview['nodeStates'];
@@ -55,7 +57,7 @@ export async function readOverview(
     nodes,
     onlineNodes: fleet.online,
     nodeStates,
-    sites: sites.live + sites.partial + sites.pending + sites.disabled,
+    sites: Object.values(sites).reduce((sum, count) => sum + count, 0),
     siteStates: sites,
     traffic: traffic && {
       minute: new Date(traffic.at).toISOString(),
@@ -66,18 +68,24 @@ export async function readOverview(
   };
 }
 
-async function readFleet(sql: Sql, clusterId: string | null) {
+interface Fleet extends FleetFacts {
+  fleet: FleetView;
+}
+
+async function readFleet(sql: Sql, clusterId: string | null): Promise<Fleet> {
   const [counts, [fleet, behind]] = await Promise.all([siteCounts(sql, clusterId), readNodes(sql, clusterId)]);
-  return [fleet, siteStates(counts, behind)] as const;
+  return { fleet, spans: fleet.spans, counts, behind };
 }
 
-async function readNodes(sql: Sql, clusterId: string | null) {
+async function readNodes(sql: Sql, clusterId: string | null): Promise<[FleetView, SitesBehind[]]> {
   const fleet = await fleetView(sql, NODE_WORDS, clusterId);
-  return [fleet, await sitesBehind(sql, fleet.spans)] as const;
+  return [fleet, await sitesBehind(sql, fleet.spans)];
 }
 
-async function readFound(sql: Sql, clusterId: string | null): Promise<FoundAttention[]> {
-  const found = await Promise.all(FEATURES.map((feature: ServiceFeature) => feature.attention?.(sql, clusterId) ?? []));
+async function readFound(sql: Sql, clusterId: string | null, fleet: Promise<FleetFacts>): Promise<FoundAttention[]> {
+  const found = await Promise.all(
+    FEATURES.map((feature: ServiceFeature) => feature.attention?.(sql, clusterId, fleet) ?? []),
+  );
   return found.flat();
 }
 

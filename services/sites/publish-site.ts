@@ -36,7 +36,8 @@ export async function knownSite({ pools }: Runtime, id: string): Promise<KnownSi
 /** A site about to be created in the cluster. */
 export async function newSite({ pools }: Runtime, clusterId: string): Promise<KnownSite> {
   const situation = await recentSituation(pools.api, clusterId);
-  const deliveries = await deliveryOf(pools.api, [{ id: '', clusterId, enabled: true }], async () => situation);
+  const made = { id: '', clusterId, enabled: true, updatedAt: new Date() };
+  const deliveries = await deliveryOf(pools.api, [made], async () => situation);
   return { clusterId, enabled: true, delivery: deliveries.get('')!, situation };
 }
 

@@ -121,7 +121,7 @@ test('switching a site off reaches nodes that hold the site, and they serve it n
     runtime.pools.api('node_state').where({ node_id: node }).update({ revision: revision.toString() });
   const head = async () => (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
   const of = async (enabled: boolean) =>
-    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }], situationNow)).get(id)!;
+    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled, updatedAt: new Date() }], situationNow)).get(id)!;
   await console_.client.api('PATCH', `/sites/${id}`, { domains: [`.off-${serial}.example`] });
   await reach(await head());
   const held = { kind: 'site', reason: 'held', capabilities: ['domains-v2'], count: 1 };
@@ -325,7 +325,7 @@ test('delivery counts the online nodes that serve a site and those with its late
   const { id, change: created } = await saveSite(clusterId);
   const first = BigInt(created.split('=')[1]!);
   const of = async (enabled = true) =>
-    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled }], situationNow)).get(id)!;
+    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled, updatedAt: new Date() }], situationNow)).get(id)!;
   t.deepEqual(await of(), {
     state: 'pending',
     totalNodes: 0,

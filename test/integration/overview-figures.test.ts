@@ -85,9 +85,11 @@ test.serial('bans in force are counted by who made them; ended ones are not', as
 
 /** Sites by state, one by one. */
 async function naiveStates(where: Record<string, string> = {}): Promise<Record<string, number>> {
-  const sites = await api.sql('site').where(where).select('id', 'enabled', api.sql.ref('cluster_id').as('clusterId'));
-  const states: Record<string, number> = { live: 0, partial: 0, pending: 0, disabled: 0 };
-  for (const { state } of (await deliveryOf(api.sql, sites, situationNow)).values()) states[state]!++;
+  const columns = { id: 'id', enabled: 'enabled', clusterId: 'cluster_id', updatedAt: 'updated_at' };
+  const sites = await api.sql('site').where(where).select(columns);
+  const states: Record<string, number> = { live: 0, partial: 0, pending: 0, unserved: 0, disabled: 0 };
+  const deliveries = await deliveryOf(api.sql, sites, situationNow);
+  for (const { state, unserved } of deliveries.values()) states[unserved ? 'unserved' : state]!++;
   return states;
 }
 
@@ -104,6 +106,14 @@ test.serial('sites by delivery are as if each were asked', async (t) => {
   const made: string[] = [];
   for (let index = 0; index < 6; index++) made.push((await api.site(other, `state-${index}.example`)).id);
   await compare('no node');
+  // Nothing is on its way but what is changed from here on.
+  const settle = (ids: string[], at: number) =>
+    api
+      .sql('site')
+      .whereIn('id', ids)
+      .update({ updated_at: new Date(at) });
+  await settle(made, 0);
+  await settle(made.slice(4), Date.now() + 3_600_000);
   const behind = await api.node(other, 'behind');
   const ahead = await api.node(other, 'ahead');
   await compare('nodes without a configuration');
@@ -121,6 +131,8 @@ test.serial('sites by delivery are as if each were asked', async (t) => {
   await compare('one node is two behind');
   await move(ahead, (await head()) - 1);
   await compare('nobody has the newest');
+  await settle(made, 0);
+  await compare('nothing is on its way any more');
   await api.ok('PUT', `/sites/${made[0]}/enabled`, { enabled: false });
   await api.ok('PATCH', `/sites/${made[1]}`, { domains: ['state-1.example', 'again.example'] });
   await compare('a site was disabled, another changed');
@@ -131,6 +143,34 @@ test.serial('sites by delivery are as if each were asked', async (t) => {
   await compare('one could not apply a site');
   await move(behind, await head(), { failed: '[]', data_plane_healthy: false });
   await compare('one is not healthy');
+  const down = JSON.stringify([{ kind: 'site', id: made[2], running: false }]);
+  await move(behind, await head(), { failed: down, data_plane_healthy: true });
+  await compare('one does not serve a site');
+  await move(ahead, await head(), { failed: down });
+  await compare('none serves a site');
+  await move(behind, (await head()) - 20, { failed: '[]' });
+  await compare('one could not apply a site, the other has not got it');
+  await move(ahead, await head(), { failed: '[]' });
+  await api.ok('PUT', `/sites/${made[0]}/enabled`, { enabled: true });
+  await move(behind, (await head()) - 1);
+  await move(ahead, (await head()) - 1);
+  await settle(made, 0);
+  await compare('a site was enabled again, which no node knows');
+  await move(ahead, await head());
+  await move(behind, await head());
+  await api.ok('PATCH', `/sites/${made[5]}`, { domains: ['~^held[.]example$'] });
+  const held = (await api.site(other, '.held.example')).id;
+  made.push(held);
+  await settle(made, 0);
+  await move(ahead, await head());
+  await move(behind, await head(), { features: ['domains-v2'] });
+  await compare('one holds two sites');
+  await move(behind, await head(), { features: [] });
+  await compare('all hold two sites, and serve one of them in the version before');
+  await move(behind, 0);
+  await compare('all hold two sites, and one has not got them');
+  await move(ahead, await head(), { features: ['domains-v2'] });
+  await move(behind, await head(), { features: ['domains-v2'] });
   await move(behind, await head(), { data_plane_healthy: true });
   await api.ok('PATCH', `/sites/${made[3]}/protection`, { powDifficulty: 12 });
   await compare('the protection of a site changed');

@@ -221,6 +221,6 @@ test.serial('a change that has only just been published makes nobody look', asyn
   t.deepEqual(fleet.groups, []);
   t.is(fleet.states.ok, 1);
   const states = siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, fleet.spans));
-  t.deepEqual(states, { live: 0, partial: 1, pending: 0, disabled: 0 });
+  t.deepEqual(states, { live: 0, partial: 1, pending: 0, unserved: 0, disabled: 0 });
   await node.beat(await node.onTarget());
 });

@@ -33,7 +33,7 @@ test.serial('a console in which nothing is yet says so: no attention, no data, n
     nodes: 0,
     onlineNodes: 0,
     sites: 0,
-    siteStates: { live: 0, partial: 0, pending: 0, disabled: 0 },
+    siteStates: { live: 0, partial: 0, pending: 0, unserved: 0, disabled: 0 },
     traffic: null,
     bans: { manual: 0, automatic: 0 },
   });
@@ -81,6 +81,48 @@ test.serial('sites above normal are counted by cluster, and Under Attack that wa
   t.like(await overview.shown('under_attack_on'), { level: 'watch', count: 0, named: [] });
   await api.ok('PUT', '/settings/protection', { underAttack: false });
   await overview.gone('under_attack_on');
+});
+
+test.serial('a site that nobody serves is an item: none connected, all failed, or all hold it', async (t) => {
+  await node.fallSilent();
+  const silent = await overview.shown('sites_unserved');
+  t.like(silent, { level: 'act', clusterId, clusterName: 'hong-kong', count: 1 });
+  t.deepEqual(silent.named, [{ type: 'site', id: siteId, name: 'shop.example', reason: 'unserved' }]);
+  t.is((await api.ok('GET', `/sites/${siteId}`)).delivery.unserved, true);
+  await node.beat(await node.onTarget());
+  await overview.gone('sites_unserved');
+  t.is((await api.ok('GET', `/sites/${siteId}`)).delivery.unserved, false);
+
+  const second = (await api.site(clusterId, 'second.example')).id;
+  const failed = [{ kind: 'site', id: second, running: false, reason: 'port in use' }];
+  const target = await node.onTarget();
+  await node.beat({ ...target, config: { ...target.config, failed } });
+  t.like((await overview.shown('sites_unserved')).named, [{ id: second }]);
+  // Nobody misses a site that is switched off.
+  await api.ok('PUT', `/sites/${second}/enabled`, { enabled: false });
+  await overview.gone('sites_unserved');
+  await node.beat(await node.onTarget());
+  const held = (await api.site(clusterId, '.held.example')).id;
+  await node.beat(await node.onTarget());
+  t.like((await overview.shown('sites_unserved')).named, [{ id: held }]);
+  for (const id of [second, held]) await api.ok('DELETE', `/sites/${id}`);
+  await overview.gone('sites_unserved');
+  await node.beat(await node.onTarget());
+});
+
+test.serial('a cluster with sites and without nodes is an item by itself', async (t) => {
+  const other = await api.cluster('empty');
+  const { id } = await api.site(other, 'empty.example');
+  const item = await overview.shown('clusters_no_nodes');
+  t.like(item, { level: 'act', clusterId: other, clusterName: 'empty', count: 1, named: [] });
+  t.deepEqual(
+    (await overview.get(other)).attention.map(({ kind }: Body) => kind),
+    ['clusters_no_nodes'],
+  );
+  await api.ok('PUT', `/sites/${id}/enabled`, { enabled: false });
+  await overview.gone('clusters_no_nodes');
+  await api.ok('DELETE', `/sites/${id}`);
+  await api.ok('DELETE', `/clusters/${other}`);
 });
 
 test.serial('a publication that was asked for and is not made is an item', async (t) => {
@@ -139,14 +181,14 @@ test.serial('asked about a cluster, everything in the answer is about that clust
   });
   const there = await eventually(async () => {
     const now = await overview.get(other);
-    return now.attention.length === 3 && now;
+    return now.attention.length === 4 && now;
   });
   const kinds = ({ attention }: Body) => attention.map(({ kind }: Body) => kind);
   t.deepEqual(kinds(here), ['under_attack_on']);
-  t.deepEqual(kinds(there).toSorted(), ['nodes_unhealthy', 'sites_under_attack', 'under_attack_on']);
+  t.deepEqual(kinds(there).toSorted(), ['nodes_unhealthy', 'sites_under_attack', 'sites_unserved', 'under_attack_on']);
   t.like(here, { clusters: 1, nodes: 1, onlineNodes: 1, sites: 1, bans: { manual: 2, automatic: 0 } });
   t.like(there, { clusters: 1, nodes: 1, onlineNodes: 0, sites: 2, bans: { manual: 2, automatic: 0 } });
-  t.deepEqual(there.siteStates, { live: 0, partial: 0, pending: 1, disabled: 1 });
+  t.deepEqual(there.siteStates, { live: 0, partial: 0, pending: 0, unserved: 1, disabled: 1 });
   t.is(there.nodeStates.offline, 1);
   t.is(there.attention.find(({ kind }: Body) => kind === 'nodes_unhealthy').clusterId, other);
   for (const [answer, id] of [

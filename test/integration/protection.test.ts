@@ -139,7 +139,9 @@ test.serial(
 
     await api.ok('DELETE', `/sites/${id}`);
     const of = async () =>
-      (await deliveryOf(api.sql, [{ id, clusterId: cluster, enabled: false }], situationNow)).get(id)!;
+      (
+        await deliveryOf(api.sql, [{ id, clusterId: cluster, enabled: false, updatedAt: new Date() }], situationNow)
+      ).get(id)!;
     t.like(await of(), { servingNodes: 1, currentNodes: 0 }, 'a deleted site counts until the node has passed it');
     await run();
     t.like(await of(), { servingNodes: 0, currentNodes: 1 });

@@ -79,7 +79,15 @@ test('a site is created with every default, audited and published', async (t) =>
     },
     contentSettings: { requestBodyLimit: 104_857_600 },
     ports: { http: [80], https: [443] },
-    delivery: { state: 'pending', totalNodes: 0, servingNodes: 0, currentNodes: 0, blocked: [], canary: null },
+    delivery: {
+      state: 'pending',
+      totalNodes: 0,
+      servingNodes: 0,
+      currentNodes: 0,
+      blocked: [],
+      unserved: true,
+      canary: null,
+    },
   });
   t.is(createdAt, updatedAt);
   t.deepEqual(await api.ok('GET', `/sites/${id}`), site);

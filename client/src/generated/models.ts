@@ -371,6 +371,8 @@ export interface Delivery {
     /** The first 5 of them by name. */
     nodes: LackingNode[];
   }>;
+  /** Whether no connected node serves the enabled site, and it is not just on its way: no node is connected, nodes could not apply it or hold it back, or it was changed more than 10 seconds ago. */
+  unserved: boolean;
   canary: {
     endsAt: string | null;
     autoPromote: boolean;
@@ -764,7 +766,7 @@ export interface Overview {
   readAt: string;
   /** What needs somebody, by kind, at most 50. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: it may stop to, or is meant. */
     level: 'act' | 'watch';
     /** null: of no cluster alone. */
@@ -774,7 +776,7 @@ export interface Overview {
     revision: string | null;
     /** Since when, of the oldest; node_certificates_ending: when the first ends. */
     at: string | null;
-    /** Nodes, sites or publications. */
+    /** Nodes, sites or publications; clusters_no_nodes: sites of the cluster. */
     count: number;
     version: string;
     /** The first of them, at most 5. */
@@ -783,8 +785,8 @@ export interface Overview {
       /** Id. 1 to 64 characters. */
       id: string;
       name: string;
-      /** The word for the node, or the level of the site. */
-      reason: 'refused' | 'certificate_expired' | 'offline' | 'apply_failed' | 'data_plane_unhealthy' | 'upgrade_required' | 'config_behind' | 'bans_behind' | 'awaiting' | 'ok' | 'disabled' | Level | null;
+      /** The word for the node, or for the site: its level, or unserved. */
+      reason: 'refused' | 'certificate_expired' | 'offline' | 'apply_failed' | 'data_plane_unhealthy' | 'upgrade_required' | 'config_behind' | 'bans_behind' | 'awaiting' | 'ok' | 'disabled' | Level | 'unserved' | null;
     }>;
     /** node_channel: what the check found. */
     problem: 'unreachable' | 'mismatch' | 'refused' | null;
@@ -811,11 +813,12 @@ export interface Overview {
     disabled: number;
   };
   sites: number;
-  /** Sites by delivery. */
+  /** Sites by delivery, each once; pending: on its way, unserved: nobody serves it. */
   siteStates: {
     live: number;
     partial: number;
     pending: number;
+    unserved: number;
     disabled: number;
   };
   /** The latest minute that every node has had the time to report; null: no data yet. */

@@ -1,0 +1,21 @@
+import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
+import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
+
+export const feature = {
+  async attention(_sql, _clusterId, fleet) {
+    const { spans, counts, behind } = await fleet;
+    const byCluster = new Map(spans.map((span) => [span.clusterId, span]));
+    const enabled = new Map(counts.map((one) => [one.clusterId, one.enabled]));
+    return behind
+      .flatMap(({ clusterId, notServed, pending, named }): (FoundAttention & { count: number })[] => {
+        const { clusterName = '', nodes = 0 } = byCluster.get(clusterId) ?? {};
+        const count = (notServed ?? enabled.get(clusterId) ?? 0) - pending;
+        // A cluster without a node is named by itself.
+        if (count <= 0 || nodes === 0) return [];
+        const sites = named.map((site) => ({ type: 'site' as const, ...site, reason: 'unserved' as const }));
+        return [{ kind: 'sites_unserved', clusterId, clusterName, count, named: sites }];
+      })
+      .sort((a, b) => b.count - a.count)
+      .slice(0, MAX_ATTENTION);
+  },
+} satisfies ServiceFeature;
