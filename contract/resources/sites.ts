@@ -26,6 +26,10 @@ export const MAX_SITE_NAME = 100;
 /** What lists of sites can be sorted by. */
 export const SITE_SORT = ['name', 'createdAt', 'updatedAt'] as const;
 
+/** What a site is in one word: its delivery, or that nobody serves it. */
+export const SITE_STATES = ['unserved', 'pending', 'partial', 'live', 'disabled'] as const;
+export type SiteState = (typeof SITE_STATES)[number];
+
 const SiteName = Type.String({
   minLength: 1,
   maxLength: MAX_SITE_NAME,

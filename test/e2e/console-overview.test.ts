@@ -179,6 +179,25 @@ test.serial(
       .getByText(/A node of .* does not work/)
       .waitFor();
     await item.getByText('offline').waitFor();
+    // Nobody serves its site: the same word wherever the site is shown.
+    const unserved = attention(page)
+      .getByRole('listitem')
+      .filter({ hasText: /No node serves a site of/ })
+      .first();
+    await unserved.getByText('not served').waitFor();
+    await unserved.getByRole('link', { name: 'Shop' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Shop' }).waitFor();
+    await page.locator('.page-head').getByText('Not served').waitFor();
+    await page.goto(`${running.origin}/sites`);
+    await page.getByRole('row', { name: 'Shop' }).getByText('Not served').waitFor();
+    await page.goto(`${running.origin}/overview`);
+    await region(page, 'At a glance').getByText('1 not served').waitFor();
+    const chinese = await operatorVisit('/sites', { language: 'zh-CN' });
+    await chinese.page.getByRole('row', { name: 'Shop' }).getByText('无节点服务').waitFor();
+    await chinese.page.goto(`${running.origin}/overview`);
+    await chinese.page.getByText('有 1 个站点无节点服务').first().waitFor();
+    t.deepEqual(chinese.faults(), []);
+    await chinese.close();
     // The same count in the frame, from the same answer.
     const { attentionTotal } = await api.ok('GET', '/overview');
     const dot = page.getByRole('banner').getByRole('button', {

@@ -24,7 +24,7 @@ export function nodeState(node: Node, now = serverNow()): Word<NodeStateKey> {
   if (certificateState(node, now) === 'expired') return { tone: 'red', key: 'expired' };
   if (node.lastSeenAt === null) return { tone: 'blue', key: 'awaiting' };
   if (!node.online) return { tone: 'red', key: 'offline' };
-  return node.dataPlaneHealthy ? { tone: 'green', key: 'online' } : { tone: 'amber', key: 'unhealthy' };
+  return node.dataPlaneHealthy ? { tone: 'green', key: 'online' } : { tone: 'red', key: 'unhealthy' };
 }
 
 export function revisionState(node: Node): Word<RevisionStateKey> {

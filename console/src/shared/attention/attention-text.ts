@@ -36,14 +36,20 @@ export function wordOf(reason: NonNullable<AttentionItem['named'][number]['reaso
   return i18n.global.t(`attention.word.${reason}`);
 }
 
-export function namedPlace({ type, id }: AttentionItem['named'][number]): string {
-  return type === 'node' ? `/nodes/${id}` : `/sites/${id}/security`;
+export function namedPlace({ type, id, reason }: AttentionItem['named'][number]): string {
+  if (type === 'node') return `/nodes/${id}`;
+  return reason === 'unserved' ? `/sites/${id}/overview` : `/sites/${id}/security`;
 }
 
 /** Where all of it is seen: the thing itself where there is one. */
 export function attentionPlace(item: AttentionItem): string {
   const [only] = item.named;
   if (item.count === 1 && only) return namedPlace(only);
-  if (only?.type === 'node') return `/nodes?clusterId=${item.clusterId}`;
-  return ATTENTION[item.kind].page;
+  const { page } = ATTENTION[item.kind];
+  if (item.clusterId === null) return page;
+  // Pages of which one cluster alone can be seen.
+  const [path, query] = page.split('?');
+  if (path === '/clusters') return `/clusters/${item.clusterId}`;
+  if (path === '/nodes' || path === '/sites') return `${path}?${query ? `${query}&` : ''}clusterId=${item.clusterId}`;
+  return page;
 }

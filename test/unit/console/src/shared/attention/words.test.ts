@@ -6,7 +6,7 @@ import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 for (const [group, names] of [
   ['kind', ATTENTION_KINDS],
-  ['word', [...NODE_WORDS, ...LEVELS]],
+  ['word', [...NODE_WORDS, ...LEVELS, 'unserved']],
   ['problem', ['unreachable', 'mismatch', 'refused']],
 ] as const)
   test(`every ${group} has words`, (t) => {
