@@ -324,14 +324,17 @@ test('delivery counts the online nodes that serve a site and those with its late
   const clusterId = await addCluster(runtime);
   const { id, change: created } = await saveSite(clusterId);
   const first = BigInt(created.split('=')[1]!);
-  const of = async (enabled = true) =>
-    (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled, updatedAt: new Date() }], situationNow)).get(id)!;
+  // In the future, so that it is on its way however slow the machine is.
+  const at = (updatedAt: Date, enabled = true) => [{ id, clusterId, enabled, updatedAt }];
+  const of = async (enabled = true, updatedAt = new Date(Date.now() + 3_600_000)) =>
+    (await deliveryOf(runtime.pools.api, at(updatedAt, enabled), situationNow)).get(id)!;
   t.deepEqual(await of(), {
     state: 'pending',
     totalNodes: 0,
     servingNodes: 0,
     currentNodes: 0,
     blocked: [],
+    unserved: true,
     canary: null,
   });
   await addNode(clusterId, { revision: first - 1n });
@@ -343,8 +346,10 @@ test('delivery counts the online nodes that serve a site and those with its late
     servingNodes: 0,
     currentNodes: 0,
     blocked: [],
+    unserved: false,
     canary: null,
   });
+  t.true((await of(true, new Date(0))).unserved);
   await addNode(clusterId, { revision: first });
   t.deepEqual(await of(), {
     state: 'partial',
@@ -352,6 +357,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     servingNodes: 1,
     currentNodes: 1,
     blocked: [],
+    unserved: false,
     canary: null,
   });
   const nodes = runtime.pools.api('node').where({ cluster_id: clusterId }).select('id');
@@ -362,6 +368,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     servingNodes: 2,
     currentNodes: 2,
     blocked: [],
+    unserved: false,
     canary: null,
   });
 
@@ -372,6 +379,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     servingNodes: 2,
     currentNodes: 0,
     blocked: [],
+    unserved: false,
     canary: null,
   });
   const second = (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
@@ -379,7 +387,7 @@ test('delivery counts the online nodes that serve a site and those with its late
   await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: true }] });
   await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: false }] });
   const { blocked, ...counts } = await of();
-  t.deepEqual(counts, { state: 'partial', totalNodes: 5, servingNodes: 4, currentNodes: 0, canary: null });
+  t.deepEqual(counts, { state: 'partial', totalNodes: 5, servingNodes: 4, currentNodes: 0, unserved: false, canary: null });
   t.like(blocked[0]!, { kind: 'site', reason: 'failed', count: 2 });
 
   await console_.client.api('PUT', `/sites/${id}/enabled`, { enabled: false });
@@ -391,6 +399,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     servingNodes: 4,
     currentNodes: 1,
     blocked: [],
+    unserved: false,
     canary: null,
   });
 });
