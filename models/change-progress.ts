@@ -1,5 +1,6 @@
 // How far a published revision or a ban has come among the nodes it concerns.
 import type { Knex } from 'knex';
+import type { Actor } from '../runtime/call.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 export type WaitReason =
@@ -11,10 +12,18 @@ export type WaitReason =
   | 'entry_failed'
   | 'ban_unapplied';
 
+export type ChangeAbout =
+  | { clusterName: string; params: Record<string, unknown> }
+  | { banId: string; cidr: string | null; inForce: boolean };
+
 export interface Progress {
   clusterId: string | null;
   publishedAt: Date;
   reason: string;
+  /** Null: not known any more. */
+  actor: Actor | null;
+  /** What the change is about: the parameters of a revision, or a ban. */
+  about: ChangeAbout;
   nodes: { total: number; applied: number; failed: number; offline: number };
   waiting: { id: string; name: string; online: boolean; reason: WaitReason }[];
   firstAppliedAt: Date | null;
@@ -26,6 +35,8 @@ interface ProgressRow {
   clusterId: string | null;
   publishedAt: Date;
   reason: string;
+  actor: Actor | null;
+  about: ChangeAbout;
   total: number;
   applied: number;
   failed: number;
@@ -82,7 +93,9 @@ export async function readRevisionProgress(sql: Knex, clusterId: string, revisio
       from r cross join needed d join node n on n.cluster_id = r.cluster_id and n.status = 'active'
       left join node_state s on s.node_id = n.id
     )
-    select r.cluster_id as "clusterId", r.created_at as "publishedAt", r.reason, ${SUMMARY} from r`,
+    select r.cluster_id as "clusterId", r.created_at as "publishedAt", r.reason, r.actor,
+      jsonb_build_object('clusterName', (select name from cluster where id = r.cluster_id), 'params', r.params) as about,
+      ${SUMMARY} from r`,
     [clusterId, revision],
   );
 }
@@ -100,7 +113,7 @@ export async function readBanProgress(
   return progress(
     sql,
     `with c as (
-      select c.*, b.lifted_at is not null or b.id is null as lifted, t.epoch
+      select c.*, b.lifted_at is not null or b.id is null as lifted, b.created_by, b.cidr, b.expires_at, t.epoch
       from ban_change c cross join console_state t left join ban b on b.id = c.ban_id
       where c.seq = ? and t.epoch = ?
     ), state as (
@@ -113,7 +126,11 @@ export async function readBanProgress(
       left join node_state s on s.node_id = n.id
     )
     select nullif(c.cluster_id, '') as "clusterId", c.changed_at as "publishedAt",
-      case when c.lifted then 'ban_lifted' else 'ban_created' end as reason, ${SUMMARY} from c`,
+      case when c.lifted then 'ban_lifted' else 'ban_created' end as reason,
+      -- Who lifted it is in the audit log alone.
+      case when not c.lifted then c.created_by end as actor,
+      jsonb_build_object('banId', c.ban_id, 'cidr', c.cidr::text,
+        'inForce', not c.lifted and c.expires_at > now()) as about, ${SUMMARY} from c`,
     [seq, epoch, within, within],
   );
 }

@@ -1,6 +1,7 @@
 // Further questions of the overview: sites above normal by cluster, bans in force, the newest changes.
 import type { Knex } from 'knex';
 import { MAX_NAMED, SHOWN_REVISIONS } from '../contract/resources/overview.ts';
+import type { Actor } from '../runtime/call.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 const MAX_CLUSTERS = 50;
@@ -76,6 +77,7 @@ export interface NewestRevision {
   revision: string;
   reasonCode: string;
   reasonParams: Record<string, unknown>;
+  actor: Actor;
   createdAt: Date;
 }
 
@@ -83,7 +85,7 @@ export interface NewestRevision {
 export async function newestRevisions(sql: Knex, clusterId: string | null): Promise<NewestRevision[]> {
   const { rows } = await sql.raw<{ rows: NewestRevision[] }>(
     `select h.cluster_id as "clusterId", h.name as "clusterName", r.number::text as revision, r.reason as "reasonCode",
-         r.params as "reasonParams", r.created_at as "createdAt"
+         r.params as "reasonParams", r.actor, r.created_at as "createdAt"
        from (select h.cluster_id, h.epoch, h.revision, c.name from cluster_head h join cluster c on c.id = h.cluster_id
               where published_at is not null and (?::text is null or c.id = ?) order by published_at desc limit ${SHOWN_REVISIONS}) h
        join config_revision r on r.cluster_id = h.cluster_id and r.epoch = h.epoch and r.number > h.revision - ${SHOWN_REVISIONS}

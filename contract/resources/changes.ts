@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, Timestamp } from '../scalars/common.ts';
+import { Author, Subject } from './revisions.ts';
 
 const Count = Type.Integer({ minimum: 0 });
 
@@ -26,6 +27,8 @@ export const Change = Type.Object({
   clusterId: Nullable(Id),
   publishedAt: Timestamp,
   reason: Type.String({ description: 'Reason code of the revision; ban_created or ban_lifted.' }),
+  actor: { ...Nullable(Author), description: 'Who made it; null: not known any more.' },
+  subject: Subject,
   nodes: Type.Object({
     total: { ...Count, description: 'Active nodes concerned.' },
     applied: { ...Count, description: 'They run the change, or something later.' },

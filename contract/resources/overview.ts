@@ -6,6 +6,7 @@ import { merged } from '../registered.ts';
 import { Level } from '../scalars/challenge.ts';
 import { Decimal, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { Change } from './changes.ts';
+import { Author, Subject } from './revisions.ts';
 
 /** Items of the attention list, and things named by each of them, at most. */
 export const MAX_ATTENTION = 50;
@@ -94,7 +95,7 @@ const Spread = Type.Object({
 });
 
 const LatestChange = Type.Object({
-  ...Type.Omit(Change, ['waiting', 'firstAppliedAt', 'lastAppliedAt']).properties,
+  ...Type.Omit(Change, ['actor', 'subject', 'waiting', 'firstAppliedAt', 'lastAppliedAt']).properties,
   clusterName: Nullable(Type.String()),
   spreadMs: {
     ...Nullable(Milliseconds),
@@ -143,6 +144,8 @@ export const Overview = Type.Object({
       revision: Decimal,
       reasonCode: Type.String(),
       reasonParams: Type.Record(Type.String(), Type.Unknown()),
+      actor: Author,
+      subject: Subject,
       createdAt: Timestamp,
     }),
     { description: `The newest, at most ${SHOWN_REVISIONS}.` },

@@ -1,7 +1,20 @@
 // Published revisions of a cluster, as people see them.
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, Id, Input, Nullable, Timestamp } from '../scalars/common.ts';
+import { Decimal, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
+
+export const Author = Type.Object({ type: Type.String(), id: Nullable(Type.String()), name: Type.String() });
+export const Subject = {
+  ...Nullable(
+    Type.Object({
+      type: OneOf(['site', 'ip_list', 'cluster', 'ban']),
+      id: Nullable(Id),
+      name: Type.String({ description: 'As of then; of a ban, its range.' }),
+      exists: Type.Boolean({ description: 'Whether it is still there; a ban: in force.' }),
+    }),
+  ),
+  description: 'What was changed; null: settings of the whole installation.',
+};
 
 export const Revision = Type.Object({
   clusterId: Id,
@@ -10,7 +23,8 @@ export const Revision = Type.Object({
   entryCount: Type.Integer({ minimum: 0 }),
   reasonCode: Type.String(),
   reasonParams: Type.Record(Type.String(), Type.Unknown()),
-  actor: Type.Object({ type: Type.String(), id: Nullable(Type.String()), name: Type.String() }),
+  actor: Author,
+  subject: Subject,
   changed: Type.Array(Type.Object({ kind: Type.String(), id: Type.String() }), {
     maxItems: 100,
     description: 'Entries of the configuration that the revision changed; the first 100.',

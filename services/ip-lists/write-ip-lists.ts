@@ -51,7 +51,7 @@ export async function createIpList(
     });
     await addIpListEntries(tx.sql, id, entries);
     await recordAudit(tx, 'ip_list.create', { type: 'ip_list', id, name }, { kind, entries: entries.length });
-    await publish(name, { entries: changedEntries(id, entries) });
+    await publish({ id, name }, { entries: changedEntries(id, entries) });
     return presentIpList((await ipListById(tx.sql, id))!, entries);
   });
 }
@@ -85,7 +85,7 @@ export async function updateIpList(
       { type: 'ip_list', id: list.id, name: list.name },
       { kind: input.kind, added: added.length, removed: removed.length },
     );
-    await publish(list.name, { entries: changedEntries(list.id, [...added, ...removed]) });
+    await publish(list, { entries: changedEntries(list.id, [...added, ...removed]) });
     return presentIpList(after, entries);
   });
 }
@@ -103,12 +103,12 @@ export async function deleteIpList(
     if (users.length > 0) fail('IP_LIST_IN_USE', { users: users.map(({ name }) => name) });
     await removeIpList(tx.sql, list.id);
     await recordAudit(tx, 'ip_list.delete', { type: 'ip_list', id: list.id, name: list.name });
-    await publish(list.name, { entries: [], ends: [listOwner(list.id)] });
+    await publish(list, { entries: [], ends: [listOwner(list.id)] });
     return {};
   });
 }
 
-type Publish = (name: string, change: Pick<Publication, 'entries' | 'ends'>) => Promise<void>;
+type Publish = (list: { id: string; name: string }, change: Pick<Publication, 'entries' | 'ends'>) => Promise<void>;
 
 /** A write whose list is published on every cluster. */
 async function writeEverywhere<T>(
@@ -119,8 +119,8 @@ async function writeEverywhere<T>(
 ): Promise<T> {
   let clusterIds: string[] = [];
   const output = await write(runtime, call, options, (tx) =>
-    work(tx, async (name, change) => {
-      const params = { ipList: name };
+    work(tx, async ({ id, name }, change) => {
+      const params = { ipList: name, ipListId: id };
       clusterIds = await requestPublication(tx, { ...change, reason: 'rules_updated', params });
     }),
   );

@@ -7,6 +7,7 @@ import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } fr
 import { type FleetView, fleetView } from '../../models/overview-nodes.ts';
 import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/propagation.ts';
+import { subjectsOf } from '../../models/revision-subject.ts';
 import { latestTraffic } from '../../models/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FleetFacts, FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
@@ -96,7 +97,13 @@ async function readChanges(sql: Sql, clusterId: string | null): Promise<Pick<Ove
     propagationFigures(sql, clusterId),
   ]);
   const [newest] = revisions;
-  const [config, bans] = await Promise.all([
+  const about = revisions.map(({ reasonCode, reasonParams, ...one }) => ({
+    ...one,
+    reason: reasonCode,
+    params: reasonParams,
+  }));
+  const [subjects, config, bans] = await Promise.all([
+    subjectsOf(sql, about),
     newest ? readLatestRevision(sql, newest) : null,
     ban ? readLatestBan(sql, ban, clusterId) : null,
   ]);
@@ -105,7 +112,11 @@ async function readChanges(sql: Sql, clusterId: string | null): Promise<Pick<Ove
       config: { latest: config, recent: recentOf('config', figures) },
       bans: { latest: bans, recent: recentOf('bans', figures) },
     },
-    revisions: revisions.map(({ createdAt, ...revision }) => ({ ...revision, createdAt: createdAt.toISOString() })),
+    revisions: revisions.map(({ createdAt, ...revision }, index) => ({
+      ...revision,
+      subject: subjects[index] ?? null,
+      createdAt: createdAt.toISOString(),
+    })),
   };
 }
 

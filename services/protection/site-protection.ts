@@ -61,7 +61,7 @@ async function publishProtection(
       ...(followingChanged ? [{ kind: CC_TEMPLATE_KIND, id: '' }] : []),
     ],
     reason: 'site_protection_updated',
-    params: { site: name, siteId: id },
+    params: { site: name, siteId: id, changed },
     audit: {
       action: 'site.protection_update',
       target: { type: 'site', id, name },

@@ -61,7 +61,7 @@ export async function publishSite(
     clusterId,
     entries: [{ kind: siteKind.kind, id, compiled: compileSite(site) }],
     reason,
-    params: { site: name, siteId: id },
+    params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },
   });
   const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfDomains(site.domains), {

@@ -278,8 +278,41 @@ test('without credentials there is neither a change nor a revision', async (t) =
 });
 
 interface Revisions {
-  items: { revision: string; reasonCode: string; contentHash: string; entryCount: number; changed: object[] }[];
+  items: {
+    revision: string;
+    reasonCode: string;
+    reasonParams: { changed?: string[] };
+    contentHash: string;
+    entryCount: number;
+    changed: object[];
+    actor: { type: string; name: string };
+    subject: object | null;
+  }[];
 }
+
+test('a revision and its change say who made it, and what of what was changed; what is deleted is said to be gone', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const name = 'told.example';
+  const { id, change: created } = await saveSite(clusterId, { name });
+  const { client } = console_;
+  await client.api('PATCH', `/sites/${id}`, { origins: [{ address: 'other.example.net' }] });
+  const list = async () => (await client.api<Revisions>('GET', `/clusters/${clusterId}/revisions`)).items;
+  const [latest] = await list();
+  t.deepEqual(latest!.subject, { type: 'site', id, name, exists: true });
+  t.deepEqual(latest!.reasonParams.changed, ['origins']);
+  t.is(latest!.actor.type, 'api_key');
+  t.not(latest!.actor.name, '');
+  type Told = Pick<Revisions['items'][number], 'actor' | 'subject'>;
+  t.like(await client.api<Told>('GET', `/changes/${created}`), { actor: latest!.actor, subject: latest!.subject });
+  await client.api('DELETE', `/sites/${id}`);
+  for (const { subject } of (await list()).slice(0, 3)) t.deepEqual(subject, { type: 'site', id, name, exists: false });
+  const { revisions } = await client.api<{ revisions: { actor: object; subject: object | null }[] }>(
+    'GET',
+    `/overview?clusterId=${clusterId}`,
+  );
+  t.like(revisions[0]!, { actor: { type: 'api_key' } });
+  t.like(revisions[0]!.subject!, { id, exists: false });
+});
 
 test('the latest 20 revisions are listed, newest first, with their reason and hash', async (t) => {
   const clusterId = await addCluster(runtime);
@@ -387,7 +420,14 @@ test('delivery counts the online nodes that serve a site and those with its late
   await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: true }] });
   await addNode(clusterId, { revision: second, failed: [{ kind: 'site', id, running: false }] });
   const { blocked, ...counts } = await of();
-  t.deepEqual(counts, { state: 'partial', totalNodes: 5, servingNodes: 4, currentNodes: 0, unserved: false, canary: null });
+  t.deepEqual(counts, {
+    state: 'partial',
+    totalNodes: 5,
+    servingNodes: 4,
+    currentNodes: 0,
+    unserved: false,
+    canary: null,
+  });
   t.like(blocked[0]!, { kind: 'site', reason: 'failed', count: 2 });
 
   await console_.client.api('PUT', `/sites/${id}/enabled`, { enabled: false });

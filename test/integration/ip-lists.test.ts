@@ -115,7 +115,10 @@ test.serial('an update with nothing new writes nothing; another kind publishes t
 
 test.serial('a deleted list is gone everywhere', async (t) => {
   const list = await create('gone', 'allow', addresses(100));
+  const about = async () => (await api.ok('GET', `/clusters/${clusters[0]}/revisions`)).items[0].subject;
+  t.deepEqual(await about(), { type: 'ip_list', id: list.id, name: 'gone', exists: true });
   await api.ok('DELETE', `/ip-lists/${list.id}`);
+  t.deepEqual(await about(), { type: 'ip_list', id: list.id, name: 'gone', exists: false });
   await api.refused(t, [404, 'IP_LIST_NOT_FOUND'], 'GET', `/ip-lists/${list.id}`);
   await api.refused(t, [404, 'IP_LIST_NOT_FOUND'], 'DELETE', `/ip-lists/${list.id}`);
   const body = { kind: 'allow', entries: [] };

@@ -191,6 +191,12 @@ export interface AuditEntry {
   metadata: Record<string, unknown>;
 }
 
+export interface Author {
+  type: string;
+  id: string | null;
+  name: string;
+}
+
 export interface Ban {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -210,11 +216,7 @@ export interface Ban {
     threshold: number;
     windowSeconds: number;
   } | null;
-  createdBy: {
-    type: string;
-    id: string | null;
-    name: string;
-  } | null;
+  createdBy: Author | null;
   /** ISO 8601, UTC. */
   createdAt: string;
   /** ISO 8601, UTC. */
@@ -290,6 +292,17 @@ export interface Change {
   publishedAt: string;
   /** Reason code of the revision; ban_created or ban_lifted. */
   reason: string;
+  /** Who made it; null: not known any more. */
+  actor: Author | null;
+  /** What was changed; null: settings of the whole installation. */
+  subject: {
+    type: 'site' | 'ip_list' | 'cluster' | 'ban';
+    id: string | null;
+    /** As of then; of a ban, its range. */
+    name: string;
+    /** Whether it is still there; a ban: in force. */
+    exists: boolean;
+  } | null;
   nodes: {
     /** Active nodes concerned. */
     total: number;
@@ -945,6 +958,16 @@ export interface Overview {
     revision: string;
     reasonCode: string;
     reasonParams: Record<string, unknown>;
+    actor: Author;
+    /** What was changed; null: settings of the whole installation. */
+    subject: {
+      type: 'site' | 'ip_list' | 'cluster' | 'ban';
+      id: string | null;
+      /** As of then; of a ban, its range. */
+      name: string;
+      /** Whether it is still there; a ban: in force. */
+      exists: boolean;
+    } | null;
     /** ISO 8601, UTC. */
     createdAt: string;
   }>;
@@ -982,11 +1005,16 @@ export interface Revision {
   entryCount: number;
   reasonCode: string;
   reasonParams: Record<string, unknown>;
-  actor: {
-    type: string;
+  actor: Author;
+  /** What was changed; null: settings of the whole installation. */
+  subject: {
+    type: 'site' | 'ip_list' | 'cluster' | 'ban';
     id: string | null;
+    /** As of then; of a ban, its range. */
     name: string;
-  };
+    /** Whether it is still there; a ban: in force. */
+    exists: boolean;
+  } | null;
   /** Entries of the configuration that the revision changed; the first 100. Up to 100 entries. */
   changed: Array<{
     kind: string;
