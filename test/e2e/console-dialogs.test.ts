@@ -115,7 +115,7 @@ const DIALOGS: readonly { what: string; path: () => string; button: string; fiel
   },
   {
     what: 'a new region',
-    path: () => '/regions',
+    path: () => '/nodes/regions',
     button: 'network.regions.new',
     field: 'network.regions.name',
     text: 'r',
@@ -171,7 +171,7 @@ for (const { what, path, button, field: key, text } of DIALOGS) {
 }
 
 test.serial('leaving the page of a dialog with typed input asks, and what was sent asks nothing', async (t) => {
-  const { page, questions, answer, ...visitor } = await operatorVisit('/regions');
+  const { page, questions, answer, ...visitor } = await operatorVisit('/nodes/regions');
   await page.getByRole('link', { name: 'Clusters' }).first().click();
   await page.getByRole('heading', { name: 'Clusters', level: 1 }).waitFor();
   const dialog = await opened(page, word('network.clusters.new'));
@@ -260,7 +260,7 @@ const SHARED: readonly Shared[] = [
   },
   {
     what: 'a region',
-    path: () => '/regions',
+    path: () => '/nodes/regions',
     list: '/regions',
     method: 'PATCH',
     create: () => api.ok('POST', '/regions', { name: 'Shared region', code: 'shared' }),
@@ -347,7 +347,7 @@ test.serial('a choice says what a value means', async (t) => {
 for (const theme of ['light', 'dark'] as const) {
   test.serial(`the choice over a dialog fits and can be used by everybody: ${theme}`, async (t) => {
     const { id } = await api.ok('POST', '/regions', { name: 'Looked at', code: `look-${theme}` });
-    const { page, ...visitor } = await operatorVisit('/regions', { theme });
+    const { page, ...visitor } = await operatorVisit('/nodes/regions', { theme });
     const dialog = await edit(page, 'Looked at');
     await field(dialog, 'network.regions.name').fill('A region with a name that goes on and on, <b>markup</b>');
     await api.ok('PATCH', `/regions/${id}`, { name: 'Theirs' });

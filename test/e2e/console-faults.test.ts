@@ -9,6 +9,7 @@ import { freePort } from '../../bench/lib/servers.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import { startTestConsoleProcess, TEST_OPERATOR, type TestConsoleProcess } from '../helpers/console.ts';
 import { buildWebConsole, signedInVisit, type Visit } from '../helpers/console-pages.ts';
+import { chooseRare, offersRare } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { newToken, startTestFleet } from '../helpers/fleet.ts';
 import type { Body } from '../helpers/resources.ts';
@@ -206,7 +207,7 @@ test.serial('a slow console shows that it works, and does once what was asked ma
   t.is(await done('site.create', items[0].id), 1);
 
   toConsole.delay(SLOW_MS);
-  await page.getByRole('button', { name: 'Disable', exact: true }).click();
+  await chooseRare(page, 'Disable');
   const question = page.getByRole('dialog');
   const disable = question.getByRole('button', { name: 'Disable' });
   await disable.click();
@@ -214,7 +215,7 @@ test.serial('a slow console shows that it works, and does once what was asked ma
   await disable.click({ force: true });
   await page.keyboard.press('Escape');
   t.true(await question.isVisible());
-  await page.getByRole('button', { name: 'Enable', exact: true }).waitFor();
+  await offersRare(page, 'Enable');
   toConsole.delay(0);
   const changes = (await done('site.disable', items[0].id)) + (await done('site.enable', items[0].id));
   t.is(changes, 1);

@@ -112,9 +112,15 @@ const FORMS: readonly FormCase[] = [
     submit: 'shared.form.save',
     fields: {
       'sites.create.name': name(100),
-      'sites.create.domains': { ...domains, good: (serial) => `kept-${serial}.forms.example.com` },
       'sites.settings.bodyLimit': number(10_737_418_240),
     },
+    stays: true,
+  },
+  {
+    file: 'features/sites/DomainsTab.vue',
+    open: onPage(() => `/sites/${site.id}/domains`, 'sites.create.domains'),
+    submit: 'shared.form.save',
+    fields: { 'sites.create.domains': { ...domains, good: (serial) => `kept-${serial}.forms.example.com` } },
     stays: true,
   },
   {
@@ -163,14 +169,14 @@ const FORMS: readonly FormCase[] = [
   },
   {
     file: 'features/protection/GlobalSettings.vue',
-    open: onPage(() => '/protection/incidents/settings', 'protection.global.retention'),
+    open: onPage(() => '/protection/incidents/defaults', 'protection.global.retention'),
     submit: 'shared.form.save',
     fields: { 'protection.global.retention': number(365) },
     stays: true,
   },
   {
     file: 'features/protection/GlobalSettings.vue',
-    open: onPage(() => '/protection/incidents/settings', 'protection.cc.siteQps'),
+    open: onPage(() => '/protection/incidents/defaults', 'protection.cc.siteQps'),
     submit: 'shared.form.save',
     fields: {
       'protection.cc.escalate': number(3600),
@@ -300,7 +306,7 @@ const FORMS: readonly FormCase[] = [
   },
   {
     file: 'features/network/EditRegion.vue',
-    open: opened(() => '/regions', 'network.regions.new'),
+    open: opened(() => '/nodes/regions', 'network.regions.new'),
     submit: 'shared.form.save',
     fields: {
       'network.regions.name': name(64),
@@ -313,8 +319,8 @@ const FORMS: readonly FormCase[] = [
     unique: 'network.regions.code',
   },
   {
-    file: 'features/network/NodePage.vue',
-    open: onPage(() => `/nodes/${nodeId}`, 'network.nodes.name'),
+    file: 'features/network/NodeSettings.vue',
+    open: onPage(() => `/nodes/${nodeId}/settings`, 'network.nodes.name'),
     submit: 'shared.form.save',
     fields: { 'network.nodes.name': name(64) },
     stays: true,

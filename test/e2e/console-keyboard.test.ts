@@ -110,7 +110,7 @@ test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is 
   await page.getByRole('heading', { name: 'keys.example.com', level: 1 }).waitFor();
 
   const tabs = page.getByRole('navigation', { name: 'Parts of the site' });
-  await enter(page, tabs.getByRole('link', { name: 'Protection' }));
+  await enter(page, tabs.getByRole('link', { name: 'Challenges' }));
   await enter(page, page.getByRole('button', { name: 'Switch on' }));
   await dialog.getByText('One domain').waitFor();
   await enter(page, dialog.getByRole('button', { name: 'Switch on' }));

@@ -176,7 +176,7 @@ const OPEN: readonly Required<Look>[] = [
     name: 'dialog-new-key',
     path: '/access/keys',
     act: async (page) => {
-      await page.locator('.table__filters button').click();
+      await page.locator('.page-head button').click();
       await page.getByRole('dialog').waitFor();
     },
   },
@@ -203,7 +203,7 @@ const OPEN: readonly Required<Look>[] = [
     path: '/sites',
     act: async (page) => {
       await page.locator('td a').nth(2).click();
-      await page.locator('.tabs a').nth(1).click();
+      await page.locator('.parts__column a').nth(2).click();
       await page.locator('.field__number input').first().fill('900000');
       await page.locator('details.api-call summary').click();
     },

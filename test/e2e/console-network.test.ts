@@ -16,7 +16,7 @@ import {
   type Visit,
   type VisitOptions,
 } from '../helpers/console-pages.ts';
-import { tracker } from '../helpers/console-stories.ts';
+import { chooseRare, offersRare, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 
@@ -228,13 +228,13 @@ test.serial('a node is found, disabled and enabled again', async (t) => {
   const { page } = visitor;
   await page.locator('tbody a').first().click();
   await page.getByRole('heading', { name: 'What it understands' }).waitFor();
-  await page.getByRole('button', { name: 'Disable' }).click();
+  await chooseRare(page, 'Disable');
   await dialog(page).getByText('gets no more changes and bans').waitFor();
   await dialog(page).getByRole('button', { name: 'Disable' }).click();
   await page.getByText('Disabled', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Enable' }).click();
+  await chooseRare(page, 'Enable');
   await dialog(page).getByRole('button', { name: 'Enable' }).click();
-  await page.getByRole('button', { name: 'Disable' }).waitFor();
+  await offersRare(page, 'Disable');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -423,7 +423,7 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
     { name: 'nodes', path: '/nodes' },
     { name: 'node-new', path: '/nodes?new=1', act: opened },
     { name: 'node', path: `/nodes/${nodeId}` },
-    { name: 'regions', path: '/regions' },
+    { name: 'regions', path: '/nodes/regions' },
   ],
 };
 

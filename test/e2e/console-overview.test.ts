@@ -207,13 +207,13 @@ test.serial(
     await page.getByRole('menuitem', { name: 'Open the overview' }).waitFor();
     t.deepEqual(await accessibilityFaults(page), []);
     await page.getByRole('menuitem', { name: 'edge-hk-1: offline' }).click();
-    await page.waitForURL(`**/nodes/${edge!.nodeId}`);
+    await page.waitForURL(`**/nodes/${edge!.nodeId}/overview`);
     await page.goBack();
     await item.waitFor();
     const link = attention(page).getByRole('link', { name: 'edge-hk-1' });
     await link.focus();
     await page.keyboard.press('Enter');
-    await page.waitForURL(`**/nodes/${edge!.nodeId}`);
+    await page.waitForURL(`**/nodes/${edge!.nodeId}/overview`);
     t.deepEqual(visitor.faults(), []);
     await visitor.close();
   },

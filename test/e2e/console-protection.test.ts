@@ -372,7 +372,7 @@ test.serial('the pages fit and can be used by everybody, in both themes and widt
     ['security-empty', `/sites/${quiet.id}/security`],
     ['incidents', '/protection/incidents'],
     ['incidents-dialog', '/protection/incidents', press(/^Switch on for all sites$|^对所有站点开启$/)],
-    ['incidents-settings', '/protection/incidents/settings'],
+    ['incidents-defaults', '/protection/incidents/defaults'],
   ];
   await reportAttack();
   const faults: string[] = [];

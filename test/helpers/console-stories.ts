@@ -11,6 +11,7 @@ export interface SiteAnswer {
   name: string;
   domains: string[];
   originSettings: { tries: number; maxFails: number };
+  contentSettings: { requestBodyLimit: number };
 }
 
 export class ConsoleStories {
@@ -62,6 +63,19 @@ export class ConsoleStories {
   readSite(id: string): Promise<SiteAnswer> {
     return this.console.client.api<SiteAnswer>('GET', `/sites/${id}`);
   }
+}
+
+/** Chooses what is done seldom to the object of the page. */
+export async function chooseRare(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'More', exact: true }).click();
+  await page.getByRole('menuitem', { name, exact: true }).click();
+}
+
+/** Waits until the object's page offers it, and leaves the menu closed. */
+export async function offersRare(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'More', exact: true }).click();
+  await page.getByRole('menuitem', { name, exact: true }).waitFor();
+  await page.keyboard.press('Escape');
 }
 
 export const saveButton = (page: Page) => page.getByRole('button', { name: 'Save', exact: true });

@@ -4,8 +4,11 @@
 import type { Component } from 'vue';
 import type { RouteLocationRaw } from 'vue-router';
 import type { Text } from '@/shared/i18n/locale.ts';
+import type { PartGroup } from '@/shared/page/parts.ts';
 
-export type NavigationGroup = 'top' | 'protection' | 'network' | 'system';
+/** Groups of the navigation in their order; `top` has no heading. */
+export const NAVIGATION_GROUPS = ['top', 'delivery', 'protection', 'network', 'system'] as const;
+export type NavigationGroup = (typeof NAVIGATION_GROUPS)[number];
 
 export interface NavigationEntry {
   group: NavigationGroup;
@@ -21,20 +24,28 @@ export interface FeatureRoute {
   path: string;
   name: string;
   title: Text;
-  component: () => Promise<unknown>;
+  /** Left out where its parts are pages of their own, with tabs between them (PageHead shows them). */
+  component?: () => Promise<unknown>;
   /** Shown without the frame: sign-in and set-up. */
   bare?: boolean;
   /** Reachable without a session. */
   open?: boolean;
-  /** Pages inside this one, such as tabs. */
-  children?: Omit<FeatureRoute, 'bare' | 'open'>[];
-  redirect?: RouteLocationRaw;
 }
 
-/** A tab of a site's page; `/sites/<id>/<name>`. Its component gets the props `site` and `reload`. */
-export interface SiteTab {
+/**
+ * A part of a page: of an object (site, cluster, node), whose ObjectPage shows them in a second column and gives them
+ * their props (those of a site: `site` and `reload`), or a tab of an entry of the navigation. Any feature may add one to
+ * any route, by that route's name.
+ */
+export interface Part {
+  /** Name of the route that it is a part of. */
+  of: string;
+  /** Its address below that route's; '' for the address of the route itself. */
   name: string;
+  /** Place within the group. */
   order: number;
+  /** Its heading in the second column of an object; default `top`, which has none. */
+  group?: PartGroup;
   title: Text;
   component: () => Promise<unknown>;
 }
@@ -61,7 +72,9 @@ export interface PaletteAction {
 export interface Feature {
   routes?: FeatureRoute[];
   navigation?: NavigationEntry[];
-  siteTabs?: SiteTab[];
+  parts?: Part[];
+  /** Where an object of a type is shown, by the type's name in the contract, and a part of it by that part's name. */
+  places?: Readonly<Record<string, (id: string, part?: string) => string>>;
   /** Other folders whose messages this feature's pages use. */
   uses?: string[];
   /** Heading of its results in the palette. */

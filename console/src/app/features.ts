@@ -1,9 +1,9 @@
-// Every feature folder, found by its feature.ts.
-import type { Feature, NamedFeature, NavigationEntry, NavigationGroup, SiteTab } from './feature.ts';
+// What the feature folders add, each list in its order.
+import { PART_GROUPS } from '@/shared/page/parts.ts';
+import type { NamedFeature, NavigationEntry, NavigationGroup, Part } from './feature.ts';
+import { installed } from './installed.ts';
 
-const FILES = import.meta.glob<{ default: Feature }>('../features/*/feature.ts', { eager: true });
-
-export const features: readonly NamedFeature[] = Object.entries(FILES).map(([file, module]) => ({
+export const features: readonly NamedFeature[] = Object.entries(installed).map(([file, module]) => ({
   name: file.split('/').at(-2) as string,
   ...module.default,
 }));
@@ -16,12 +16,16 @@ export function navigationOf(group: NavigationGroup): NavigationEntry[] {
     .sort((a, b) => a.order - b.order);
 }
 
-export interface OwnedSiteTab extends SiteTab {
+export interface OwnedPart extends Part {
   feature: NamedFeature;
 }
 
-export function siteTabs(): OwnedSiteTab[] {
+const place = ({ group = 'top' }: Part) => PART_GROUPS.indexOf(group);
+
+/** Parts of the route of this name in their order, group by group. */
+export function partsOfRoute(name: string): OwnedPart[] {
   return features
-    .flatMap((feature) => (feature.siteTabs ?? []).map((tab) => ({ ...tab, feature })))
-    .sort((a, b) => a.order - b.order);
+    .flatMap((feature) => (feature.parts ?? []).map((part) => ({ ...part, feature })))
+    .filter((part) => part.of === name)
+    .sort((a, b) => place(a) - place(b) || a.order - b.order);
 }

@@ -1,13 +1,22 @@
 // Routes of all feature folders. Before a page is shown, its messages are there and somebody is signed in; afterwards its
 // title is the document's and has the focus.
-import { nextTick } from 'vue';
-import { createRouter, createWebHistory, type RouteLocationNormalized, type RouteRecordRaw } from 'vue-router';
+import { type Component, nextTick } from 'vue';
+import {
+  createRouter,
+  createWebHistory,
+  type RouteLocation,
+  type RouteLocationNormalized,
+  type RouteRecordRaw,
+  RouterView,
+} from 'vue-router';
 import { loadMessages, tx } from '@/shared/i18n/i18n.ts';
 import type { Text } from '@/shared/i18n/locale.ts';
-import { pageSubject, setTabs } from '@/shared/page/page-context.ts';
+import { pageSubject } from '@/shared/page/page-context.ts';
+import { setParts } from '@/shared/page/parts.ts';
+import { setPlaces } from '@/shared/page/places.ts';
 import { useSession } from '@/shared/session/session.ts';
 import type { FeatureRoute, NamedFeature } from './feature.ts';
-import { features, navigationOf, siteTabs } from './features.ts';
+import { features, navigationOf, type OwnedPart, partsOfRoute } from './features.ts';
 
 declare module 'vue-router' {
   interface RouteMeta {
@@ -15,42 +24,46 @@ declare module 'vue-router' {
     bare?: boolean;
     open?: boolean;
     folders?: readonly string[];
+    /** Its parts are pages of their own, with tabs between them. */
+    tabs?: { page: string; base: string };
   }
 }
 
-function record(
-  feature: NamedFeature,
-  route: FeatureRoute | NonNullable<FeatureRoute['children']>[number],
-): RouteRecordRaw {
-  const { path, name, title, component, redirect, children = [] } = route;
-  const { bare, open } = route as FeatureRoute;
-  const inside = children.map((child) => record(feature, child));
-  if (name === 'site') inside.push(...siteTabRecords());
+function record(feature: NamedFeature, { path, name, title, component, bare, open }: FeatureRoute): RouteRecordRaw {
+  const parts = partsOfRoute(name);
+  setParts(name, parts);
+  const tabs = component || parts.length < 2 ? {} : { tabs: { page: name, base: path } };
   const meta = {
     title,
-    folders: [feature.name, ...(feature.uses ?? [])],
+    folders: foldersOfFeature(feature),
     ...(bare ? { bare } : {}),
     ...(open ? { open } : {}),
+    ...tabs,
   };
-  const base = { path, meta, component, ...(redirect ? { redirect } : {}) };
-  return (inside.length > 0 ? { ...base, children: inside } : { ...base, name }) as RouteRecordRaw;
+  const base = { path, meta, component: component ?? RouterView };
+  return (parts.length > 0 ? { ...base, children: partRecords(name, parts) } : { ...base, name }) as RouteRecordRaw;
 }
 
-function siteTabRecords(): RouteRecordRaw[] {
-  const tabs = siteTabs();
-  setTabs('site', tabs);
-  const first = tabs[0];
-  if (!first) return [];
+function partRecords(page: string, parts: readonly OwnedPart[]): RouteRecordRaw[] {
+  const [first] = parts;
+  const own = parts.some(({ name }) => name === '');
   return [
-    { path: '', redirect: (to) => ({ name: `site-${first.name}`, params: to.params }) },
-    ...tabs.map(({ name, title, component, feature }) => ({
-      path: name,
-      name: `site-${name}`,
-      component,
-      meta: { title, folders: [feature.name, ...(feature.uses ?? [])] },
+    ...(own
+      ? []
+      : [{ path: '', redirect: (to: RouteLocation) => ({ name: routeOfPart(page, first!), params: to.params }) }]),
+    ...parts.map((part) => ({
+      path: part.name,
+      name: routeOfPart(page, part),
+      component: part.component as () => Promise<Component>,
+      meta: { title: part.title, folders: foldersOfFeature(part.feature) },
     })),
   ];
 }
+
+const routeOfPart = (page: string, { name }: OwnedPart) => (name === '' ? page : `${page}-${name}`);
+const foldersOfFeature = ({ name, uses = [] }: NamedFeature) => [name, ...uses];
+
+for (const { places } of features) setPlaces(places ?? {});
 
 export const router = createRouter({
   history: createWebHistory(),
@@ -110,7 +123,7 @@ router.afterEach(async (to, from, failure) => {
   if (to.matched[0] !== from.matched[0]) pageSubject.value = '';
   if (from.matched.length === 0 || to.path === from.path) return;
   await nextTick();
-  // Tabs of one object keep the focus where it is.
-  if (to.matched[0] !== from.matched[0])
+  // Parts of one object keep the focus where it is: their links stay.
+  if (to.matched[0] !== from.matched[0] || to.meta.tabs)
     document.querySelector<HTMLElement>('h1[tabindex]')?.focus({ preventScroll: true });
 });

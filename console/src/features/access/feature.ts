@@ -4,27 +4,21 @@ import type { Feature } from '@/app/feature.ts';
 const title = { en: 'Access', 'zh-CN': '访问凭据' };
 
 export default {
-  routes: [
+  routes: [{ path: '/access', name: 'access', title }],
+  parts: [
     {
-      path: '/access',
-      name: 'access',
-      title,
-      component: () => import('./AccessPage.vue'),
-      children: [
-        { path: '', name: 'access-start', title, component: () => import('./KeysTab.vue'), redirect: '/access/keys' },
-        {
-          path: 'keys',
-          name: 'access-keys',
-          title: { en: 'Access keys', 'zh-CN': '访问密钥' },
-          component: () => import('./KeysTab.vue'),
-        },
-        {
-          path: 'service-accounts',
-          name: 'service-accounts',
-          title: { en: 'Service accounts', 'zh-CN': '服务账户' },
-          component: () => import('./ServiceAccountsTab.vue'),
-        },
-      ],
+      of: 'access',
+      name: 'keys',
+      order: 10,
+      title: { en: 'Access keys', 'zh-CN': '访问密钥' },
+      component: () => import('./KeysTab.vue'),
+    },
+    {
+      of: 'access',
+      name: 'service-accounts',
+      order: 20,
+      title: { en: 'Service accounts', 'zh-CN': '服务账户' },
+      component: () => import('./ServiceAccountsTab.vue'),
     },
   ],
   navigation: [{ group: 'system', order: 30, title, icon: Key, to: '/access' }],

@@ -4,17 +4,25 @@ import type { Feature } from '@/app/feature.ts';
 const title = { en: 'Bans', 'zh-CN': '封禁' };
 
 export default {
-  routes: [
-    { path: '/bans', name: 'bans', title, component: () => import('./BansPage.vue') },
+  routes: [{ path: '/bans', name: 'bans', title }],
+  parts: [
     {
-      path: '/bans/settings',
-      name: 'ban-settings',
-      title: { en: 'Ban settings', 'zh-CN': '封禁设置' },
+      of: 'bans',
+      name: '',
+      order: 10,
+      title: { en: 'Active', 'zh-CN': '生效中' },
+      component: () => import('./BansPage.vue'),
+    },
+    {
+      of: 'bans',
+      name: 'settings',
+      order: 20,
+      title: { en: 'Settings', 'zh-CN': '设置' },
       component: () => import('./BanSettingsPage.vue'),
     },
+    { of: 'site', name: 'bans', group: 'protection', order: 30, title, component: () => import('./SiteBans.vue') },
   ],
   navigation: [{ group: 'protection', order: 20, title, icon: CircleClose, to: '/bans' }],
-  siteTabs: [{ name: 'bans', order: 60, title, component: () => import('./SiteBans.vue') }],
   searchTitle: title,
   search: () => import('./search-bans.ts').then(({ searchBans }) => searchBans),
   actions: [

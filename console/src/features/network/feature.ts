@@ -3,57 +3,76 @@ import type { Feature } from '@/app/feature.ts';
 
 const clusters = { en: 'Clusters', 'zh-CN': '集群' };
 const nodes = { en: 'Nodes', 'zh-CN': '节点' };
+const regions = { en: 'Regions', 'zh-CN': '区域' };
 
 export default {
   routes: [
     { path: '/clusters', name: 'clusters', title: clusters, component: () => import('./ClustersPage.vue') },
-    {
-      path: '/clusters/:id',
-      name: 'cluster',
-      title: clusters,
-      component: () => import('./ClusterPage.vue'),
-      children: [
-        {
-          path: 'overview',
-          name: 'cluster-overview',
-          title: { en: 'Overview', 'zh-CN': '概览' },
-          component: () => import('./ClusterOverview.vue'),
-        },
-        {
-          path: 'client-ip',
-          name: 'cluster-client-ip',
-          title: { en: 'Client address', 'zh-CN': '客户端地址' },
-          component: () => import('./ClientIpTab.vue'),
-        },
-        {
-          path: 'unknown-hosts',
-          name: 'cluster-unknown-hosts',
-          title: { en: 'Unknown hosts', 'zh-CN': '未知主机' },
-          component: () => import('./UnknownHostsTab.vue'),
-        },
-        {
-          path: 'revisions',
-          name: 'cluster-revisions',
-          title: { en: 'Revisions', 'zh-CN': '版本' },
-          component: () => import('./RevisionsTab.vue'),
-        },
-        {
-          path: 'groups',
-          name: 'cluster-groups',
-          title: { en: 'Node groups', 'zh-CN': '节点组' },
-          component: () => import('./GroupsTab.vue'),
-        },
-      ],
-    },
-    { path: '/nodes', name: 'nodes', title: nodes, component: () => import('./NodesPage.vue') },
+    { path: '/clusters/:id', name: 'cluster', title: clusters, component: () => import('./ClusterPage.vue') },
+    { path: '/nodes', name: 'nodes', title: nodes },
     { path: '/nodes/:id', name: 'node', title: nodes, component: () => import('./NodePage.vue') },
+  ],
+  parts: [
     {
-      path: '/regions',
-      name: 'regions',
-      title: { en: 'Regions', 'zh-CN': '区域' },
-      component: () => import('./RegionsPage.vue'),
+      of: 'cluster',
+      name: 'overview',
+      order: 10,
+      title: { en: 'Overview', 'zh-CN': '概览' },
+      component: () => import('./ClusterOverview.vue'),
+    },
+    {
+      of: 'cluster',
+      name: 'groups',
+      order: 20,
+      title: { en: 'Node groups', 'zh-CN': '节点组' },
+      component: () => import('./GroupsTab.vue'),
+    },
+    {
+      of: 'cluster',
+      name: 'client-ip',
+      group: 'delivery',
+      order: 10,
+      title: { en: 'Client address', 'zh-CN': '客户端地址' },
+      component: () => import('./ClientIpTab.vue'),
+    },
+    {
+      of: 'cluster',
+      name: 'unknown-hosts',
+      group: 'delivery',
+      order: 20,
+      title: { en: 'Unknown hosts', 'zh-CN': '未知主机' },
+      component: () => import('./UnknownHostsTab.vue'),
+    },
+    {
+      of: 'cluster',
+      name: 'revisions',
+      group: 'last',
+      order: 10,
+      title: { en: 'Revisions', 'zh-CN': '版本' },
+      component: () => import('./RevisionsTab.vue'),
+    },
+    { of: 'nodes', name: '', order: 10, title: nodes, component: () => import('./NodesPage.vue') },
+    { of: 'nodes', name: 'regions', order: 20, title: regions, component: () => import('./RegionsPage.vue') },
+    {
+      of: 'node',
+      name: 'overview',
+      order: 10,
+      title: { en: 'Overview', 'zh-CN': '概览' },
+      component: () => import('./NodeOverview.vue'),
+    },
+    {
+      of: 'node',
+      name: 'settings',
+      group: 'last',
+      order: 90,
+      title: { en: 'Settings', 'zh-CN': '设置' },
+      component: () => import('./NodeSettings.vue'),
     },
   ],
+  places: {
+    cluster: (id, part = '') => (part ? `/clusters/${id}/${part}` : `/clusters/${id}`),
+    node: (id, part = '') => (part ? `/nodes/${id}/${part}` : `/nodes/${id}`),
+  },
   navigation: [
     { group: 'network', order: 10, title: clusters, icon: Grid, to: '/clusters' },
     { group: 'network', order: 15, title: nodes, icon: Cpu, to: '/nodes' },
@@ -67,7 +86,7 @@ export default {
       to: '/nodes?new=1',
     },
     { title: { en: 'New cluster', 'zh-CN': '新建集群' }, to: '/clusters?new=1' },
-    { title: { en: 'Regions', 'zh-CN': '区域' }, to: '/regions' },
+    { title: regions, to: '/nodes/regions' },
   ],
   uses: ['contract', 'sites'],
 } satisfies Feature;

@@ -54,3 +54,9 @@ export function gaugeTone(percent: number): Tone {
 export function percentOf(used: number, total: number): number {
   return total > 0 ? Math.min(100, (used / total) * 100) : 0;
 }
+
+/** What the page of a node gives its parts. */
+export interface NodePartProps {
+  node: Node;
+  reload: () => Promise<void>;
+}

@@ -1,38 +1,27 @@
 import { Umbrella } from '@element-plus/icons-vue';
 import type { Feature } from '@/app/feature.ts';
-import { INCIDENTS, SETTINGS } from './titles.ts';
+import { DEFAULTS, INCIDENTS, NOW } from './titles.ts';
 
 export default {
-  routes: [
-    {
-      path: '/protection/incidents',
-      name: 'incidents',
-      title: INCIDENTS,
-      component: () => import('./IncidentsPage.vue'),
-      redirect: '/protection/incidents/now',
-      children: [
-        { path: 'now', name: 'incidents-now', title: INCIDENTS, component: () => import('./IncidentsNow.vue') },
-        {
-          path: 'settings',
-          name: 'protection-settings',
-          title: SETTINGS,
-          component: () => import('./GlobalSettings.vue'),
-        },
-      ],
-    },
-  ],
+  routes: [{ path: '/protection/incidents', name: 'incidents', title: INCIDENTS }],
   navigation: [{ group: 'protection', order: 10, title: INCIDENTS, icon: Umbrella, to: '/protection/incidents' }],
-  siteTabs: [
+  parts: [
+    { of: 'incidents', name: 'now', order: 10, title: NOW, component: () => import('./IncidentsNow.vue') },
+    { of: 'incidents', name: 'defaults', order: 20, title: DEFAULTS, component: () => import('./GlobalSettings.vue') },
     {
+      of: 'site',
       name: 'protection',
-      order: 30,
-      title: { en: 'Protection', 'zh-CN': '防护' },
+      group: 'protection',
+      order: 10,
+      title: { en: 'Challenges', 'zh-CN': '质询' },
       component: () => import('./ProtectionTab.vue'),
     },
     {
+      of: 'site',
       name: 'security',
+      group: 'protection',
       order: 40,
-      title: { en: 'Security', 'zh-CN': '安全' },
+      title: { en: 'Events', 'zh-CN': '事件' },
       component: () => import('./SecurityTab.vue'),
     },
   ],

@@ -3,4 +3,4 @@ import type { Text } from '@/shared/i18n/locale.ts';
 
 export const INCIDENTS: Text = { en: 'Incidents & Under Attack', 'zh-CN': '攻击态势与 Under Attack' };
 export const NOW: Text = { en: 'Now', 'zh-CN': '当前' };
-export const SETTINGS: Text = { en: 'Settings of all sites', 'zh-CN': '全站设置' };
+export const DEFAULTS: Text = { en: 'Defaults', 'zh-CN': '默认设置' };
