@@ -75,7 +75,7 @@ export interface TrafficMinute {
 }
 
 /** The latest minute that every node has had the time to report: each does once a minute. */
-const LATEST = `date_trunc('minute', now() - interval '2 minutes')`;
+export const LATEST_MINUTE = `date_trunc('minute', now() - interval '2 minutes')`;
 
 /**
  * Requests of one cluster, or of all with null, in the last hours, up to the latest minute that counts, which is there whenever there are any;
@@ -85,11 +85,11 @@ export async function trafficMinutes(sql: Knex, hours: number, clusterId: string
   const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
     `with counted as (
        select minute, sum(requests)::float8 as requests from cluster_request_minute
-        where minute > ${LATEST} - make_interval(hours => ?) and minute <= ${LATEST}
+        where minute > ${LATEST_MINUTE} - make_interval(hours => ?) and minute <= ${LATEST_MINUTE}
           and (?::text is null or cluster_id = ?) group by minute)
      select (extract(epoch from minute) * 1000)::float8 as at, sum(requests) as requests
        from (select * from counted
-         union all select ${LATEST}, 0 where exists (select from counted)) m
+         union all select ${LATEST_MINUTE}, 0 where exists (select from counted)) m
       group by minute order by minute`,
     [hours, clusterId, clusterId] as never,
   );
@@ -100,8 +100,8 @@ export async function trafficMinutes(sql: Knex, hours: number, clusterId: string
 export async function latestTraffic(sql: Knex, clusterId: string | null): Promise<TrafficMinute | null> {
   const mine = '(:clusterId::text is null or cluster_id = :clusterId)';
   const { rows } = await sql.raw<{ rows: TrafficMinute[] }>(
-    `select (extract(epoch from ${LATEST}) * 1000)::float8 as at, coalesce((
-         select sum(requests) from cluster_request_minute where minute = ${LATEST} and ${mine}), 0)::float8 as requests
+    `select (extract(epoch from ${LATEST_MINUTE}) * 1000)::float8 as at, coalesce((
+         select sum(requests) from cluster_request_minute where minute = ${LATEST_MINUTE} and ${mine}), 0)::float8 as requests
       where exists (select from cluster_request_minute where ${mine})`,
     { clusterId } as never,
   );

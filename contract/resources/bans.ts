@@ -13,6 +13,7 @@ import {
   Timestamp,
 } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
+import { Rehearsal } from './protection.ts';
 
 /** Bounds of a manual ban's length, in seconds. */
 export const MIN_BAN_SECONDS = 60;
@@ -184,19 +185,33 @@ const BanSettings = Type.Object({
   }),
 });
 
-export const banSettings = resource(
-  'settings.bans',
-  settings({
+const banSettingsChange = {
+  maxTotal: Type.Optional(BanSettings.properties.maxTotal),
+  shareAutoBans: Type.Optional(BanSettings.properties.shareAutoBans),
+};
+
+export const banSettings = resource('settings.bans', {
+  ...settings({
     path: '/settings/bans',
     of: {},
     reads: 'Answers the ban settings.',
     saves: 'Changes the ban settings; omitted ones keep their values.',
-    change: {
-      maxTotal: Type.Optional(BanSettings.properties.maxTotal),
-      shareAutoBans: Type.Optional(BanSettings.properties.shareAutoBans),
-    },
+    change: banSettingsChange,
     output: BanSettings,
     saved: BanSettings,
     audit: 'system.bans_update',
   }),
-);
+  rehearse: procedure({
+    method: 'POST',
+    path: '/settings/bans/rehearse',
+    summary: 'Answers what the change would have done in the last hour; changes nothing.',
+    input: Input(banSettingsChange),
+    output: Rehearsal,
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});

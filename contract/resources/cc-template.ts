@@ -1,22 +1,38 @@
 import Type from 'typebox';
 import { CC_PRESETS } from '../presets.ts';
-import { resource } from '../procedure.ts';
+import { procedure, resource } from '../procedure.ts';
 import { CcThresholds } from '../scalars/cc-thresholds.ts';
+import { Input } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
+import { Rehearsal } from './protection.ts';
 
 /** The template until it is changed. */
 export const DEFAULT_CC_TEMPLATE = CC_PRESETS.standard;
 
-export const ccTemplate = resource(
-  'settings.ccTemplate',
-  settings({
+const change = Type.Partial(CcThresholds).properties;
+
+export const ccTemplate = resource('settings.ccTemplate', {
+  ...settings({
     path: '/settings/cc-template',
     of: {},
     reads: 'Answers the thresholds of sites that follow the template.',
     saves: 'Changes the template, and with it every site that follows it; omitted fields keep their values.',
-    change: Type.Partial(CcThresholds).properties,
+    change,
     output: CcThresholds,
     saved: CcThresholds,
     audit: 'system.cc_template_update',
   }),
-);
+  rehearse: procedure({
+    method: 'POST',
+    path: '/settings/cc-template/rehearse',
+    summary: 'Answers what the change would have done to the sites that follow it in the last hour; changes nothing.',
+    input: Input(change),
+    output: Rehearsal,
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
+  }),
+});

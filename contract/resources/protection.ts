@@ -3,7 +3,7 @@ import { CC_PRESETS, CHALLENGE_PRESETS } from '../presets.ts';
 import { procedure, resource } from '../procedure.ts';
 import { CcThresholds, ccThresholds } from '../scalars/cc-thresholds.ts';
 import { ChallengeType } from '../scalars/challenge.ts';
-import { ExpectedUpdatedAt, Id, Input, Nullable, Timestamp } from '../scalars/common.ts';
+import { ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 
 const settings = {
   underAttack: Type.Boolean({ description: 'Whether every visitor is challenged.' }),
@@ -54,6 +54,56 @@ export const SiteProtection = Type.Object({
   updatedAt: Timestamp,
 });
 
+/** What a rehearsal can be asked. */
+export const REHEARSED = [
+  'clients_banned',
+  'bans_ended',
+  'sites_raised',
+  'sites_raised_by_errors',
+  'paths_raised',
+  'challenges',
+  'bans_refused',
+  'bans_unshared',
+] as const;
+
+export const Rehearsal = Type.Object({
+  from: Timestamp,
+  until: Timestamp,
+  answers: Type.Array(
+    Type.Object({
+      question: OneOf(REHEARSED, {
+        description:
+          'clients_banned: clients above ipQps; bans_ended: automatic bans of the hour that had ended by now; ' +
+          'sites_raised, paths_raised: sites and paths above their rate; sites_raised_by_errors: sites with an origin ' +
+          'that failed too often; challenges: how much harder challenges were; bans_refused: manual bans beyond the limit; ' +
+          'bans_unshared: automatic bans that had stayed on one node.',
+      }),
+      count: {
+        ...Nullable(Type.Integer({ minimum: 0 })),
+        description: 'At least so many, because nodes report the heaviest only; null: there is no data for that.',
+      },
+      were: {
+        ...Nullable(Type.Integer({ minimum: 0 })),
+        description: 'How many it were in truth; null where unknown.',
+      },
+      lacks: {
+        ...Nullable(OneOf(['no_events', 'no_reports', 'not_reported'])),
+        description:
+          'Why there is no count. no_events: no security event of the hour tells; no_reports: no node has reported ' +
+          'requests; not_reported: nodes never report it.',
+      },
+    }),
+    { description: 'One for each question that the change is about; none when it changes nothing of that kind.' },
+  ),
+});
+
+/** Everything of the protection that a save takes, each part optional. */
+const change = {
+  id: Id,
+  ...Type.Partial(Type.Object(settings)).properties,
+  cc: Type.Optional(Type.Partial(CcPolicy, { additionalProperties: false })),
+};
+
 export const protection = resource('protection', {
   get: procedure({
     method: 'GET',
@@ -72,12 +122,7 @@ export const protection = resource('protection', {
     method: 'PATCH',
     path: '/sites/{id}/protection',
     summary: 'Changes the given fields, inside cc as well; omitted ones keep their values.',
-    input: Input({
-      id: Id,
-      ...Type.Partial(Type.Object(settings)).properties,
-      cc: Type.Optional(Type.Partial(CcPolicy, { additionalProperties: false })),
-      expectedUpdatedAt: ExpectedUpdatedAt,
-    }),
+    input: Input({ ...change, expectedUpdatedAt: ExpectedUpdatedAt }),
     output: SiteProtection,
     status: 200,
     access: 'operator',
@@ -85,5 +130,18 @@ export const protection = resource('protection', {
     audit: 'site.protection_update',
     idempotency: 'accepted',
     errors: ['SITE_NOT_FOUND', 'PROTECTION_POW_DIFFICULTY', 'UPDATED_AT_MISMATCH'],
+  }),
+  rehearse: procedure({
+    method: 'POST',
+    path: '/sites/{id}/protection/rehearse',
+    summary: 'Answers what the change would have done in the last hour, by what nodes reported; changes nothing.',
+    input: Input(change),
+    output: Rehearsal,
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['SITE_NOT_FOUND', 'PROTECTION_POW_DIFFICULTY'],
   }),
 });

@@ -8,6 +8,7 @@ import { banCreator } from './create-ban.ts';
 import { liftBan } from './lift-ban.ts';
 import { listBans } from './list-bans.ts';
 import { banPreviewer } from './preview-ban.ts';
+import { rehearseBanSettings } from './rehearse-ban-settings.ts';
 
 export const roles: Role[] = ['app'];
 
@@ -21,6 +22,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
       implement(banSettings.get, () => getBanSettings(runtime)),
       implement(banSettings.set, (input, call) => setBanSettings(runtime, input, call)),
+      implement(banSettings.rehearse, (input) => rehearseBanSettings(runtime, input)),
     ]),
   ],
 });

@@ -7,6 +7,7 @@ import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { getCcTemplate, setCcTemplate } from './cc-template.ts';
 import { getProtectionSettings, setProtectionSettings } from './protection-settings.ts';
+import { rehearseProtection, rehearseTemplate } from './rehearse.ts';
 import { getProtection, updateProtection } from './site-protection.ts';
 
 export const roles: Role[] = ['app'];
@@ -17,10 +18,12 @@ export default (runtime: Runtime): ServiceSchema => ({
     contractService([
       implement(protection.get, (input) => getProtection(runtime, input)),
       implement(protection.update, (input, call) => updateProtection(runtime, input, call)),
+      implement(protection.rehearse, (input) => rehearseProtection(runtime, input)),
       implement(protectionSettings.get, () => getProtectionSettings(runtime)),
       implement(protectionSettings.set, (input, call) => setProtectionSettings(runtime, input, call)),
       implement(ccTemplate.get, () => getCcTemplate(runtime)),
       implement(ccTemplate.set, (input, call) => setCcTemplate(runtime, input, call)),
+      implement(ccTemplate.rehearse, (input) => rehearseTemplate(runtime, input)),
     ]),
   ],
 });

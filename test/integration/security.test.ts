@@ -536,3 +536,177 @@ test.serial('bans that are none are left out; more than a thousand are refused',
   await connection.call('reportBans', { bans: many.slice(0, 1000) });
   t.is((await api.ok('GET', `/bans?source=auto&siteId=${siteId}`)).total, 1001);
 });
+
+const rehearse = async (change: Body): Promise<Body> =>
+  (await api.ok('POST', `/sites/${siteId}/protection/rehearse`, change)).answers;
+const OFF = { enabled: true, followTemplate: false, siteQps: 0, urlQps: 0, ipQps: 0, originErrorPercent: 0 };
+const protect = (change: Body) => api.ok('PATCH', `/sites/${siteId}/protection`, change);
+/** Requests of the site in minutes of the last hour that every node has had the time to report. */
+const requests = async (counts: readonly number[]): Promise<void> => {
+  const first = Math.floor(Date.now() / MINUTE) * MINUTE - 20 * MINUTE;
+  for (const [n, count] of counts.entries()) {
+    const minute = new Date(first + n * MINUTE);
+    await api.sql('site_request_minute').insert({ site_id: siteId, minute, requests: count });
+    await api
+      .sql('cluster_request_minute')
+      .insert({ cluster_id: clusterId, minute, requests: count })
+      .onConflict(['cluster_id', 'minute'])
+      .merge();
+  }
+};
+
+test.serial('a rehearsal says that there is no data where nobody has reported any', async (t) => {
+  await protect({ cc: OFF });
+  await api.sql('cluster_request_minute').where({ cluster_id: clusterId }).delete();
+  const answers = await rehearse({
+    powDifficulty: 18,
+    cc: { siteQps: 300, urlQps: 60, ipQps: 20, originErrorPercent: 30, ipBanSeconds: 3600 },
+  });
+  t.deepEqual(answers, [
+    { question: 'clients_banned', count: null, were: 0, lacks: 'no_events' },
+    { question: 'bans_ended', count: 0, were: 0, lacks: null },
+    { question: 'sites_raised', count: null, were: 0, lacks: 'no_reports' },
+    { question: 'sites_raised_by_errors', count: null, were: 0, lacks: 'no_events' },
+    { question: 'paths_raised', count: null, were: 0, lacks: 'no_events' },
+    { question: 'challenges', count: null, were: null, lacks: 'not_reported' },
+  ]);
+});
+
+test.serial('a rehearsal answers only what the change is about, and writes nothing', async (t) => {
+  await protect({ cc: { ...OFF, ipQps: 50 } });
+  const before = await api.ok('GET', `/sites/${siteId}/protection`);
+  const entries = await api.audit(siteId);
+  t.deepEqual(await rehearse({}), []);
+  t.deepEqual(await rehearse({ underAttack: true, logJa4: true }), []);
+  t.deepEqual(await rehearse({ cc: { ipQps: 50, cooldownSeconds: 9 } }), []);
+  // A threshold of 0 bans nobody, whatever was reported.
+  t.deepEqual(await rehearse({ cc: { ipQps: 0 } }), [{ question: 'clients_banned', count: 0, were: 0, lacks: null }]);
+  t.deepEqual(await rehearse({ cc: { enabled: false } }), await rehearse({ cc: { ipQps: 0 } }));
+  t.deepEqual(await api.ok('GET', `/sites/${siteId}/protection`), before);
+  t.deepEqual(await api.audit(siteId), entries);
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'POST', '/sites/none/protection/rehearse', {});
+  const path = `/sites/${siteId}/protection/rehearse`;
+  await api.badField(t, '/cc/ipQps', 'POST', path, { cc: { ipQps: -1 } });
+  await api.refused(t, [400, 'PROTECTION_POW_DIFFICULTY'], 'POST', path, { powDifficulty: 24, powHighDifficulty: 8 });
+});
+
+test.serial('clients and paths are counted from events and from what weighed most in them, each once', async (t) => {
+  await protect({ cc: { ...OFF, ipQps: 200, urlQps: 900 } });
+  const banned = { kind: SecurityEventKind.IP_BANNED, metric: 'ip_qps', level: 1, previousLevel: 1, threshold: 200 };
+  await report([
+    event({ ...banned, observed: 210, address: '203.0.113.1' }),
+    event({ ...banned, observed: 250, address: '203.0.113.1' }),
+    event({ ...banned, observed: 205, address: '2001:db8:5::/64' }),
+    event({
+      metric: 'origin_error_rate',
+      observed: 40,
+      threshold: 30,
+      // About ten seconds' worth of requests: 60, 25 and 5 a second.
+      topIps: [
+        { value: '203.0.113.1', count: 600n },
+        { value: '203.0.113.2', count: 250n },
+        { value: '203.0.113.3', count: 50n },
+      ],
+      topPaths: [
+        { value: '/login', count: 700n },
+        { value: '/', count: 100n },
+      ],
+    }),
+    event({ occurredAtMs: BigInt(Date.now() - 2 * 3_600_000), topIps: [{ value: '203.0.113.9', count: 9000n }] }),
+  ]);
+  const count = async (cc: Body) => {
+    const [answer] = await rehearse({ cc });
+    return [answer.count, answer.were];
+  };
+  t.deepEqual(await count({ ipQps: 20 }), [3, 2]);
+  t.deepEqual(await count({ ipQps: 100 }), [2, 2]);
+  t.deepEqual(await count({ ipQps: 220 }), [1, 2]);
+  t.deepEqual(await count({ ipQps: 1000 }), [0, 2]);
+  t.deepEqual(await count({ urlQps: 60 }), [1, 0]);
+  t.deepEqual(await count({ urlQps: 5 }), [2, 0]);
+  t.deepEqual(await count({ originErrorPercent: 30 }), [1, 1]);
+  t.deepEqual(await count({ originErrorPercent: 50 }), [0, 1]);
+});
+
+test.serial('a site is raised by minutes above the rate of all its nodes together, as long as it takes', async (t) => {
+  await protect({ cc: { ...OFF, siteQps: 1_000_000 } });
+  const nodes = (await api.ok('GET', `/nodes?clusterId=${clusterId}&status=active&pageSize=100`)).total;
+  // Three minutes of 100 a second at each node, with a pause between the second and the third.
+  const busy = 60 * 100 * nodes;
+  await requests([busy, busy, 0, busy]);
+  const raised = async (cc: Body) => (await rehearse({ cc })).map(({ count }: Body) => count);
+  t.deepEqual(await raised({ siteQps: 99 }), [1]);
+  t.deepEqual(await raised({ siteQps: 100 }), [0]);
+  t.deepEqual(await raised({ siteQps: 99, escalateAfterSeconds: 120 }), [1]);
+  t.deepEqual(await raised({ siteQps: 99, escalateAfterSeconds: 121 }), [0]);
+});
+
+test.serial('a shorter ban had ended by now; bans of others are not counted', async (t) => {
+  await protect({ cc: { ...OFF, ipBanSeconds: 3600 } });
+  const ban = (cidr: string, ago: number, more: Body = {}) =>
+    api.sql('ban').insert({
+      scope: 'site',
+      site_id: siteId,
+      cluster_id: clusterId,
+      cidr,
+      reason: 'cc_ip_rate',
+      source: 'auto',
+      node_id: nodeId,
+      created_at: new Date(Date.now() - ago * MINUTE),
+      expires_at: new Date(Date.now() - ago * MINUTE + 3_600_000),
+      seq: 1,
+      ...more,
+    });
+  await ban('203.0.113.21', 50);
+  await ban('203.0.113.22', 30);
+  await ban('203.0.113.23', 5);
+  await ban('203.0.113.24', 30, { source: 'manual', reason: 'abuse', node_id: null });
+  await ban('203.0.113.25', 30, { site_id: 'another' });
+  t.deepEqual(await rehearse({ cc: { ipBanSeconds: 600 } }), [
+    { question: 'bans_ended', count: 2, were: 0, lacks: null },
+  ]);
+});
+
+test.serial('the template is rehearsed for the sites that follow it', async (t) => {
+  const template = (change: Body) => api.ok('POST', '/settings/cc-template/rehearse', change);
+  await report([event({ topIps: [{ value: '203.0.113.31', count: 400n }] })]);
+  t.like((await template({ ipQps: 20 })).answers, [{ question: 'clients_banned', count: null, lacks: 'no_events' }]);
+  await protect({ cc: { enabled: true, followTemplate: true } });
+  t.like((await template({ ipQps: 20 })).answers, [{ question: 'clients_banned', count: 1, lacks: null }]);
+  t.like((await template({ ipQps: 45 })).answers, [{ question: 'clients_banned', count: 0 }]);
+  t.deepEqual((await template({})).answers, []);
+  await protect({ cc: { enabled: false, followTemplate: false } });
+});
+
+test.serial(
+  'a lower limit of bans had refused those made beyond it; not sharing had kept automatic ones',
+  async (t) => {
+    await api.sql('ban').delete();
+    const bans = (change: Body) => api.ok('POST', '/settings/bans/rehearse', change);
+    const insert = (n: number, ago: number, more: Body = {}) =>
+      api.sql('ban').insert({
+        scope: 'platform',
+        cidr: `203.0.113.${n}`,
+        reason: 'abuse',
+        source: 'manual',
+        created_at: new Date(Date.now() - ago * MINUTE),
+        expires_at: new Date(Date.now() + 3_600_000),
+        seq: 1,
+        ...more,
+      });
+    // 99 that were there, one that was lifted 20 minutes ago, and five newer ones.
+    for (let n = 0; n < 99; n++) await insert(n, 300);
+    await insert(99, 300, { lifted_at: new Date(Date.now() - 20 * MINUTE) });
+    for (const [n, ago] of [30, 25, 15, 10, 5].entries()) await insert(100 + n, ago);
+    t.like((await bans({ maxTotal: 101 })).answers, [{ question: 'bans_refused', count: 3, were: null }]);
+    t.like((await bans({ maxTotal: 102 })).answers, [{ count: 2 }]);
+    t.like((await bans({ maxTotal: 104 })).answers, [{ count: 0 }]);
+    t.deepEqual((await bans({ maxTotal: 10_000 })).answers, []);
+    await insert(200, 5, { source: 'auto', reason: 'unknown_host_scan' });
+    await insert(201, 5, { source: 'auto', reason: 'unknown_host_scan', distributed: false });
+    t.deepEqual((await bans({ shareAutoBans: false })).answers, [
+      { question: 'bans_unshared', count: 2, were: 1, lacks: null },
+    ]);
+    await api.badField(t, '/maxTotal', 'POST', '/settings/bans/rehearse', { maxTotal: 1 });
+  },
+);

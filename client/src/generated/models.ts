@@ -995,6 +995,24 @@ export interface Region {
   updatedAt: string;
 }
 
+export interface Rehearsal {
+  /** ISO 8601, UTC. */
+  from: string;
+  /** ISO 8601, UTC. */
+  until: string;
+  /** One for each question that the change is about; none when it changes nothing of that kind. */
+  answers: Array<{
+    /** clients_banned: clients above ipQps; bans_ended: automatic bans of the hour that had ended by now; sites_raised, paths_raised: sites and paths above their rate; sites_raised_by_errors: sites with an origin that failed too often; challenges: how much harder challenges were; bans_refused: manual bans beyond the limit; bans_unshared: automatic bans that had stayed on one node. */
+    question: 'clients_banned' | 'bans_ended' | 'sites_raised' | 'sites_raised_by_errors' | 'paths_raised' | 'challenges' | 'bans_refused' | 'bans_unshared';
+    /** At least so many, because nodes report the heaviest only; null: there is no data for that. */
+    count: number | null;
+    /** How many it were in truth; null where unknown. */
+    were: number | null;
+    /** Why there is no count. no_events: no security event of the hour tells; no_reports: no node has reported requests; not_reported: nodes never report it. */
+    lacks: 'no_events' | 'no_reports' | 'not_reported' | null;
+  }>;
+}
+
 export interface Revision {
   /** Id. 1 to 64 characters. */
   clusterId: string;

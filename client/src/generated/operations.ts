@@ -26,6 +26,7 @@ import type {
   Overview,
   ProtectionSettings,
   Region,
+  Rehearsal,
   Revision,
   SecurityEvent,
   SecurityState,
@@ -763,6 +764,15 @@ export interface SettingsBansSetOutput {
   shareAutoBans: boolean;
 }
 
+export interface SettingsBansRehearseInput {
+  /** Most active manual bans; default 10000. 100 to 100000. */
+  maxTotal?: number | undefined;
+  /** Whether automatic bans go to other nodes, default true; a change affects bans added afterwards. */
+  shareAutoBans?: boolean | undefined;
+}
+
+export type SettingsBansRehearseOutput = Rehearsal;
+
 export type SettingsCcTemplateGetInput = Record<string, never>;
 
 export type SettingsCcTemplateGetOutput = CcThresholds;
@@ -793,6 +803,33 @@ export interface SettingsCcTemplateSetInput {
 }
 
 export type SettingsCcTemplateSetOutput = CcThresholds;
+
+export interface SettingsCcTemplateRehearseInput {
+  /** Highest level that load can raise the site to. */
+  maxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+  /** The captcha level asks for the high-difficulty proof of work instead. */
+  highPowInsteadOfCaptcha?: boolean | undefined;
+  /** Length of the window that rates are of. 5 to 60. */
+  windowSeconds?: number | undefined;
+  /** Requests per second of the whole site, on one node; 0 = off. 0 to 1000000. */
+  siteQps?: number | undefined;
+  /** Requests per second of one path, on one node; 0 = off. 0 to 1000000. */
+  urlQps?: number | undefined;
+  /** Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it, on one node; 0 = off. 0 to 1000000. */
+  ipQps?: number | undefined;
+  /** Length of such a ban. 60 to 86400. */
+  ipBanSeconds?: number | undefined;
+  /** 5xx answers and failed connections of the origin, in per cent; 0 = off. 0 to 100. */
+  originErrorPercent?: number | undefined;
+  /** Origin requests in the window below which errors do not count. 0 to 1000000. */
+  originErrorMinRequests?: number | undefined;
+  /** How long a threshold is exceeded before the level rises. 1 to 3600. */
+  escalateAfterSeconds?: number | undefined;
+  /** How long everything stays below 80 % of the thresholds before the level falls. 1 to 86400. */
+  cooldownSeconds?: number | undefined;
+}
+
+export type SettingsCcTemplateRehearseOutput = Rehearsal;
 
 export type SettingsNodeChannelGetInput = Record<string, never>;
 
@@ -1103,6 +1140,53 @@ export interface ProtectionUpdateInput {
 }
 
 export type ProtectionUpdateOutput = SiteProtection;
+
+export interface ProtectionRehearseInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Whether every visitor is challenged. */
+  underAttack?: boolean | undefined;
+  /** Challenge of Under Attack. */
+  underAttackChallenge?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+  /** How long a passed challenge counts. 300 to 86400. */
+  passTtlSeconds?: number | undefined;
+  /** Leading zero bits of a proof of work; each doubles the work. 8 to 24. */
+  powDifficulty?: number | undefined;
+  /** The same of the high-difficulty proof of work; at least powDifficulty. 8 to 26. */
+  powHighDifficulty?: number | undefined;
+  /** Whether sampled access logs record the TLS fingerprint JA4. */
+  logJa4?: boolean | undefined;
+  cc?: {
+    /** Whether load raises the challenge level. */
+    enabled?: boolean | undefined;
+    /** Whether the template's thresholds count, now and when they change, instead of these. */
+    followTemplate?: boolean | undefined;
+    /** Highest level that load can raise the site to. */
+    maxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    /** The captcha level asks for the high-difficulty proof of work instead. */
+    highPowInsteadOfCaptcha?: boolean | undefined;
+    /** Length of the window that rates are of. 5 to 60. */
+    windowSeconds?: number | undefined;
+    /** Requests per second of the whole site, on one node; 0 = off. 0 to 1000000. */
+    siteQps?: number | undefined;
+    /** Requests per second of one path, on one node; 0 = off. 0 to 1000000. */
+    urlQps?: number | undefined;
+    /** Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it, on one node; 0 = off. 0 to 1000000. */
+    ipQps?: number | undefined;
+    /** Length of such a ban. 60 to 86400. */
+    ipBanSeconds?: number | undefined;
+    /** 5xx answers and failed connections of the origin, in per cent; 0 = off. 0 to 100. */
+    originErrorPercent?: number | undefined;
+    /** Origin requests in the window below which errors do not count. 0 to 1000000. */
+    originErrorMinRequests?: number | undefined;
+    /** How long a threshold is exceeded before the level rises. 1 to 3600. */
+    escalateAfterSeconds?: number | undefined;
+    /** How long everything stays below 80 % of the thresholds before the level falls. 1 to 86400. */
+    cooldownSeconds?: number | undefined;
+  } | undefined;
+}
+
+export type ProtectionRehearseOutput = Rehearsal;
 
 export interface SecurityStateInput {
   /** Id. 1 to 64 characters. */
@@ -1502,6 +1586,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'settings.bans.rehearse': {
+    input: SettingsBansRehearseInput;
+    output: SettingsBansRehearseOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'settings.ccTemplate.get': {
     input: SettingsCcTemplateGetInput;
     output: SettingsCcTemplateGetOutput;
@@ -1511,6 +1601,12 @@ export interface Operations {
   'settings.ccTemplate.set': {
     input: SettingsCcTemplateSetInput;
     output: SettingsCcTemplateSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'settings.ccTemplate.rehearse': {
+    input: SettingsCcTemplateRehearseInput;
+    output: SettingsCcTemplateRehearseOutput;
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
@@ -1616,6 +1712,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'PROTECTION_POW_DIFFICULTY' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'protection.rehearse': {
+    input: ProtectionRehearseInput;
+    output: ProtectionRehearseOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'PROTECTION_POW_DIFFICULTY' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'security.state': {
     input: SecurityStateInput;
     output: SecurityStateOutput;
@@ -1702,8 +1804,10 @@ export const OPERATIONS = {
   'settings.auditRetention.set': { method: 'PUT', path: '/settings/audit-retention', query: false },
   'settings.bans.get': { method: 'GET', path: '/settings/bans', query: true },
   'settings.bans.set': { method: 'PUT', path: '/settings/bans', query: false },
+  'settings.bans.rehearse': { method: 'POST', path: '/settings/bans/rehearse', query: false },
   'settings.ccTemplate.get': { method: 'GET', path: '/settings/cc-template', query: true },
   'settings.ccTemplate.set': { method: 'PUT', path: '/settings/cc-template', query: false },
+  'settings.ccTemplate.rehearse': { method: 'POST', path: '/settings/cc-template/rehearse', query: false },
   'settings.nodeChannel.get': { method: 'GET', path: '/settings/node-channel', query: true },
   'settings.nodeChannel.set': { method: 'PUT', path: '/settings/node-channel', query: false },
   'settings.nodeChannel.check': { method: 'GET', path: '/settings/node-channel-check', query: true },
@@ -1721,6 +1825,7 @@ export const OPERATIONS = {
   'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true },
   'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true },
   'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false },
+  'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false },
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true },
   'system.setup': { method: 'POST', path: '/system/setup', query: false },
@@ -1844,6 +1949,8 @@ export interface Api {
   protection: {
     /** Answers how a site challenges its visitors. `GET /sites/{id}/protection`: Operators; a read-only access key suffices. */
     get: Call<'protection.get'>;
+    /** Answers what the change would have done in the last hour, by what nodes reported; changes nothing. `POST /sites/{id}/protection/rehearse`: Operators; not with a read-only access key. */
+    rehearse: Call<'protection.rehearse'>;
     /** Changes the given fields, inside cc as well; omitted ones keep their values. `PATCH /sites/{id}/protection`: Operators; not with a read-only access key. */
     update: Call<'protection.update'>;
   };
@@ -1889,12 +1996,16 @@ export interface Api {
     bans: {
       /** Answers the ban settings. `GET /settings/bans`: Operators; a read-only access key suffices. */
       get: Call<'settings.bans.get'>;
+      /** Answers what the change would have done in the last hour; changes nothing. `POST /settings/bans/rehearse`: Operators; not with a read-only access key. */
+      rehearse: Call<'settings.bans.rehearse'>;
       /** Changes the ban settings; omitted ones keep their values. `PUT /settings/bans`: Operators; not with a read-only access key. */
       set: Call<'settings.bans.set'>;
     };
     ccTemplate: {
       /** Answers the thresholds of sites that follow the template. `GET /settings/cc-template`: Operators; a read-only access key suffices. */
       get: Call<'settings.ccTemplate.get'>;
+      /** Answers what the change would have done to the sites that follow it in the last hour; changes nothing. `POST /settings/cc-template/rehearse`: Operators; not with a read-only access key. */
+      rehearse: Call<'settings.ccTemplate.rehearse'>;
       /** Changes the template, and with it every site that follows it; omitted fields keep their values. `PUT /settings/cc-template`: Operators; not with a read-only access key. */
       set: Call<'settings.ccTemplate.set'>;
     };
