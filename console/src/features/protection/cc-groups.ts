@@ -17,7 +17,6 @@ export function ccGroups(
 ): FieldGroup[] {
   const field = (name: Name, more: Omit<Field, 'path'>): Field => ({ path: `${prefix}${name}`, ...more });
   const rate = t('protection.unit.perSecond');
-  const seconds = t('protection.unit.seconds');
   return [
     {
       key: 'thresholds',
@@ -36,12 +35,12 @@ export function ccGroups(
         field('escalateAfterSeconds', {
           label: t('protection.cc.escalate'),
           help: t('protection.cc.escalateHelp'),
-          unit: seconds,
+          measure: 'seconds',
         }),
         field('cooldownSeconds', {
           label: t('protection.cc.cooldown'),
           help: t('protection.cc.cooldownHelp'),
-          unit: seconds,
+          measure: 'seconds',
         }),
       ],
     },
@@ -53,12 +52,12 @@ export function ccGroups(
         field('windowSeconds', {
           label: t('protection.cc.window'),
           help: t('protection.cc.windowHelp'),
-          unit: seconds,
+          measure: 'seconds',
         }),
         field('siteQps', { label: t('protection.cc.siteQps'), help: t('protection.cc.siteQpsHelp'), unit: rate }),
         field('urlQps', { label: t('protection.cc.urlQps'), help: t('protection.cc.urlQpsHelp'), unit: rate }),
         field('ipQps', { label: t('protection.cc.ipQps'), help: t('protection.cc.ipQpsHelp'), unit: rate }),
-        field('ipBanSeconds', { label: t('protection.cc.ipBan'), unit: seconds }),
+        field('ipBanSeconds', { label: t('protection.cc.ipBan'), measure: 'seconds' }),
       ],
     },
     {
