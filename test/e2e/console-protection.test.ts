@@ -267,7 +267,7 @@ test.serial('a site under attack: levels of nodes, who weighs most, and a ban in
   await now.getByText('Captcha').waitFor();
   await now.getByText('not known').waitFor();
   await now.getByText('Has not reported yet').waitFor();
-  await page.getByRole('img', { name: 'Highest level over time' }).locator('canvas').waitFor();
+  await page.getByRole('slider', { name: 'Highest level over time' }).locator('canvas').waitFor();
   await page.getByText('As a table').click();
   const drawn = page.getByRole('table', { name: 'Highest level over time' }).getByRole('row');
   t.deepEqual(

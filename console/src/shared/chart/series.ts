@@ -1,0 +1,39 @@
+// Values over time: where nothing is known between two of them, and moving from one to the next. Pure.
+
+/** With nothing between two values that are farther apart than `gapMs`: a line over it would be made up. */
+export function withGaps(
+  times: readonly number[],
+  values: readonly (number | null)[],
+  gapMs: number,
+): { times: number[]; values: (number | null)[] } {
+  const drawn: { times: number[]; values: (number | null)[] } = { times: [], values: [] };
+  for (const [index, time] of times.entries()) {
+    const before = times[index - 1];
+    if (before !== undefined && time - before > gapMs) {
+      drawn.times.push((before + time) / 2);
+      drawn.values.push(null);
+    }
+    drawn.times.push(time);
+    drawn.values.push(values[index] ?? null);
+  }
+  return drawn;
+}
+
+/** Values that PageUp and PageDown pass over. */
+const PAGE = 10;
+
+/** The value that a key leads to from value `at` of `count`; null for other keys. */
+export function indexAfter(key: string, at: number, count: number): number | null {
+  const steps: Readonly<Record<string, number>> = {
+    ArrowLeft: -1,
+    ArrowDown: -1,
+    ArrowRight: 1,
+    ArrowUp: 1,
+    PageDown: -PAGE,
+    PageUp: PAGE,
+    Home: -count,
+    End: count,
+  };
+  const step = steps[key];
+  return step === undefined || count === 0 ? null : Math.min(count - 1, Math.max(0, at + step));
+}

@@ -1,0 +1,24 @@
+// Values over time, before they are drawn.
+import test from 'ava';
+import { indexAfter, withGaps } from '../../../../../../console/src/shared/chart/series.ts';
+
+test('between two values that are too far apart there is nothing', (t) => {
+  t.deepEqual(withGaps([0, 10, 40], [1, 2, 3], 15), { times: [0, 10, 25, 40], values: [1, 2, null, 3] });
+  t.deepEqual(withGaps([0, 10], [1, null], 15), { times: [0, 10], values: [1, null] });
+  t.deepEqual(withGaps([], [], 15), { times: [], values: [] });
+});
+
+test('keys lead from value to value and stop at the ends', (t) => {
+  const cases: readonly [string, number, number | null][] = [
+    ['ArrowLeft', 5, 4],
+    ['ArrowLeft', 0, 0],
+    ['ArrowRight', 19, 19],
+    ['PageUp', 5, 15],
+    ['PageDown', 5, 0],
+    ['Home', 5, 0],
+    ['End', 5, 19],
+    ['Tab', 5, null],
+  ];
+  for (const [key, at, to] of cases) t.is(indexAfter(key, at, 20), to, key);
+  t.is(indexAfter('Home', 0, 0), null);
+});
