@@ -77,7 +77,7 @@ test.serial('an address is banned by keyboard, followed to every node, and let i
   await dialog(page).getByText('Covers 256 addresses').waitFor();
   await page.keyboard.press('Enter');
   await tracker(page).getByText(`Enforced: ${NODES} of ${NODES} nodes`).waitFor();
-  await page.getByRole('cell', { name: '203.0.113.0/24', exact: true }).waitFor();
+  await page.getByRole('gridcell', { name: '203.0.113.0/24', exact: true }).waitFor();
   t.like((await bans())[0], { cidr: '203.0.113.0/24', scope: 'platform', reason: 'attack' });
 
   await page.getByRole('button', { name: 'Lift the ban of 203.0.113.0/24' }).click();
@@ -101,7 +101,7 @@ test.serial('a link fills the dialog; what a ban would hit by mistake is asked o
   await tracker(page).getByText('Enforced').waitFor();
   t.like((await bans())[0], { cidr: '93.184.216.0/24', scope: 'site', siteId });
   await page.goto(`/sites/${siteId}/bans`);
-  await page.getByRole('cell', { name: '93.184.216.0/24', exact: true }).waitFor();
+  await page.getByRole('gridcell', { name: '93.184.216.0/24', exact: true }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -155,7 +155,7 @@ test.serial(
 test.serial('the filters of the bans live in the address', async (t) => {
   const visitor = await operatorVisit('/bans?address=198.51.100.7');
   const { page } = visitor;
-  await page.getByRole('cell', { name: '198.51.100.7/32', exact: true }).waitFor();
+  await page.getByRole('gridcell', { name: '198.51.100.7/32', exact: true }).waitFor();
   t.is(await page.locator('tbody tr').count(), 1);
   await page.getByLabel('Address').first().fill('192.0.2.0/30');
   await page.getByText('4 entries').waitFor();

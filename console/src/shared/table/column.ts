@@ -3,7 +3,7 @@ export interface Column {
   label: string;
   /** `number` is set right; `time` stays on one line; `actions` keeps to the end of the row and has no visible heading. */
   kind?: 'text' | 'number' | 'time' | 'actions';
-  /** Left out below 860 px. */
+  /** Left out below 860 px, unless a person asks for it there. */
   wideOnly?: boolean;
   /** Takes the room that is left. */
   grow?: boolean;
@@ -22,12 +22,17 @@ export function shownOf(columns: readonly Column[], hidden: readonly string[]): 
   return columns.filter(({ key }) => !out.has(key));
 }
 
-/** What was kept in the browser; anything else than a list of texts is nothing. */
-export function readHidden(kept: string | null): string[] {
+/** What is left out until a person chooses: where there is little room, the columns for wide screens. */
+export function hiddenAtFirst(columns: readonly Column[], narrow: boolean): readonly string[] {
+  return narrow ? columns.filter(({ wideOnly }) => wideOnly).map(({ key }) => key) : [];
+}
+
+/** What was kept in the browser; null where that is nothing, or no list. */
+export function readHidden(kept: string | null): string[] | null {
   try {
-    const value: unknown = JSON.parse(kept ?? '[]');
-    return Array.isArray(value) ? value.filter((key) => typeof key === 'string') : [];
+    const value: unknown = JSON.parse(kept ?? 'null');
+    return Array.isArray(value) ? value.filter((key) => typeof key === 'string') : null;
   } catch {
-    return [];
+    return null;
   }
 }

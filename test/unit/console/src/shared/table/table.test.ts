@@ -1,6 +1,12 @@
 // What a table does apart from being drawn: order, columns, moving between rows, selecting a stretch.
 import test from 'ava';
-import { type Column, optional, readHidden, shownOf } from '../../../../../../console/src/shared/table/column.ts';
+import {
+  type Column,
+  hiddenAtFirst,
+  optional,
+  readHidden,
+  shownOf,
+} from '../../../../../../console/src/shared/table/column.ts';
 import { rowAfter, stretch } from '../../../../../../console/src/shared/table/rows.ts';
 import { directionOf, knownSort, nextSort } from '../../../../../../console/src/shared/table/sort.ts';
 
@@ -51,8 +57,22 @@ test('all columns but the name and the actions can be left out', (t) => {
 
 test('what the browser kept may be anything', (t) => {
   t.deepEqual(readHidden('["cpu"]'), ['cpu']);
-  for (const kept of [null, '', '{', '7', 'null', '{"cpu":true}']) t.deepEqual(readHidden(kept), [], String(kept));
+  for (const kept of [null, '', '{', '7', 'null', '{"cpu":true}']) t.is(readHidden(kept), null, String(kept));
   t.deepEqual(readHidden('["cpu",7,null]'), ['cpu']);
+});
+
+test('where there is little room, columns for wide screens are left out until somebody asks for them', (t) => {
+  const columns: Column[] = [
+    { key: 'name', label: 'Name' },
+    { key: 'cpu', label: 'CPU', wideOnly: true },
+    { key: 'state', label: 'State' },
+  ];
+  t.deepEqual(hiddenAtFirst(columns, false), []);
+  t.deepEqual(hiddenAtFirst(columns, true), ['cpu']);
+  t.deepEqual(
+    shownOf(columns, hiddenAtFirst(columns, true)).map(({ key }) => key),
+    ['name', 'state'],
+  );
 });
 
 test('arrows move between rows and stop at the ends', (t) => {
