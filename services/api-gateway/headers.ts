@@ -29,7 +29,8 @@ export function refuseRepeatedHeaders(request: IncomingMessage): void {
 }
 
 const JSON_POLICY = "default-src 'none'; frame-ancestors 'none'";
-const PAGE_POLICY =
+/** Policy of the pages of the Web UI. */
+export const PAGE_POLICY =
   "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self'; " +
   "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
   // Texts never become markup: Vue's own policy is for its compiled templates, the console's for the address of its worker.

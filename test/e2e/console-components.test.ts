@@ -1,0 +1,222 @@
+// Shared parts of the Web UI by themselves: by mouse, by keyboard, on a phone, and as axe and a screen reader find them.
+import test from 'ava';
+import type { Browser } from 'playwright-core';
+import { startBrowser } from '../helpers/browser.ts';
+import { buildComponents, type ComponentPages } from '../helpers/component-page.ts';
+import { accessibilityFaults, layoutFaults } from '../helpers/console-pages.ts';
+
+const WIDTHS = [1280, 375] as const;
+const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart'] as const;
+
+let browser: Browser;
+let parts: ComponentPages;
+
+test.before(async () => {
+  [browser, parts] = await Promise.all([startBrowser(), buildComponents()]);
+});
+
+test.after.always(async () => {
+  await browser?.close();
+  parts?.remove();
+});
+
+for (const part of PARTS)
+  test.serial(`${part}: axe finds nothing and everything fits, wide and on a phone`, async (t) => {
+    const visitor = await parts.show(browser, part);
+    for (const width of WIDTHS) {
+      await visitor.page.setViewportSize({ width, height: 900 });
+      t.deepEqual(
+        [...(await layoutFaults(visitor.page)), ...(await accessibilityFaults(visitor.page))],
+        [],
+        `${width}`,
+      );
+    }
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  });
+
+test.serial('a table whose rows take arrows is a grid, and says so to those who see it, too', async (t) => {
+  const visitor = await parts.show(browser, 'table', { width: 1280 });
+  const { page } = visitor;
+  const grid = page.getByRole('grid', { name: 'Trees' });
+  const hint = page.getByText('Arrow keys move between rows, Enter opens one, Space selects it.');
+  t.is(await grid.getByRole('gridcell', { name: 'amber', exact: true }).count(), 1);
+  t.false(await hint.isVisible());
+  await grid.getByRole('row').nth(1).focus();
+  await page.keyboard.press('ArrowDown');
+  await hint.waitFor();
+  await page.keyboard.press('Space');
+  await grid.getByRole('row', { selected: true }).getByText('birch', { exact: true }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByText('Opened: birch').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('on a phone every value of a row has its label, the first and the actions too', async (t) => {
+  const visitor = await parts.show(browser, 'table', { width: 375 });
+  const { page } = visitor;
+  const row = page.getByRole('row').filter({ hasText: 'amber' });
+  for (const label of ['Name', 'Seen', 'Actions'])
+    t.true(await row.getByText(label, { exact: true }).isVisible(), label);
+  t.is(await row.getByRole('gridcell', { name: 'Name amber' }).count(), 1, 'and it is heard with its value');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('on a phone filters are behind one button, which says how many are set', async (t) => {
+  const visitor = await parts.show(browser, 'table', { width: 375 });
+  const { page } = visitor;
+  const search = page.getByLabel('Search');
+  t.false(await search.isVisible());
+  await page.getByRole('button', { name: 'Filters', exact: true }).click();
+  await search.fill('birch');
+  const fold = page.getByRole('button', { name: 'Filters (1)', exact: true });
+  await fold.click();
+  await search.waitFor({ state: 'hidden' });
+  t.is(await page.getByRole('row').filter({ hasText: 'Fell' }).count(), 1);
+  await fold.click();
+  t.is(await search.inputValue(), 'birch', 'what was typed outlives the fold');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a column that is offered is shown when it is chosen, whatever the width', async (t) => {
+  const visitor = await parts.show(browser, 'table', { width: 375 });
+  const { page } = visitor;
+  t.is(await page.getByText('Place of amber').count(), 0);
+  await page.getByText('View', { exact: true }).click();
+  await page.getByRole('checkbox', { name: 'Place' }).check();
+  await page.getByText('Place of amber').waitFor();
+  // Wide screens were not chosen for.
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.getByRole('columnheader', { name: 'Place' }).waitFor();
+  await page.setViewportSize({ width: 375, height: 900 });
+  await page.reload();
+  await page.getByText('Place of amber').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('the exact time is heard at once, and shown by a press or a tap', async (t) => {
+  const visitor = await parts.show(browser, 'table', { width: 375, hasTouch: true });
+  const { page } = visitor;
+  const time = page.getByRole('button', { name: /^yesterday, / }).first();
+  t.is(await time.textContent(), 'yesterday');
+  await time.tap();
+  await page.waitForFunction(`document.querySelector('.time-text').innerText !== 'yesterday'`);
+  t.true((await time.getAttribute('aria-label'))!.endsWith((await time.textContent())!));
+  await time.focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(`document.querySelector('.time-text').innerText === 'yesterday'`);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('times and sizes are typed as people write them, with the exact value beside and heard', async (t) => {
+  const visitor = await parts.show(browser, 'fields', { width: 1280 });
+  const { page } = visitor;
+  const [time, size, rate] = ['Time', 'Size', 'Rate'].map((label) => page.getByLabel(label, { exact: true }));
+  t.is(await time!.inputValue(), '1 h 30 min');
+  t.is(await size!.inputValue(), '100 MiB');
+  const described = async (field: typeof time) => {
+    const ids = (await field!.getAttribute('aria-describedby'))!.split(' ');
+    return (await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()))).join(' ');
+  };
+  t.is(await described(time), '5,400 seconds How long.');
+  t.is(await described(rate), 'requests/s');
+  await time!.fill('2 min');
+  await size!.fill('1.5 GiB');
+  await page.getByText('Values: [120,1610612736,10]').waitFor();
+  t.is(await described(size), '1,610,612,736 bytes');
+  await time!.fill('two minutes');
+  await page.getByText('This has the wrong form.').waitFor();
+  t.is(await page.getByRole('alert').count(), 0, 'nobody is interrupted while typing');
+  t.is(await described(time), 'This has the wrong form. How long.');
+  t.is(await time!.inputValue(), 'two minutes');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('things are added up to the limit of the contract, and removed with a way back', async (t) => {
+  const visitor = await parts.show(browser, 'items', { width: 1280 });
+  const { page } = visitor;
+  const focused = () => page.evaluate<string>(`document.activeElement.innerText || document.activeElement.value`);
+  await page.getByRole('button', { name: 'Add a rule' }).click();
+  await page.getByText('This is needed.').waitFor();
+  t.is(await page.getByText('One of them is not right.').count(), 0, 'the field tells it');
+  await page.keyboard.type('third');
+  await page.getByText('Values: first second third').waitFor();
+  await page.getByText('There is room for 3.').waitFor();
+  t.true(await page.getByRole('button', { name: 'Add a rule' }).isDisabled());
+  await page.getByRole('button', { name: 'Remove Rule 2' }).click();
+  await page.getByText('Rule 2 was removed.').waitFor();
+  t.is(await focused(), 'Undo');
+  await page.keyboard.press('Enter');
+  await page.getByText('Values: first second third').waitFor();
+  t.is(await focused(), 'second', 'the focus is where it came back');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('where their order counts, things are moved by keyboard and keep the focus', async (t) => {
+  const visitor = await parts.show(browser, 'items', { width: 1280 });
+  const { page } = visitor;
+  await page.getByLabel('Match').first().focus();
+  await page.keyboard.press('Alt+ArrowDown');
+  await page.getByText('Values: second first').waitFor();
+  await page.getByText('Now at place 2 of 2.').waitFor({ state: 'attached' });
+  await page.getByRole('button', { name: 'Move Rule 2 up' }).click();
+  await page.getByText('Values: first second').waitFor();
+  t.is(await page.evaluate(`document.activeElement.getAttribute('aria-label')`), 'Move Rule 1 up');
+  await page.keyboard.press('Enter');
+  t.is(await page.getByText('Values: first second').count(), 1, 'there is no place above the first');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a dialog with an address is closed by Back, and by itself without a trace', async (t) => {
+  const visitor = await parts.show(browser, 'dialogs', { width: 1280 });
+  const { page } = visitor;
+  const dialog = page.getByRole('dialog', { name: 'A new tree' });
+  await page.getByRole('button', { name: 'New tree' }).click();
+  await dialog.getByText('Hint: oak').waitFor();
+  await page.goBack();
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'New tree' }).click();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.waitForURL('**/dialogs');
+  await page.goto('/dialogs?new=1&hint=elm&kept=1');
+  await dialog.getByText('Hint: elm').waitFor();
+  await page.keyboard.press('Escape');
+  await page.waitForURL('**/dialogs?kept=1');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a chart spans what was asked, and reads its values to arrow keys and to the pointer', async (t) => {
+  const visitor = await parts.show(browser, 'chart', { width: 1280 });
+  const { page } = visitor;
+  const chart = page.getByRole('slider', { name: 'Leaves' });
+  await chart.locator('canvas').waitFor();
+  const read = () => chart.getAttribute('aria-valuetext');
+  t.true((await read())!.endsWith('10 leaves'));
+  await chart.focus();
+  await page.keyboard.press('ArrowLeft');
+  t.true((await read())!.endsWith('9 leaves'));
+  t.regex((await read())!, /2026.*:58:00/, 'with the exact time');
+  await page.getByText('Arrow keys read the values.').waitFor();
+  await page.keyboard.press('Home');
+  t.true((await read())!.endsWith('1 leaves'));
+  for (let step = 0; step < 3; step++) await page.keyboard.press('ArrowRight');
+  t.true((await read())!.endsWith('no value'));
+  // The first third of the hour is empty: what was reported begins at two thirds of the width.
+  const { x, y, width, height } = (await page.locator('.u-over').boundingBox())!;
+  await page.mouse.move(x + (width * 42) / 60, y + height / 2);
+  await page.getByText(/: 3 leaves$/).waitFor();
+  await page.mouse.move(x + width * 0.02, y + height / 2);
+  await page.getByText(/: 1 leaves$/).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
