@@ -258,6 +258,7 @@ test.serial(
     const from = page.getByRole('combobox', { name: '起始时间' });
     const asksFrom = (...local: [year: number, month: number, day: number, hour: number, minute: number]) =>
       page.waitForURL((url) => url.searchParams.get('from') === new Date(...local).toISOString());
+    await page.getByRole('button', { name: '筛选', exact: true }).click();
     await from.focus();
     await page.keyboard.type('2026年11月20日 18:20');
     const calendar = page.getByRole('dialog', { name: '起始时间' });
