@@ -10,12 +10,12 @@ import { CHALLENGES, levelText } from './level.ts';
 type Name = keyof CcThresholds;
 
 /** Groups of the thresholds below a prefix such as `cc.`; the first one has the slot `group:thresholds`. */
-export function ccGroups(
+export function ccGroups<Prefix extends '' | 'cc.', Path extends string = never>(
   t: ComposerTranslation,
-  prefix: string,
-  shown: NonNullable<FieldGroup['shown']>,
-): FieldGroup[] {
-  const field = (name: Name, more: Omit<Field, 'path'>): Field => ({ path: `${prefix}${name}`, ...more });
+  prefix: Prefix,
+  shown: NonNullable<FieldGroup<Path>['shown']>,
+): FieldGroup<`${Prefix}${Name}` | Path>[] {
+  const field = (name: Name, more: Omit<Field, 'path'>) => ({ path: `${prefix}${name}` as const, ...more });
   const rate = t('protection.unit.perSecond');
   return [
     {

@@ -46,7 +46,8 @@ export function useEditForm<V extends Values>(options: EditFormOptions<V>): Edit
 
   const form = useInputForm({
     procedure,
-    paths,
+    // Fields of what is changed; which of the two procedures takes them is known here only.
+    paths: paths as never,
     input: () => {
       if (!existing) return { ...options.fixed, ...edits.value };
       const changed = changedInput(base.value, edits.value, paths, []);

@@ -5,6 +5,7 @@ import { type ComputedRef, computed, nextTick, type Ref, ref, useId, watch } fro
 import type { CallError } from '@/shared/api/call-error.ts';
 import { useAction } from '@/shared/api/use-action.ts';
 import type { Choices, Conflict } from './changes.ts';
+import type { FieldPath } from './field.ts';
 import { valueAt } from './paths.ts';
 import { focusProblem, problemText } from './problem-text.ts';
 import { dotted, isAt, type Problem, tellAt } from './problems.ts';
@@ -12,10 +13,10 @@ import { issuesOf, type JsonSchema } from './schema.ts';
 
 type Values = Record<string, unknown>;
 
-export interface InputFormOptions {
-  procedure: AnyProcedure;
+export interface InputFormOptions<P extends AnyProcedure> {
+  procedure: P;
   /** Dotted paths of the input that fields of the form hold. */
-  paths: readonly string[];
+  paths: readonly FieldPath<P>[];
   input: () => Values;
   /** Sends it. */
   send: () => Promise<unknown>;
@@ -51,8 +52,9 @@ export interface FormConflict {
   resolve: (choices: Choices) => Promise<void>;
 }
 
-export function useInputForm(options: InputFormOptions): InputForm {
-  const { procedure, paths } = options;
+export function useInputForm<P extends AnyProcedure>(options: InputFormOptions<P>): InputForm {
+  const { procedure } = options;
+  const paths: readonly string[] = options.paths;
   const id = useId();
   const tried = ref(false);
   const input = computed(options.input);
