@@ -189,6 +189,8 @@ test.serial('a dialog with an address is closed by Back, and by itself without a
   await page.waitForURL('**/dialogs');
   await page.goto('/dialogs?new=1&hint=elm&kept=1');
   await dialog.getByText('Hint: elm').waitFor();
+  // A dialog hears keys once it has the focus.
+  await page.waitForFunction(`document.querySelector('[role=dialog]').contains(document.activeElement)`);
   await page.keyboard.press('Escape');
   await page.waitForURL('**/dialogs?kept=1');
   t.deepEqual(visitor.faults(), []);

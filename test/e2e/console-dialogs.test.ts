@@ -67,14 +67,18 @@ async function operatorVisit(path: string, options: VisitOptions = {}): Promise<
 }
 
 const field = (box: Locator, key: string) => box.getByLabel(word(key), { exact: true });
-/** Opens a dialog by its button and waits until it has the focus. */
-async function opened(page: Page, button: string): Promise<Locator> {
-  await page.getByRole('button', { name: button, exact: true }).first().click();
+/** Waits until the dialog of the page is there and has the focus: before that it hears no keys. */
+async function shown(page: Page): Promise<Locator> {
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
   await settled(page);
   await page.waitForFunction(`document.querySelector('[role=dialog]').contains(document.activeElement)`);
   return dialog;
+}
+/** Opens a dialog by its button and waits until it has the focus. */
+async function opened(page: Page, button: string): Promise<Locator> {
+  await page.getByRole('button', { name: button, exact: true }).first().click();
+  return shown(page);
 }
 /** What was asked, once something was. */
 async function asked(questions: () => string[]): Promise<string[]> {
