@@ -33,5 +33,5 @@ export default {
     },
     { title: { en: 'Ban many addresses', 'zh-CN': '批量封禁' }, to: '/bans?bulk=1' },
   ],
-  uses: ['sites'],
+  uses: ['protection', 'sites'],
 } satisfies Feature;
