@@ -254,6 +254,69 @@ test.serial('CC mitigation: switched on, with thresholds of its own or those of 
   await visitor.close();
 });
 
+const REHEARSAL_WORDS = {
+  en: {
+    client: 'One client',
+    presets: 'Thresholds',
+    strict: 'Strict',
+    one: 'At least one client banned; in truth it was 2.',
+    two: 'At least 2 clients banned; in truth it was 2.',
+    unknown: 'Sites raised: no data for that. No node has reported requests.',
+    save: 'Save',
+    discard: 'Discard changes',
+  },
+  'zh-CN': {
+    client: '单个客户端',
+    presets: '阈值',
+    strict: '严格',
+    one: '至少 1 个客户端被封禁；实际为 2。',
+    two: '至少 2 个客户端被封禁；实际为 2。',
+    unknown: '升级的站点：没有相关数据。没有节点上报请求数。',
+    save: '保存',
+    discard: '放弃修改',
+  },
+} as const;
+
+test.serial('before thresholds are saved the form says what they would have done in the last hour', async (t) => {
+  await api.ok('PATCH', `/sites/${quiet.id}/protection`, { cc: { enabled: true, ipQps: 70 } });
+  const banned = (address: string, observed: number): Body => ({
+    id: `rehearsed-${events++}`,
+    siteId: quiet.id,
+    kind: SecurityEventKind.IP_BANNED,
+    occurredAtMs: BigInt(Date.now() - MINUTE),
+    level: 0,
+    previousLevel: 0,
+    metric: 'ip_qps',
+    observed,
+    threshold: 70,
+    address,
+  });
+  await reporter.connection.call('reportSecurity', {
+    events: [banned('203.0.113.41', 80), banned('203.0.113.42', 90)],
+  });
+  for (const language of ['en', 'zh-CN'] as const) {
+    const words = REHEARSAL_WORDS[language];
+    const visitor = await operatorVisit(`/sites/${quiet.id}/protection`, { language });
+    const { page } = visitor;
+    const told = page.getByRole('status').filter({ has: page.getByRole('listitem') });
+    await page.getByLabel(words.client, { exact: true }).fill('85');
+    await told.getByText(words.one, { exact: true }).waitFor();
+    await page
+      .getByRole('radiogroup', { name: words.presets, exact: true })
+      .getByRole('radio', { name: words.strict })
+      .check();
+    await told.getByText(words.two, { exact: true }).waitFor();
+    await told.getByText(words.unknown, { exact: true }).waitFor();
+    t.true(await page.getByRole('button', { name: words.save, exact: true }).isEnabled());
+    t.deepEqual(await accessibilityFaults(page), []);
+    await page.getByRole('button', { name: words.discard }).click();
+    await told.waitFor({ state: 'detached' });
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  }
+  await api.ok('PATCH', `/sites/${quiet.id}/protection`, { cc: { enabled: false } });
+});
+
 test.serial('a site under attack: levels of nodes, who weighs most, and a ban in a few clicks', async (t) => {
   const visitor = await operatorVisit(`/sites/${attacked.id}/security`);
   const { page } = visitor;
