@@ -409,7 +409,7 @@ test.serial('Under Attack of all sites names what it touches; template and reten
   await dialog.getByRole('button', { name: 'Switch off' }).click();
   await page.getByText('Sites are challenged by their own settings and level only.').waitFor();
 
-  await page.getByRole('link', { name: 'Settings of all sites' }).click();
+  await page.getByRole('link', { name: 'Defaults', exact: true }).click();
   await page.getByLabel('Keep security events for').fill('6');
   await page.getByText('At least 7.').waitFor();
   await page.getByLabel('Keep security events for').fill('14');
