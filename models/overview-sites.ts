@@ -2,6 +2,7 @@
 // counted of which something was published since the one most behind, failed somewhere, or is held by a node.
 import type { Knex } from 'knex';
 import { MAX_NAMED } from '../contract/resources/overview.ts';
+import type { SiteState } from '../contract/resources/sites.ts';
 import { ownerOf, UNSERVED_AFTER_MS } from './delivery.ts';
 import { DISABLED_REF } from './entries/site.ts';
 import type { ClusterSpan } from './overview-nodes.ts';
@@ -71,7 +72,10 @@ const SERVED = `
      and coalesce((select '${DISABLED_REF}' <> all(v.refs) ${VERSION} and v.from_revision <= a.from_revision
        and not v.features && g.lacks order by v.from_revision desc limit 1), false))`;
 
-const SPANS = `jsonb_to_recordset(?::jsonb) as c(id text, least bigint, most bigint, healthy boolean, failed text[],
+/** Spans ({@link spansJson}) as rows `c`. */
+const spansFrom = (
+  binding: string,
+) => `jsonb_to_recordset(${binding}::jsonb) as c(id text, least bigint, most bigint, healthy boolean, failed text[],
   lacks text[], down text[], groups jsonb)`;
 
 /** Sites that are not live, and those that nobody serves, of each cluster `c` with a node that has a configuration. */
@@ -97,7 +101,7 @@ const BEHIND = `
       p."notServed",
       case when c.most >= 0 then p.pending else (select count(*)::int from (${OF_CLUSTER} and ${RECENT}) r) end as pending,
       coalesce(case when c.most >= 0 then p.named else ${named(NEWEST_IDS)} end, '[]') as named
-    from ${SPANS}
+    from ${spansFrom('?')}
     cross join lateral (
       select case when c.most >= 0 then count(*)::int end as "notServed",
           (count(*) filter (where not u.unserved))::int as pending,
@@ -111,8 +115,8 @@ export async function sitesBehind(sql: Knex, spans: readonly ClusterSpan[]): Pro
   return rows;
 }
 
-/** The spans as {@link SPANS} reads them. */
-function spansJson(spans: readonly ClusterSpan[]): string {
+/** The spans as {@link spansFrom} reads them. */
+export function spansJson(spans: readonly ClusterSpan[]): string {
   return JSON.stringify(
     spans.map(({ clusterId, least, most, allHealthy, failed, lacks, groups }) => ({
       id: clusterId,
@@ -125,6 +129,32 @@ function spansJson(spans: readonly ClusterSpan[]): string {
       groups,
     })),
   );
+}
+
+const ENABLED = 'select s.id from c join site s on s.cluster_id = c.id and s.enabled';
+const IDS: Readonly<Record<SiteState, string>> = {
+  unserved: `${ENABLED} where c.most is null or c.most = -1 and not (${RECENT})
+    union all select id from not_served where unserved`,
+  pending: `${ENABLED} where ${RECENT} union all select id from not_served where not unserved`,
+  partial: `${ENABLED} where c.most >= 0 and not (c.healthy and c.least >= 0)
+      and not exists (select from not_served n where n.id = s.id)
+    union all select id from not_live l where not exists (select from not_served n where n.id = l.id)`,
+  live: `${ENABLED} where c.healthy and c.least >= 0 and not exists (select from not_live l where l.id = s.id)`,
+  disabled: 'select s.id from c join site s on s.cluster_id = c.id and not s.enabled',
+};
+
+/**
+ * Common table expressions, the last of which (`in_state`) has the ids of the sites that are in the state, as they are
+ * counted here; the spans, by {@link spansJson}, are bound as `spans`. Only what the clusters' nodes do not run is looked
+ * at one by one.
+ */
+export function inState(state: SiteState): string {
+  return `c as materialized (select * from ${spansFrom(':spans')}),
+    not_live as materialized (
+      select n.id from c cross join lateral (${NOT_LIVE_IDS}) n where c.healthy and c.least >= 0),
+    not_served as materialized (
+      select u.id, u.unserved from c cross join lateral (${PENDING_IDS}) u where c.most >= 0),
+    in_state as materialized (${IDS[state]})`;
 }
 
 /** Sites of every cluster, or of one: two counts each, for which its index is enough. */

@@ -3,11 +3,14 @@
 import { domainToUnicode } from 'node:url';
 import type { Knex } from 'knex';
 import type { ContentSettings, Origin, OriginSettings } from '../contract/resources/site-origins.ts';
-import type { SITE_SORT } from '../contract/resources/sites.ts';
+import type { SITE_SORT, SiteLevelFilter, SiteState } from '../contract/resources/sites.ts';
 import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
 import { originLiteral } from '../contract/scalars/origin-address.ts';
 import { orderBy, type Sort } from './list-order.ts';
+import type { ClusterSpan } from './overview-nodes.ts';
+import { inState, spansJson } from './overview-sites.ts';
 import { searchPattern } from './search-pattern.ts';
+import { ABOVE, levelCondition } from './site-level.ts';
 
 export interface SitePorts {
   http: number[];
@@ -36,6 +39,17 @@ export interface SiteRow extends SiteContent {
 export interface SiteFilter {
   search?: string | undefined;
   clusterId?: string | undefined;
+  /** What the nodes of the clusters run, and the state that it makes of a site. */
+  state?: { is: SiteState; spans: readonly ClusterSpan[] } | undefined;
+  level?: SiteLevelFilter | undefined;
+}
+
+interface Conditions {
+  /** Common table expressions that the condition reads. */
+  tables: string[];
+  /** Empty, or `where …` over `site`. */
+  where: string;
+  bindings: Record<string, string | number>;
 }
 
 type SiteSort = (typeof SITE_SORT)[number];
@@ -65,9 +79,10 @@ export const SITE_JOINS = `
     select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position) as domains
       from site_domain where site_id = s.id) d`;
 
-function conditions({ search, clusterId }: SiteFilter): { where: string; bindings: Record<string, string> } {
+function conditions({ search, clusterId, state, level }: SiteFilter): Conditions {
   const clauses: string[] = [];
-  const bindings: Record<string, string> = {};
+  const tables: string[] = [];
+  const bindings: Conditions['bindings'] = {};
   const text = search?.trim().toLowerCase();
   if (text) {
     clauses.push('search_text like :pattern');
@@ -77,7 +92,16 @@ function conditions({ search, clusterId }: SiteFilter): { where: string; binding
     clauses.push('cluster_id = :clusterId');
     bindings.clusterId = clusterId;
   }
-  return { where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
+  if (state !== undefined) {
+    tables.push(inState(state.is));
+    clauses.push('id in (select id from in_state)');
+    bindings.spans = spansJson(state.spans);
+  }
+  if (level !== undefined) {
+    tables.push(`above as materialized (${ABOVE})`);
+    clauses.push(levelCondition(level));
+  }
+  return { tables, where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
 }
 
 /** Sites, newest first unless sorted otherwise. The page is cut before anything is joined: its cost follows the page. */
@@ -87,13 +111,14 @@ export async function sitePage(
   limit: number,
   offset: number,
 ): Promise<SiteRow[]> {
-  const { where, bindings } = conditions(filter);
+  const { tables, where, bindings } = conditions(filter);
   const order = orderBy(filter.sort ?? '-createdAt', SORT_COLUMNS, 's.id');
   // A scan in the order of the list would read every site for a rare match.
-  const source = filter.search?.trim()
-    ? `(with hit as materialized (select id, name, updated_at from site ${where})
+  const source =
+    filter.search?.trim() || tables.length > 0
+      ? `(with ${[...tables, ''].join(', ')}hit as materialized (select id, name, updated_at from site ${where})
         select site.* from (select id from hit s ${order} limit :limit offset :offset) h join site using (id))`
-    : `(select * from site s ${where} ${order} limit :limit offset :offset)`;
+      : `(select * from site s ${where} ${order} limit :limit offset :offset)`;
   const { rows } = await sql.raw(`select ${SITE_COLUMNS} from ${source} s ${SITE_JOINS} ${order}`, {
     ...bindings,
     limit,
@@ -103,8 +128,11 @@ export async function sitePage(
 }
 
 export async function siteCount(sql: Knex, filter: SiteFilter): Promise<number> {
-  const { where, bindings } = conditions(filter);
-  const { rows } = await sql.raw(`select count(*)::int as total from site ${where}`, bindings);
+  const { tables, where, bindings } = conditions(filter);
+  const { rows } = await sql.raw(
+    `${tables.length > 0 ? `with ${tables.join(', ')} ` : ''}select count(*)::int as total from site ${where}`,
+    bindings,
+  );
   return rows[0].total;
 }
 

@@ -2,6 +2,7 @@ import Type from 'typebox';
 import { SITE_FEATURE_LISTS } from '../gen/site-features.ts';
 import { procedure, resource } from '../procedure.ts';
 import { merged } from '../registered.ts';
+import { LEVELS, Level } from '../scalars/challenge.ts';
 import {
   Decimal,
   ExpectedUpdatedAt,
@@ -9,6 +10,7 @@ import {
   Input,
   Nullable,
   ONE_LINE,
+  OneOf,
   Page,
   PageQuery,
   SearchQuery,
@@ -29,6 +31,10 @@ export const SITE_SORT = ['name', 'createdAt', 'updatedAt'] as const;
 /** What a site is in one word: its delivery, or that nobody serves it. */
 export const SITE_STATES = ['unserved', 'pending', 'partial', 'live', 'disabled'] as const;
 export type SiteState = (typeof SITE_STATES)[number];
+
+/** What lists of sites can be narrowed to by level. */
+const SITE_LEVELS = ['above_normal', ...LEVELS] as const;
+export type SiteLevelFilter = (typeof SITE_LEVELS)[number];
 
 const SiteName = Type.String({
   minLength: 1,
@@ -69,6 +75,18 @@ const Revision = Nullable({
   ...Decimal,
   description: 'Revision that publishes the change; null when nothing differs.',
 });
+export const ListedSite = Type.Object({
+  ...Site.properties,
+  level: {
+    ...Nullable(Level),
+    description: 'Highest at a connected node; null: no node of the cluster has told its levels.',
+  },
+  requestsPerSecond: {
+    ...Nullable(Type.Number({ minimum: 0 })),
+    description: 'Of the last minute that nodes have reported, of the five before this one; null: none of them.',
+  },
+});
+
 export const SiteChange = Type.Object({ site: Site, revision: Revision });
 
 const Feature = Type.Object({
@@ -96,10 +114,18 @@ export const sites = resource('sites', {
     input: Input({
       ...SearchQuery('Part of the name or of any domain, in any case.'),
       clusterId: Type.Optional(Id),
+      state: Type.Optional(
+        OneOf(SITE_STATES, {
+          description: 'unserved: nobody serves the enabled site; pending: it is on its way; else as delivery.state.',
+        }),
+      ),
+      level: Type.Optional(
+        OneOf(SITE_LEVELS, { description: 'Exactly this level, or any above normal, at a connected node.' }),
+      ),
       ...SortQuery(SITE_SORT),
       ...PageQuery(20),
     }),
-    output: Page(Site),
+    output: Page(ListedSite),
     status: 200,
     access: { scope: 'sites:read' },
     readOnly: true,

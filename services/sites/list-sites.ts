@@ -1,8 +1,12 @@
 import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
+import { NODE_WORDS } from '../../contract/resources/overview.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { LEVELS } from '../../contract/scalars/challenge.ts';
+import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
 import { siteCount, sitePage } from '../../models/site.ts';
+import { type SiteFigures, siteFigures } from '../../models/site-level.ts';
 import { siteView } from '../../models/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentSites, presentWith, type SiteOutput } from './present-site.ts';
@@ -12,8 +16,20 @@ export async function listSites(
   input: Input<typeof sites.list>,
 ): Promise<Output<typeof sites.list>> {
   const { limit, offset } = pageOf({ pageSize: 20, ...input });
-  const [rows, total] = await Promise.all([sitePage(pools.api, input, limit, offset), siteCount(pools.api, input)]);
-  return { items: await presentSites(pools.api, rows), total };
+  const { state: is, ...rest } = input;
+  const filter = { ...rest, state: is && { is, spans: await spansOf(pools.api, input.clusterId) } };
+  const [rows, total] = await Promise.all([sitePage(pools.api, filter, limit, offset), siteCount(pools.api, filter)]);
+  const [items, figures] = await Promise.all([presentSites(pools.api, rows), siteFigures(pools.api, rows)]);
+  return { items: items.map((site) => listed(site, figures.get(site.id))), total };
+}
+
+async function spansOf(sql: Runtime['pools']['api'], clusterId: string | undefined): Promise<ClusterSpan[]> {
+  return (await fleetView(sql, NODE_WORDS, clusterId ?? null)).spans;
+}
+
+function listed(site: SiteOutput, figures: SiteFigures | undefined): Output<typeof sites.list>['items'][number] {
+  const { level = null, requestsPerSecond = null } = figures ?? {};
+  return { ...site, level: level === null ? null : LEVELS[level]!, requestsPerSecond };
 }
 
 /** Throws SITE_NOT_FOUND. */

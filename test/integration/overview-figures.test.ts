@@ -1,9 +1,11 @@
 // The overview: how much there is. Traffic, bans, and sites by how far they are delivered.
 import test from 'ava';
 import { NODE_WORDS } from '../../contract/resources/overview.ts';
+import { SITE_STATES, type SiteState } from '../../contract/resources/sites.ts';
 import { deliveryOf, situationNow } from '../../models/delivery.ts';
-import { fleetView } from '../../models/overview-nodes.ts';
+import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
 import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
+import { siteCount, sitePage } from '../../models/site.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Overview } from '../helpers/overview.ts';
@@ -83,24 +85,41 @@ test.serial('bans in force are counted by who made them; ended ones are not', as
   await node.beat(await node.onTarget());
 });
 
-/** Sites by state, one by one. */
-async function naiveStates(where: Record<string, string> = {}): Promise<Record<string, number>> {
+/** The state of each site, one by one, by id. */
+async function naiveStates(where: Record<string, string> = {}): Promise<Map<string, SiteState>> {
   const columns = { id: 'id', enabled: 'enabled', clusterId: 'cluster_id', updatedAt: 'updated_at' };
   const sites = await api.sql('site').where(where).select(columns);
-  const states: Record<string, number> = { live: 0, partial: 0, pending: 0, unserved: 0, disabled: 0 };
   const deliveries = await deliveryOf(api.sql, sites, situationNow);
-  for (const { state, unserved } of deliveries.values()) states[unserved ? 'unserved' : state]!++;
-  return states;
+  return new Map([...deliveries].map(([id, { state, unserved }]) => [id, unserved ? 'unserved' : state]));
 }
 
-test.serial('sites by delivery are as if each were asked', async (t) => {
+const counted = (states: ReadonlyMap<string, SiteState>) =>
+  Object.fromEntries(
+    SITE_STATES.map((state) => [state, [...states.values()].filter((one) => one === state).length]),
+  ) as Record<SiteState, number>;
+
+test.serial('sites by delivery are as if each were asked, counted and listed', async (t) => {
   const other = await api.cluster('states');
+  /** Lists filtered by each state have the sites that are in it, and their number. */
+  const compareLists = async (spans: ClusterSpan[], naive: ReadonlyMap<string, SiteState>, what: string) => {
+    for (const is of SITE_STATES) {
+      const filter = { state: { is, spans }, sort: 'createdAt' as const };
+      const ids = (await sitePage(api.sql, filter, 100, 0)).map(({ id }) => id);
+      const expected = [...naive].flatMap(([id, state]) => (state === is ? [id] : [])).sort();
+      t.deepEqual(ids, expected, `${what}: ${is}`);
+      t.is(await siteCount(api.sql, filter), expected.length, `${what}: ${is}`);
+    }
+  };
   const compare = async (what: string) => {
     const { spans } = await fleetView(api.sql, NODE_WORDS);
-    t.deepEqual(siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, spans)), await naiveStates(), what);
+    const naive = await naiveStates();
+    t.deepEqual(siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, spans)), counted(naive), what);
+    await compareLists(spans, naive, what);
     const own = await fleetView(api.sql, NODE_WORDS, other);
     const states = siteStates(await siteCounts(api.sql, other), await sitesBehind(api.sql, own.spans));
-    t.deepEqual(states, await naiveStates({ cluster_id: other }), what);
+    const of = await naiveStates({ cluster_id: other });
+    t.deepEqual(states, counted(of), what);
+    await compareLists(own.spans, of, `${what}, of one cluster`);
   };
   await compare('a cluster without sites');
   const made: string[] = [];

@@ -83,6 +83,50 @@ test.serial('sites above normal are counted by cluster, and Under Attack that wa
   await overview.gone('under_attack_on');
 });
 
+test.serial('sites are listed with their level and requests, and narrowed by state and level', async (t) => {
+  const listOf = async (query: string) => {
+    const { items, total } = await api.ok('GET', `/sites?${query}`);
+    t.is(total, items.length);
+    return items.map(({ id }: Body) => id);
+  };
+  await node.beat(await node.onTarget());
+  const other = await api.cluster('listed');
+  const silent = (await api.site(other, 'silent.example')).id;
+  await node.connection.call('reportSecurity', { sites: [{ siteId, level: 3, paths: [] }], hasState: true });
+  const minute = new Date(Math.floor(Date.now() / 60_000 - 1) * 60_000);
+  // The minute may end meanwhile; five are looked at.
+  await api.sql('site_request_minute').insert({ site_id: siteId, minute, requests: 120 });
+  const listed = (await api.ok('GET', '/sites')).items;
+  t.like(
+    listed.find(({ id }: Body) => id === siteId),
+    { level: 'pow', requestsPerSecond: 2 },
+  );
+  // Nothing was reported of it, which is not the same as none.
+  t.like(
+    listed.find(({ id }: Body) => id === silent),
+    { level: null, requestsPerSecond: null },
+  );
+  for (const level of ['pow', 'above_normal']) t.deepEqual(await listOf(`level=${level}`), [siteId]);
+  for (const level of ['js', 'normal']) t.deepEqual(await listOf(`level=${level}`), []);
+  await node.connection.call('reportSecurity', { sites: [], hasState: true });
+  t.deepEqual(await listOf('level=normal'), [siteId]);
+  t.deepEqual(await listOf('level=above_normal'), []);
+  t.deepEqual(await listOf('state=unserved'), [silent]);
+  t.deepEqual(await listOf(`state=live&level=normal&search=shop&clusterId=${clusterId}&sort=name`), [siteId]);
+  t.deepEqual(await listOf(`state=live&clusterId=${other}`), []);
+  for (const [field, accepted] of [
+    ['state', 'unserved'],
+    ['level', 'above_normal'],
+  ] as const) {
+    const data = await api.refused(t, [400, 'BAD_REQUEST'], 'GET', `/sites?${field}=unheard`);
+    t.true(JSON.stringify(data.issues).includes(accepted), JSON.stringify(data.issues));
+  }
+  await api.sql('site_request_minute').delete();
+  await api.ok('DELETE', `/sites/${silent}`);
+  await api.ok('DELETE', `/clusters/${other}`);
+  await node.beat(await node.onTarget());
+});
+
 test.serial('a site that nobody serves is an item: none connected, all failed, or all hold it', async (t) => {
   await node.fallSilent();
   const silent = await overview.shown('sites_unserved');

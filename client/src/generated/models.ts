@@ -551,6 +551,33 @@ export interface Launch {
 /** normal, cookie302, js, pow, captcha: each asks for more than the one before. */
 export type Level = 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha';
 
+export interface ListedSite {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
+  enabled: boolean;
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+  clusterName: string;
+  domains: string[];
+  origins: Origin[];
+  originSettings: OriginSettings;
+  contentSettings: ContentSettings;
+  ports: {
+    http: number[];
+    https: number[];
+  };
+  delivery: Delivery;
+  /** ISO 8601, UTC. */
+  createdAt: string;
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  /** Highest at a connected node; null: no node of the cluster has told its levels. */
+  level: Level | null;
+  /** Of the last minute that nodes have reported, of the five before this one; null: none of them. */
+  requestsPerSecond: number | null;
+}
+
 export interface Me {
   user: {
     /** Id. 1 to 64 characters. */

@@ -16,6 +16,7 @@ import type {
   IpListUser,
   LackingNode,
   Launch,
+  ListedSite,
   Me,
   NewEnrollmentToken,
   Node,
@@ -883,6 +884,10 @@ export interface SitesListInput {
   search?: string | undefined;
   /** Id. 1 to 64 characters. */
   clusterId?: string | undefined;
+  /** unserved: nobody serves the enabled site; pending: it is on its way; else as delivery.state. */
+  state?: 'unserved' | 'pending' | 'partial' | 'live' | 'disabled' | undefined;
+  /** Exactly this level, or any above normal, at a connected node. */
+  level?: 'above_normal' | 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
   /** Field to sort by; with - before it, from the last to the first. */
   sort?: 'name' | 'createdAt' | 'updatedAt' | '-name' | '-createdAt' | '-updatedAt' | undefined;
   /** 1 to 1000000; default 1. */
@@ -892,7 +897,7 @@ export interface SitesListInput {
 }
 
 export interface SitesListOutput {
-  items: Site[];
+  items: ListedSite[];
   total: number;
 }
 
