@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Input } from '../contract/procedure.ts';
 import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../contract/resources/audit-logs.ts';
 import { countedUntil, dayOf } from './counted-logs.ts';
+import { searchPattern } from './search-pattern.ts';
 import { readSetting, writeSetting } from './setting.ts';
 
 const DAY_MS = 86_400_000;
@@ -10,7 +11,7 @@ const DATE = "(?::timestamptz at time zone 'UTC')::date";
 
 export type AuditFilter = Pick<
   Input<typeof auditLogs.list>,
-  'action' | 'targetType' | 'targetId' | 'actorType' | 'sort'
+  'action' | 'targetType' | 'targetId' | 'actorType' | 'actor' | 'sort'
 > & {
   from: Date | undefined;
   to: Date | undefined;
@@ -38,7 +39,11 @@ export async function auditPage(
   limit: number,
   offset: number,
 ): Promise<{ rows: AuditRow[]; total: number }> {
-  const matching = () => matchingRows(sql, filter);
+  const names = filter.actor === undefined ? null : await actorsLike(sql, filter.actor);
+  const matching = () => {
+    const query = matchingRows(sql, filter);
+    return names === null ? query : query.whereRaw('actor_name = any(?)', [names]);
+  };
   const order = filter.sort === 'occurredAt' ? 'asc' : 'desc';
   const [rows, total] = await Promise.all([
     matching()
@@ -49,7 +54,7 @@ export async function auditPage(
       .limit(limit)
       .offset(offset)
       .select<AuditRow[]>('*'),
-    filter.targetId === undefined ? countByDays(sql, filter) : countRows(matching()),
+    filter.targetId === undefined && names === null ? countByDays(sql, filter) : countRows(matching()),
   ]);
   return { rows, total };
 }
@@ -108,6 +113,30 @@ const stepThrough = (column: string) => `
       from step where step.value is not null)
   select coalesce(array_agg(value) filter (where value is not null), '{}') from step`;
 const ALL_FACETS = `select ${FACETS.map((column) => `(${stepThrough(column)}) as ${column}`).join(', ')}`;
+
+const LOOKED_UP = ['site', 'node', 'cluster', 'ip_list'] as const;
+
+/** Of the targets of these entries, those that are still there, as `<type> <id>`; null for a type that is not looked up. */
+export async function targetsThere(sql: Knex, rows: readonly AuditRow[]): Promise<(row: AuditRow) => boolean | null> {
+  const ids = (type: string) => rows.flatMap((row) => (row.target_type === type ? (row.target_id ?? []) : []));
+  const { rows: found } = await sql.raw<{ rows: { key: string }[] }>(
+    LOOKED_UP.map((type) => `select '${type} ' || id as key from ${type} where id = any(?)`).join(' union all '),
+    LOOKED_UP.map(ids) as never,
+  );
+  const there = new Set(found.map(({ key }) => key));
+  const looked: readonly (string | null)[] = LOOKED_UP;
+  return ({ target_type, target_id }) =>
+    target_id !== null && looked.includes(target_type) ? there.has(`${target_type} ${target_id}`) : null;
+}
+
+/** The names of actors there are entries of that have the text in them; as many steps as there are names. */
+async function actorsLike(sql: Knex, text: string): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { name: string }[] }>(
+    `select name from unnest((${stepThrough('actor_name')})) as name where lower(name) like ?`,
+    [searchPattern(text.trim().toLowerCase())],
+  );
+  return rows.map(({ name }) => name);
+}
 
 /** The values there are entries of, in order. */
 export async function auditFacets(sql: Knex): Promise<AuditFacets> {

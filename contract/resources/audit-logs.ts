@@ -1,6 +1,16 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, Input, Nullable, OneOf, Page, PageQuery, SortQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Decimal,
+  Input,
+  Nullable,
+  OneOf,
+  Page,
+  PageQuery,
+  SearchQuery,
+  SortQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
 export const ACTOR_TYPES = ['user', 'api_key', 'service_account', 'node', 'probe', 'system', 'anonymous'] as const;
@@ -30,6 +40,10 @@ export const AuditEntry = Type.Object({
   targetType: Nullable(Type.String()),
   targetId: Nullable(Type.String()),
   targetName: Nullable(Type.String({ description: 'As of then; it outlives the target.' })),
+  targetExists: {
+    ...Nullable(Type.Boolean()),
+    description: 'Whether a site, node, cluster or IP list is still there; null: of what is not looked at.',
+  },
   metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Parameters, never secrets.' }),
 });
 
@@ -42,6 +56,7 @@ export const auditLogs = resource('auditLogs', {
       action: Type.Optional({ ...Word, description: 'Exactly this action, such as site.update.' }),
       targetType: Type.Optional({ ...Word, description: 'Exactly this type of target, such as site.' }),
       actorType: Type.Optional(ActorType),
+      actor: SearchQuery("Part of the actor's name, in any case.").search,
       targetId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Together with targetType.' })),
       from: Type.Optional({ ...Timestamp, description: 'Entries at this time or later.' }),
       to: Type.Optional({ ...Timestamp, description: 'Entries before this time; not before from.' }),

@@ -11,6 +11,7 @@ import {
   auditFacets,
   auditPage,
   readAuditDays,
+  targetsThere,
   writeAuditDays,
 } from '../../models/audit-log.ts';
 import { lockSetting, settingTarget } from '../../models/setting.ts';
@@ -40,7 +41,8 @@ async function listAuditLogs({ pools }: Runtime, input: Input<typeof auditLogs.l
   if (from && to && from > to) badField('/to', 'minimum', { from: input.from });
   const { limit, offset } = pageOf(input);
   const { rows, total } = await auditPage(pools.api, { ...input, from, to }, limit, offset);
-  return { items: rows.map(present), total };
+  const there = await targetsThere(pools.api, rows);
+  return { items: rows.map((row) => ({ ...present(row), targetExists: there(row) })), total };
 }
 
 /** PostgreSQL reads fewer spellings of a time than the contract accepts: displacements beyond 16 hours, leap seconds. */
@@ -50,7 +52,7 @@ function instant(path: string, text: string | undefined): Date | undefined {
   return Number.isNaN(time.getTime()) ? badField(path, 'format', { format: 'date-time' }) : time;
 }
 
-function present(row: AuditRow): Page['items'][number] {
+function present(row: AuditRow): Omit<Page['items'][number], 'targetExists'> {
   return {
     id: row.id,
     occurredAt: row.occurred_at.toISOString(),

@@ -188,8 +188,10 @@ test.serial(
     await unserved.getByRole('link', { name: 'Shop' }).click();
     await page.getByRole('heading', { level: 1, name: 'Shop' }).waitFor();
     await page.locator('.page-head').getByText('Not served').waitFor();
-    await page.goto(`${running.origin}/sites`);
+    await page.goto(`${running.origin}/sites?state=unserved`);
     await page.getByRole('row', { name: 'Shop' }).getByText('Not served').waitFor();
+    await page.goto(`${running.origin}/sites?state=live`);
+    await page.getByText('Nothing matches').waitFor();
     await page.goto(`${running.origin}/overview`);
     await region(page, 'At a glance').getByText('1 not served').waitFor();
     const chinese = await operatorVisit('/sites', { language: 'zh-CN' });

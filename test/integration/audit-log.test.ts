@@ -47,8 +47,29 @@ test.serial('an entry names who, from where, what, on what and with which parame
     targetType: 'region',
     targetId: region.id,
     targetName: 'Here',
+    targetExists: null,
     metadata: { code: 'here' },
   });
+});
+
+test.serial('entries are found by a part of the name of who acted, in any case, with their number', async (t) => {
+  await api.sql('audit_entry').insert(
+    ['Ana Lima', 'ana-robot', 'Ben', null].map((actor_name, index) => ({
+      actor_type: 'user',
+      actor_name,
+      action: 'named.actor',
+      occurred_at: new Date(Date.now() - index * 1000),
+    })),
+  );
+  const of = async (actor: string) => {
+    const { items, total } = await list(`action=named.actor&actor=${encodeURIComponent(actor)}&pageSize=1`);
+    return [total, items[0]?.actorName];
+  };
+  t.deepEqual(await of('ANA'), [2, 'Ana Lima']);
+  t.deepEqual(await of('robot'), [1, 'ana-robot']);
+  t.deepEqual(await of('%'), [0, undefined]);
+  await api.badField(t, '/actor', 'GET', `/audit-logs?actor=${'x'.repeat(101)}`);
+  await api.sql('audit_entry').where({ action: 'named.actor' }).delete();
 });
 
 test.serial(

@@ -187,6 +187,8 @@ export interface AuditEntry {
   targetType: string | null;
   targetId: string | null;
   targetName: string | null;
+  /** Whether a site, node, cluster or IP list is still there; null: of what is not looked at. */
+  targetExists: boolean | null;
   /** Parameters, never secrets. */
   metadata: Record<string, unknown>;
 }

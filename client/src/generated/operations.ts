@@ -90,6 +90,8 @@ export interface AuditLogsListInput {
   targetType?: string | undefined;
   /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused. */
   actorType?: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous' | undefined;
+  /** Part of the actor's name, in any case. Up to 100 characters. */
+  actor?: string | undefined;
   /** Together with targetType. 1 to 64 characters. */
   targetId?: string | undefined;
   /** Entries at this time or later. */

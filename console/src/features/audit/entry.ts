@@ -24,8 +24,14 @@ const PAGES: Readonly<Record<string, string>> = {
   ip_list: '/ip-lists',
 };
 
-/** Page of what was touched, if it has one. */
-export function targetPage({ targetType, targetId, action }: Entry): string | null {
+/** What of it was changed, in the words of the API; empty where the entry does not say. */
+export function changedText({ metadata }: Entry): string {
+  const { changed } = metadata;
+  return Array.isArray(changed) ? changed.filter((part) => typeof part === 'string').join(', ') : '';
+}
+
+/** Page of what was touched, if it has one and is still there. */
+export function targetPage({ targetType, targetId, targetExists }: Entry): string | null {
   const page = PAGES[targetType ?? ''];
-  return page && targetId && !action.endsWith('.delete') ? `${page}/${targetId}` : null;
+  return page && targetId && targetExists ? `${page}/${targetId}` : null;
 }

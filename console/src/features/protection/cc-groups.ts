@@ -5,7 +5,7 @@ import type { CcThresholds } from '@contract/scalars/cc-thresholds.ts';
 import type { ComposerTranslation } from 'vue-i18n';
 import type { Field, FieldGroup } from '@/shared/forms/field.ts';
 import { formatDuration, formatNumber } from '@/shared/i18n/format.ts';
-import { CHALLENGES, levelText } from './level.ts';
+import { CHALLENGES, levelText } from './public/level.ts';
 
 type Name = keyof CcThresholds;
 
