@@ -66,16 +66,14 @@ const WHY = (failed: string, failure: string) => `
     when ${failed} then '${failure}' when s.missing_features <> '{}' then 'capability_missing'
     when not s.data_plane_healthy then 'data_plane_unhealthy' else 'behind' end`;
 
-/**
- * Null when the cluster has or remembers no such revision. A node that lacks what the changed entries need holds them: it
- * is at the revision and has not applied it; that a site is switched off it takes over even from what it holds.
- */
-export async function readRevisionProgress(sql: Knex, clusterId: string, revision: string): Promise<Progress | null> {
-  const failed = `exists (select from jsonb_to_recordset(s.failed) as f(kind text, id text)
+const ENTRY_FAILED = `exists (select from jsonb_to_recordset(s.failed) as f(kind text, id text)
     join jsonb_to_recordset(r.changed) as c(kind text, id text) on c.kind = f.kind and c.id = f.id)`;
-  return progress(
-    sql,
-    `with r as (
+
+/**
+ * The nodes of a revision; bindings: cluster, number. A node that lacks what the changed entries need holds them: it is at
+ * the revision and has not applied it; that a site is switched off it takes over even from what it holds.
+ */
+const NODES_OF_REVISION = `with r as (
       select r.*, h.epoch as head_epoch from config_revision r join cluster_head h on h.cluster_id = r.cluster_id
       where r.cluster_id = ? and r.number = ? order by r.epoch desc limit 1
     ), needed as (
@@ -88,11 +86,34 @@ export async function readRevisionProgress(sql: Knex, clusterId: string, revisio
     ), state as (
       select n.id, n.name, ${ONLINE} as online, s.applied_at,
         coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features, false) as reached,
-        coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features and ${failed}, false) as failed,
-        ${WHY(failed, 'entry_failed')} as reason
+        coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features and ${ENTRY_FAILED}, false) as failed,
+        ${WHY(ENTRY_FAILED, 'entry_failed')} as reason
       from r cross join needed d join node n on n.cluster_id = r.cluster_id and n.status = 'active'
       left join node_state s on s.node_id = n.id
-    )
+    )`;
+
+const BAN_UNAPPLIED = 'exists (select from ban_unapplied u where u.node_id = n.id and u.ban_id = c.ban_id)';
+
+/** The nodes of a ban's change; bindings: number, epoch, and twice the one cluster whose nodes count, or null. */
+const NODES_OF_BAN = `with c as (
+      select c.*, b.lifted_at is not null or b.id is null as lifted, b.created_by, b.cidr, b.expires_at, t.epoch
+      from ban_change c cross join console_state t left join ban b on b.id = c.ban_id
+      where c.seq = ? and t.epoch = ?
+    ), state as (
+      select n.id, n.name, ${ONLINE} as online, s.bans_applied_at as applied_at,
+        coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq, false) as reached,
+        coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq and ${BAN_UNAPPLIED}, false) as failed,
+        ${WHY(BAN_UNAPPLIED, 'ban_unapplied')} as reason
+      from c join node n on c.cluster_id in ('', n.cluster_id) and n.status = 'active'
+        and (?::text is null or n.cluster_id = ?)
+      left join node_state s on s.node_id = n.id
+    )`;
+
+/** Null when the cluster has or remembers no such revision. */
+export async function readRevisionProgress(sql: Knex, clusterId: string, revision: string): Promise<Progress | null> {
+  return progress(
+    sql,
+    `${NODES_OF_REVISION}
     select r.cluster_id as "clusterId", r.created_at as "publishedAt", r.reason, r.actor,
       jsonb_build_object('clusterName', (select name from cluster where id = r.cluster_id), 'params', r.params) as about,
       ${SUMMARY} from r`,
@@ -109,22 +130,9 @@ export async function readBanProgress(
   { epoch, seq }: { epoch: string; seq: string },
   within: string | null = null,
 ): Promise<Progress | null> {
-  const failed = 'exists (select from ban_unapplied u where u.node_id = n.id and u.ban_id = c.ban_id)';
   return progress(
     sql,
-    `with c as (
-      select c.*, b.lifted_at is not null or b.id is null as lifted, b.created_by, b.cidr, b.expires_at, t.epoch
-      from ban_change c cross join console_state t left join ban b on b.id = c.ban_id
-      where c.seq = ? and t.epoch = ?
-    ), state as (
-      select n.id, n.name, ${ONLINE} as online, s.bans_applied_at as applied_at,
-        coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq, false) as reached,
-        coalesce(s.ban_epoch = c.epoch and s.ban_sequence >= c.seq and ${failed}, false) as failed,
-        ${WHY(failed, 'ban_unapplied')} as reason
-      from c join node n on c.cluster_id in ('', n.cluster_id) and n.status = 'active'
-        and (?::text is null or n.cluster_id = ?)
-      left join node_state s on s.node_id = n.id
-    )
+    `${NODES_OF_BAN}
     select nullif(c.cluster_id, '') as "clusterId", c.changed_at as "publishedAt",
       case when c.lifted then 'ban_lifted' else 'ban_created' end as reason,
       -- Who lifted it is in the audit log alone.
@@ -141,4 +149,37 @@ async function progress(sql: Knex, statement: string, bindings: readonly (string
   if (!row) return null;
   const { total, applied, failed, offline, ...rest } = row;
   return { ...rest, nodes: { total, applied, failed, offline }, done: applied + offline === total };
+}
+
+export interface Arrival {
+  id: string;
+  name: string;
+  online: boolean;
+  state: 'applied' | 'failed' | 'waiting';
+  reason: WaitReason | null;
+  /** As PostgreSQL writes it in JSON. */
+  appliedAt: string | null;
+}
+
+/** Nodes that a change concerns, those that have not applied it first; nothing where there is or was no such change. */
+export async function readArrivals(
+  sql: Knex,
+  change: { clusterId: string; revision: string } | { epoch: string; seq: string },
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ items: Arrival[]; total: number }> {
+  const [nodes, bindings] =
+    'seq' in change
+      ? [NODES_OF_BAN, [change.seq, change.epoch, null, null]]
+      : [NODES_OF_REVISION, [change.clusterId, change.revision]];
+  const { rows } = await sql.raw<{ rows: { items: Arrival[]; total: number }[] }>(
+    `${nodes}
+    select (select count(*)::int from state) as total, coalesce((select json_agg(w) from (
+      select id, name, online,
+        case when failed then 'failed' when reached then 'applied' else 'waiting' end as state,
+        case when failed or not reached then reason end as reason,
+        case when reached and not failed then applied_at end as "appliedAt"
+      from state order by reached and not failed, online desc, name, id limit ? offset ?) w), '[]') as items`,
+    [...bindings, limit, offset] as never,
+  );
+  return rows[0]!;
 }

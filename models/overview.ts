@@ -1,6 +1,6 @@
 // Further questions of the overview: sites above normal by cluster, bans in force, the newest changes.
 import type { Knex } from 'knex';
-import { MAX_NAMED, SHOWN_REVISIONS } from '../contract/resources/overview.ts';
+import { MAX_NAMED } from '../contract/resources/overview.ts';
 import type { Actor } from '../runtime/call.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
@@ -82,15 +82,15 @@ export interface NewestRevision {
 }
 
 /** The newest revisions of one cluster or of all: of those that published last, the last few. */
-export async function newestRevisions(sql: Knex, clusterId: string | null): Promise<NewestRevision[]> {
+export async function newestRevisions(sql: Knex, clusterId: string | null, limit: number): Promise<NewestRevision[]> {
   const { rows } = await sql.raw<{ rows: NewestRevision[] }>(
     `select h.cluster_id as "clusterId", h.name as "clusterName", r.number::text as revision, r.reason as "reasonCode",
          r.params as "reasonParams", r.actor, r.created_at as "createdAt"
        from (select h.cluster_id, h.epoch, h.revision, c.name from cluster_head h join cluster c on c.id = h.cluster_id
-              where published_at is not null and (?::text is null or c.id = ?) order by published_at desc limit ${SHOWN_REVISIONS}) h
-       join config_revision r on r.cluster_id = h.cluster_id and r.epoch = h.epoch and r.number > h.revision - ${SHOWN_REVISIONS}
-      order by r.created_at desc, r.number desc limit ${SHOWN_REVISIONS}`,
-    [clusterId, clusterId] as never,
+              where published_at is not null and (:clusterId::text is null or c.id = :clusterId) order by published_at desc limit :limit) h
+       join config_revision r on r.cluster_id = h.cluster_id and r.epoch = h.epoch and r.number > h.revision - :limit
+      order by r.created_at desc, r.number desc limit :limit`,
+    { clusterId, limit } as never,
   );
   return rows;
 }
@@ -111,4 +111,21 @@ export async function newestBanChange(
     { clusterId } as never,
   );
   return rows[0] ?? null;
+}
+
+/** Changes of bans that are looked through for those of people: nodes make thousands while they are flooded. */
+const LOOKED_THROUGH = 500;
+
+/** Newest changes of bans that people made, lifted or changed, among the newest of all. */
+export async function newestManualBanChanges(
+  sql: Knex,
+  limit: number,
+): Promise<{ epoch: string; seq: string; changedAt: Date }[]> {
+  const { rows } = await sql.raw<{ rows: { epoch: string; seq: string; changedAt: Date }[] }>(
+    `select t.epoch::text, c.seq::text, c.changed_at as "changedAt"
+       from console_state t cross join (select * from ban_change order by seq desc limit ${LOOKED_THROUGH}) c
+       join ban b on b.id = c.ban_id and b.source = 'manual' order by c.seq desc limit ?`,
+    [limit],
+  );
+  return rows;
 }

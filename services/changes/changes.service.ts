@@ -1,21 +1,29 @@
 // Follows changes to the nodes, and lists the revisions they made.
 import type { ServiceSchema } from 'moleculer';
+import type { Output } from '../../contract/procedure.ts';
 import { changes } from '../../contract/resources/changes.ts';
 import { revisions } from '../../contract/resources/revisions.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
+import { Recent } from '../../models/recent.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { getChange } from './changes.ts';
+import { getChange, listChangeNodes, listChanges } from './changes.ts';
 import { listRevisions } from './revisions.ts';
 
 export const roles: readonly Role[] = ['app'];
 
-export default (runtime: Runtime): ServiceSchema => ({
-  name: 'changes',
-  mixins: [
-    contractService([
-      implement(changes.get, (input) => getChange(runtime, input)),
-      implement(revisions.revisions, (input) => listRevisions(runtime, input)),
-    ]),
-  ],
-});
+export default (runtime: Runtime): ServiceSchema => {
+  // Drawers that hear of the same event share a read.
+  const recent = new Recent<Output<typeof changes.list>>(0);
+  return {
+    name: 'changes',
+    mixins: [
+      contractService([
+        implement(changes.list, () => recent.now(() => listChanges(runtime))),
+        implement(changes.nodes, (input) => listChangeNodes(runtime, input)),
+        implement(changes.get, (input) => getChange(runtime, input)),
+        implement(revisions.revisions, (input) => listRevisions(runtime, input)),
+      ]),
+    ],
+  };
+};

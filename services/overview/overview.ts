@@ -1,6 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
-import { NODE_WORDS, type overview } from '../../contract/resources/overview.ts';
+import { NODE_WORDS, type overview, SHOWN_REVISIONS } from '../../contract/resources/overview.ts';
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
 import { clusterCount } from '../../models/cluster.ts';
 import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview.ts';
@@ -92,7 +92,7 @@ async function readFound(sql: Sql, clusterId: string | null, fleet: Promise<Flee
 
 async function readChanges(sql: Sql, clusterId: string | null): Promise<Pick<Overview, 'propagation' | 'revisions'>> {
   const [revisions, ban, figures] = await Promise.all([
-    newestRevisions(sql, clusterId),
+    newestRevisions(sql, clusterId, SHOWN_REVISIONS),
     newestBanChange(sql, clusterId),
     propagationFigures(sql, clusterId),
   ]);

@@ -254,14 +254,61 @@ const REFUSED: [string, number, string][] = [
   ['a=1234567890123456789012', 400, 'BAD_REQUEST'],
 ];
 for (const [id, status, code] of REFUSED) {
-  test(`the change ${id} is answered ${code}`, async (t) => {
-    const answer = await console_.client.request<{ code: string }>('GET', `/api/v1/changes/${id}`, undefined, {
-      'x-api-key': console_.client.accessKey,
-    });
-    t.is(answer.status, status);
-    t.is(answer.body.code, code);
+  test(`the change ${id} and its nodes are answered ${code}`, async (t) => {
+    for (const path of [id, `${id}/nodes`]) {
+      const answer = await console_.client.request<{ code: string }>('GET', `/api/v1/changes/${path}`, undefined, {
+        'x-api-key': console_.client.accessKey,
+      });
+      t.is(answer.status, status, path);
+      t.is(answer.body.code, code, path);
+    }
   });
 }
+
+test('nodes of a change are listed page by page, those that have not applied it first, with when or why not', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const { change: id } = await saveSite(clusterId);
+  const revision = BigInt(id.split('=')[1]!);
+  const done = await addNode(clusterId, { revision });
+  const offline = await addNode(clusterId, { seen: 100, revision: revision - 1n });
+  const behind = await addNode(clusterId, { revision: revision - 1n });
+  interface Arrivals {
+    items: { id: string; state: string; reason: string | null; appliedAt: string | null }[];
+    total: number;
+  }
+  const page = (query: string) => console_.client.api<Arrivals>('GET', `/changes/${id}/nodes${query}`);
+  const { items, total } = await page('');
+  t.is(total, 3);
+  t.deepEqual(
+    items.map(({ id: node, state, reason }) => ({ node, state, reason })),
+    [
+      { node: behind, state: 'waiting', reason: 'behind' },
+      { node: offline, state: 'waiting', reason: 'offline' },
+      { node: done, state: 'applied', reason: null },
+    ],
+  );
+  t.is(new Date(items[2]!.appliedAt!).toISOString(), items[2]!.appliedAt);
+  t.deepEqual(
+    (await page('?pageSize=1&page=3')).items.map(({ id: node }) => node),
+    [done],
+  );
+  t.deepEqual(await page('?page=9'), { items: [], total: 3 });
+});
+
+test('the newest changes that somebody saved are listed, newest first: revisions and bans of people, none of nodes', async (t) => {
+  const list = () => console_.client.api<{ items: { id: string; kind: string; actor: object }[] }>('GET', '/changes');
+  const clusterId = await addCluster(runtime);
+  const { change: site } = await saveSite(clusterId);
+  const seq = await ban(runtime, 'listed', '198.51.100.77/32', clusterId);
+  const byNode = await ban(runtime, 'by-a-node', '198.51.100.78/32', clusterId);
+  await runtime.pools.api('ban').where({ id: 'by-a-node' }).update({ source: 'auto' });
+  const { items } = await list();
+  const at = (id: string) => items.findIndex((item) => item.id.endsWith(id));
+  t.is(at(`:${byNode}`), -1);
+  t.true(at(`:${seq}`) >= 0 && at(`:${seq}`) < at(site), JSON.stringify(items.map(({ id }) => id)));
+  t.deepEqual(items[at(site)], await console_.client.api('GET', `/changes/${site}`));
+  t.true(items.length <= 20);
+});
 
 test('the future revision of a cluster is no change yet', async (t) => {
   const clusterId = await addCluster(runtime);
@@ -272,7 +319,7 @@ test('the future revision of a cluster is no change yet', async (t) => {
 });
 
 test('without credentials there is neither a change nor a revision', async (t) => {
-  for (const path of ['/changes/a=1', '/clusters/x/revisions']) {
+  for (const path of ['/changes', '/changes/a=1', '/changes/a=1/nodes', '/clusters/x/revisions']) {
     t.is((await console_.client.request('GET', `/api/v1${path}`)).status, 401);
   }
 });

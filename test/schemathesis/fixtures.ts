@@ -54,6 +54,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
     paths: {
       'accessKeys.revoke': { id: revocableId },
       'changes.get': { id: change },
+      'changes.nodes': { id: change },
       'clusters.clientIp.get': ofCluster,
       'clusters.clientIp.set': ofCluster,
       'clusters.unknownHosts.get': ofCluster,

@@ -199,12 +199,43 @@ export interface BansDeleteInput {
 
 export type BansDeleteOutput = Record<string, never>;
 
+export type ChangesListInput = Record<string, never>;
+
+export interface ChangesListOutput {
+  /** Newest first; without what nodes ban by themselves. Up to 20 entries. */
+  items: Change[];
+}
+
 export interface ChangesGetInput {
   /** <cluster>=<revision> or ban=<epoch>:<seq>. Up to 120 characters. */
   id: string;
 }
 
 export type ChangesGetOutput = Change;
+
+export interface ChangesNodesInput {
+  /** <cluster>=<revision> or ban=<epoch>:<seq>. Up to 120 characters. */
+  id: string;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface ChangesNodesOutput {
+  items: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string;
+    online: boolean;
+    state: 'applied' | 'failed' | 'waiting';
+    /** Why it has not applied it; null: it has. */
+    reason: 'offline' | 'never_connected' | 'behind' | 'capability_missing' | 'data_plane_unhealthy' | 'entry_failed' | 'ban_unapplied' | null;
+    /** Moved by later changes once the node went on. */
+    appliedAt: string | null;
+  }>;
+  total: number;
+}
 
 export interface ClustersListInput {
   /** Part of the name, in any case. Up to 100 characters. */
@@ -1305,9 +1336,21 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BAN_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'changes.list': {
+    input: ChangesListInput;
+    output: ChangesListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'changes.get': {
     input: ChangesGetInput;
     output: ChangesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CHANGE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'changes.nodes': {
+    input: ChangesNodesInput;
+    output: ChangesNodesOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CHANGE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
@@ -1763,7 +1806,9 @@ export const OPERATIONS = {
   'bans.create': { method: 'POST', path: '/bans', query: false },
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false },
   'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true },
+  'changes.list': { method: 'GET', path: '/changes', query: true },
   'changes.get': { method: 'GET', path: '/changes/{id}', query: true },
+  'changes.nodes': { method: 'GET', path: '/changes/{id}/nodes', query: true },
   'clusters.list': { method: 'GET', path: '/clusters', query: true },
   'clusters.create': { method: 'POST', path: '/clusters', query: false },
   'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true },
@@ -1876,6 +1921,10 @@ export interface Api {
   changes: {
     /** Tells how far a change has come: <cluster>=<revision> or ban=<epoch>:<seq>, as in X-Svc-Change. `GET /changes/{id}`: Operators; a read-only access key suffices. */
     get: Call<'changes.get'>;
+    /** Lists the newest 20 changes of all clusters that somebody saved, and how far each has come. `GET /changes`: Operators; a read-only access key suffices. */
+    list: Call<'changes.list'>;
+    /** Lists the nodes that a change concerns, those that have not applied it first. `GET /changes/{id}/nodes`: Operators; a read-only access key suffices. */
+    nodes: Call<'changes.nodes'>;
   };
   clusters: {
     clientIp: {
