@@ -1,6 +1,7 @@
 // Stories of a site that is created and changed, in a real browser over a real console: each change is followed home, and
 // people who edit the same form lose nothing.
 import test from 'ava';
+import { accessibilityFaults } from '../helpers/console-pages.ts';
 import { ConsoleStories, chooseRare, offersRare, saveButton, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -80,6 +81,92 @@ test.serial('two tabs edit different fields of one site: both edits survive', as
   t.deepEqual([...first.faults(), ...second.faults()], []);
   await first.close();
   await second.close();
+});
+
+const ACTIVITY = {
+  en: {
+    open: /^Activity/,
+    title: 'Activity',
+    underWay: 'Under way',
+    done: 'Done',
+    nodes: '3 nodes',
+    mine: 'Mine',
+    whose: 'Whose',
+  },
+  'zh-CN': {
+    open: /^动态/,
+    title: '动态',
+    underWay: '进行中',
+    done: '已完成',
+    nodes: '3 个节点',
+    mine: '仅自己',
+    whose: '范围',
+  },
+} as const;
+for (const language of ['en', 'zh-CN'] as const) {
+  const words = ACTIVITY[language];
+  test.serial(
+    `Activity shows saves of others too, who made them, and each node until it has them: ${language}`,
+    async (t) => {
+      const visitor = await stories.operatorVisit('/sites', { language });
+      const { page } = visitor;
+      const slow = stories.fleet.nodes[1]!;
+      slow.holdAcks(true);
+      // Saved by a program: no page follows it.
+      const site = await stories.newSite();
+      const button = page.getByRole('button', { name: words.open });
+      await button.click();
+      const drawer = page.getByRole('dialog', { name: words.title });
+      const underWay = drawer
+        .getByRole('region', { name: words.underWay })
+        .getByRole('listitem')
+        .filter({ hasText: site.domains[0]! });
+      await underWay.getByText('first key').waitFor();
+      await underWay.locator('summary', { hasText: words.nodes }).click();
+      const { name } = await stories.console.client.api<{ name: string }>('GET', `/nodes/${slow.nodeId}`);
+      await underWay.getByRole('listitem').filter({ hasText: name }).locator('.is-blue').waitFor();
+      t.deepEqual(await accessibilityFaults(page), []);
+      slow.holdAcks(false);
+      const done = drawer
+        .getByRole('region', { name: words.done })
+        .getByRole('listitem')
+        .filter({ hasText: site.domains[0]! })
+        .first();
+      await done.getByRole('link', { name: site.name }).waitFor();
+      await page.keyboard.press('Escape');
+      await drawer.waitFor({ state: 'detached' });
+      t.true(
+        await button.evaluate((element) => element === element.ownerDocument.activeElement),
+        'the focus is given back',
+      );
+      t.deepEqual(visitor.faults(), []);
+      await visitor.close();
+    },
+  );
+}
+
+test.serial('what follows a save never covers Save', async (t) => {
+  const site = await stories.newSite();
+  for (const width of [1440, 1024, 375]) {
+    const visitor = await stories.operatorVisit(`/sites/${site.id}/settings`, { width });
+    const { page } = visitor;
+    const slow = stories.fleet.nodes[1]!;
+    slow.holdAcks(true);
+    await page.getByLabel('Name', { exact: true }).fill(`Wide ${width}`);
+    await saveButton(page).click();
+    await page.getByRole('button', { name: 'Activity: one change is under way' }).waitFor();
+    await page.getByLabel('Name', { exact: true }).fill(`Wider ${width}`);
+    const box = (await saveButton(page).boundingBox())!;
+    const covering = await page.evaluate<string>(
+      `document.elementFromPoint(${box.x + box.width / 2}, ${box.y + box.height / 2}).closest('.tracker, button').textContent`,
+    );
+    t.is(covering.trim(), 'Save');
+    slow.holdAcks(false);
+    await saveButton(page).click();
+    await page.getByRole('button', { name: 'Activity', exact: true }).waitFor();
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  }
 });
 
 test.serial('two tabs edit one field: a person chooses, and the other edits of the form survive', async (t) => {

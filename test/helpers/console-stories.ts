@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
 import { startBrowser } from './browser.ts';
 import type { TestConsole } from './console.ts';
-import { signedInVisit, startBrowsedConsole, type Visit, visit } from './console-pages.ts';
+import { signedInVisit, startBrowsedConsole, type Visit, type VisitOptions, visit } from './console-pages.ts';
 import { startTestFleet } from './fleet.ts';
 
 export interface SiteAnswer {
@@ -46,8 +46,8 @@ export class ConsoleStories {
   }
 
   /** A signed-in visit that must end without faults. */
-  operatorVisit(path: string): Promise<Visit> {
-    return signedInVisit(this.browser, this.console.origin, path);
+  operatorVisit(path: string, options: VisitOptions = {}): Promise<Visit> {
+    return signedInVisit(this.browser, this.console.origin, path, options);
   }
 
   async newSite(): Promise<SiteAnswer> {

@@ -9,14 +9,18 @@ export function changeText(change: Change): string {
   const what =
     change.kind === 'config'
       ? t('app.changes.revision', { revision: change.id.slice(change.id.lastIndexOf('=') + 1) })
-      : change.reason === 'ban_lifted'
-        ? t('app.changes.lifted')
-        : t('app.changes.banned');
+      : reasonText(change.reason);
   if (total === 0) return t('app.changes.noNodes', { what });
   const [first, ...others] = change.waiting;
   if (!first) return t('app.changes.all', { what, applied, total });
   if (others.length === 0) return t('app.changes.one', { what, applied, total, node: first.name });
   return t('app.changes.several', { what, applied, total, node: first.name, count: total - applied - 1 });
+}
+
+/** What happened to a ban. */
+export function reasonText(reason: string): string {
+  const { t } = i18n.global;
+  return reason === 'ban_lifted' ? t('app.changes.lifted') : t('app.changes.banned');
 }
 
 export function changeTone(change: Change): Tone {

@@ -3,7 +3,7 @@
 import type { Output } from '@contract/procedure.ts';
 import { changes as procedures } from '@contract/resources/changes.ts';
 import { defineStore } from 'pinia';
-import { ref } from 'vue';
+import { computed, ref } from 'vue';
 import { call } from '@/shared/api/call.ts';
 import { asCallError, type CallError } from '@/shared/api/call-error.ts';
 import { liveState } from '@/shared/live/live.ts';
@@ -76,11 +76,14 @@ export const useChanges = defineStore('changes', () => {
     }
   }
 
+  /** Of what was saved here: what nodes still wait for, or could not put to work. */
+  const underWay = computed(() => followed.value.filter(({ change }) => !change || !isGood(change)).length);
+
   function dismiss(id: string): void {
     followed.value = followed.value.filter((entry) => entry.id !== id);
   }
 
-  return { followed, follow, dismiss };
+  return { followed, underWay, follow, dismiss };
 });
 
 /** What tells that a change came further: nodes that apply its feed, or that come and go. */
@@ -92,4 +95,9 @@ function topicsOf(id: string): LiveFilter[] {
 /** Whether nothing is left to wait for: nodes that are away get it when they come back. */
 export function isHome(change: Change): boolean {
   return change.done;
+}
+
+/** Whether every node has it: what went well need not be looked at. */
+export function isGood(change: Change): boolean {
+  return change.done && change.nodes.failed === 0 && change.nodes.offline === 0;
 }
