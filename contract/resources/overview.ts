@@ -54,7 +54,7 @@ const AttentionItem = Type.Object({
     ...Nullable(Timestamp),
     description: 'Since when, of the oldest; node_certificates_ending: when the first ends.',
   },
-  count: { ...Count, description: 'Nodes, sites or publications; clusters_no_nodes: sites of the cluster.' },
+  count: { ...Count, description: 'Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster.' },
   version: Type.String(),
   named: Type.Array(
     Type.Object({

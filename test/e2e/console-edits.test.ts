@@ -71,7 +71,7 @@ test.serial('two tabs edit different fields of one site: both edits survive', as
   const first = await stories.operatorVisit(`/sites/${site.id}/origins`);
   const second = await stories.operatorVisit(`/sites/${site.id}/origins`);
   await first.page.getByLabel('Attempts per request').fill('1');
-  await second.page.getByLabel('Failures in a row until it is down').fill('7');
+  await second.page.getByLabel('Consecutive failures until down').fill('7');
   await saveButton(first.page).click();
   await tracker(first.page).getByText('3 of 3 nodes').waitFor();
   await saveButton(second.page).click();
@@ -120,7 +120,7 @@ for (const language of ['en', 'zh-CN'] as const) {
       const underWay = drawer
         .getByRole('region', { name: words.underWay })
         .getByRole('listitem')
-        .filter({ hasText: site.domains[0]! });
+        .filter({ hasText: site.name });
       await underWay.getByText('first key').waitFor();
       await underWay.locator('summary', { hasText: words.nodes }).click();
       const { name } = await stories.console.client.api<{ name: string }>('GET', `/nodes/${slow.nodeId}`);
@@ -130,7 +130,7 @@ for (const language of ['en', 'zh-CN'] as const) {
       const done = drawer
         .getByRole('region', { name: words.done })
         .getByRole('listitem')
-        .filter({ hasText: site.domains[0]! })
+        .filter({ hasText: site.name })
         .first();
       await done.getByRole('link', { name: site.name }).waitFor();
       await page.keyboard.press('Escape');

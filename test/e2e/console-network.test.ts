@@ -227,7 +227,7 @@ test.serial('a node is found, disabled and enabled again', async (t) => {
   const visitor = await operatorVisit('/nodes');
   const { page } = visitor;
   await page.locator('tbody a').first().click();
-  await page.getByRole('heading', { name: 'What it understands' }).waitFor();
+  await page.getByRole('heading', { name: 'Capabilities' }).waitFor();
   await chooseRare(page, 'Disable');
   await dialog(page).getByText('gets no more changes and bans').waitFor();
   await dialog(page).getByRole('button', { name: 'Disable' }).click();

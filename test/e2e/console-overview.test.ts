@@ -103,8 +103,8 @@ test.serial('the start page of an empty console shows the next step, and leads t
   const { page } = visitor;
   await page.waitForURL('**/overview');
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-  await attention(page).getByText('Nothing needs you').waitFor();
-  await page.getByRole('banner').getByRole('button', { name: 'Nothing needs you' }).waitFor();
+  await attention(page).getByText('All clear').waitFor();
+  await page.getByRole('banner').getByRole('button', { name: 'All clear' }).waitFor();
   const steps = page.getByRole('list', { name: 'First steps' });
   await steps.locator('[aria-current=step]', { hasText: 'A node is enrolled' }).waitFor();
   const build = reportEdgeBuild(downloads);
@@ -129,7 +129,7 @@ test.serial('with a real node and a site, a publication and a ban show how fast 
   });
   const visitor = await operatorVisit('/overview');
   const { page } = visitor;
-  const facts = region(page, 'How fast changes arrive');
+  const facts = region(page, 'Propagation of changes');
   await facts.getByText('Appears with the first ban that a connected node takes.').waitFor();
   const requests: string[] = [];
   page.on('request', (request) => requests.push(new URL(request.url()).pathname));
@@ -145,7 +145,7 @@ test.serial('with a real node and a site, a publication and a ban show how fast 
   t.is(answer.propagation.config.latest.nodes.applied, 1);
   const slowest = facts.getByRole('link', { name });
   t.is(await slowest.first().getAttribute('href'), `/nodes/${edge.nodeId}`);
-  const latest = region(page, 'Latest publications');
+  const latest = region(page, 'Latest revisions');
   await latest.getByText('Site created').first().waitFor();
   await region(page, 'At a glance').getByText('1 of 1').waitFor();
   await region(page, 'At a glance').getByText('1 live').waitFor();
@@ -164,7 +164,7 @@ test.serial(
   async (t) => {
     const visitor = await operatorVisit('/overview');
     const { page } = visitor;
-    await attention(page).getByText('Nothing needs you').waitFor();
+    await attention(page).getByText('All clear').waitFor();
     await edge!.supervisor.stop();
     // As 45 s of silence leave it.
     await api
@@ -201,7 +201,7 @@ test.serial(
     // The same count in the frame, from the same answer.
     const { attentionTotal } = await api.ok('GET', '/overview');
     const dot = page.getByRole('banner').getByRole('button', {
-      name: attentionTotal === 1 ? 'One thing needs you' : `${attentionTotal} things need you`,
+      name: attentionTotal === 1 ? 'One thing needs attention' : `${attentionTotal} things need attention`,
     });
     await dot.click();
     await page.getByRole('menuitem', { name: 'Open the overview' }).waitFor();
@@ -255,8 +255,8 @@ test.serial('with much to tell, every number, the chart and the list fit and can
   await page.locator('.series canvas').waitFor();
   // What is there does not move when the rest comes.
   t.true((await page.evaluate<number>(SHIFTS)) < 0.01);
-  await region(page, 'How fast changes arrive')
-    .getByText(/Of the last 2[0-9] publications, 95 in 100 reached every connected node within/)
+  await region(page, 'Propagation of changes')
+    .getByText(/Last 2[0-9] revisions: p95 .* until every connected node/)
     .waitFor();
   await attention(page)
     .getByText('9 nodes of a-cluster-with-a-name-that-somebody-made-rather-long do not work')

@@ -818,7 +818,7 @@ export interface Overview {
     revision: string | null;
     /** Since when, of the oldest; node_certificates_ending: when the first ends. */
     at: string | null;
-    /** Nodes, sites or publications; clusters_no_nodes: sites of the cluster. */
+    /** Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster. */
     count: number;
     version: string;
     /** The first of them, at most 5. */
