@@ -18,7 +18,8 @@ module.exports = {
       comment:
         'The import leads nowhere: mend the path (relative imports end in .ts) or add the package to package.json.',
       severity: 'error',
-      from: { path: SOURCE },
+      // Pages of shared parts import as the Web UI does; its build and its types find what they name.
+      from: { path: SOURCE, pathNot: '^test/components/' },
       to: { couldNotResolve: true },
     },
     {

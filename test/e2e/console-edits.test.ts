@@ -154,7 +154,7 @@ test.serial('what follows a save never covers Save', async (t) => {
     slow.holdAcks(true);
     await page.getByLabel('Name', { exact: true }).fill(`Wide ${width}`);
     await saveButton(page).click();
-    await page.getByRole('button', { name: 'Activity: one change is under way' }).waitFor();
+    await page.getByRole('button', { name: 'Activity: 1 change is under way' }).waitFor();
     await page.getByLabel('Name', { exact: true }).fill(`Wider ${width}`);
     const box = (await saveButton(page).boundingBox())!;
     const covering = await page.evaluate<string>(

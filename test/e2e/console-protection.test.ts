@@ -388,6 +388,84 @@ test.serial('incidents: the flooded site is found among all and switched in thre
   await visitor.close();
 });
 
+const INCIDENTS = {
+  en: {
+    above: 'Sites above normal',
+    bans: 'Newest automatic bans',
+    came: 'One row came or went; leave the rows to see them as they are now.',
+    lift: (cidr: string) => `Lift the ban of ${cidr}`,
+    confirm: 'Lift',
+    calm: 'No site is above its normal level.',
+  },
+  'zh-CN': {
+    above: '高于正常等级的站点',
+    bans: '最新的自动封禁',
+    came: '有 1 行发生变化，移开后显示最新。',
+    lift: (cidr: string) => `解除对 ${cidr} 的封禁`,
+    confirm: '解除',
+    calm: '没有站点高于正常等级。',
+  },
+} as const;
+for (const [index, language] of (['en', 'zh-CN'] as const).entries()) {
+  const words = INCIDENTS[language];
+  test.serial(
+    `incidents: rows stay under the pointer, a ban is lifted in its row, and good news is one line: ${language}`,
+    async (t) => {
+      const level = (sites: [site: Body, level: number][]) =>
+        reporter.connection.call('reportSecurity', {
+          events: [],
+          sites: sites.map(([{ id: siteId }, level]) => ({ siteId, level, paths: [] })),
+          hasState: true,
+        });
+      const now = Date.now();
+      await reporter.connection.call('reportBans', {
+        bans: [
+          {
+            siteId: attacked.id,
+            cidr: `203.0.113.${20 + index}`,
+            createdAtMs: BigInt(now),
+            expiresAtMs: BigInt(now + 10 * MINUTE),
+            reason: 'cc_ip_rate',
+            metric: 'ip_qps',
+            observed: 120n,
+            threshold: 50n,
+            windowSeconds: 10,
+          },
+        ],
+      });
+      await level([[attacked, 2]]);
+      const visitor = await operatorVisit('/protection/incidents', { language });
+      const { page } = visitor;
+      const rows = page.getByRole('table', { name: words.above }).locator('tbody tr');
+      await rows.filter({ hasText: 'Flooded' }).hover();
+      await level([
+        [attacked, 2],
+        [quiet, 4],
+      ]);
+      await page.getByText(words.came).waitFor();
+      t.is(await rows.count(), 1, 'under the pointer nothing moves');
+      await page.mouse.move(0, 0);
+      await rows.nth(1).waitFor();
+      t.true((await rows.first().textContent())?.includes('Quiet'), 'the highest level stands first');
+
+      const cidr = `203.0.113.${20 + index}/32`;
+      await page.getByRole('button', { name: words.lift(cidr) }).click();
+      await page.getByRole('dialog').getByRole('button', { name: words.confirm, exact: true }).click();
+      await page.getByRole('table', { name: words.bans }).getByText(cidr).waitFor({ state: 'detached' });
+      t.is(await page.locator('.incidents__global .el-button--danger').count(), 1);
+
+      await page.mouse.move(0, 0);
+      await level([]);
+      await page.getByText(words.calm).waitFor();
+      t.is(await page.locator('.incidents__global .el-button--danger').count(), 0, 'red only while there is something');
+      t.deepEqual(await accessibilityFaults(page), []);
+      await level([[attacked, 2]]);
+      t.deepEqual(visitor.faults(), []);
+      await visitor.close();
+    },
+  );
+}
+
 test.serial('Under Attack of all sites names what it touches; template and retention are saved', async (t) => {
   await api.ok('PATCH', `/sites/${attacked.id}/protection`, { underAttack: true });
   await api.ok('PATCH', `/sites/${calm.id}/protection`, { cc: { enabled: true, followTemplate: true } });
