@@ -20,6 +20,64 @@ test.after.always(async () => {
   parts?.remove();
 });
 
+test.serial('twenty-four entries of the navigation fit a window of 1440 by 900', async (t) => {
+  const visitor = await parts.show(browser, 'things/1/overview', { width: 1440 });
+  const { page } = visitor;
+  const links = page.getByRole('navigation', { name: 'Navigation' }).getByRole('link');
+  t.is(await links.count(), 24);
+  const [first, last] = [(await links.first().boundingBox())!, (await links.last().boundingBox())!];
+  t.true(first.y >= 52 && last.y + last.height <= 900, `${first.y} to ${last.y + last.height}`);
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await visitor.close();
+});
+
+test.serial(
+  'fourteen parts of an object fit beside it at 1280, and Back leads to the part one came from',
+  async (t) => {
+    const visitor = await parts.show(browser, 'things/1/settings', { width: 1280 });
+    const { page } = visitor;
+    const menu = page.getByRole('navigation', { name: 'Parts of the thing' });
+    t.is(await menu.getByRole('link').count(), 14);
+    const last = (await menu.getByRole('link', { name: 'Settings' }).boundingBox())!;
+    t.true(last.y + last.height <= 900);
+    await menu.getByRole('link', { name: 'Rules' }).click();
+    await menu.getByRole('link', { name: 'WAF' }).click();
+    await page.waitForURL('**/waf');
+    await page.goBack();
+    await page.waitForURL('**/rules');
+    t.is(await menu.locator('[aria-current]').textContent(), 'Rules');
+    t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+    // However low the window is, the part that is open is seen.
+    await page.setViewportSize({ width: 1280, height: 400 });
+    await menu.getByRole('link', { name: 'Settings' }).click();
+    const [link, box] = [(await menu.locator('[aria-current]').boundingBox())!, (await menu.boundingBox())!];
+    t.true(link.y >= box.y && link.y + link.height <= box.y + box.height + 1);
+    await visitor.close();
+  },
+);
+
+test.serial('on a phone the parts are a sheet, which takes the focus and gives it back', async (t) => {
+  const visitor = await parts.show(browser, 'things/1/waf', { width: 375 });
+  const { page } = visitor;
+  const button = page.getByRole('button', { name: 'Protection / WAF' });
+  await button.focus();
+  await page.keyboard.press('Enter');
+  const sheet = page.getByRole('dialog', { name: 'Parts of the thing' });
+  t.is(await sheet.getByRole('link').count(), 14);
+  const trapped = `document.querySelector('dialog').contains(document.activeElement)`;
+  t.true(await page.evaluate<boolean>(trapped));
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await page.keyboard.press('Escape');
+  await sheet.waitFor({ state: 'detached' });
+  t.true(await button.evaluate((element) => element === element.ownerDocument.activeElement));
+  await button.click();
+  await sheet.getByRole('link', { name: 'History' }).click();
+  await page.getByRole('button', { name: 'History' }).waitFor();
+  await sheet.waitFor({ state: 'detached' });
+  t.deepEqual(await layoutFaults(page), []);
+  await visitor.close();
+});
+
 for (const part of PARTS)
   test.serial(`${part}: axe finds nothing and everything fits, wide and on a phone`, async (t) => {
     const visitor = await parts.show(browser, part);

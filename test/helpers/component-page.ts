@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 export interface ComponentPages {
-  /** Opens the part of test/components that has this name, in small letters. */
+  /** Opens the part of test/components that has this name, in small letters; `things/…`: the Web UI with made-up features. */
   show(browser: Browser, part: string, options?: VisitOptions): Promise<Visit>;
   remove(): void;
 }
@@ -39,7 +39,7 @@ export async function buildComponents(): Promise<ComponentPages> {
   if (code !== 0) throw new Error(`the parts could not be built:\n${said}`);
 
   const assets = readdirSync(join(folder, 'assets'));
-  const html = page(folder, assets);
+  const html = { parts: page(folder, assets, 'components/main.ts'), crowded: page(folder, assets, 'app/main.ts') };
   return {
     remove: () => rmSync(folder, { recursive: true, force: true }),
     async show(browser, part, options = {}) {
@@ -49,7 +49,7 @@ export async function buildComponents(): Promise<ComponentPages> {
         const file = join(folder, pathname);
         if (extname(pathname) === '')
           await route.fulfill({
-            body: html,
+            body: pathname.startsWith('/things') ? html.crowded : html.parts,
             contentType: 'text/html',
             headers: { 'content-security-policy': PAGE_POLICY },
           });
@@ -61,19 +61,19 @@ export async function buildComponents(): Promise<ComponentPages> {
         else await route.fulfill({ status: 404 });
       });
       await visitor.page.goto(`/${part}`);
-      await visitor.page.locator('main > :nth-child(2)').waitFor();
+      await visitor.page.locator('main > :nth-child(2)').first().waitFor();
       return visitor;
     },
   };
 }
 
 /** The page that the build would have made of console/index.html. */
-function page(folder: string, assets: readonly string[]): string {
+function page(folder: string, assets: readonly string[], beginning: string): string {
   const manifest = JSON.parse(readFileSync(join(folder, '.vite', 'manifest.json'), 'utf8')) as Record<
     string,
     { file: string; isEntry?: boolean; css?: string[]; imports?: string[] }
   >;
-  const entry = Object.values(manifest).find(({ isEntry }) => isEntry)!;
+  const [, entry] = Object.entries(manifest).find(([name, { isEntry }]) => isEntry && name.endsWith(beginning))!;
   const styles = new Set<string>();
   const seen = new Set<string>();
   const collect = ({ css = [], imports = [] }: { css?: string[]; imports?: string[] }) => {
