@@ -3,6 +3,7 @@ import type { Output } from '@contract/procedure.ts';
 import type { auditLogs } from '@contract/resources/audit-logs.ts';
 import { hasMessage } from '@/shared/i18n/format.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
+import { placeOf } from '@/shared/page/places.ts';
 
 export type Entry = Output<typeof auditLogs.list>['items'][number];
 
@@ -17,13 +18,6 @@ export function targetText(type: string): string {
   return hasMessage(key) ? i18n.global.t(`audit.targets.${type}`) : type;
 }
 
-const PAGES: Readonly<Record<string, string>> = {
-  site: '/sites',
-  node: '/nodes',
-  cluster: '/clusters',
-  ip_list: '/ip-lists',
-};
-
 /** What of it was changed, in the words of the API; empty where the entry does not say. */
 export function changedText({ metadata }: Entry): string {
   const { changed } = metadata;
@@ -32,6 +26,5 @@ export function changedText({ metadata }: Entry): string {
 
 /** Page of what was touched, if it has one and is still there. */
 export function targetPage({ targetType, targetId, targetExists }: Entry): string | null {
-  const page = PAGES[targetType ?? ''];
-  return page && targetId && targetExists ? `${page}/${targetId}` : null;
+  return targetType && targetId && targetExists ? placeOf(targetType, targetId) : null;
 }

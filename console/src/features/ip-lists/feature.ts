@@ -15,6 +15,7 @@ export default {
     { path: '/ip-lists/:id', name: 'ip-list', title, component: () => import('./IpListPage.vue') },
   ],
   navigation: [{ group: 'protection', order: 30, title, icon: List, to: '/ip-lists' }],
+  places: { ip_list: (id) => `/ip-lists/${id}` },
   searchTitle: title,
   search: () => import('./search-ip-lists.ts').then(({ searchIpLists }) => searchIpLists),
   actions: [{ title: { en: 'New IP list', 'zh-CN': '新建 IP 名单' }, to: '/ip-lists/new' }],

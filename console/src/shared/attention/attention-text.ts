@@ -2,6 +2,7 @@
 import { ATTENTION } from '@contract/resources/overview.ts';
 import { formatNumber } from '@/shared/i18n/format.ts';
 import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
+import { placeOf } from '@/shared/page/places.ts';
 import type { Tone } from '@/shared/state/tone.ts';
 import type { AttentionItem } from './use-overview.ts';
 
@@ -37,8 +38,8 @@ export function wordOf(reason: NonNullable<AttentionItem['named'][number]['reaso
 }
 
 export function namedPlace({ type, id, reason }: AttentionItem['named'][number]): string {
-  if (type === 'node') return `/nodes/${id}`;
-  return reason === 'unserved' ? `/sites/${id}/overview` : `/sites/${id}/security`;
+  const part = type === 'site' && reason !== 'unserved' ? 'security' : undefined;
+  return placeOf(type, id, part) ?? '/overview';
 }
 
 /** Where all of it is seen: the thing itself where there is one. */
@@ -49,7 +50,7 @@ export function attentionPlace(item: AttentionItem): string {
   if (item.clusterId === null) return page;
   // Pages of which one cluster alone can be seen.
   const [path, query] = page.split('?');
-  if (path === '/clusters') return `/clusters/${item.clusterId}`;
+  if (path === '/clusters') return placeOf('cluster', item.clusterId) ?? page;
   if (path === '/nodes' || path === '/sites') return `${path}?${query ? `${query}&` : ''}clusterId=${item.clusterId}`;
   return page;
 }
