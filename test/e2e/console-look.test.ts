@@ -168,7 +168,9 @@ const OPEN: readonly Required<Look>[] = [
     name: 'dialog-disable-site',
     path: '/sites',
     act: async (page) => {
-      await page.locator('td.is-actions button').first().click();
+      await page.locator('tbody a').first().click();
+      await page.locator('.page-head .el-dropdown button').click();
+      await page.getByRole('menuitem').first().click();
       await page.getByRole('dialog').waitFor();
     },
   },
@@ -202,7 +204,7 @@ const OPEN: readonly Required<Look>[] = [
     name: 'form-with-problem',
     path: '/sites',
     act: async (page) => {
-      await page.locator('td a').nth(2).click();
+      await page.locator('tbody tr').nth(2).getByRole('link').first().click();
       await page.locator('.parts__column a').nth(2).click();
       await page.locator('.field__number input').first().fill('900000');
       await page.locator('details.api-call summary').click();
