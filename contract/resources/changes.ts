@@ -50,7 +50,7 @@ const ChangeId = Type.String({
   description: '<cluster>=<revision> or ban=<epoch>:<seq>.',
 });
 
-const Arrival = Type.Object({
+export const Arrival = Type.Object({
   id: Id,
   name: Type.String(),
   online: Type.Boolean(),

@@ -172,6 +172,18 @@ export interface AddressDossier {
   }>;
 }
 
+export interface Arrival {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
+  online: boolean;
+  state: 'applied' | 'failed' | 'waiting';
+  /** Why it has not applied it; null: it has. */
+  reason: 'offline' | 'never_connected' | 'behind' | 'capability_missing' | 'data_plane_unhealthy' | 'entry_failed' | 'ban_unapplied' | null;
+  /** Moved by later changes once the node went on. */
+  appliedAt: string | null;
+}
+
 export interface AuditEntry {
   /** Decimal number. */
   id: string;

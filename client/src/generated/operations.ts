@@ -3,6 +3,7 @@ import type { Call } from '../call.ts';
 import type {
   AccessKey,
   AddressDossier,
+  Arrival,
   AuditEntry,
   Ban,
   CcThresholds,
@@ -223,17 +224,7 @@ export interface ChangesNodesInput {
 }
 
 export interface ChangesNodesOutput {
-  items: Array<{
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-    online: boolean;
-    state: 'applied' | 'failed' | 'waiting';
-    /** Why it has not applied it; null: it has. */
-    reason: 'offline' | 'never_connected' | 'behind' | 'capability_missing' | 'data_plane_unhealthy' | 'entry_failed' | 'ban_unapplied' | null;
-    /** Moved by later changes once the node went on. */
-    appliedAt: string | null;
-  }>;
+  items: Arrival[];
   total: number;
 }
 
