@@ -19,6 +19,7 @@ test.serial('search by keyboard: from anywhere to a site in a few keys', async (
   await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'A site, node, address, page or action' }).waitFor();
+  await page.locator('[role=combobox]:focus').waitFor();
   await page.keyboard.type(site.domains[0]!);
   await page.getByRole('option', { name: site.name }).waitFor();
   await page.keyboard.press('Enter');
@@ -120,6 +121,7 @@ test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is 
 
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'A site, node, address, page or action' }).waitFor();
+  await page.locator('[role=combobox]:focus').waitFor();
   await page.keyboard.type('Ban an address');
   await page.getByRole('option', { name: 'Ban an address' }).waitFor();
   await page.keyboard.press('Enter');
@@ -161,7 +163,7 @@ for (const language of ['en', 'zh-CN'] as const) {
     const { page } = visitor;
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').waitFor();
+    await page.locator('[role=combobox]:focus').waitFor();
     await page.keyboard.type('203.0.113.77');
     // It stands first, so Enter opens it.
     await page.getByRole('option', { name: words.search, selected: true }).waitFor();

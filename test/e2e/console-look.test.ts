@@ -195,7 +195,7 @@ const OPEN: readonly Required<Look>[] = [
     path: '/account',
     act: async (page) => {
       await page.keyboard.press('Control+k');
-      await page.getByRole('combobox').waitFor();
+      await page.locator('[role=combobox]:focus').waitFor();
       await page.keyboard.type('shop-1');
       await page.getByRole('option').first().waitFor();
     },
