@@ -11,7 +11,7 @@ import type { ConfigPosition, FailedEntry } from "../../node/v1/config_pb.js";
 import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/security_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
-import type { SiteMinute } from "../../node/v1/node_pb.js";
+import type { SiteMinute, StatsGap } from "../../node/v1/node_pb.js";
 
 /**
  * Describes the file svc/edge/v1/edge.proto.
@@ -567,6 +567,13 @@ export declare type DrainStatsResponse = Message<"svc.edge.v1.DrainStatsResponse
    * @generated from field: repeated svc.node.v1.SiteMinute minutes = 2;
    */
   minutes: SiteMinute[];
+
+  /**
+   * Times of which a killed process took counts with it.
+   *
+   * @generated from field: repeated svc.node.v1.StatsGap gaps = 3;
+   */
+  gaps: StatsGap[];
 };
 
 /**

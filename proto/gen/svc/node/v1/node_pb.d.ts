@@ -653,7 +653,7 @@ export declare const AppliedResponseSchema: GenMessage<AppliedResponse>;
  */
 export declare type ReportStatsRequest = Message<"svc.node.v1.ReportStatsRequest"> & {
   /**
-   * Increases with each new batch; a batch reported twice counts once.
+   * One more than that of the batch before, from 1 for each enrolment; 0 with nothing else asks for the last one stored.
    *
    * @generated from field: uint64 sequence = 1;
    */
@@ -663,6 +663,27 @@ export declare type ReportStatsRequest = Message<"svc.node.v1.ReportStatsRequest
    * @generated from field: repeated svc.node.v1.SiteMinute minutes = 2;
    */
   minutes: SiteMinute[];
+
+  /**
+   * Unix seconds: once this batch is stored, the console has all that the node counted before it. 0: not known.
+   *
+   * @generated from field: int64 complete_until = 3;
+   */
+  completeUntil: bigint;
+
+  /**
+   * Times of which something is missing for good, told once.
+   *
+   * @generated from field: repeated svc.node.v1.StatsGap gaps = 4;
+   */
+  gaps: StatsGap[];
+
+  /**
+   * The oldest batch that the node still has: of those before it nothing will come. 0: an agent that does not say.
+   *
+   * @generated from field: uint64 first_held = 5;
+   */
+  firstHeld: bigint;
 };
 
 /**
@@ -690,18 +711,43 @@ export declare type ReportStatsResponse = Message<"svc.node.v1.ReportStatsRespon
 export declare const ReportStatsResponseSchema: GenMessage<ReportStatsResponse>;
 
 /**
- * Counters of one site in one minute.
+ * Unix seconds; what was counted in between may be incomplete.
+ *
+ * @generated from message svc.node.v1.StatsGap
+ */
+export declare type StatsGap = Message<"svc.node.v1.StatsGap"> & {
+  /**
+   * @generated from field: int64 from = 1;
+   */
+  from: bigint;
+
+  /**
+   * @generated from field: int64 to = 2;
+   */
+  to: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.StatsGap.
+ * Use `create(StatsGapSchema)` to create a new message.
+ */
+export declare const StatsGapSchema: GenMessage<StatsGap>;
+
+/**
+ * Counters of one site in one minute. Those of one site and minute in different batches add up.
  *
  * @generated from message svc.node.v1.SiteMinute
  */
 export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
   /**
+   * Empty: traffic of the node that belongs to no site.
+   *
    * @generated from field: string site_id = 1;
    */
   siteId: string;
 
   /**
-   * Unix seconds of the start of the minute.
+   * Unix seconds of the start of the minute, by the console's clock.
    *
    * @generated from field: int64 minute = 2;
    */
@@ -711,6 +757,37 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
    * @generated from field: uint64 requests = 3;
    */
   requests: bigint;
+
+  /**
+   * To clients and from clients, heads and bodies.
+   *
+   * @generated from field: uint64 bytes_sent = 4;
+   */
+  bytesSent: bigint;
+
+  /**
+   * @generated from field: uint64 bytes_received = 5;
+   */
+  bytesReceived: bigint;
+
+  /**
+   * @generated from field: repeated svc.node.v1.StatusCount statuses = 6;
+   */
+  statuses: StatusCount[];
+
+  /**
+   * What features count, by name; at most 200 of a site and minute.
+   *
+   * @generated from field: repeated svc.node.v1.NamedCount counts = 7;
+   */
+  counts: NamedCount[];
+
+  /**
+   * Answers by the time they took, one bucket for each bound of contract/latency-buckets.ts and one above; at most 24.
+   *
+   * @generated from field: repeated uint64 latency = 8;
+   */
+  latency: bigint[];
 };
 
 /**
@@ -718,6 +795,50 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
  * Use `create(SiteMinuteSchema)` to create a new message.
  */
 export declare const SiteMinuteSchema: GenMessage<SiteMinute>;
+
+/**
+ * @generated from message svc.node.v1.StatusCount
+ */
+export declare type StatusCount = Message<"svc.node.v1.StatusCount"> & {
+  /**
+   * @generated from field: uint32 code = 1;
+   */
+  code: number;
+
+  /**
+   * @generated from field: uint64 count = 2;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.StatusCount.
+ * Use `create(StatusCountSchema)` to create a new message.
+ */
+export declare const StatusCountSchema: GenMessage<StatusCount>;
+
+/**
+ * @generated from message svc.node.v1.NamedCount
+ */
+export declare type NamedCount = Message<"svc.node.v1.NamedCount"> & {
+  /**
+   * Such as blocked.ban, challenge.shown.js, challenge.passed.js.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint64 count = 2;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.NamedCount.
+ * Use `create(NamedCountSchema)` to create a new message.
+ */
+export declare const NamedCountSchema: GenMessage<NamedCount>;
 
 /**
  * Enroll needs no client certificate; every other call needs the node's.

@@ -1107,8 +1107,10 @@ func (x *DrainStatsRequest) GetAcknowledged() uint64 {
 type DrainStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0 = nothing to report.
-	Sequence      uint64           `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Minutes       []*v1.SiteMinute `protobuf:"bytes,2,rep,name=minutes,proto3" json:"minutes,omitempty"`
+	Sequence uint64           `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Minutes  []*v1.SiteMinute `protobuf:"bytes,2,rep,name=minutes,proto3" json:"minutes,omitempty"`
+	// Times of which a killed process took counts with it.
+	Gaps          []*v1.StatsGap `protobuf:"bytes,3,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1153,6 +1155,13 @@ func (x *DrainStatsResponse) GetSequence() uint64 {
 func (x *DrainStatsResponse) GetMinutes() []*v1.SiteMinute {
 	if x != nil {
 		return x.Minutes
+	}
+	return nil
+}
+
+func (x *DrainStatsResponse) GetGaps() []*v1.StatsGap {
+	if x != nil {
+		return x.Gaps
 	}
 	return nil
 }
@@ -2118,10 +2127,11 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\tunapplied\x18\x05 \x01(\x04R\tunapplied\x12!\n" +
 	"\fauto_evicted\x18\x06 \x01(\x04R\vautoEvicted\"7\n" +
 	"\x11DrainStatsRequest\x12\"\n" +
-	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\"c\n" +
+	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\"\x8e\x01\n" +
 	"\x12DrainStatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
-	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\"I\n" +
+	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\x12)\n" +
+	"\x04gaps\x18\x03 \x03(\v2\x15.svc.node.v1.StatsGapR\x04gaps\"I\n" +
 	"\x17SetChallengeKeysRequest\x12.\n" +
 	"\x04keys\x18\x01 \x01(\v2\x1a.svc.node.v1.ChallengeKeysR\x04keys\"\x1a\n" +
 	"\x18SetChallengeKeysResponse\"M\n" +
@@ -2250,9 +2260,10 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*v1.Ban)(nil),                   // 40: svc.node.v1.Ban
 	(*v1.OwnBanLift)(nil),            // 41: svc.node.v1.OwnBanLift
 	(*v1.SiteMinute)(nil),            // 42: svc.node.v1.SiteMinute
-	(*v1.ChallengeKeys)(nil),         // 43: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 44: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 45: svc.node.v1.SecurityEvent
+	(*v1.StatsGap)(nil),              // 43: svc.node.v1.StatsGap
+	(*v1.ChallengeKeys)(nil),         // 44: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 45: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 46: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	34, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
@@ -2282,54 +2293,55 @@ var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	14, // 24: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
 	39, // 25: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
 	42, // 26: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	43, // 27: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	44, // 28: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	45, // 29: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	21, // 30: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	22, // 31: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	23, // 32: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	22, // 33: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	44, // 34: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	21, // 35: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	27, // 36: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	28, // 37: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	30, // 38: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	20, // 39: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	29, // 40: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	34, // 41: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	37, // 42: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	38, // 43: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	38, // 44: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	41, // 45: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	39, // 46: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	40, // 47: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 48: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	4,  // 49: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	5,  // 50: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	7,  // 51: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	10, // 52: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	11, // 53: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	12, // 54: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	15, // 55: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	17, // 56: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	19, // 57: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	24, // 58: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 59: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	6,  // 60: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	6,  // 61: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 62: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	13, // 63: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 64: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 65: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 66: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	18, // 67: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	20, // 68: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	25, // 69: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	59, // [59:70] is the sub-list for method output_type
-	48, // [48:59] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	43, // 27: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	44, // 28: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	45, // 29: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	46, // 30: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	21, // 31: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	22, // 32: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	23, // 33: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	22, // 34: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	45, // 35: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	21, // 36: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	27, // 37: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	28, // 38: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	30, // 39: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	20, // 40: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	29, // 41: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	34, // 42: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	37, // 43: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	38, // 44: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	38, // 45: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	41, // 46: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	39, // 47: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	40, // 48: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 49: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	4,  // 50: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	5,  // 51: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	7,  // 52: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	10, // 53: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	11, // 54: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	12, // 55: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	15, // 56: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	17, // 57: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	19, // 58: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	24, // 59: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 60: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	6,  // 61: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	6,  // 62: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 63: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	13, // 64: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 65: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 66: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 67: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	18, // 68: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	20, // 69: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	25, // 70: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	60, // [60:71] is the sub-list for method output_type
+	49, // [49:60] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }

@@ -1356,9 +1356,15 @@ func (*AppliedResponse) Descriptor() ([]byte, []int) {
 
 type ReportStatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Increases with each new batch; a batch reported twice counts once.
-	Sequence      uint64        `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Minutes       []*SiteMinute `protobuf:"bytes,2,rep,name=minutes,proto3" json:"minutes,omitempty"`
+	// One more than that of the batch before, from 1 for each enrolment; 0 with nothing else asks for the last one stored.
+	Sequence uint64        `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Minutes  []*SiteMinute `protobuf:"bytes,2,rep,name=minutes,proto3" json:"minutes,omitempty"`
+	// Unix seconds: once this batch is stored, the console has all that the node counted before it. 0: not known.
+	CompleteUntil int64 `protobuf:"varint,3,opt,name=complete_until,json=completeUntil,proto3" json:"complete_until,omitempty"`
+	// Times of which something is missing for good, told once.
+	Gaps []*StatsGap `protobuf:"bytes,4,rep,name=gaps,proto3" json:"gaps,omitempty"`
+	// The oldest batch that the node still has: of those before it nothing will come. 0: an agent that does not say.
+	FirstHeld     uint64 `protobuf:"varint,5,opt,name=first_held,json=firstHeld,proto3" json:"first_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1407,6 +1413,27 @@ func (x *ReportStatsRequest) GetMinutes() []*SiteMinute {
 	return nil
 }
 
+func (x *ReportStatsRequest) GetCompleteUntil() int64 {
+	if x != nil {
+		return x.CompleteUntil
+	}
+	return 0
+}
+
+func (x *ReportStatsRequest) GetGaps() []*StatsGap {
+	if x != nil {
+		return x.Gaps
+	}
+	return nil
+}
+
+func (x *ReportStatsRequest) GetFirstHeld() uint64 {
+	if x != nil {
+		return x.FirstHeld
+	}
+	return 0
+}
+
 type ReportStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Highest batch sequence stored.
@@ -1452,20 +1479,82 @@ func (x *ReportStatsResponse) GetAcknowledged() uint64 {
 	return 0
 }
 
-// Counters of one site in one minute.
+// Unix seconds; what was counted in between may be incomplete.
+type StatsGap struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          int64                  `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            int64                  `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatsGap) Reset() {
+	*x = StatsGap{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatsGap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatsGap) ProtoMessage() {}
+
+func (x *StatsGap) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
+func (*StatsGap) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *StatsGap) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *StatsGap) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+// Counters of one site in one minute. Those of one site and minute in different batches add up.
 type SiteMinute struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
-	// Unix seconds of the start of the minute.
-	Minute        int64  `protobuf:"varint,2,opt,name=minute,proto3" json:"minute,omitempty"`
-	Requests      uint64 `protobuf:"varint,3,opt,name=requests,proto3" json:"requests,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: traffic of the node that belongs to no site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Unix seconds of the start of the minute, by the console's clock.
+	Minute   int64  `protobuf:"varint,2,opt,name=minute,proto3" json:"minute,omitempty"`
+	Requests uint64 `protobuf:"varint,3,opt,name=requests,proto3" json:"requests,omitempty"`
+	// To clients and from clients, heads and bodies.
+	BytesSent     uint64         `protobuf:"varint,4,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
+	BytesReceived uint64         `protobuf:"varint,5,opt,name=bytes_received,json=bytesReceived,proto3" json:"bytes_received,omitempty"`
+	Statuses      []*StatusCount `protobuf:"bytes,6,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	// What features count, by name; at most 200 of a site and minute.
+	Counts []*NamedCount `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"`
+	// Answers by the time they took, one bucket for each bound of contract/latency-buckets.ts and one above; at most 24.
+	Latency       []uint64 `protobuf:"varint,8,rep,packed,name=latency,proto3" json:"latency,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1566,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1579,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -1510,6 +1599,146 @@ func (x *SiteMinute) GetMinute() int64 {
 func (x *SiteMinute) GetRequests() uint64 {
 	if x != nil {
 		return x.Requests
+	}
+	return 0
+}
+
+func (x *SiteMinute) GetBytesSent() uint64 {
+	if x != nil {
+		return x.BytesSent
+	}
+	return 0
+}
+
+func (x *SiteMinute) GetBytesReceived() uint64 {
+	if x != nil {
+		return x.BytesReceived
+	}
+	return 0
+}
+
+func (x *SiteMinute) GetStatuses() []*StatusCount {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *SiteMinute) GetCounts() []*NamedCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *SiteMinute) GetLatency() []uint64 {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
+type StatusCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          uint32                 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	Count         uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusCount) Reset() {
+	*x = StatusCount{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusCount) ProtoMessage() {}
+
+func (x *StatusCount) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
+func (*StatusCount) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *StatusCount) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *StatusCount) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type NamedCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Such as blocked.ban, challenge.shown.js, challenge.passed.js.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Count         uint64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamedCount) Reset() {
+	*x = NamedCount{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamedCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamedCount) ProtoMessage() {}
+
+func (x *NamedCount) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
+func (*NamedCount) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *NamedCount) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NamedCount) GetCount() uint64 {
+	if x != nil {
+		return x.Count
 	}
 	return 0
 }
@@ -1618,17 +1847,37 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
 	"ago_micros\x18\x02 \x01(\rR\tagoMicros\"\x11\n" +
-	"\x0fAppliedResponse\"c\n" +
+	"\x0fAppliedResponse\"\xd4\x01\n" +
 	"\x12ReportStatsRequest\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
-	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\"9\n" +
+	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\x12%\n" +
+	"\x0ecomplete_until\x18\x03 \x01(\x03R\rcompleteUntil\x12)\n" +
+	"\x04gaps\x18\x04 \x03(\v2\x15.svc.node.v1.StatsGapR\x04gaps\x12\x1d\n" +
+	"\n" +
+	"first_held\x18\x05 \x01(\x04R\tfirstHeld\"9\n" +
 	"\x13ReportStatsResponse\x12\"\n" +
-	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\"Y\n" +
+	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\".\n" +
+	"\bStatsGap\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\"\xa0\x02\n" +
 	"\n" +
 	"SiteMinute\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x16\n" +
 	"\x06minute\x18\x02 \x01(\x03R\x06minute\x12\x1a\n" +
-	"\brequests\x18\x03 \x01(\x04R\brequests2\xf1\x06\n" +
+	"\brequests\x18\x03 \x01(\x04R\brequests\x12\x1d\n" +
+	"\n" +
+	"bytes_sent\x18\x04 \x01(\x04R\tbytesSent\x12%\n" +
+	"\x0ebytes_received\x18\x05 \x01(\x04R\rbytesReceived\x124\n" +
+	"\bstatuses\x18\x06 \x03(\v2\x18.svc.node.v1.StatusCountR\bstatuses\x12/\n" +
+	"\x06counts\x18\a \x03(\v2\x17.svc.node.v1.NamedCountR\x06counts\x12\x18\n" +
+	"\alatency\x18\b \x03(\x04R\alatency\"7\n" +
+	"\vStatusCount\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\rR\x04code\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"6\n" +
+	"\n" +
+	"NamedCount\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count2\xf1\x06\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -1655,7 +1904,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_node_proto_rawDescData
 }
 
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(*EnrollRequest)(nil),            // 0: svc.node.v1.EnrollRequest
 	(*EnrollResponse)(nil),           // 1: svc.node.v1.EnrollResponse
@@ -1677,72 +1926,78 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*AppliedResponse)(nil),          // 17: svc.node.v1.AppliedResponse
 	(*ReportStatsRequest)(nil),       // 18: svc.node.v1.ReportStatsRequest
 	(*ReportStatsResponse)(nil),      // 19: svc.node.v1.ReportStatsResponse
-	(*SiteMinute)(nil),               // 20: svc.node.v1.SiteMinute
-	(*ConfigPosition)(nil),           // 21: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),              // 22: svc.node.v1.BanPosition
-	(*FailedEntry)(nil),              // 23: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                // 24: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),         // 25: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),           // 26: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),        // 27: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),  // 28: svc.node.v1.GetChallengeKeysRequest
-	(*ReportSecurityRequest)(nil),    // 29: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),        // 30: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 31: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 32: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil), // 33: svc.node.v1.GetChallengeKeysResponse
-	(*ReportSecurityResponse)(nil),   // 34: svc.node.v1.ReportSecurityResponse
+	(*StatsGap)(nil),                 // 20: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),               // 21: svc.node.v1.SiteMinute
+	(*StatusCount)(nil),              // 22: svc.node.v1.StatusCount
+	(*NamedCount)(nil),               // 23: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),           // 24: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),              // 25: svc.node.v1.BanPosition
+	(*FailedEntry)(nil),              // 26: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                // 27: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),         // 28: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),           // 29: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),        // 30: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),  // 31: svc.node.v1.GetChallengeKeysRequest
+	(*ReportSecurityRequest)(nil),    // 32: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),        // 33: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),          // 34: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),       // 35: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil), // 36: svc.node.v1.GetChallengeKeysResponse
+	(*ReportSecurityResponse)(nil),   // 37: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	4,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
-	21, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	22, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	24, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	25, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
 	7,  // 3: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	8,  // 4: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	9,  // 5: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	10, // 6: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	11, // 7: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	21, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	22, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	24, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	25, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
 	4,  // 10: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	21, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	23, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	24, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	24, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	26, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	27, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
 	14, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
 	8,  // 15: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	21, // 16: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	22, // 17: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	23, // 18: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	24, // 16: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	25, // 17: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	26, // 18: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
 	16, // 19: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
 	16, // 20: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	20, // 21: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	0,  // 22: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	2,  // 23: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	5,  // 24: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	12, // 25: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	15, // 26: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	25, // 27: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	26, // 28: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	27, // 29: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	18, // 30: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	28, // 31: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	29, // 32: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	1,  // 33: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	3,  // 34: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	6,  // 35: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	13, // 36: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	17, // 37: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	30, // 38: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	31, // 39: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	32, // 40: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	19, // 41: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	33, // 42: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	34, // 43: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	33, // [33:44] is the sub-list for method output_type
-	22, // [22:33] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	21, // 21: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	20, // 22: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	22, // 23: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	23, // 24: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	0,  // 25: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	2,  // 26: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	5,  // 27: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	12, // 28: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	15, // 29: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	28, // 30: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	29, // 31: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	30, // 32: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	18, // 33: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	31, // 34: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	32, // 35: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	1,  // 36: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	3,  // 37: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	6,  // 38: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	13, // 39: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	17, // 40: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	33, // 41: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	34, // 42: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	35, // 43: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	19, // 44: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	36, // 45: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	37, // 46: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	36, // [36:47] is the sub-list for method output_type
+	25, // [25:36] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -1768,7 +2023,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
