@@ -9,6 +9,7 @@ import { startBrowser, startBrowserWithoutCookies } from '../helpers/browser.ts'
 import { type ChallengeEdge, LEVELS, startChallengeEdge, withAnswer } from '../helpers/challenge-edge.ts';
 import { root } from '../helpers/documents.ts';
 import { edgeSend } from '../helpers/edge-request.ts';
+import { eventually } from '../helpers/eventually.ts';
 
 const HOSTS = '*.bench.example';
 const VERIFY = '**/.svc/challenge/verify';
@@ -282,12 +283,7 @@ test.serial('progress of a long proof of work is told to everybody', async (t) =
   await page.goto(edge.url('hard'));
   const bar = page.getByRole('progressbar', { name: 'Progress of the check' });
   await bar.waitFor();
-  await page.waitForFunction(() => {
-    const { document } = globalThis as unknown as {
-      document: { getElementById(id: string): { getAttribute(name: string): string } };
-    };
-    return Number(document.getElementById('p').getAttribute('aria-valuenow')) > 0;
-  });
+  await eventually(async () => Number(await bar.getAttribute('aria-valuenow')) > 0);
   t.true(await page.getByText('about 12 seconds, longer on a phone').isVisible());
   t.is(await page.getByRole('status').textContent(), 'Working…');
   await page.screenshot({ path: join(screenshots, 'pow-progress.png') });

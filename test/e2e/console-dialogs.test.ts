@@ -12,6 +12,7 @@ import {
   settled,
   signedInVisit,
   startBrowsedConsole,
+  until,
   type Visit,
   type VisitOptions,
 } from '../helpers/console-pages.ts';
@@ -72,7 +73,7 @@ async function shown(page: Page): Promise<Locator> {
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
   await settled(page);
-  await page.waitForFunction(`document.querySelector('[role=dialog]').contains(document.activeElement)`);
+  await until(page, `document.querySelector('[role=dialog]').contains(document.activeElement)`);
   return dialog;
 }
 /** Opens a dialog by its button and waits until it has the focus. */

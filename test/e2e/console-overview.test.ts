@@ -16,6 +16,7 @@ import {
   signedInVisit,
   signIn,
   startBrowsedConsole,
+  until,
   type Visit,
   type VisitOptions,
   visit,
@@ -73,7 +74,7 @@ const attention = (page: Page) => region(page, 'Needs attention');
 /** Every part has its data. */
 async function shown(page: Page): Promise<void> {
   await page.locator('.glance').waitFor();
-  await page.waitForFunction(`document.querySelectorAll('[aria-busy="true"]').length === 0`);
+  await until(page, `document.querySelectorAll('[aria-busy="true"]').length === 0`);
   await page.locator('.series canvas, .overview-traffic__room > p, .first-steps__next').first().waitFor();
 }
 

@@ -205,3 +205,8 @@ export async function settled(page: Page): Promise<void> {
   // A function that is asked again would be text to evaluate, which the policy forbids.
   await page.locator('[aria-busy="true"], .el-loading-mask').first().waitFor({ state: 'detached' });
 }
+
+/** Waits until a script of the page answers true. Not waitForFunction: the page's policy forbids what that asks again with. */
+export async function until(page: Page, script: string): Promise<void> {
+  await eventually(() => page.evaluate<boolean>(script), { what: script });
+}
