@@ -59,6 +59,20 @@ export async function auditPage(
   return { rows, total };
 }
 
+/** The newest entry about a thing. */
+export async function lastAuditOf(
+  sql: Knex,
+  target: { type: string; id: string },
+): Promise<Pick<AuditRow, 'occurred_at' | 'action' | 'actor_type' | 'actor_name'> | undefined> {
+  return sql('audit_entry')
+    .where({ target_type: target.type, target_id: target.id })
+    .orderBy([
+      { column: 'occurred_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .first('occurred_at', 'action', 'actor_type', 'actor_name');
+}
+
 /** Whole days that are counted already from their numbers, what is before and after them from the entries. */
 async function countByDays(sql: Knex, filter: AuditFilter): Promise<number> {
   const until = await countedUntil(sql, 'audit_entry');

@@ -1,5 +1,5 @@
-// What nearly everybody fetches comes in two files each of script and style: what the sign-in needs, and what the frame
-// and the lists add. One file per module would be eighty requests, six at a time, before the first row.
+// What nearly everybody fetches comes in three files each of script and style: what the sign-in needs, what the frame and
+// the lists add, and what the page of an object does. One file per module would be eighty requests, six at a time, before the first row.
 import { resolve } from 'node:path';
 
 interface Graph {
@@ -10,6 +10,7 @@ interface Graph {
 const GROUPS: readonly { name: string; of: readonly string[] }[] = [
   { name: 'start', of: ['src/app/main.ts', 'src/features/sign-in/SignInPage.vue'] },
   { name: 'frame', of: ['src/app/frame/AppFrame.vue', 'src/features/sites/SitesPage.vue'] },
+  { name: 'object', of: ['src/features/sites/SitePage.vue', 'src/features/sites/OverviewTab.vue'] },
 ];
 
 /** Parts of element-plus for single pages: its index names them, which makes nobody else need them. */

@@ -25,6 +25,7 @@ import * as serviceAccounts from '../resources/service-accounts.ts';
 import * as settings from '../resources/settings.ts';
 import * as siteDelivery from '../resources/site-delivery.ts';
 import * as siteOrigins from '../resources/site-origins.ts';
+import * as siteStanding from '../resources/site-standing.ts';
 import * as sites from '../resources/sites.ts';
 import * as system from '../resources/system.ts';
 import * as unknownHosts from '../resources/unknown-hosts.ts';
@@ -56,6 +57,7 @@ export const RESOURCE_FILES = [
   settings,
   siteDelivery,
   siteOrigins,
+  siteStanding,
   sites,
   system,
   unknownHosts,

@@ -22,7 +22,7 @@ export const MIN_AUDIT_DAYS = 30;
 export const MAX_AUDIT_DAYS = 3650;
 export const DEFAULT_AUDIT_DAYS = 3650;
 
-const ActorType = OneOf(ACTOR_TYPES, {
+export const ActorType = OneOf(ACTOR_TYPES, {
   description:
     'user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused.',
 });

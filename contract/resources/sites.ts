@@ -75,8 +75,8 @@ const Revision = Nullable({
   ...Decimal,
   description: 'Revision that publishes the change; null when nothing differs.',
 });
-export const ListedSite = Type.Object({
-  ...Site.properties,
+/** What nodes told of a site lately. */
+export const SITE_FIGURES = {
   level: {
     ...Nullable(Level),
     description: 'Highest at a connected node; null: no node of the cluster has told its levels.',
@@ -85,7 +85,8 @@ export const ListedSite = Type.Object({
     ...Nullable(Type.Number({ minimum: 0 })),
     description: 'Of the last minute that nodes have reported, of the five before this one; null: none of them.',
   },
-});
+};
+export const ListedSite = Type.Object({ ...Site.properties, ...SITE_FIGURES });
 
 export const SiteChange = Type.Object({ site: Site, revision: Revision });
 

@@ -28,8 +28,15 @@ async function spansOf(sql: Runtime['pools']['api'], clusterId: string | undefin
 }
 
 function listed(site: SiteOutput, figures: SiteFigures | undefined): Output<typeof sites.list>['items'][number] {
+  return { ...site, ...presentFigures(figures) };
+}
+
+/** What nodes told of a site, as the contract shows it. */
+export function presentFigures(
+  figures: SiteFigures | undefined,
+): Pick<Output<typeof sites.list>['items'][number], 'level' | 'requestsPerSecond'> {
   const { level = null, requestsPerSecond = null } = figures ?? {};
-  return { ...site, level: level === null ? null : LEVELS[level]!, requestsPerSecond };
+  return { level: level === null ? null : LEVELS[level]!, requestsPerSecond };
 }
 
 /** Throws SITE_NOT_FOUND. */

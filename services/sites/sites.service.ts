@@ -1,5 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { originAllowList } from '../../contract/resources/origin-allow-list.ts';
+import { siteStanding } from '../../contract/resources/site-standing.ts';
 import { sites } from '../../contract/resources/sites.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
@@ -11,6 +12,7 @@ import { getSite, listSites } from './list-sites.ts';
 import { getOriginAllowList, setOriginAllowList } from './origin-allow-list.ts';
 import { setSiteEnabled } from './set-site-enabled.ts';
 import { siteFeatures } from './site-features.ts';
+import { standingOf } from './site-standing.ts';
 import { updateSite } from './update-site.ts';
 
 export const roles: Role[] = ['app'];
@@ -26,6 +28,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(sites.delete, (input, call) => deleteSite(runtime, input, call)),
       implement(sites.setEnabled, (input, call) => setSiteEnabled(runtime, input, call)),
       implement(sites.features, (input) => siteFeatures(runtime, input)),
+      implement(siteStanding.standing, (input) => standingOf(runtime, input)),
       implement(sites.launch, (input) => launchCheck(runtime, input)),
       implement(originAllowList.get, () => getOriginAllowList(runtime)),
       implement(originAllowList.set, (input, call) => setOriginAllowList(runtime, input, call)),

@@ -1,12 +1,12 @@
 // Shared parts of the Web UI by themselves: by mouse, by keyboard, on a phone, and as axe and a screen reader find them.
 import test from 'ava';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
 import { buildComponents, type ComponentPages } from '../helpers/component-page.ts';
-import { accessibilityFaults, layoutFaults } from '../helpers/console-pages.ts';
+import { accessibilityFaults, layoutFaults, until } from '../helpers/console-pages.ts';
 
 const WIDTHS = [1280, 375] as const;
-const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart'] as const;
+const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart', 'settings', 'danger'] as const;
 
 let browser: Browser;
 let parts: ComponentPages;
@@ -162,11 +162,11 @@ test.serial('the exact time is heard at once, and shown by a press or a tap', as
   const time = page.getByRole('button', { name: /^yesterday, / }).first();
   t.is(await time.textContent(), 'yesterday');
   await time.tap();
-  await page.waitForFunction(`document.querySelector('.time-text').innerText !== 'yesterday'`);
+  await until(page, `document.querySelector('.time-text').innerText !== 'yesterday'`);
   t.true((await time.getAttribute('aria-label'))!.endsWith((await time.textContent())!));
   await time.focus();
   await page.keyboard.press('Enter');
-  await page.waitForFunction(`document.querySelector('.time-text').innerText === 'yesterday'`);
+  await until(page, `document.querySelector('.time-text').innerText === 'yesterday'`);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -248,12 +248,84 @@ test.serial('a dialog with an address is closed by Back, and by itself without a
   await page.goto('/dialogs?new=1&hint=elm&kept=1');
   await dialog.getByText('Hint: elm').waitFor();
   // A dialog hears keys once it has the focus.
-  await page.waitForFunction(`document.querySelector('[role=dialog]').contains(document.activeElement)`);
+  await page.locator('[role=dialog] :focus, [role=dialog]:focus').first().waitFor();
   await page.keyboard.press('Escape');
   await page.waitForURL('**/dialogs?kept=1');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
+
+/** Answers the calls of the page in turn, the last one for ever; what was sent is kept. */
+async function answerCalls(page: Page, answers: readonly { status: number; body: object }[]): Promise<unknown[]> {
+  const sent: unknown[] = [];
+  await page.route('**/rpc/**', async (route) => {
+    const { status, body } = answers[Math.min(sent.length, answers.length - 1)]!;
+    sent.push(route.request().postDataJSON());
+    await route.fulfill({ status, json: body });
+  });
+  return sent;
+}
+
+test.serial('settings: what the contract refuses is said at the field and not sent, the rest is', async (t) => {
+  const visitor = await parts.show(browser, 'settings', { width: 1280 });
+  const { page } = visitor;
+  const refused = {
+    code: 'BAD_REQUEST',
+    message: '',
+    data: { issues: [{ path: '/days', keyword: 'maximum', params: { limit: 500 } }] },
+  };
+  const sent = await answerCalls(page, [
+    { status: 400, body: refused },
+    { status: 200, body: { days: 300 } },
+  ]);
+  const days = page.getByLabel('Days', { exact: true });
+  const save = page.getByRole('button', { name: 'Save', exact: true });
+  t.true(await save.isDisabled());
+  await days.fill('7');
+  await save.click();
+  await page.locator('[aria-invalid=true]:focus').waitFor();
+  t.deepEqual(sent, []);
+  await page.getByRole('button', { name: 'Discard' }).click();
+  t.is(await days.inputValue(), '400');
+  await days.fill('600');
+  await save.click();
+  await page.getByText('500').first().waitFor();
+  t.is(await days.inputValue(), '600', 'what was typed stays');
+  await days.fill('300');
+  await save.click();
+  await page.getByText('Saved: 300').waitFor();
+  t.deepEqual(sent, [{ days: 600 }, { days: 300 }]);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial(
+  'what nothing brings back: the name is typed first, and a refusal is said where it was asked',
+  async (t) => {
+    const visitor = await parts.show(browser, 'danger', { width: 1280 });
+    const { page } = visitor;
+    const sent = await answerCalls(page, [
+      { status: 409, body: { code: 'IP_LIST_IN_USE', message: '', data: {} } },
+      { status: 200, body: {} },
+    ]);
+    const button = page.getByRole('button', { name: 'Fell' });
+    await button.click();
+    const dialog = page.getByRole('dialog', { name: 'Fell birch?' });
+    await dialog.getByText('2 nests').waitFor();
+    const fell = dialog.getByRole('button', { name: 'Fell', exact: true });
+    t.true(await fell.isDisabled());
+    await dialog.getByRole('textbox').fill('birch');
+    t.deepEqual(await accessibilityFaults(page), []);
+    await fell.click();
+    await dialog.getByText('IP_LIST_IN_USE').waitFor();
+    t.is(await page.getByText('Gone').count(), 0);
+    await fell.click();
+    await page.getByText('Gone').waitFor();
+    t.deepEqual(sent, [{ id: 'birch' }, { id: 'birch' }]);
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
 
 test.serial('a chart spans what was asked, and reads its values to arrow keys and to the pointer', async (t) => {
   const visitor = await parts.show(browser, 'chart', { width: 1280 });

@@ -139,6 +139,10 @@ for (const language of ['en', 'zh-CN'] as const) {
         await button.evaluate((element) => element === element.ownerDocument.activeElement),
         'the focus is given back',
       );
+      await button.click();
+      await done.getByRole('link', { name: site.name }).click();
+      await page.getByRole('heading', { level: 1, name: site.name }).waitFor();
+      await drawer.waitFor({ state: 'detached' });
       t.deepEqual(visitor.faults(), []);
       await visitor.close();
     },

@@ -383,10 +383,10 @@ async function shown(): Promise<{ nodeId: string; listId: string }> {
   return { nodeId: nodes[0]!.id, listId: (await listed()).items[0]!.id };
 }
 
+// Pages that the navigation leads to are looked at by themselves (console-look).
 const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]> = {
   bans: () => [
-    { name: 'bans', path: '/bans' },
-    // Dialogs over a list of one row: what is behind them is judged each time, and was just judged in full.
+    // Dialogs over a list of one row: what is behind them is judged each time.
     {
       name: 'ban-new',
       path: `/bans?address=${SHOWN}&new=1&cidr=93.184.216.0/24`,
@@ -395,10 +395,8 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
     { name: 'ban-bulk', path: `/bans?address=${SHOWN}&bulk=1`, act: opened },
     { name: 'ban-lift', path: `/bans?address=${SHOWN}`, act: button('td.is-actions button') },
     { name: 'ban-settings', path: '/bans/settings' },
-    { name: 'site-bans', path: `/sites/${siteId}/bans` },
   ],
   'IP lists, audit log and settings': ({ listId }) => [
-    { name: 'ip-lists', path: '/ip-lists' },
     {
       name: 'ip-list',
       path: `/ip-lists/${listId}`,
@@ -407,12 +405,9 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
         await button('main button[type=submit]')(page);
       },
     },
-    { name: 'audit', path: '/audit' },
     { name: 'audit-entry', path: '/audit?action=site.create', act: button('td.is-actions button') },
-    { name: 'settings', path: '/settings' },
   ],
   clusters: () => [
-    { name: 'clusters', path: '/clusters' },
     { name: 'cluster-new', path: '/clusters?new=1', act: opened },
     ...['overview', 'client-ip', 'unknown-hosts', 'revisions', 'groups'].map((tab) => ({
       name: `cluster-${tab}`,
@@ -421,7 +416,6 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
   ],
   nodes: ({ nodeId }) => [
     { name: 'group-new', path: `/clusters/${clusterId}/groups`, act: button('.table__filters button') },
-    { name: 'nodes', path: '/nodes' },
     { name: 'node-new', path: '/nodes?new=1', act: opened },
     { name: 'node', path: `/nodes/${nodeId}` },
     { name: 'regions', path: '/nodes/regions' },
@@ -447,7 +441,9 @@ for (const [part, looksOf] of Object.entries(PARTS))
         await settled(page);
         for (const width of [1440, 375]) {
           await page.setViewportSize({ width, height: 900 });
-          const wrong = [...(await layoutFaults(page)), ...(await accessibilityFaults(page))];
+          const wrong = await layoutFaults(page);
+          // Of the other theme axe judges colours, which are the same at each width.
+          if (theme === 'light' || width === 1440) wrong.push(...(await accessibilityFaults(page)));
           faults.push(...wrong.map((fault) => `${name} ${width}: ${fault}`));
           await screenshot(page, `network-${name}-${theme}-${width}`);
         }

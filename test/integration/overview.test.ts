@@ -83,6 +83,27 @@ test.serial('sites above normal are counted by cluster, and Under Attack that wa
   await overview.gone('under_attack_on');
 });
 
+test.serial('a site tells whose Under Attack is on, and who changed it last', async (t) => {
+  const standing = () => api.ok('GET', `/sites/${siteId}/standing`);
+  t.is((await standing()).underAttack, null);
+  await api.ok('PATCH', `/sites/${siteId}/protection`, { underAttack: true });
+  const own = await standing();
+  t.is(own.underAttack, 'site');
+  const [last] = (await api.ok('GET', `/audit-logs?targetType=site&targetId=${siteId}`)).items;
+  t.is(last.action, 'site.protection_update');
+  t.deepEqual(own.lastChange, {
+    at: last.occurredAt,
+    action: last.action,
+    actorType: last.actorType,
+    actorName: last.actorName,
+  });
+  await api.ok('PUT', '/settings/protection', { underAttack: true });
+  t.is((await standing()).underAttack, 'platform');
+  await api.ok('PUT', '/settings/protection', { underAttack: false });
+  await api.ok('PATCH', `/sites/${siteId}/protection`, { underAttack: false });
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/gone/standing');
+});
+
 test.serial('sites are listed with their level and requests, and narrowed by state and level', async (t) => {
   const listOf = async (query: string) => {
     const { items, total } = await api.ok('GET', `/sites?${query}`);
@@ -106,6 +127,8 @@ test.serial('sites are listed with their level and requests, and narrowed by sta
     listed.find(({ id }: Body) => id === silent),
     { level: null, requestsPerSecond: null },
   );
+  t.like(await api.ok('GET', `/sites/${siteId}/standing`), { level: 'pow', requestsPerSecond: 2 });
+  t.like(await api.ok('GET', `/sites/${silent}/standing`), { level: null, requestsPerSecond: null });
   for (const level of ['pow', 'above_normal']) t.deepEqual(await listOf(`level=${level}`), [siteId]);
   for (const level of ['js', 'normal']) t.deepEqual(await listOf(`level=${level}`), []);
   await node.connection.call('reportSecurity', { sites: [], hasState: true });

@@ -1255,6 +1255,25 @@ export interface SiteProtection {
   updatedAt: string;
 }
 
+export interface SiteStanding {
+  /** Highest at a connected node; null: no node of the cluster has told its levels. */
+  level: Level | null;
+  /** Of the last minute that nodes have reported, of the five before this one; null: none of them. */
+  requestsPerSecond: number | null;
+  /** platform: on for all sites, whatever the site itself has; null: off. */
+  underAttack: 'site' | 'platform' | null;
+  /** The newest entry of the audit log about the site; null: all are older than the log is kept. */
+  lastChange: {
+    /** ISO 8601, UTC. */
+    at: string;
+    /** As in the audit log. */
+    action: string;
+    /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused. */
+    actorType: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous';
+    actorName: string | null;
+  } | null;
+}
+
 export interface SystemStatus {
   /** Whether the operator account exists. */
   initialized: boolean;

@@ -38,6 +38,7 @@ import type {
   Site,
   SiteChange,
   SiteProtection,
+  SiteStanding,
   SystemStatus,
 } from './models.ts';
 
@@ -1242,6 +1243,13 @@ export interface SecurityEventsOutput {
   total: number;
 }
 
+export interface SitesStandingInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesStandingOutput = SiteStanding;
+
 export interface SystemSetupInput {
   /** 1 to 200 characters. */
   setupToken: string;
@@ -1771,6 +1779,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.standing': {
+    input: SitesStandingInput;
+    output: SitesStandingOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'system.setup': {
     input: SystemSetupInput;
     output: SystemSetupOutput;
@@ -1871,6 +1885,7 @@ export const OPERATIONS = {
   'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false },
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true },
+  'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true },
   'system.setup': { method: 'POST', path: '/system/setup', query: false },
   'system.status': { method: 'GET', path: '/system/status', query: true },
 } as const satisfies Record<keyof Operations, unknown>;
@@ -2094,6 +2109,8 @@ export interface Api {
     list: Call<'sites.list'>;
     /** Enables or disables a site; the state it already has changes nothing. `PUT /sites/{id}/enabled`: Operators; not with a read-only access key. Service accounts with the scope sites:write. */
     setEnabled: Call<'sites.setEnabled'>;
+    /** Answers the level and the load of a site, whether it is under attack, and who changed it last. `GET /sites/{id}/standing`: Operators; a read-only access key suffices. */
+    standing: Call<'sites.standing'>;
     /** Changes the given fields. Inside originSettings, omitted tries and statusRetry keep their values and every other omitted field goes back to its default. `PATCH /sites/{id}`: Operators; not with a read-only access key. */
     update: Call<'sites.update'>;
   };

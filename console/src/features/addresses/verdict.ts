@@ -1,6 +1,6 @@
 // What a request meets, in words and colours.
 import type { AddressDossier } from '@contract/resources/addresses.ts';
-import { formatAgo, formatNumber } from '@/shared/i18n/format.ts';
+import { formatNumber } from '@/shared/i18n/format.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
 import type { Tone } from '@/shared/state/tone.ts';
 
@@ -19,16 +19,18 @@ export const TONES: Readonly<Record<Verdict['outcome'], Tone>> = {
   passes: 'green',
 };
 
-/** Why, in one or two sentences. */
+/** The message that says of a ban what is banned where and until when. */
+export function banKey({ scope }: NonNullable<Verdict['ban']>): string {
+  return scope === 'site' ? 'addresses.why.siteBan' : 'addresses.why.platformBan';
+}
+
+/** Why, in one sentence; of a ban, what there is beside {@link banKey}. */
 export function reasonText(verdict: Verdict): string {
   const { t } = i18n.global;
   const { outcome, ban, list, level, asks, kernelNodes, nodes, trustedProxy } = verdict;
   if (ban) {
-    const words = { cidr: ban.cidr, until: formatAgo(ban.expiresAt) };
-    const by = ban.scope === 'site' ? t('addresses.why.siteBan', words) : t('addresses.why.platformBan', words);
-    if (kernelNodes === 0) return by;
     const counts = { nodes: formatNumber(nodes), kernel: formatNumber(kernelNodes) };
-    return `${by} ${t('addresses.why.kernel', counts, nodes)}`;
+    return kernelNodes === 0 ? '' : t('addresses.why.kernel', counts, nodes);
   }
   if (outcome === 'disabled') return t('addresses.why.disabled');
   if (list) {
@@ -44,5 +46,5 @@ export function reasonText(verdict: Verdict): string {
 
 /** Verdicts that say the same. */
 export function sameVerdict(a: Verdict, b: Verdict): boolean {
-  return TONES[a.outcome] === TONES[b.outcome] && a.outcome === b.outcome && reasonText(a) === reasonText(b);
+  return a.outcome === b.outcome && a.ban?.id === b.ban?.id && reasonText(a) === reasonText(b);
 }

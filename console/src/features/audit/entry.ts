@@ -7,12 +7,6 @@ import { placeOf } from '@/shared/page/places.ts';
 
 export type Entry = Output<typeof auditLogs.list>['items'][number];
 
-/** "Site changed" for site.update; the code itself where there are no words. */
-export function actionText(action: string): string {
-  const key = `contract.audit.${action}`;
-  return hasMessage(key) ? i18n.global.t(`contract.audit.${action}`) : action;
-}
-
 export function targetText(type: string): string {
   const key = `audit.targets.${type}`;
   return hasMessage(key) ? i18n.global.t(`audit.targets.${type}`) : type;

@@ -6,5 +6,15 @@ const title = { en: 'Audit', 'zh-CN': '审计' };
 export default {
   routes: [{ path: '/audit', name: 'audit', title, component: () => import('./AuditPage.vue') }],
   navigation: [{ group: 'system', order: 10, title, icon: Notebook, to: '/audit' }],
+  parts: [
+    {
+      of: 'site',
+      name: 'history',
+      group: 'last',
+      order: 10,
+      title: { en: 'History', 'zh-CN': '历史' },
+      component: () => import('./SiteHistory.vue'),
+    },
+  ],
   uses: ['contract'],
 } satisfies Feature;

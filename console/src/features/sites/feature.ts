@@ -46,5 +46,5 @@ export default {
   searchTitle: title,
   search: () => import('./search-sites.ts').then(({ searchSites }) => searchSites),
   actions: [{ title: { en: 'New site', 'zh-CN': '新建站点' }, to: '/sites?new=1' }],
-  uses: ['network', 'protection'],
+  uses: ['audit', 'contract', 'network', 'protection'],
 } satisfies Feature;

@@ -15,7 +15,7 @@ export function problemText(path: string, problems: readonly Problem[], value?: 
 
 /** Brings the first wrong field of a form into view and gives it the focus. */
 export function focusProblem(form: Element | null | undefined): void {
-  const field = form?.querySelector<HTMLElement>('.is-wrong :is(input, textarea, [tabindex])');
+  const field = form?.querySelector<HTMLElement>('.is-wrong :is(input, textarea, [tabindex="0"])');
   for (let folded = field?.closest('details'); folded; folded = folded.parentElement?.closest('details'))
     folded.open = true;
   field?.focus();

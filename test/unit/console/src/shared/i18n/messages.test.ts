@@ -8,9 +8,11 @@ const text = sourceFiles()
   .map((file) => file.text.replaceAll(/^\s*(?:\/\/|\/\*\*|\*).*$/gm, ''))
   .join('\n');
 
-/** Keys written out in quotes. */
+/** Keys written out in quotes, or as the sentence of a TimedText. */
 const literals = new Set(
-  [...text.matchAll(new RegExp(`['\`]((?:${folders})\\.[A-Za-z0-9_.]+)['\`]`, 'g'))].map((match) => match[1]!),
+  [...text.matchAll(new RegExp(`(?:['\`]| keypath=")((?:${folders})\\.[A-Za-z0-9_.]+)['\`"]`, 'g'))].map(
+    (match) => match[1]!,
+  ),
 );
 /** Beginnings of keys whose end is a value: t(`bans.reason.${ban.reason}`). */
 const beginnings = [
@@ -68,7 +70,7 @@ test('a feature loads the messages of all that its files name and of the public 
       .filter(({ file }) => file === 'feature.ts')
       .map(({ feature, source }) => [feature, /^ {2}uses: \[(.*)\],$/m.exec(source)?.[1]?.match(/[a-z-]+/g) ?? []]),
   );
-  const named = new RegExp(`\\bt\\(\\s*['\`](${folders})\\.|@/features/([a-z-]+)/public/`, 'g');
+  const named = new RegExp(`(?:\\bt\\(\\s*['\`]| keypath=")(${folders})\\.|@/features/([a-z-]+)/public/`, 'g');
   const missing = features.flatMap(({ feature, source }) =>
     [...source.matchAll(named)]
       .map(([, key, imported]) => (key ?? imported)!)
