@@ -47,8 +47,7 @@ export async function startTestFleet(
   options: Partial<FleetOptions> = {},
 ): Promise<Fleet> {
   // Who brings tokens of his own may have no operator yet, and who does not wait is told at once.
-  const counts = options.newToken === undefined && options.waitConnected !== false;
-  const before = counts ? await onlineNodes(console) : 0;
+  const waits = options.newToken === undefined && options.waitConnected !== false;
   const fleet = await startFleet({
     nodes,
     serverUrl: console.nodeApiUrl,
@@ -57,15 +56,26 @@ export async function startTestFleet(
     reconnectMs: 1_000,
     ...options,
   });
-  if (counts)
-    await eventually(async () => (await onlineNodes(console)) >= before + nodes, {
-      what: `${nodes} more nodes online`,
-    });
+  if (waits)
+    await eventually(
+      async () => {
+        const online = await onlineNodes(console, clusterId);
+        return fleet.nodes.every(({ nodeId }) => online.has(nodeId));
+      },
+      { what: `${nodes} nodes online` },
+    );
   return fleet;
 }
 
-async function onlineNodes({ client }: Reachable): Promise<number> {
-  return (await client.rpc<{ total: number }>('nodes.list', { online: true, pageSize: 1 })).total;
+/** Ids of the nodes of a cluster that the console counts as connected: those of fleets that were stopped just now, too. */
+async function onlineNodes({ client }: Reachable, clusterId: string): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for (let page = 1; ; page++) {
+    const asked = { clusterId, online: true, pageSize: 100, page };
+    const { items, total } = await client.rpc<{ items: { id: string }[]; total: number }>('nodes.list', asked);
+    for (const { id } of items) ids.add(id);
+    if (items.length === 0 || page * 100 >= total) return ids;
+  }
 }
 
 export { createCertificateRequest };
