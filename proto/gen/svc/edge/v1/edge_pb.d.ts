@@ -544,6 +544,14 @@ export declare type DrainStatsRequest = Message<"svc.edge.v1.DrainStatsRequest">
    * @generated from field: uint64 acknowledged = 1;
    */
   acknowledged: bigint;
+
+  /**
+   * The console's clock minus this machine's, milliseconds, as far as the node knows: what is counted from now on belongs
+   * to minutes of that clock.
+   *
+   * @generated from field: sint64 clock_offset_ms = 2;
+   */
+  clockOffsetMs: bigint;
 };
 
 /**

@@ -1062,7 +1062,10 @@ func (x *BanState) GetAutoEvicted() uint64 {
 type DrainStatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sequence of the batch received before and stored; 0 = none.
-	Acknowledged  uint64 `protobuf:"varint,1,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	Acknowledged uint64 `protobuf:"varint,1,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	// The console's clock minus this machine's, milliseconds, as far as the node knows: what is counted from now on belongs
+	// to minutes of that clock.
+	ClockOffsetMs int64 `protobuf:"zigzag64,2,opt,name=clock_offset_ms,json=clockOffsetMs,proto3" json:"clock_offset_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1100,6 +1103,13 @@ func (*DrainStatsRequest) Descriptor() ([]byte, []int) {
 func (x *DrainStatsRequest) GetAcknowledged() uint64 {
 	if x != nil {
 		return x.Acknowledged
+	}
+	return 0
+}
+
+func (x *DrainStatsRequest) GetClockOffsetMs() int64 {
+	if x != nil {
+		return x.ClockOffsetMs
 	}
 	return 0
 }
@@ -2125,9 +2135,10 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bcapacity\x18\x03 \x01(\x04R\bcapacity\x12#\n" +
 	"\runapplied_ids\x18\x04 \x03(\tR\funappliedIds\x12\x1c\n" +
 	"\tunapplied\x18\x05 \x01(\x04R\tunapplied\x12!\n" +
-	"\fauto_evicted\x18\x06 \x01(\x04R\vautoEvicted\"7\n" +
+	"\fauto_evicted\x18\x06 \x01(\x04R\vautoEvicted\"_\n" +
 	"\x11DrainStatsRequest\x12\"\n" +
-	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\"\x8e\x01\n" +
+	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\x12&\n" +
+	"\x0fclock_offset_ms\x18\x02 \x01(\x12R\rclockOffsetMs\"\x8e\x01\n" +
 	"\x12DrainStatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
 	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\x12)\n" +
