@@ -102,6 +102,11 @@ test.serial('a site tells whose Under Attack is on, and who changed it last', as
   await api.ok('PUT', '/settings/protection', { underAttack: false });
   await api.ok('PATCH', `/sites/${siteId}/protection`, { underAttack: false });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/gone/standing');
+  // What was published reaches the channel, and what nodes run is read, a moment later.
+  await eventually(async () => {
+    await node.beat(await node.onTarget());
+    return (await api.ok('GET', '/sites?state=live')).total === 1;
+  });
 });
 
 test.serial('sites are listed with their level and requests, and narrowed by state and level', async (t) => {
