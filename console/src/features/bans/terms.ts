@@ -27,9 +27,12 @@ export function termsFor(siteId: string, duration = ''): Terms {
   };
 }
 
+/** What is sent for one address on these terms, be it whole or not. */
+export function inputOf({ scope, siteId, reason, durationSeconds }: Terms, cidr: string): NewBan {
+  return { scope, ...(scope === 'site' ? { siteId } : {}), cidr, reason, durationSeconds };
+}
+
 /** The ban of one address on these terms; null while no site is chosen. */
 export function banOf(terms: Terms, cidr: string): NewBan | null {
-  const { scope, siteId, reason, durationSeconds } = terms;
-  if (scope === 'site') return siteId ? { scope, siteId, cidr, reason, durationSeconds } : null;
-  return { scope, cidr, reason, durationSeconds };
+  return terms.scope === 'site' && !terms.siteId ? null : inputOf(terms, cidr);
 }

@@ -18,6 +18,8 @@ export interface InputFormOptions<P extends AnyProcedure> {
   /** Dotted paths of the input that fields of the form hold. */
   paths: readonly FieldPath<P>[];
   input: () => Values;
+  /** What comes before it is sent: another look, a question. Answers whether it is sent now; what it throws is told as its refusal. */
+  before?: () => Promise<boolean>;
   /** Sends it. */
   send: () => Promise<unknown>;
   /** Words of the page's own for what is wrong with a field. */
@@ -60,6 +62,7 @@ export function useInputForm<P extends AnyProcedure>(options: InputFormOptions<P
   const input = computed(options.input);
   const sent = ref(false);
   const action = useAction(async () => {
+    if (options.before && !(await options.before())) return;
     await options.send();
     sent.value = true;
   });
