@@ -91,8 +91,9 @@ export async function sitesAbove(
         where t.id = any(:siteIds)
      ), above as (
        select m.site_id, m.minute - interval '1 minute' * row_number() over (partition by m.site_id order by m.minute) as run
-         from s join site_request_minute m on m.site_id = s.id
-        where m.minute > ${LATEST_MINUTE} - interval '1 hour' and m.minute <= ${LATEST_MINUTE} and m.requests > s.most
+         from s cross join lateral (select site_id, minute, requests from site_minute where site_id = s.id
+           and minute > ${LATEST_MINUTE} - interval '1 hour' and minute <= ${LATEST_MINUTE}) m
+        where m.requests > s.most
      )
      select exists (select from cluster_request_minute where minute > ${LAST_HOUR}
          and cluster_id in (select cluster_id from s)) as reported,

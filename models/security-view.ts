@@ -147,7 +147,7 @@ export async function incidentSites(sql: Knex, clusterId: string | null, limit: 
         group by site_id)
      select a.site_id as "siteId", t.name as "siteName", c.id as "clusterId", c.name as "clusterName", a.level,
          a.paths as "escalatedPaths", l.nodes, a.nodes as "nodeCount", a.since, a.total,
-         (select m.requests / 60.0 from site_request_minute m where m.site_id = a.site_id
+         (select m.requests / 60.0 from site_minute m where m.site_id = a.site_id
            and m.minute > now() - interval '5 minutes' and m.minute < date_trunc('minute', now())
            order by m.minute desc limit 1)::float8 as "requestsPerSecond",
          coalesce(b.rate, 0)::float8 as "bansPerMinute"

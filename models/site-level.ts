@@ -41,7 +41,7 @@ export async function siteFigures(
      select s.id,
        case when s.cluster_id in (select cluster_id from told) then coalesce(
          (select max(x.level) from site_security x ${SPEAKING} where x.site_id = s.id), 0) end as level,
-       (select m.requests / 60.0 from site_request_minute m where m.site_id = s.id
+       (select m.requests / 60.0 from site_minute m where m.site_id = s.id
           and m.minute >= date_trunc('minute', now()) - interval '5 minutes' and m.minute < date_trunc('minute', now())
          order by m.minute desc limit 1)::float8 as "requestsPerSecond"
        from unnest(:ids::text[], :clusters::text[]) as s(id, cluster_id)`,

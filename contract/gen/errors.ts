@@ -16,6 +16,7 @@ import { errors as serviceAccounts } from '../resources/service-accounts.codes.t
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
 import { errors as unknownHosts } from '../resources/unknown-hosts.codes.ts';
+import { errors as usage } from '../resources/usage.codes.ts';
 
 export const ERROR_LISTS = [
   accessKeys,
@@ -35,4 +36,5 @@ export const ERROR_LISTS = [
   sites,
   system,
   unknownHosts,
+  usage,
 ] as const;

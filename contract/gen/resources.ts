@@ -29,6 +29,7 @@ import * as siteStanding from '../resources/site-standing.ts';
 import * as sites from '../resources/sites.ts';
 import * as system from '../resources/system.ts';
 import * as unknownHosts from '../resources/unknown-hosts.ts';
+import * as usage from '../resources/usage.ts';
 
 export const RESOURCE_FILES = [
   accessKeys,
@@ -61,4 +62,5 @@ export const RESOURCE_FILES = [
   sites,
   system,
   unknownHosts,
+  usage,
 ] as const;

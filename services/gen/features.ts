@@ -9,6 +9,7 @@ import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
 import { feature as security } from '../security/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
+import { feature as usage } from '../usage/feature.ts';
 
 export const FEATURES = [
   auditLogs,
@@ -21,4 +22,5 @@ export const FEATURES = [
   protection,
   security,
   sites,
+  usage,
 ] as const;

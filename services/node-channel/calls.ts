@@ -4,7 +4,6 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/node-state.ts';
-import { addSiteMinutes } from '../../models/site-request-minute.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { GetConfigRequest, GetConfigResponse } from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
@@ -13,7 +12,6 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
   type Reached,
-  type ReportStatsRequest,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
 import { type PositionMarks, positionMarks } from '../../runtime/position-marks.ts';
@@ -24,21 +22,20 @@ import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
+import type { StatsIngest } from './stats-ingest.ts';
 import type { Turns } from './turns.ts';
 import type { ClusterFeed } from './watch/cluster-feed.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
 
 const HEARTBEAT_SECONDS = 15;
 const RENEW_MS = (NODE_DAYS * 86_400_000) / 3;
-const MAX_STAT_ROWS = 10_000;
-/** More requests of one site in one minute than this are a broken counter. */
-const MAX_REQUESTS = 10_000_000_000n;
 
 export interface CallContext {
   runtime: Runtime;
   hub: WatchHub;
   reports: NodeReports;
   propagation: Propagation;
+  stats: StatsIngest;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */
   pulls: Turns;
   /** The same for reports that are stored before they are answered. */
@@ -162,27 +159,4 @@ export async function getBans(
     if (position) position.mark = (await positionMarks(runtime)).bans(node.clusterId, position);
     return answer;
   });
-}
-
-/** A batch counts once, however often it comes. Answers the highest batch stored. */
-export async function reportStats(
-  context: CallContext,
-  node: NodeIdentity,
-  request: ReportStatsRequest,
-): Promise<bigint> {
-  if (request.minutes.length > MAX_STAT_ROWS) {
-    throw new ConnectError(`a batch holds at most ${MAX_STAT_ROWS} minutes`, Code.InvalidArgument);
-  }
-  if (request.sequence < 1n || request.sequence >= 2n ** 63n) {
-    throw new ConnectError('the batch has no valid sequence', Code.InvalidArgument);
-  }
-  const rows = request.minutes.flatMap(({ siteId, minute, requests }) => {
-    const valid = siteId.length <= 64 && !siteId.includes('\0') && requests <= MAX_REQUESTS && isMinute(minute);
-    return valid ? [{ siteId, minute: Number(minute), requests: Number(requests) }] : [];
-  });
-  return addSiteMinutes(context.runtime.pools.channel, node, request.sequence, rows);
-}
-
-function isMinute(value: bigint): boolean {
-  return value > 0n && value < 2n ** 40n;
 }

@@ -118,7 +118,7 @@ export class ChannelServer implements Listener {
     }, DRAIN_MS);
     await closed;
     clearTimeout(forced);
-    this.#gate?.stop();
+    await this.#gate?.stop();
     await this.#refreshing;
     await this.#reports.stop();
     this.#writePropagation();

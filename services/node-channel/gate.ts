@@ -12,6 +12,7 @@ import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
+import { StatsIngest } from './stats-ingest.ts';
 import { Turns } from './turns.ts';
 import { type Caller, createUnaryHandlers, type Handler } from './unary.ts';
 import { endFrame } from './watch/frames.ts';
@@ -49,6 +50,7 @@ export class Gate {
   readonly #stranger: Handler;
   readonly #node: Handler;
   readonly #sweep: NodeJS.Timeout;
+  readonly #stats: StatsIngest;
 
   constructor(
     runtime: Runtime,
@@ -63,17 +65,20 @@ export class Gate {
     this.#authenticator = authenticator;
     this.#hub = hub;
     this.#reports = reports;
+    this.#stats = new StatsIngest(runtime);
     const pulls = new Turns(PULLS, MAX_WAITING);
     const writes = new Turns(WRITES, MAX_WAITING);
-    const context = { runtime, hub, reports, propagation, pulls, writes, consoleAddresses };
+    const context = { runtime, hub, reports, propagation, stats: this.#stats, pulls, writes, consoleAddresses };
     const handlers = createUnaryHandlers(context, authority);
     this.#stranger = handlers.stranger;
     this.#node = handlers.node;
     this.#sweep = setInterval(() => this.#endLong(), SWEEP_MS);
   }
 
-  stop(): void {
+  /** Resolves once the batches that were taken are stored. */
+  async stop(): Promise<void> {
     clearInterval(this.#sweep);
+    await this.#stats.stop();
   }
 
   handle(exchange: Exchange): void {

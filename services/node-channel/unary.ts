@@ -14,7 +14,7 @@ import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
-import { applied, type CallContext, getBans, getConfig, heartbeat, reportStats } from './calls.ts';
+import { applied, type CallContext, getBans, getConfig, heartbeat } from './calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -102,7 +102,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     },
     getConfig: (request, { node }) => getConfig(context, known(node), request),
     getBans: (request, { node }) => getBans(context, known(node), request),
-    reportStats: async (request, { node }) => ({ acknowledged: await reportStats(context, known(node), request) }),
+    reportStats: async (request, { node }) => ({ acknowledged: await context.stats.report(known(node), request) }),
     reportBans: async (request, { node }) => {
       await reportBans(context, known(node), request);
       return {};

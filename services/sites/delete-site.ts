@@ -2,6 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import { rememberDeletedSite } from '../../models/deleted-site.ts';
 import { siteOwner } from '../../models/entries/owner.ts';
 import { abandonBans } from '../../models/gone-site.ts';
 import { publish } from '../../models/publish.ts';
@@ -26,6 +27,7 @@ export async function deleteSite(
     const released = await releaseDefaultSite(tx.sql, clusterId, input.id);
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     await removeSite(tx.sql, site.id);
+    await rememberDeletedSite(tx, site.id, clusterId);
     const bans = await abandonBans(tx, site.id);
     await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name }, { bans });
     const revision = await publish(tx, {

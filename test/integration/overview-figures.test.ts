@@ -58,6 +58,7 @@ test.serial('requests per second are those of the latest minute that every node 
   t.true([20, 0, 999 / 60].includes(traffic.requestsPerSecond), JSON.stringify(traffic));
   // A batch that comes twice counts once here, too.
   await node.connection.call('reportStats', { sequence: 1n, minutes });
+  t.deepEqual(await api.sql('usage_mark').where({ cluster_id: clusterId }), []);
   const rows = await api.sql('cluster_request_minute').where({ cluster_id: clusterId });
   t.is(
     rows.reduce((sum, { requests }) => sum + Number(requests), 0),

@@ -152,6 +152,10 @@ export const ERROR_STATUS = {
   DEFAULT_SITE_INVALID: 400,
   /** The default site has no certificate. */
   DEFAULT_SITE_CERTIFICATE_REQUIRED: 409,
+  /** from and to are not multiples of five minutes, or to is not after from. */
+  USAGE_RANGE_INVALID: 400,
+  /** The cursor is not one that a page of this list answered. */
+  USAGE_CURSOR_INVALID: 400,
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_STATUS;

@@ -1283,6 +1283,36 @@ export interface SystemStatus {
   edgeBuild?: EdgeBuild | undefined;
 }
 
+export interface UsageRecord {
+  /** Site id, a dot and the Unix seconds of windowStart; never changes. */
+  id: string;
+  /** Stays when the site is deleted. 1 to 64 characters. */
+  siteId: string;
+  /** ISO 8601, UTC. */
+  windowStart: string;
+  /** Five minutes after windowStart; not part of the window. */
+  windowEnd: string;
+  /** Decimal integer, exact however large. */
+  requests: string;
+  /** Decimal integer, exact however large. */
+  bytesSent: string;
+  /** Decimal integer, exact however large. */
+  bytesReceived: string;
+  /** One more each time that late data changed a value. 1 or more. */
+  revision: number;
+  /** Higher than any before when the record is made or revised; numbers may be left out. */
+  seq: string;
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+}
+
+export interface UsageSettings {
+  /** How long usage is kept; default 100. 35 to 400. */
+  retentionDays: number;
+  /** completeUntil waits so long for a node that does not report; default 60. 5 to 1440. */
+  offlineThresholdMinutes: number;
+}
+
 export interface WaitingNode {
   /** Id. 1 to 64 characters. */
   id: string;

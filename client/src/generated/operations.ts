@@ -40,6 +40,8 @@ import type {
   SiteProtection,
   SiteStanding,
   SystemStatus,
+  UsageRecord,
+  UsageSettings,
 } from './models.ts';
 
 export interface AccessKeysListInput {
@@ -904,6 +906,19 @@ export interface SettingsProtectionSetInput {
 
 export type SettingsProtectionSetOutput = ProtectionSettings;
 
+export type SettingsUsageGetInput = Record<string, never>;
+
+export type SettingsUsageGetOutput = UsageSettings;
+
+export interface SettingsUsageSetInput {
+  /** How long usage is kept; default 100. 35 to 400. */
+  retentionDays?: number | undefined;
+  /** completeUntil waits so long for a node that does not report; default 60. 5 to 1440. */
+  offlineThresholdMinutes?: number | undefined;
+}
+
+export type SettingsUsageSetOutput = UsageSettings;
+
 export interface SitesListInput {
   /** Part of the name or of any domain, in any case. Up to 100 characters. */
   search?: string | undefined;
@@ -1269,6 +1284,42 @@ export interface SystemSetupOutput {
 export type SystemStatusInput = Record<string, never>;
 
 export type SystemStatusOutput = SystemStatus;
+
+export interface UsageListInput {
+  /** Start of the first window, a multiple of five minutes. */
+  from: string;
+  /** End of the last window, a multiple of five minutes; after from. */
+  to: string;
+  /** Id. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** nextCursor of the page before, with the same range. 1 to 200 characters. */
+  cursor?: string | undefined;
+  /** 1 to 5000; default 1000. */
+  limit?: number | undefined;
+}
+
+export interface UsageListOutput {
+  items: UsageRecord[];
+  /** null on the last page. */
+  nextCursor: string | null;
+  /** Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet. */
+  completeUntil: string | null;
+}
+
+export interface UsageChangesInput {
+  /** lastSeq of the answer before. Default "0". */
+  afterSeq?: string | undefined;
+  /** 1 to 5000; default 1000. */
+  limit?: number | undefined;
+}
+
+export interface UsageChangesOutput {
+  items: UsageRecord[];
+  /** What to ask for next as afterSeq. */
+  lastSeq: string;
+  /** Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet. */
+  completeUntil: string | null;
+}
 
 /** Codes that every operation can answer. */
 export type GeneralCode = 'BAD_REQUEST' | 'INTERNAL_SERVER_ERROR' | 'NOT_FOUND' | 'PAYLOAD_TOO_LARGE' | 'SERVICE_UNAVAILABLE' | 'UNAUTHORIZED';
@@ -1701,6 +1752,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'settings.usage.get': {
+    input: SettingsUsageGetInput;
+    output: SettingsUsageGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'settings.usage.set': {
+    input: SettingsUsageSetInput;
+    output: SettingsUsageSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'sites.list': {
     input: SitesListInput;
     output: SitesListOutput;
@@ -1797,6 +1860,18 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode;
   };
+  'usage.list': {
+    input: UsageListInput;
+    output: UsageListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_CURSOR_INVALID' | 'USAGE_RANGE_INVALID';
+  };
+  'usage.changes': {
+    input: UsageChangesInput;
+    output: UsageChangesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED';
+  };
 }
 
 /** How each operation is asked for. `path` names inputs in braces; `query` tells where the others go. */
@@ -1872,6 +1947,8 @@ export const OPERATIONS = {
   'settings.originAllowList.set': { method: 'PUT', path: '/settings/origin-allow-list', query: false },
   'settings.protection.get': { method: 'GET', path: '/settings/protection', query: true },
   'settings.protection.set': { method: 'PUT', path: '/settings/protection', query: false },
+  'settings.usage.get': { method: 'GET', path: '/settings/usage', query: true },
+  'settings.usage.set': { method: 'PUT', path: '/settings/usage', query: false },
   'sites.list': { method: 'GET', path: '/sites', query: true },
   'sites.create': { method: 'POST', path: '/sites', query: false },
   'sites.get': { method: 'GET', path: '/sites/{id}', query: true },
@@ -1888,6 +1965,8 @@ export const OPERATIONS = {
   'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true },
   'system.setup': { method: 'POST', path: '/system/setup', query: false },
   'system.status': { method: 'GET', path: '/system/status', query: true },
+  'usage.list': { method: 'GET', path: '/usage', query: true },
+  'usage.changes': { method: 'GET', path: '/usage/changes', query: true },
 } as const satisfies Record<keyof Operations, unknown>;
 
 /** All operations, under their names. */
@@ -2093,6 +2172,12 @@ export interface Api {
       /** Changes the protection settings of all sites; omitted fields keep their values. `PUT /settings/protection`: Operators; not with a read-only access key. */
       set: Call<'settings.protection.set'>;
     };
+    usage: {
+      /** Answers how long usage is kept, and how long is waited for nodes. `GET /settings/usage`: Operators; a read-only access key suffices. */
+      get: Call<'settings.usage.get'>;
+      /** Changes the settings of usage; omitted fields keep their values. `PUT /settings/usage`: Operators; not with a read-only access key. */
+      set: Call<'settings.usage.set'>;
+    };
   };
   sites: {
     /** Creates an enabled site and publishes it. `POST /sites`: Operators; not with a read-only access key. */
@@ -2119,5 +2204,11 @@ export interface Api {
     setup: Call<'system.setup'>;
     /** Tells whether the console is set up, its version and its public address. `GET /system/status`: Needs no credentials. */
     status: Call<'system.status'>;
+  };
+  usage: {
+    /** Lists usage records that were made or revised after a sequence number, in the order of their own. `GET /usage/changes`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    changes: Call<'usage.changes'>;
+    /** Lists usage records of five-minute windows, by window and site. `GET /usage`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    list: Call<'usage.list'>;
   };
 }

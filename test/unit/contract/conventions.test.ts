@@ -35,6 +35,8 @@ test('every PUT and PATCH of a resource with updatedAt takes expectedUpdatedAt, 
 const UNPAGED: Readonly<Record<string, string>> = {
   'GET /changes': 'the newest 20',
   'GET /clusters/{id}/revisions': 'the latest 20',
+  'GET /usage': 'at most 5000, and a cursor',
+  'GET /usage/changes': 'at most 5000, and a sequence number',
 };
 
 test('every list has items, total, page from 1 and pageSize from 1 to 100: 20 by default for sites, else 50', (t) => {

@@ -1,0 +1,101 @@
+// Weeks of usage: partitions are made ahead and dropped when nothing of them is young enough any more.
+import type { Knex } from 'knex';
+import { readUsageSettings } from './usage-setting.ts';
+
+const AHEAD_WEEKS = 2;
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+/** 1970-01-05 was a Monday. */
+const FIRST_MONDAY_MS = 4 * DAY_MS;
+const NAME = /^usage_(?:minute|record)_(\d{4})(\d{2})(\d{2})$/;
+/** Most weeks made at once, after a console that was off for years. */
+const MOST_WEEKS = 500;
+const DROPPED_AT_ONCE = 5_000;
+
+/** Dependent table last: while a week is made or dropped, no minute is there whose record has no place. */
+const TABLES = ['usage_record', 'usage_minute'] as const;
+type Table = (typeof TABLES)[number];
+
+interface Week {
+  name: string;
+  /** Milliseconds of its first moment. */
+  start: number;
+}
+
+async function weeksOf(sql: Knex, table: Table): Promise<Week[]> {
+  const { rows } = await sql.raw<{ rows: { name: string }[] }>(
+    'select relid::text as name from pg_partition_tree(?::regclass) where isleaf order by 1',
+    [table],
+  );
+  return rows.flatMap(({ name }) => {
+    const [, year, month, day] = NAME.exec(name) ?? [];
+    return year ? [{ name, start: Date.UTC(Number(year), Number(month) - 1, Number(day)) }] : [];
+  });
+}
+
+/** First moment of the week. */
+function weekOf(at: number): number {
+  return Math.floor((at - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
+}
+
+/**
+ * Makes every week from the oldest that is there, or the last one, to the second after this. Answers the first moment
+ * that has a place, in milliseconds.
+ */
+export async function makeUsagePartitions(sql: Knex, now: Date): Promise<number> {
+  const until = weekOf(now.getTime()) + AHEAD_WEEKS * WEEK_MS;
+  const oldest = (await weeksOf(sql, 'usage_minute'))[0]?.start;
+  const from = Math.max(Math.min(oldest ?? until, weekOf(now.getTime()) - WEEK_MS), until - MOST_WEEKS * WEEK_MS);
+  for (const table of TABLES) {
+    const there = new Set((await weeksOf(sql, table)).map(({ start }) => start));
+    for (let week = from; week <= until; week += WEEK_MS) {
+      if (!there.has(week)) await sql.raw('select usage_partition(?, ?::date)', [table, dayOf(week)]);
+    }
+  }
+  return from;
+}
+
+/** First moment that has a place, in milliseconds; null while there is none for now. */
+export async function usageFloor(sql: Knex, now: Date): Promise<number | null> {
+  const weeks = await weeksOf(sql, 'usage_minute');
+  const ahead = weeks.some(({ start }) => start > now.getTime());
+  return ahead ? weeks[0]!.start : null;
+}
+
+/** Drops what is older than the settings say, whole weeks at a time; answers the names of the weeks. */
+export async function dropOldUsage(sql: Knex, now: Date): Promise<string[]> {
+  const { retentionDays } = await readUsageSettings(sql);
+  const keepFrom = now.getTime() - retentionDays * DAY_MS;
+  const dropped: string[] = [];
+  // Minutes first, for the same reason.
+  for (const table of TABLES.toReversed()) {
+    for (const { name, start } of await weeksOf(sql, table)) {
+      if (start + WEEK_MS > keepFrom) continue;
+      await sql.transaction(async (trx) => {
+        // Readers and writers of other weeks wait behind this lock: better try again later than let them queue.
+        await trx.raw(`set local lock_timeout = '2s'`);
+        await trx.raw('drop table if exists ??', [name]);
+      });
+      dropped.push(name);
+    }
+  }
+  await deleteOld(sql, new Date(keepFrom));
+  return dropped;
+}
+
+const AGED = { usage_hour: 'starts_at', usage_day: 'starts_at', usage_gap: 'ends_at', deleted_site: 'deleted_at' };
+
+async function deleteOld(sql: Knex, keepFrom: Date): Promise<void> {
+  for (const [table, column] of Object.entries(AGED)) {
+    const statement = `delete from ${table} where ctid = any(array(
+      select ctid from ${table} where ${column} < ? limit ${DROPPED_AT_ONCE}))`;
+    for (let turn = 0; turn < 1000; turn++) {
+      const { rowCount } = await sql.raw<{ rowCount: number }>(statement, [keepFrom]);
+      if (rowCount < DROPPED_AT_ONCE) break;
+    }
+  }
+}
+
+function dayOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}

@@ -1,0 +1,141 @@
+// Roll-ups of usage: what was appended is noted, closed windows are summed again, and how far all of it is complete.
+import type { Knex } from 'knex';
+import { readUsageSettings } from './usage-setting.ts';
+
+/** The order of usage sequence numbers is that of commits. Nothing else is locked while it is held. */
+export const LOCK_USAGE = 'select pg_advisory_xact_lock(1398162180, 2)';
+const MARKS_AT_ONCE = 50_000;
+/** Windows of one transaction: four hours. */
+const WINDOWS_AT_ONCE = 48;
+const WINDOW = `interval '5 minutes'`;
+const windowOf = (column: string) => `date_bin(${WINDOW}, ${column}, timestamptz '2000-01-01 00:00:00+00')`;
+/** Requests of a cluster are shown of a day. */
+const CLUSTER_MINUTES_KEPT = `interval '7 days'`;
+
+/**
+ * Notes what was appended: requests of clusters are added, windows wait for recomputation. Answers how many marks it
+ * took; fewer than 50,000: there are no more. May run in several processes at once.
+ */
+export async function takeUsageMarks(sql: Knex): Promise<number> {
+  const { rows } = await sql.raw<{ rows: { taken: number }[] }>(
+    `with taken as (
+       delete from usage_mark where id = any(array(
+         select id from usage_mark order by id limit ${MARKS_AT_ONCE} for update skip locked))
+       returning cluster_id, minute, requests
+     ), traffic as (
+       insert into cluster_request_minute as m (cluster_id, minute, requests)
+         select t.cluster_id, t.minute, sum(t.requests) from taken t join cluster c on c.id = t.cluster_id
+          where t.requests > 0 and t.minute > now() - ${CLUSTER_MINUTES_KEPT} group by 1, 2 order by 1, 2
+         on conflict (cluster_id, minute) do update set requests = m.requests + excluded.requests
+     ), waiting as (
+       insert into usage_dirty as d (window_start) select distinct ${windowOf('minute')} from taken order by 1
+         on conflict (window_start) do update set generation = d.generation + 1
+     )
+     select count(*)::int as taken from taken`,
+  );
+  return rows[0]!.taken;
+}
+
+export async function takeAllUsageMarks(sql: Knex, signal?: AbortSignal): Promise<void> {
+  while ((await takeUsageMarks(sql)) === MARKS_AT_ONCE) if (signal?.aborted) return;
+}
+
+/**
+ * Sums closed windows that wait again, the oldest first, at most 48; values that changed make or revise records, others
+ * change nothing. Answers whether there may be more. May run in several processes at once.
+ */
+export async function recomputeUsage(sql: Knex): Promise<boolean> {
+  return sql.transaction(async (trx) => {
+    await trx.raw(LOCK_USAGE);
+    const { rows: waiting } = await trx.raw<{ rows: { start: Date; generation: string }[] }>(
+      `select window_start as start, generation from usage_dirty where window_start + ${WINDOW} <= now()
+        order by window_start limit ${WINDOWS_AT_ONCE}`,
+    );
+    if (waiting.length === 0) return false;
+    const starts = waiting.map(({ start }) => start);
+    const changed = await writeRecords(trx, starts);
+    if (changed.length > 0) {
+      await writePeriods(trx, 'usage_hour', 'hour', 'usage_record', 'window_start', changed);
+      await writePeriods(trx, 'usage_day', 'day', 'usage_hour', 'starts_at', changed);
+    }
+    // What was noted since is another generation, and waits on.
+    await trx.raw(
+      `delete from usage_dirty d using unnest(?::timestamptz[], ?::bigint[]) as w(start, generation)
+        where d.window_start = w.start and d.generation = w.generation`,
+      [starts, waiting.map(({ generation }) => generation)],
+    );
+    return waiting.length === WINDOWS_AT_ONCE;
+  });
+}
+
+/** Answers the windows of which a record was made or revised. A window whose week was dropped has no minutes either. */
+async function writeRecords(trx: Knex, starts: readonly Date[]): Promise<Date[]> {
+  const { rows } = await trx.raw<{ rows: { start: Date }[] }>(
+    `with summed as materialized (
+       select w.start, m.* from unnest(?::timestamptz[]) as w(start) cross join lateral (
+         select site_id, sum(requests) as requests, sum(bytes_sent) as sent, sum(bytes_received) as received
+           from usage_minute where minute >= w.start and minute < w.start + ${WINDOW} and site_id <> '' group by site_id) m
+     ), differing as (
+       select s.* from summed s left join usage_record r on r.window_start = s.start and r.site_id = s.site_id
+        where (r.requests, r.bytes_sent, r.bytes_received) is distinct from (s.requests, s.sent, s.received)
+          and (r.site_id is not null or s.requests > 0 or s.sent > 0 or s.received > 0)
+        order by s.start, s.site_id
+     ), written as (
+       insert into usage_record as r
+           (window_start, site_id, requests, bytes_sent, bytes_received, revision, seq, updated_at)
+         select start, site_id, requests, sent, received, 1, nextval('usage_seq'), clock_timestamp() from differing
+         on conflict (window_start, site_id) do update set requests = excluded.requests, bytes_sent = excluded.bytes_sent,
+           bytes_received = excluded.bytes_received, revision = r.revision + 1, seq = excluded.seq,
+           updated_at = excluded.updated_at
+         returning window_start
+     )
+     select distinct window_start as start from written`,
+    [starts] as never,
+  );
+  return rows.map(({ start }) => start);
+}
+
+async function writePeriods(
+  trx: Knex,
+  table: string,
+  unit: 'hour' | 'day',
+  source: string,
+  column: string,
+  changed: readonly Date[],
+): Promise<void> {
+  await trx.raw(
+    `insert into ${table} as p (starts_at, site_id, requests, bytes_sent, bytes_received)
+      select c.start, s.* from (
+          select distinct date_trunc('${unit}', w, 'UTC') as start from unnest(?::timestamptz[]) as w) c
+        cross join lateral (
+          select site_id, sum(requests) as requests, sum(bytes_sent) as sent, sum(bytes_received) as received
+            from ${source} where ${column} >= c.start and ${column} < c.start + interval '1 ${unit}' group by site_id) s
+      on conflict (starts_at, site_id) do update
+        set requests = excluded.requests, bytes_sent = excluded.bytes_sent, bytes_received = excluded.bytes_received
+        where (p.requests, p.bytes_sent, p.bytes_received)
+          is distinct from (excluded.requests, excluded.bytes_sent, excluded.bytes_received)`,
+    [changed] as never,
+  );
+}
+
+/**
+ * Stores up to when windows are complete, forward only: the least of what enabled nodes with a heartbeat within the offline
+ * threshold have told (since their enrolment, where they told nothing; the threshold ago, where it is longer ago), and
+ * of windows that wait for recomputation.
+ */
+export async function moveCompleteUntil(sql: Knex): Promise<void> {
+  const { offlineThresholdMinutes } = await readUsageSettings(sql);
+  await sql.raw(
+    `with nodes as (
+       select min(greatest(coalesce(c.watermark, n.enrolled_at), t.since)) as until
+         from (select now() - make_interval(mins => ?) as since) t
+         cross join node n join node_state s on s.node_id = n.id left join usage_cursor c on c.node_id = n.id
+        where n.status = 'active' and s.last_seen_at >= t.since
+     ), waiting as (
+       select least((select min(window_start) from usage_dirty), (select min(minute) from usage_mark)) as until
+     )
+     update usage_state set complete_until = greatest(complete_until, ${windowOf('least(nodes.until, waiting.until)')})
+       from nodes, waiting where nodes.until is not null`,
+    [offlineThresholdMinutes],
+  );
+}

@@ -1,0 +1,21 @@
+import { dropOldUsage, makeUsagePartitions } from '../../models/usage-partitions.ts';
+import { takeAllUsageMarks } from '../../models/usage-windows.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../runtime/sweep.ts';
+import { rollUpUsage } from './roll-up.ts';
+
+export const feature = {
+  jobs: [
+    { name: 'usage-marks', everyMs: 5 * SECOND_MS, run: ({ pools }, signal) => takeAllUsageMarks(pools.api, signal) },
+    { name: 'usage-windows', everyMs: MINUTE_MS, run: rollUpUsage },
+    { name: 'usage-weeks', everyMs: HOUR_MS, run: keepUsageWeeks },
+  ],
+} satisfies ServiceFeature;
+
+async function keepUsageWeeks({ pools, log }: Runtime): Promise<void> {
+  const now = new Date();
+  await makeUsagePartitions(pools.api, now);
+  const dropped = await dropOldUsage(pools.api, now);
+  if (dropped.length > 0) log.info({ dropped }, 'old usage dropped');
+}

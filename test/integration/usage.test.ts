@@ -1,0 +1,413 @@
+// Usage: what nodes report, each batch once; records of five minutes; and up to when they are complete.
+import test from 'ava';
+import type { Counter } from 'prom-client';
+import { dropOldUsage, makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
+import { LOCK_USAGE, moveCompleteUntil } from '../../models/usage-windows.ts';
+import { rollUpUsage } from '../../services/usage/roll-up.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { ReportingNode, servedSite } from '../helpers/reporting-node.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+const WINDOW_S = 300;
+const DAY_S = 86_400;
+
+let running: TestConsole;
+let api: Api;
+let clusterId: string;
+let siteId: string;
+let node: ReportingNode;
+let sequence = 0n;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  ({ clusterId, siteId, node } = await servedSite(running, api));
+});
+test.after.always('stop', async () => {
+  node?.stop();
+  await running?.stop();
+});
+
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
+const windowNow = () => Math.floor(Date.now() / 1000 / WINDOW_S) * WINDOW_S;
+/** Each test has an hour of its own, long enough ago. */
+let hours = 3;
+const freshHour = () => Math.floor(Date.now() / 3_600_000) * 3600 - 3600 * hours++;
+
+interface Row {
+  siteId?: string;
+  at: number;
+  requests?: number;
+  sent?: bigint;
+  received?: bigint;
+}
+const minuteOf = ({ siteId: of = siteId, at, requests = 1, sent = 100n, received = 10n }: Row) => ({
+  siteId: of,
+  minute: BigInt(at),
+  requests: BigInt(requests),
+  bytesSent: sent,
+  bytesReceived: received,
+});
+const report = async (rows: readonly Row[], more: Body = {}, by = node): Promise<bigint> => {
+  const number = more.sequence ?? (by === node ? ++sequence : 1n);
+  const answer = await by.connection.call('reportStats', { minutes: rows.map(minuteOf), ...more, sequence: number });
+  return answer.acknowledged;
+};
+const rollUp = () => rollUpUsage(running.running.runtime);
+const list = (from: number, to: number, more = ''): Promise<Body> =>
+  api.ok('GET', `/usage?from=${iso(from)}&to=${iso(to)}${more}`);
+const changes = (afterSeq: string, more = ''): Promise<Body> =>
+  api.ok('GET', `/usage/changes?afterSeq=${afterSeq}${more}`);
+const completeUntil = async (): Promise<number | null> => {
+  const { completeUntil: until } = await changes('0', '&limit=1');
+  return until === null ? null : Date.parse(until) / 1000;
+};
+/** The node's heartbeat is stored, so that none of before is written after this. */
+const seen = async (which = node): Promise<void> => {
+  const from = Date.now();
+  await which.beat();
+  await eventually(async () => {
+    const row = await api.sql('node_state').where({ node_id: which.id }).first('last_seen_at');
+    return row?.last_seen_at?.getTime() >= from;
+  });
+};
+/** Rolls up until it is complete up to a time. */
+const completeAt = (at: number) =>
+  eventually(async () => {
+    await rollUp();
+    return (await completeUntil()) === at;
+  });
+
+test.serial('a node that never reported a watermark counts from its enrollment', async (t) => {
+  await seen();
+  await eventually(async () => {
+    await rollUp();
+    return (await completeUntil()) !== null;
+  });
+  const { enrolled_at: enrolled } = await api.sql('node').where({ id: node.id }).first('enrolled_at');
+  t.is(await completeUntil(), Math.floor(enrolled.getTime() / 1000 / WINDOW_S) * WINDOW_S);
+});
+
+test.serial(
+  'one record per site per UTC 5-minute window, exact beyond 2^53, windows without traffic have none',
+  async (t) => {
+    const hour = freshHour();
+    const large = 1_000_000_000_000_000n;
+    const rows: Row[] = Array.from({ length: 12 }, () => ({ at: hour + 60, sent: large }));
+    await report([...rows, { at: hour + 299, requests: 5, sent: 1n }, { at: hour + 600, requests: 7 }]);
+    await report([
+      { at: hour + 900, requests: 0, sent: 0n, received: 0n },
+      { at: hour + 1200, siteId: '' },
+    ]);
+    await rollUp();
+    const { items, nextCursor } = await list(hour, hour + 3600);
+    t.is(nextCursor, null);
+    t.deepEqual(
+      items.map(({ seq: _, updatedAt: __, ...record }: Body) => record),
+      [
+        {
+          id: `${siteId}.${hour}`,
+          siteId,
+          windowStart: iso(hour),
+          windowEnd: iso(hour + 300),
+          requests: '17',
+          bytesSent: String(12n * large + 1n),
+          bytesReceived: '130',
+          revision: 1,
+        },
+        {
+          id: `${siteId}.${hour + 600}`,
+          siteId,
+          windowStart: iso(hour + 600),
+          windowEnd: iso(hour + 900),
+          requests: '7',
+          bytesSent: '100',
+          bytesReceived: '10',
+          revision: 1,
+        },
+      ],
+    );
+    const [sums] = await api.sql('usage_hour').where({ site_id: siteId, starts_at: iso(hour) });
+    t.like(sums, { requests: '24', bytes_sent: String(12n * large + 101n) });
+    const days = await api.sql('usage_day').where({ site_id: siteId });
+    t.is(
+      days.reduce((sum, { requests }) => sum + Number(requests), 0),
+      24,
+    );
+  },
+);
+
+test.serial(
+  'late data that changes a value raises revision and assigns a new seq; unchanged data changes neither',
+  async (t) => {
+    const hour = freshHour();
+    await report([{ at: hour }, { at: hour + 300 }]);
+    await rollUp();
+    const before = (await list(hour, hour + 600)).items;
+    await report([
+      { at: hour + 60, requests: 2 },
+      { at: hour + 300, requests: 0, sent: 0n, received: 0n },
+    ]);
+    const last = (await changes('0', '&limit=5000')).lastSeq;
+    await rollUp();
+    const after = (await list(hour, hour + 600)).items;
+    t.like(after[0], { id: before[0].id, requests: '3', revision: 2 });
+    t.true(BigInt(after[0].seq) > BigInt(last));
+    t.true(Date.parse(after[0].updatedAt) > Date.parse(before[0].updatedAt));
+    t.deepEqual(after[1], before[1]);
+    t.deepEqual((await changes(last)).items, [after[0]]);
+  },
+);
+
+test.serial('a statistics batch reported twice does not change results', async (t) => {
+  const hour = freshHour();
+  t.is(await report([{ at: hour, requests: 4 }]), sequence);
+  t.is(await report([{ at: hour, requests: 4 }], { sequence }), sequence);
+  t.is(await report([{ at: hour, requests: 9 }], { sequence: sequence - 1n }), sequence);
+  // At once, as after an answer that was lost.
+  const next = ++sequence;
+  node.reconnect();
+  const both = await Promise.all([1, 2].map(() => report([{ at: hour, requests: 1 }], { sequence: next })));
+  t.deepEqual(both, [next, next]);
+  await rollUp();
+  t.is((await list(hour, hour + 300)).items[0].requests, '5');
+});
+
+test.serial(
+  'a batch beyond the next one is stored only when nothing before it is held, and the time between is a gap',
+  async (t) => {
+    const hour = freshHour();
+    const gaps = () => api.sql('usage_gap').where({ node_id: node.id, reason: 'skipped' });
+    t.is(await report([], { sequence: 0n }), sequence);
+    t.is(await report([{ at: hour }], { sequence: sequence + 2n, firstHeld: sequence + 1n }), sequence);
+    t.deepEqual(await gaps(), []);
+    const until = hour - 600;
+    await report([], { completeUntil: BigInt(until) });
+    sequence += 5n;
+    t.is(await report([{ at: hour + 60 }], { sequence, firstHeld: sequence }), sequence);
+    const [gap] = await gaps();
+    t.like(gap, { starts_at: new Date(until * 1000), ends_at: new Date((hour + 60) * 1000) });
+    const told = { from: BigInt(hour + 120), to: BigInt(hour + 121) };
+    await report([], { gaps: [told] });
+    await report([], { gaps: [told], sequence });
+    t.is((await api.sql('usage_gap').where({ node_id: node.id, reason: 'told' })).length, 1);
+    for (const bad of [{ sequence: 2n ** 63n }, { sequence: 0n }]) {
+      await t.throwsAsync(report([{ at: hour }], bad), { message: /invalid_argument/ });
+    }
+  },
+);
+
+test.serial('a bad row never costs its batch: it is left out and counted', async (t) => {
+  const hour = freshHour();
+  const misfits = async (reason: string) => {
+    const metric = running.running.runtime.metrics.getSingleMetric('svc_usage_misfit_rows_total') as Counter;
+    return (await metric.get()).values.find(({ labels }) => labels.reason === reason)?.value ?? 0;
+  };
+  const reasons = ['bad', 'too_old', 'moved', 'foreign_site'];
+  const before = await Promise.all(reasons.map(misfits));
+  const foreign = (await api.site(await api.cluster('foreign'), 'foreign.example')).id;
+  await report([
+    { at: hour, siteId: 'a\u0000b' },
+    { at: hour, sent: 2n ** 63n },
+    { at: -1 },
+    { at: hour - 101 * DAY_S },
+    { at: hour, siteId: foreign },
+    { at: hour, siteId: 'nothing' },
+    { at: hour, requests: 8 },
+    { at: windowNow() + 3 * 3600 },
+  ]);
+  await rollUp();
+  t.like(await list(hour, hour + 300), { items: [{ siteId, requests: '8' }] });
+  const after = await Promise.all(reasons.map(misfits));
+  t.deepEqual(
+    after.map((value, index) => value - before[index]!),
+    [3, 1, 1, 2],
+  );
+  t.deepEqual((await list(windowNow() + WINDOW_S, windowNow() + DAY_S)).items, []);
+});
+
+test.serial('siteId is retained after the site is deleted, and late data counts for it', async (t) => {
+  const hour = freshHour();
+  const gone: string = (await api.site(clusterId, 'gone.example')).id;
+  await report([{ at: hour, siteId: gone }]);
+  await rollUp();
+  await api.ok('DELETE', `/sites/${gone}`);
+  await report([{ at: hour + 60, siteId: gone }]);
+  await rollUp();
+  t.like(await list(hour, hour + 300, `&siteId=${gone}`), { items: [{ siteId: gone, requests: '2', revision: 2 }] });
+});
+
+test.serial(
+  'GET /usage is ordered by window and site and goes on at its cursor; nextCursor is null on the last page',
+  async (t) => {
+    const hour = freshHour();
+    const other: string = (await api.site(clusterId, 'other.example')).id;
+    const rows = [0, 300, 600].flatMap((offset) => [siteId, other].map((id) => ({ at: hour + offset, siteId: id })));
+    await report(rows);
+    await rollUp();
+    const all = (await list(hour, hour + 3600)).items.map(({ id }: Body) => id);
+    t.is(all.length, 6);
+    t.deepEqual(
+      all,
+      all.toSorted((a: string, b: string) => Number(a.split('.')[1]) - Number(b.split('.')[1]) || (a < b ? -1 : 1)),
+    );
+    const paged: string[] = [];
+    let cursor: string | null = '';
+    for (let page = 0; page < 4 && cursor !== null; page++) {
+      const answer: Body = await list(hour, hour + 3600, `&limit=2${cursor && `&cursor=${cursor}`}`);
+      paged.push(...answer.items.map(({ id }: Body) => id));
+      cursor = answer.nextCursor;
+    }
+    t.is(cursor, null);
+    t.deepEqual(paged, all);
+    // Half-open: the window that begins at `to` is not in it.
+    t.is((await list(hour, hour + 300)).items.length, 2);
+    t.is((await list(hour, hour + 3600, `&siteId=${other}`)).items.length, 3);
+  },
+);
+
+test.serial('ranges and cursors that cannot be are refused', async (t) => {
+  const hour = freshHour();
+  const range = (from: string, to: string) => `/usage?from=${from}&to=${to}`;
+  for (const path of [
+    range(iso(hour + 1), iso(hour + 300)),
+    range(iso(hour), iso(hour + 60)),
+    range(iso(hour), iso(hour)),
+    range(iso(hour + 300), iso(hour)),
+  ]) {
+    await api.refused(t, [400, 'USAGE_RANGE_INVALID'], 'GET', path);
+  }
+  const whole = range(iso(hour), iso(hour + 3600));
+  const outside = Buffer.from(`1 ${hour / WINDOW_S - 1} ${siteId}`).toString('base64url');
+  for (const cursor of ['x', 'AAAA', Buffer.from('1 1').toString('base64url'), outside]) {
+    await api.refused(t, [400, 'USAGE_CURSOR_INVALID'], 'GET', `${whole}&cursor=${cursor}`);
+  }
+  await api.badField(t, '/limit', 'GET', `${whole}&limit=5001`);
+  await api.badField(t, '/limit', 'GET', '/usage/changes?limit=0');
+  await api.badField(t, '/afterSeq', 'GET', '/usage/changes?afterSeq=-1');
+  t.deepEqual((await changes('99999999999999999999')).items, []);
+});
+
+test.serial('GET /usage/changes goes through all records in seq order, and lastSeq is passed next', async (t) => {
+  const seen: Body[] = [];
+  let after = '0';
+  for (let page = 0; page < 100; page++) {
+    const { items, lastSeq } = await changes(after, '&limit=3');
+    if (items.length === 0) t.is(lastSeq, after);
+    if (items.length === 0) break;
+    seen.push(...items);
+    after = lastSeq;
+  }
+  const numbers = seen.map(({ seq }) => BigInt(seq));
+  t.true(numbers.length > 5);
+  t.true(numbers.every((seq, index) => index === 0 || seq > numbers[index - 1]!));
+  t.is(new Set(seen.map(({ id }) => id)).size, Number((await api.sql('usage_record').count('*').first())!.count));
+});
+
+test.serial(
+  'completeUntil is the minimum of the watermarks, rounded down to 5 minutes, and only moves forward',
+  async (t) => {
+    const at = windowNow() - 1200;
+    await seen();
+    await report([], { completeUntil: BigInt(at + 299) });
+    await api.sql('usage_state').update({ complete_until: null });
+    await completeAt(at);
+    const other = await ReportingNode.enroll(running, clusterId);
+    t.teardown(() => other.stop());
+    await seen(other);
+    await report([], { completeUntil: BigInt(at + 600) }, other);
+    await report([], { completeUntil: BigInt(at + 900) });
+    await completeAt(at + 600);
+    await report([], { completeUntil: BigInt(at) });
+    await rollUp();
+    t.is(await completeUntil(), at + 600);
+    await report([], { completeUntil: BigInt(at + 900) });
+    // Disabled nodes are ignored.
+    await api.ok('POST', `/nodes/${other.id}/disable`, {});
+    await completeAt(at + 900);
+    t.pass();
+  },
+);
+
+test.serial('windows awaiting recomputation hold completeUntil back', async (t) => {
+  const before = (await completeUntil())!;
+  await report([], { completeUntil: BigInt(Math.floor(Date.now() / 1000)) });
+  await api.sql.transaction(async (trx) => {
+    // Nobody recomputes meanwhile.
+    await trx.raw(LOCK_USAGE);
+    await api.sql('usage_dirty').insert({ window_start: iso(before) });
+    await moveCompleteUntil(api.sql);
+    t.is(await completeUntil(), before);
+  });
+  await rollUp();
+  t.deepEqual(await api.sql('usage_dirty').where('window_start', '<=', iso(before)), []);
+  t.true((await completeUntil())! > before);
+});
+
+test.serial(
+  'a node behind by more than the offline threshold counts as now minus the threshold; one silent for longer is ignored',
+  async (t) => {
+    await api.ok('PUT', '/settings/usage', { offlineThresholdMinutes: 30 });
+    await api.sql('usage_state').update({ complete_until: null });
+    const started = Math.floor(Date.now() / 1000);
+    await seen();
+    await report([], { completeUntil: BigInt(started - 7200) });
+    await eventually(async () => {
+      await rollUp();
+      return (await completeUntil()) !== null;
+    });
+    const until = (await completeUntil())!;
+    t.true(until >= Math.floor((started - 1800) / WINDOW_S) * WINDOW_S);
+    t.true(until <= Date.now() / 1000 - 1800);
+    await api
+      .sql('node_state')
+      .where({ node_id: node.id })
+      .update({ last_seen_at: iso(started - 3600) });
+    await eventually(async () => {
+      await api.sql('usage_state').update({ complete_until: null });
+      await rollUp();
+      return (await completeUntil()) === null;
+    });
+  },
+);
+
+test.serial('settings of usage have their defaults and limits, and are audited', async (t) => {
+  t.deepEqual(await api.ok('GET', '/settings/usage'), { retentionDays: 100, offlineThresholdMinutes: 30 });
+  for (const body of [{ retentionDays: 34 }, { retentionDays: 401 }]) {
+    await api.badField(t, '/retentionDays', 'PUT', '/settings/usage', body);
+  }
+  for (const offlineThresholdMinutes of [4, 1441]) {
+    await api.badField(t, '/offlineThresholdMinutes', 'PUT', '/settings/usage', { offlineThresholdMinutes });
+  }
+  const saved = { retentionDays: 35, offlineThresholdMinutes: 60 };
+  t.deepEqual(await api.ok('PUT', '/settings/usage', saved), saved);
+  const { items } = await api.ok('GET', '/audit-logs?action=system.usage_update');
+  t.is(items.length, 2);
+});
+
+test.serial('a service account with usage:read may list usage, and nothing else of it', async (t) => {
+  const { id } = await api.ok('POST', '/service-accounts', { name: 'billing', scopes: ['usage:read'] });
+  const { secret } = await api.ok('POST', `/service-accounts/${id}/keys`, {});
+  const ask = (path: string) =>
+    running.client.request<Body>('GET', `/api/v1${path}`, undefined, { 'x-api-key': secret });
+  t.is((await ask(`/usage?from=${iso(windowNow() - 300)}&to=${iso(windowNow())}`)).status, 200);
+  t.is((await ask('/usage/changes')).status, 200);
+  t.is((await ask('/settings/usage')).status, 403);
+});
+
+test.serial('weeks are made ahead without a hole and dropped as a whole when they are too old', async (t) => {
+  const sql = api.sql;
+  const now = Date.now();
+  const later = new Date(now + 21 * DAY_S * 1000);
+  const floor = (await usageFloor(sql, new Date(now)))!;
+  await makeUsagePartitions(sql, later);
+  t.is(await usageFloor(sql, later), floor);
+  const count = async () =>
+    (await sql.raw(`select count(*)::int from pg_partition_tree('usage_minute') where isleaf`)).rows[0].count;
+  t.is(await count(), Math.floor((later.getTime() - floor) / (7 * DAY_S * 1000)) + 3);
+  t.deepEqual(await dropOldUsage(sql, new Date(floor + 35 * DAY_S * 1000)), []);
+  const dropped = await dropOldUsage(sql, new Date(floor + 42 * DAY_S * 1000));
+  t.is(dropped.length, 2);
+  t.is(await usageFloor(sql, later), floor + 7 * DAY_S * 1000);
+});
