@@ -13,9 +13,8 @@ import type { NodeIdentity } from './identity.ts';
 import { type Misfit, type Places, readStatsReport, type StatsBatch } from './stats-report.ts';
 import { StatsSums } from './stats-sums.ts';
 
-/** From the start of one transaction to that of the next, unless nobody waited. */
 const EVERY_MS = 1_000;
-/** Rows of one transaction: half a second of a node that has much to say, times many. */
+/** Rows of one transaction. */
 const MOST_ROWS = 100_000;
 /** Rows that wait; beyond, nodes try again later. */
 const MOST_WAITING_ROWS = 400_000;
@@ -35,6 +34,7 @@ export class StatsIngest {
   readonly #runtime: Runtime;
   readonly #misfits: Counter<'reason'>;
   readonly #stored: Counter<'verdict'>;
+  readonly #everyMs: number;
   #waiting: Waiting[] = [];
   #waitingRows = 0;
   #running: Promise<void> | null = null;
@@ -42,8 +42,10 @@ export class StatsIngest {
   #places: Promise<Pick<Places, 'floor'> & { keptMs: number }> | null = null;
   #placesUntil = 0;
 
-  constructor(runtime: Runtime) {
+  /** `everyMs`: from the start of one transaction to that of the next. */
+  constructor(runtime: Runtime, everyMs = EVERY_MS) {
     this.#runtime = runtime;
+    this.#everyMs = everyMs;
     const registers = [runtime.metrics];
     this.#misfits = new Counter({
       name: 'svc_usage_misfit_rows_total',
@@ -102,7 +104,7 @@ export class StatsIngest {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const early = this.#startedAt + EVERY_MS - performance.now();
+      const early = this.#startedAt + this.#everyMs - performance.now();
       if (early > 0 && !this.#runtime.stopping.aborted) await new Promise((resolve) => setTimeout(resolve, early));
       this.#startedAt = performance.now();
       const group = this.#take();

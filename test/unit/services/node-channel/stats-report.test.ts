@@ -1,0 +1,133 @@
+// What is taken of a node's batch of counts.
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import test from 'ava';
+import { LATENCY_BOUNDS_MS } from '../../../../contract/latency-buckets.ts';
+import { ReportStatsRequestSchema } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import { readStatsReport } from '../../../../services/node-channel/stats-report.ts';
+import { StatsSums } from '../../../../services/node-channel/stats-sums.ts';
+
+const MINUTE = 60_000;
+const now = Date.parse('2026-03-10T12:34:56Z');
+const minute = Date.parse('2026-03-10T12:34:00Z');
+const places = { now, keepFrom: now - 100 * 1440 * MINUTE, floor: now - 50 * 1440 * MINUTE };
+const read = (request: MessageInitShape<typeof ReportStatsRequestSchema>) =>
+  readStatsReport(create(ReportStatsRequestSchema, { sequence: 1n, ...request }), places);
+const row = (at: number, more: object = {}) => ({ siteId: 's', minute: BigInt(at / 1000), requests: 1n, ...more });
+const placesOf = (...times: number[]) => {
+  const { rows, misfits } = read({ minutes: times.map((at) => row(at)) });
+  return { minutes: rows.map((each) => each.minute), misfits };
+};
+
+test('a time belongs to its minute; one ahead is now, one without a place is at the first that has', (t) => {
+  t.deepEqual(placesOf(minute, minute + 7000, minute + 5 * MINUTE), {
+    minutes: [minute, minute, minute + 5 * MINUTE],
+    misfits: { bad: 0, too_old: 0, moved: 0 },
+  });
+  const old = places.floor - MINUTE - 56_000;
+  t.deepEqual(placesOf(minute + 600 * MINUTE, old, places.keepFrom - MINUTE), {
+    minutes: [minute, places.floor],
+    misfits: { bad: 0, too_old: 1, moved: 2 },
+  });
+});
+
+test('what cannot be is left out, and the rest of its batch counts', (t) => {
+  const { rows, misfits } = read({
+    minutes: [
+      row(minute, { siteId: 'x'.repeat(65) }),
+      row(minute, { siteId: 'a b' }),
+      row(minute, { requests: 2n ** 63n }),
+      row(minute, { bytesReceived: 2n ** 63n }),
+      { siteId: 's', minute: 2n ** 62n },
+      row(minute, {
+        statuses: [
+          { code: 200, count: 1n },
+          { code: 99, count: 1n },
+          { code: 404, count: 2n ** 63n },
+        ],
+        counts: [
+          { name: 'blocked.ban', count: 2n },
+          { name: '"', count: 1n },
+        ],
+        latency: [1n, 2n],
+      }),
+      row(minute, { latency: new Array(LATENCY_BOUNDS_MS.length + 2).fill(1n) }),
+    ],
+  });
+  t.is(misfits.bad, 5);
+  t.is(rows.length, 2);
+  t.like(rows[0], { latency: [1n, 2n], siteId: 's' });
+  t.deepEqual(
+    rows[0]!.statuses.map(({ code }) => code),
+    [200],
+  );
+  t.deepEqual(
+    rows[0]!.counts.map(({ name }) => name),
+    ['blocked.ban'],
+  );
+  t.deepEqual(rows[1]!.latency, []);
+});
+
+test('a watermark is never ahead of the console, and gaps have an end', (t) => {
+  t.is(read({ completeUntil: BigInt(now / 1000 + 3600) }).completeUntil, now);
+  t.is(read({}).completeUntil, null);
+  t.is(read({ completeUntil: -1n }).completeUntil, null);
+  const gaps = [
+    { from: 60n, to: 61n },
+    { from: 61n, to: 60n },
+    { from: -1n, to: 60n },
+  ];
+  t.deepEqual(read({ gaps }).gaps, [{ from: 60_000, to: 61_000 }]);
+});
+
+test('a batch beyond its limits, or with counts and no number, is refused', (t) => {
+  const invalid = { message: /invalid_argument/ };
+  t.throws(() => read({ minutes: new Array(10_001).fill(row(minute)) }), invalid);
+  t.throws(() => read({ gaps: new Array(1_001).fill({ from: 1n, to: 1n }) }), invalid);
+  t.throws(() => read({ sequence: 0n, minutes: [row(minute)] }), invalid);
+  t.throws(() => read({ sequence: 2n ** 63n }), invalid);
+  t.is(read({ sequence: 0n }).sequence, 0n);
+});
+
+test('batches of a second are summed by cluster, site and minute', (t) => {
+  const sums = new StatsSums();
+  const { rows } = read({
+    minutes: [
+      row(minute, { bytesSent: 900_000_000_000_000n, statuses: [{ code: 200, count: 1n }], latency: [1n] }),
+      row(minute, { bytesSent: 900_000_000_000_000n, statuses: [{ code: 200, count: 2n }], latency: [0n, 3n] }),
+      row(minute - MINUTE, { counts: [{ name: 'blocked.ban', count: 4n }] }),
+    ],
+  });
+  for (let turn = 0; turn < 6; turn++) for (const each of rows) sums.add('c', each);
+  sums.add('d', rows[0]!);
+  const none = { bytesReceived: '0', counts: null, siteId: 's' };
+  t.deepEqual(sums.rows(), [
+    {
+      ...none,
+      clusterId: 'c',
+      minute,
+      requests: 12,
+      bytesSent: '10800000000000000',
+      statuses: '{"200":18}',
+      latency: '{6,18}',
+    },
+    {
+      ...none,
+      clusterId: 'c',
+      minute: minute - MINUTE,
+      requests: 6,
+      bytesSent: '0',
+      statuses: null,
+      counts: '{"blocked.ban":24}',
+      latency: null,
+    },
+    {
+      ...none,
+      clusterId: 'd',
+      minute,
+      requests: 1,
+      bytesSent: '900000000000000',
+      statuses: '{"200":1}',
+      latency: '{1}',
+    },
+  ]);
+});
