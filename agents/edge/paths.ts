@@ -11,7 +11,10 @@ export interface EdgePaths {
   challengeKeys: string;
   /** What the data plane said last that it can do. */
   capabilities: string;
-  statsLedger: string;
+  /** Counts that the console does not have yet. */
+  statsFolder: string;
+  /** What an older version kept of them. */
+  oldStatsLedger: string;
   /** Held by the agent, and by an enrollment. */
   agentLock: string;
 }
@@ -33,7 +36,8 @@ export function edgePaths(stateDir: string): EdgePaths {
     securityJournal: join(edgeDir, 'security.journal'),
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
     capabilities: join(stateDir, 'capabilities.json'),
-    statsLedger: join(stateDir, 'stats.json'),
+    statsFolder: join(stateDir, 'stats'),
+    oldStatsLedger: join(stateDir, 'stats.json'),
     agentLock: join(stateDir, 'agent.lock'),
   };
 }

@@ -75,8 +75,10 @@ export class EdgeClient {
     return this.call(EdgeService.method.retryBans, {}, CALL_TIMEOUT_MS);
   }
 
-  drainStats(acknowledged: bigint): Promise<DrainStatsResponse> {
-    return this.call(EdgeService.method.drainStats, { acknowledged }, CALL_TIMEOUT_MS);
+  /** `clockOffsetMs`: the console's clock minus this machine's, whole milliseconds. */
+  drainStats(acknowledged: bigint, clockOffsetMs: number): Promise<DrainStatsResponse> {
+    const request = { acknowledged, clockOffsetMs: BigInt(clockOffsetMs) };
+    return this.call(EdgeService.method.drainStats, request, CALL_TIMEOUT_MS);
   }
 
   async setChallengeKeys(keys: Init<SetChallengeKeysRequest>): Promise<void> {

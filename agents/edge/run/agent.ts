@@ -5,6 +5,7 @@ import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1
 import type { HeartbeatResponse, Target, WatchEvent } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import { backoffDelay, sleep, untilItWorks } from '../../kit/backoff.ts';
 import { decodeEvent, NodeChannel, type NodeEvent, type NodeIdentity } from '../../kit/channel-client.ts';
+import { removeFile } from '../../kit/files.ts';
 import { keepWatching } from '../../kit/keep-watching.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { ProcessMark } from '../../kit/process-info.ts';
@@ -21,13 +22,13 @@ import { allGlobalBans } from '../nft/ban-source.ts';
 import { KernelBans } from '../nft/kernel-bans.ts';
 import type { EdgePaths } from '../paths.ts';
 import { Protection } from '../security/protection.ts';
+import { Statistics } from '../stats/statistics.ts';
 import { AppliedReporter } from './applied-reporter.ts';
 import { HeartbeatLoop } from './heartbeat.ts';
 import { NodeCapabilities } from './node-capabilities.ts';
 import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
 import { ServerClock } from './server-clock.ts';
 import { SkippedMessages } from './skipped-messages.ts';
-import { StatsReporter } from './stats-reporter.ts';
 import { StatusFile } from './status-file.ts';
 
 const MAINTAIN_MS = 30_000;
@@ -72,7 +73,7 @@ export class EdgeAgent {
   private readonly banFeed: BanFeed;
   private readonly applied: AppliedReporter;
   private readonly heartbeat: HeartbeatLoop;
-  private readonly stats: StatsReporter;
+  private readonly stats: Statistics;
   private readonly protection: Protection;
   private readonly capabilities: NodeCapabilities;
   private readonly status: StatusFile;
@@ -187,8 +188,16 @@ export class EdgeAgent {
       build: () => buildHeartbeat(this.view()),
       answered: (answer) => this.onAnswer(answer),
     });
-    const instance = (): string | undefined => this.dataPlane.status?.instanceId;
-    this.stats = new StatsReporter({ path: paths.statsLedger, client: this.client, channel, instance, log });
+    removeFile(paths.oldStatsLedger);
+    this.stats = new Statistics({
+      folder: paths.statsFolder,
+      nodeId,
+      client: this.client,
+      clock: this.clock,
+      log,
+      channel: () => (this.connected ? channel() : undefined),
+      openBacklog: () => new NodeChannel(this.renewal.identity),
+    });
     this.status = new StatusFile(options.statusFile, log, () => describeNode(this.view()));
     log.info('journals read', {
       nodeId,
@@ -306,6 +315,7 @@ export class EdgeAgent {
     this.configFeed.onConnected();
     this.banFeed.onConnected();
     this.protection.onConnected();
+    this.stats.onConnected();
     this.reportSoon();
   }
 
