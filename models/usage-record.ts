@@ -3,27 +3,29 @@ import type { Knex } from 'knex';
 
 export interface UsageRow {
   siteId: string;
-  windowStart: Date;
+  /** Milliseconds, as all times here: dates would take half of the time of a page. */
+  windowStart: number;
   /** Decimal. */
   requests: string;
   bytesSent: string;
   bytesReceived: string;
   revision: number;
   seq: string;
-  updatedAt: Date;
+  updatedAt: number;
 }
 
 export interface UsageRows {
   rows: UsageRow[];
-  completeUntil: Date | null;
+  completeUntil: number | null;
 }
 
-const COLUMNS = `site_id as "siteId", window_start as "windowStart", requests::text, bytes_sent::text as "bytesSent",
-  bytes_received::text as "bytesReceived", revision, seq::text, updated_at as "updatedAt"`;
+const millis = (column: string) => `date_part('epoch', ${column}) * 1000`;
+const COLUMNS = `site_id as "siteId", ${millis('window_start')} as "windowStart", requests::text, bytes_sent::text as "bytesSent",
+  bytes_received::text as "bytesReceived", revision, seq::text, floor(${millis('updated_at')}) as "updatedAt"`;
 
 /** A place in the order of windows and sites. */
 export interface UsagePlace {
-  windowStart: Date;
+  windowStart: number;
   siteId: string;
 }
 
@@ -44,10 +46,10 @@ export async function usageInRange(sql: Knex, range: UsageRange, limit: number):
     sql,
     `select ${COLUMNS} from usage_record where ${conditions.join(' and ')} order by window_start, site_id limit :limit`,
     {
-      from: after ? after.windowStart : from,
+      from: after ? new Date(after.windowStart) : from,
       to,
       siteId,
-      afterStart: after?.windowStart,
+      afterStart: after && new Date(after.windowStart),
       afterSite: after?.siteId,
       limit,
     },
@@ -67,8 +69,8 @@ export async function usageAfter(sql: Knex, seq: string, limit: number): Promise
 }
 
 async function readRows(sql: Knex, page: string, bindings: object, order: string): Promise<UsageRows> {
-  const { rows } = await sql.raw<{ rows: (UsageRow & { completeUntil: Date | null })[] }>(
-    `select s.complete_until as "completeUntil", p.* from usage_state s left join (${page}) p on true order by ${order}`,
+  const { rows } = await sql.raw<{ rows: (UsageRow & { completeUntil: number | null })[] }>(
+    `select s.*, p.* from (select ${millis('complete_until')} as "completeUntil" from usage_state offset 0) s left join (${page}) p on true order by ${order}`,
     bindings as never,
   );
   const completeUntil = rows[0]?.completeUntil ?? null;

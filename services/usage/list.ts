@@ -22,7 +22,7 @@ export async function listUsage(
   return {
     items: page.map(presentRecord),
     nextCursor: rows.length > limit ? writeCursor(page.at(-1)!) : null,
-    completeUntil: completeUntil?.toISOString() ?? null,
+    completeUntil: isoOf(completeUntil),
   };
 }
 
@@ -34,8 +34,13 @@ export async function listUsageChanges(
   return {
     items: rows.map(presentRecord),
     lastSeq: rows.at(-1)?.seq ?? afterSeq,
-    completeUntil: completeUntil?.toISOString() ?? null,
+    completeUntil: isoOf(completeUntil),
   };
+}
+
+function isoOf<T extends number | null>(time: T): T extends number ? string : null;
+function isoOf(time: number | null): string | null {
+  return time === null ? null : new Date(time).toISOString();
 }
 
 function isAligned(time: Date): boolean {
@@ -44,22 +49,24 @@ function isAligned(time: Date): boolean {
 
 function placeIn(cursor: string, from: Date, to: Date, siteId: string | null): UsagePlace {
   const place = readCursor(cursor) ?? fail('USAGE_CURSOR_INVALID');
-  const inside = place.windowStart >= from && place.windowStart < to && (siteId === null || siteId === place.siteId);
+  const inside =
+    place.windowStart >= from.getTime() &&
+    place.windowStart < to.getTime() &&
+    (siteId === null || siteId === place.siteId);
   return inside ? place : fail('USAGE_CURSOR_INVALID');
 }
 
 function presentRecord({ windowStart, updatedAt, ...row }: UsageRow): UsageRecord {
-  const start = windowStart.getTime();
   return {
-    id: `${row.siteId}.${start / 1000}`,
+    id: `${row.siteId}.${windowStart / 1000}`,
     siteId: row.siteId,
-    windowStart: windowStart.toISOString(),
-    windowEnd: new Date(start + WINDOW_MS).toISOString(),
+    windowStart: isoOf(windowStart),
+    windowEnd: isoOf(windowStart + WINDOW_MS),
     requests: row.requests,
     bytesSent: row.bytesSent,
     bytesReceived: row.bytesReceived,
     revision: row.revision,
     seq: row.seq,
-    updatedAt: updatedAt.toISOString(),
+    updatedAt: isoOf(updatedAt),
   };
 }
