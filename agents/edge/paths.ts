@@ -9,6 +9,8 @@ export interface EdgePaths {
   banJournal: string;
   securityJournal: string;
   challengeKeys: string;
+  /** What Caddy counted and the agent has not taken yet; the only folder here that Caddy writes to. */
+  countsDir: string;
   /** What the data plane said last that it can do. */
   capabilities: string;
   /** Counts that the console does not have yet. */
@@ -35,6 +37,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     banJournal: join(edgeDir, 'bans.journal'),
     securityJournal: join(edgeDir, 'security.journal'),
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
+    countsDir: join(edgeDir, 'counts'),
     capabilities: join(stateDir, 'capabilities.json'),
     statsFolder: join(stateDir, 'stats'),
     oldStatsLedger: join(stateDir, 'stats.json'),

@@ -1,6 +1,6 @@
 // `supervise`: parent of the edge server (Caddy) and of the agent. It outlives both, holds the locks, and cleans up: after
 // itself when it stops, after a killed predecessor when it starts.
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { ensurePrivateFolder, removeFile } from '../../kit/files.ts';
 import { loadIdentity } from '../../kit/identity.ts';
@@ -60,6 +60,7 @@ export async function superviseCommand(options: Options): Promise<number> {
     }
     // A running agent of an older version writes in the old place, so nothing is moved before it has ended.
     adoptWhereRoom(paths, log);
+    makeCountsFolder(paths, log);
     return await supervise(options, paths, run, caddyBin, log);
   } catch (error) {
     log.error('supervisor cannot start', { reason: errorText(error) });
@@ -162,7 +163,19 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
 
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
 function confinement(paths: EdgePaths, run: RunPaths): string {
-  return JSON.stringify({ read: [paths.edgeDir], write: [run.runDir] });
+  const write = [run.runDir];
+  // Without the folder it counts in memory: a full disk keeps nothing from being served.
+  if (existsSync(paths.countsDir)) write.push(paths.countsDir);
+  return JSON.stringify({ read: [paths.edgeDir], write });
+}
+
+function makeCountsFolder(paths: EdgePaths, log: Log): void {
+  try {
+    ensurePrivateFolder(paths.edgeDir);
+    ensurePrivateFolder(paths.countsDir);
+  } catch (error) {
+    log.error('the folder for counts cannot be made, they are kept in memory', { reason: errorText(error) });
+  }
 }
 
 function agentArguments(options: Options, paths: EdgePaths, run: RunPaths): string[] {

@@ -248,7 +248,10 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
   const [runDir] = existingRunFolders(supervisor.stateDir);
   const environment = readFileSync(`/proc/${server!.pid}/environ`, 'utf8').split('\0');
   const folders = environment.find((each) => each.startsWith('SVC_CONFINE='))!.slice('SVC_CONFINE='.length);
-  t.deepEqual(JSON.parse(folders), { read: [`${supervisor.stateDir}/edge`], write: [runDir] });
+  t.deepEqual(JSON.parse(folders), {
+    read: [`${supervisor.stateDir}/edge`],
+    write: [runDir, `${supervisor.stateDir}/edge/counts`],
+  });
   t.is(readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(), 'run --config -');
   const [config] = configurations(supervisor);
   t.is(config!.apps.svc.socket, `${runDir}/edge.sock`);
