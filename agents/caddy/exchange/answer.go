@@ -93,6 +93,12 @@ func (x *Exchange) begin(status int) *Answer {
 // CloseAfter ends the client's connection after the answer, whichever it will be.
 func (x *Exchange) CloseAfter() { x.answer.CloseConn = true }
 
+// EndsAfter reports whether the client's connection ends after the answer.
+func (x *Exchange) EndsAfter() bool { return x.answer.CloseConn }
+
+// Tunnelled reports whether the answer made the connection another protocol's.
+func (x *Exchange) Tunnelled() bool { return x.answer.Upgrade != nil }
+
 // Drop answers nothing and ends the client's connection.
 func (x *Exchange) Drop() *Answer {
 	a := x.begin(0)

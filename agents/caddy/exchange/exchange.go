@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/netip"
+	"time"
 )
 
 // Exchange is one request with its answer. It is pooled: nothing of it may be kept after Reset.
@@ -29,6 +30,10 @@ type Exchange struct {
 	Registered interface{ Leave() }
 	// Writes bounds the next writes to the client; nil where the server does it.
 	Writes WriteBound
+	// Meter counts what the connection carries; nil where nobody counts.
+	Meter *Meter
+	// Begun is when the head of the request was whole.
+	Begun time.Time
 
 	ctx    context.Context
 	writer http.ResponseWriter
@@ -38,6 +43,7 @@ type Exchange struct {
 	page   []byte
 	facts  []fact
 	known  []int
+	marks  []Count
 }
 
 // Inbound is the request as the client sent it, read once.
@@ -101,7 +107,7 @@ type Fetcher interface {
 
 // Begin starts an exchange with what its server has read.
 func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
-	x.writer, x.ctx = w, r.Context()
+	x.writer, x.ctx, x.Begun = w, r.Context(), time.Now()
 	x.In.Method, x.In.Proto, x.In.Major, x.In.Minor = r.Method, r.Proto, r.ProtoMajor, r.ProtoMinor
 	x.In.HostRaw, x.In.Header, x.In.Trailer, x.In.TLS = r.Host, r.Header, r.Trailer, r.TLS
 	x.In.Remote = r.RemoteAddr
@@ -118,11 +124,11 @@ func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
 func (x *Exchange) Reset() {
 	x.answer.closeBody()
 	x.forgetFacts()
-	facts, known, page := x.facts, x.known, x.page
+	facts, known, marks, page := x.facts, x.known, x.marks, x.page
 	if cap(page) > maxKeptPage {
 		page = nil
 	}
-	*x = Exchange{facts: facts, known: known, page: page[:0]}
+	*x = Exchange{facts: facts, known: known, marks: marks[:0], page: page[:0]}
 }
 
 // maxKeptPage is the largest page whose room a pooled exchange keeps.

@@ -87,6 +87,10 @@ func (x *Exchange) sendTrailer(a *Answer) {
 func (x *Exchange) sendUpgrade(a *Answer) bool {
 	x.boundWrites()
 	x.writer.WriteHeader(a.Status)
+	if x.Meter != nil {
+		// What was read ahead is the tunnel's, whatever it looks like.
+		x.Meter.KeepAll()
+	}
 	client, buffered, err := http.NewResponseController(x.writer).Hijack()
 	if err != nil {
 		return false

@@ -6,11 +6,15 @@ import (
 	"edge.svc/caddy/svcerrors"
 )
 
+// blocked counts requests of banned clients.
+var blocked = exchange.NewCount("blocked.ban")
+
 // Stage refuses banned clients, of the whole node and of the site.
 func Stage(core *svccore.Core) exchange.Stage {
 	bans := Of(core)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if _, banned := bans.Lookup(x.Plan.SiteID, x.In.Client); banned && !svccore.ExemptClient(x) {
+			x.Mark(blocked)
 			return svcerrors.RespondBanned(x)
 		}
 		return nil

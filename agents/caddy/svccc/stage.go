@@ -12,6 +12,9 @@ type counted struct {
 	thresholds *Thresholds
 }
 
+// blocked counts requests of clients that were too fast.
+var blocked = exchange.NewCount("blocked.cc")
+
 var countedAt = exchange.NewFact[counted]()
 
 // Count is the stage that counts a request for its site and path, and asks for their levels.
@@ -54,6 +57,7 @@ func Clients(core *svccore.Core) exchange.Stage {
 			// The answer to this request must not be ended by the ban.
 			x.Leave()
 			ban()
+			x.Mark(blocked)
 			return svcerrors.RespondBanned(x)
 		}
 		return nil

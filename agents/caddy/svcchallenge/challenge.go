@@ -141,9 +141,10 @@ func (c *Challenges) Admit(x *exchange.Exchange, v *Visit, demand Demand) *excha
 		return nil
 	}
 	if x.In.Method != http.MethodGet && x.In.Method != http.MethodHead {
+		x.Mark(blockedMark)
 		return refuse(x, "required")
 	}
-	c.counters.served[demand.Level-1].Add(1)
+	c.served(x, demand.Level)
 	if demand.Level == Cookie302 {
 		return c.redirect(x, v, keys, &b, now)
 	}
@@ -157,7 +158,7 @@ func (c *Challenges) Admit(x *exchange.Exchange, v *Visit, demand Demand) *excha
 // cookieKept takes a client off the list of those that seem to lose cookies.
 func (c *Challenges) cookieKept(x *exchange.Exchange, v *Visit, b *binding, now int64) {
 	if c.redirects.take(c.redirects.key(b, netip.Addr{}, x.In.Target.Raw), now) {
-		c.counters.passed[Cookie302-1].Add(1)
+		c.passed(x, Cookie302)
 	}
 	c.verified.take(c.verified.key(b, v.Client, ""), now)
 }

@@ -37,7 +37,7 @@ func (c *Challenges) Verify(x *exchange.Exchange, v *Visit) *exchange.Answer {
 	}
 	demand := Demand{Level: t.level, HighPow: t.kind == typePow}
 	again := func(shown notice) *exchange.Answer {
-		c.counters.served[demand.Level-1].Add(1)
+		c.served(x, demand.Level)
 		return c.show(x, v, keys, &b, demand, now, shown, form.back)
 	}
 	if t.kind == typeCaptcha && form.alternative == typePow {
@@ -67,7 +67,7 @@ func (c *Challenges) Verify(x *exchange.Exchange, v *Visit) *exchange.Answer {
 	if !c.madeHere(&t) {
 		c.counters.fromElsewhere.Add(1)
 	}
-	c.counters.passed[t.level-1].Add(1)
+	c.passed(x, t.level)
 	c.verified.add(c.verified.key(&b, v.Client, ""), now)
 	held, _ := bestPass(keys, &b, x.In.Header["Cookie"], now)
 	a := goBack(x, form.back)

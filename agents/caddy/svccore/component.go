@@ -21,12 +21,14 @@ var components []component
 //
 //	Restore()                                  once, after the configuration was read and before anything is served
 //	Run(stop <-chan struct{})                  in a goroutine of its own in the process that serves, not in tests
+//	End()                                      once, when the process ends in order and serves no more
 //	FillStatus(*edgev1.GetStatusResponse)      whenever the agent asks how the edge is
 type Component[T any] struct{ index int }
 
 type (
 	restorer interface{ Restore() }
 	runner   interface{ Run(stop <-chan struct{}) }
+	ender    interface{ End() }
 	// statusFiller may be asked by several goroutines at once.
 	statusFiller interface {
 		FillStatus(status *edgev1.GetStatusResponse)
@@ -85,6 +87,15 @@ func (c *Core) run(stop <-chan struct{}) {
 	for i, v := range c.components {
 		if r, ok := v.(runner); ok {
 			go c.keepRunning(components[i].name, r, stop)
+		}
+	}
+}
+
+// end tells every component that the process ends in order.
+func (c *Core) end() {
+	for i, v := range c.components {
+		if e, ok := v.(ender); ok {
+			c.panics("the end of "+components[i].name, e.End)
 		}
 	}
 }

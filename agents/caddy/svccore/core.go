@@ -6,6 +6,7 @@
 package svccore
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"edge.svc/caddy/exchange"
@@ -239,6 +241,8 @@ func process(o Options) (*Core, error) {
 	if processCore == nil {
 		processCore, processOpts = New(o), o
 		processCore.run(nil)
+		// After the servers have stopped.
+		caddy.OnExit(func(context.Context) { processCore.end() })
 		return processCore, nil
 	}
 	if o.StateDir != processOpts.StateDir || !maps.Equal(o.Values, processOpts.Values) ||

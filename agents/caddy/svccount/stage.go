@@ -1,15 +1,78 @@
 package svccount
 
 import (
+	"time"
+
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svccore"
 )
 
-// Stage counts the requests of a site.
+// counting is what is known of an exchange: for whom it counts.
+type counting struct{ counter *counter }
+
+var countedFor = exchange.NewFact[counting]()
+
+// Stage counts a request for its site, with all that its connection carries for it. What came before a site was known
+// counts for the node.
 func Stage(core *svccore.Core) exchange.Stage {
-	requests := Of(core)
+	stats := Of(core)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		requests.Count(x.Plan)
+		stats.begin(x, stats.counterOf(x.Plan))
 		return nil
+	}
+}
+
+// Answered counts an answer by its status when it begins to leave: what takes hours is known from its first minute on.
+func Answered(core *svccore.Core) exchange.ResponseStage {
+	stats := Of(core)
+	return func(x *exchange.Exchange, a *exchange.Answer) {
+		if x.Local {
+			return
+		}
+		c := stats.of(x)
+		c.add(statusField(a.Status))
+		c.marks(x)
+		c.Touch()
+	}
+}
+
+// Finish counts how long an exchange took, tunnels excepted, and what was marked since its answer began.
+func Finish(core *svccore.Core) exchange.FinishStage {
+	stats := Of(core)
+	return func(x *exchange.Exchange) {
+		if x.Local {
+			return
+		}
+		c := stats.of(x)
+		c.marks(x)
+		if !x.Tunnelled() {
+			c.latency[bucketOf(time.Since(x.Begun))].Add(1)
+		}
+		c.Touch()
+	}
+}
+
+// begin counts the request of an exchange.
+func (s *Stats) begin(x *exchange.Exchange, c *counter) {
+	countedFor.Of(x).counter = c
+	c.requests.Add(1)
+	if x.Meter != nil {
+		x.Meter.Bill(&c.Account)
+	}
+	c.Touch()
+}
+
+// of is for whom an exchange counts: the node where no site was known.
+func (s *Stats) of(x *exchange.Exchange) *counter {
+	at := countedFor.Of(x)
+	if at.counter == nil {
+		s.begin(x, s.node)
+	}
+	return at.counter
+}
+
+func (c *counter) marks(x *exchange.Exchange) {
+	for _, count := range x.TakeMarks() {
+		c.add(nameField(count))
 	}
 }

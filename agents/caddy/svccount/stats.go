@@ -1,13 +1,17 @@
-// Package svccount counts the requests of each site by minute, for the agent to take.
+// Package svccount counts what each site and the node answer and carry, by minute, so that it outlives the process, and
+// hands it to the agent in batches.
+//
+// Counting touches atomics alone. Each second what was counted moves into the running segment, a file that is memory at
+// the same time: a process that is killed takes at most that second with it, and the next one says so as a gap.
 package svccount
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
@@ -16,46 +20,34 @@ import (
 	"edge.svc/caddy/svccore"
 )
 
-const (
-	// Counters waiting to be drained; beyond it the oldest minutes are given up.
-	maxPendingCounters = 500_000
-	maxBatchCounters   = 20_000
-)
+const flushEvery = time.Second
 
-// counter counts the requests of one site. It lies beside the plans of the site and outlives their versions.
-type counter struct {
-	stats  *Stats
-	siteID string
-	n      atomic.Uint64
-}
-
-// add counts one request.
-func (c *counter) add() {
-	if c.n.Add(1) == 1 {
-		c.stats.touch(c)
-	}
-}
-
-// Stats collects the counters of all sites by minute and hands them out in two phases: a batch stays until a later
-// call acknowledges it, so that a batch lost on the way is handed out again.
+// Stats has the counters of all sites and of the node, and the segments they move into.
 type Stats struct {
-	now func() time.Time
+	now    func() time.Time
+	folder string
+	tell   func(doing string, err error)
+	node   *counter
 
 	touchedMu sync.Mutex
 	touched   []*counter
 
-	mu      sync.Mutex
-	pending map[int64]map[string]uint64
-	entries int
-	dropped uint64
-	// The batch handed out and not acknowledged; its sequence is that of the last batch made.
-	batch    []*nodev1.SiteMinute
-	sequence uint64
+	mu sync.Mutex
+	// nil until something is to be kept.
+	spool *spool
+	// Counters that are still to be emptied.
+	todo  []*counter
+	last  time.Time
+	ended bool
 }
 
 var (
-	component = svccore.NewComponent("request counters", func(c *svccore.Core) *Stats { return newStats(c.Now) })
-	counters  = exchange.NewLive[counter]("requests")
+	component = svccore.NewComponent("counts", func(c *svccore.Core) *Stats {
+		return newStats(filepath.Join(c.StateDir(), "counts"), c.Now, func(doing string, err error) {
+			c.Log().Error("counts are kept in memory or missing, and the edge serves on", zap.String("while", doing), zap.Error(err))
+		})
+	})
+	counters = exchange.NewLive[counter]("counts")
 )
 
 func init() { svccore.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure, drainStats) }
@@ -63,112 +55,168 @@ func init() { svccore.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure,
 // Of returns the counters of a core.
 func Of(c *svccore.Core) *Stats { return component.Of(c) }
 
-func newStats(now func() time.Time) *Stats {
-	return &Stats{now: now, pending: map[int64]map[string]uint64{}}
+func newStats(folder string, now func() time.Time, tell func(doing string, err error)) *Stats {
+	s := &Stats{folder: folder, now: now, tell: tell}
+	s.node = s.counter("")
+	return s
 }
 
-// Count counts a request of a site.
-func (s *Stats) Count(p *exchange.Plan) {
+func (s *Stats) counter(siteID string) *counter {
+	c := &counter{siteID: siteID[:min(len(siteID), maxText)]}
+	refused := c.refused
+	if siteID != "" {
+		refused = nil
+	}
+	c.Init(func() { s.touch(c) }, refused)
+	return c
+}
+
+// counterOf is the counter of a site.
+func (s *Stats) counterOf(p *exchange.Plan) *counter {
 	c := counters.Of(p)
 	if c == nil {
 		c = counters.Put(p, s.counter(p.SiteID))
 	}
-	c.add()
+	return c
 }
 
-func (s *Stats) counter(siteID string) *counter { return &counter{stats: s, siteID: siteID} }
+// NodeAccount is the account of what belongs to no site.
+func (s *Stats) NodeAccount() *exchange.Account { return &s.node.Account }
 
 func drainStats(_ context.Context, c *svccore.Core, r *edgev1.DrainStatsRequest) (*edgev1.DrainStatsResponse, error) {
-	sequence, minutes := Of(c).Drain(r.GetAcknowledged())
-	return &edgev1.DrainStatsResponse{Sequence: sequence, Minutes: minutes}, nil
+	stats := Of(c)
+	response := stats.Drain(r.GetAcknowledged())
+	stats.SetClock(time.Duration(r.GetClockOffsetMs()) * time.Millisecond)
+	return response, nil
 }
 
-// touch remembers a counter that left zero. A counter is zeroed only after it was taken off the list, so none that
-// holds requests is ever missing from it.
+// touch remembers a counter that holds something.
 func (s *Stats) touch(c *counter) {
 	s.touchedMu.Lock()
 	s.touched = append(s.touched, c)
 	s.touchedMu.Unlock()
 }
 
-// roll moves what was counted since the last call into the minute of at.
-func (s *Stats) roll(at time.Time) {
-	s.touchedMu.Lock()
-	touched := s.touched
-	s.touched = make([]*counter, 0, len(touched))
-	s.touchedMu.Unlock()
-	if len(touched) == 0 {
+// open makes the spool ready. The lock is held.
+func (s *Stats) open() *spool {
+	if s.spool == nil {
+		s.spool = openSpool(s.folder, s.now, s.tell)
+		s.last = s.spool.clock.now()
+	}
+	return s.spool
+}
+
+// Settle moves what was counted since the last call into the running segment. What was counted in a
+// second around the end of a minute belongs to the minute in which most of that second lies.
+func (s *Stats) Settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+}
+
+func (s *Stats) flush() {
+	if s.ended {
 		return
 	}
-	start := at.Unix() / 60 * 60
-	minute := s.pending[start]
-	if minute == nil {
-		minute = make(map[string]uint64, len(touched))
-		s.pending[start] = minute
-	}
-	for _, c := range touched {
-		n := c.n.Swap(0)
-		if n == 0 {
-			continue
+	spool := s.open()
+	s.touchedMu.Lock()
+	s.todo = append(s.todo, s.touched...)
+	s.touched = s.touched[:0]
+	s.touchedMu.Unlock()
+	now := spool.clock.now()
+	minute := now.Add(-min(max(now.Sub(s.last), 0), flushEvery)/2).Unix() / 60 * 60
+	spool.guarded(func() {
+		for len(s.todo) > 0 {
+			c := s.todo[len(s.todo)-1]
+			s.todo = s.todo[:len(s.todo)-1]
+			c.take(func(f field, n uint64) { spool.count(c.siteID, minute, f, n) })
 		}
-		if _, ok := minute[c.siteID]; !ok {
-			s.entries++
+		spool.current.flushed(now, spool.clock.offset())
+	})
+	s.last = now
+}
+
+// count adds to the running segment, or to the next one where it is full.
+func (s *spool) count(siteID string, minute int64, f field, n uint64) {
+	for range 2 {
+		if r := s.current.rowOf(siteID, minute); r != nil && s.current.add(r, f, n, nameOf) {
+			return
 		}
-		minute[c.siteID] += n
-	}
-	for s.entries > maxPendingCounters && len(s.pending) > 1 {
-		oldest := slices.Min(slices.Collect(maps.Keys(s.pending)))
-		s.entries -= len(s.pending[oldest])
-		s.dropped += uint64(len(s.pending[oldest]))
-		delete(s.pending, oldest)
+		s.rotate()
 	}
 }
 
-// Run closes each minute at its end until stop is closed.
+func nameOf(f field) string { return exchange.Count(f - fieldName).Name() }
+
+// Run flushes each second until stop is closed.
 func (s *Stats) Run(stop <-chan struct{}) {
 	for {
-		now := s.now()
-		timer := time.NewTimer(now.Truncate(time.Minute).Add(time.Minute).Sub(now))
+		s.Settle()
+		s.mu.Lock()
+		now := s.spool.clock.now()
+		s.mu.Unlock()
+		timer := time.NewTimer(now.Truncate(flushEvery).Add(flushEvery).Sub(now))
 		select {
 		case <-stop:
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		s.mu.Lock()
-		s.roll(now)
-		s.mu.Unlock()
 	}
 }
 
-// Drain forgets the batch with the acknowledged sequence and returns the batch to store next: the one before when it was
-// not acknowledged, else what was counted since, the running minute included, oldest minutes first. Counts of one site
-// and minute in different batches add up. Sequence 0 says that there is nothing.
-func (s *Stats) Drain(acknowledged uint64) (uint64, []*nodev1.SiteMinute) {
+// End keeps all that was counted, once nothing is served any more.
+func (s *Stats) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.batch != nil && acknowledged != s.sequence {
-		return s.sequence, s.batch
+	s.flush()
+	if !s.ended {
+		s.ended = true
+		s.spool.guarded(func() { s.spool.seal(ended) })
 	}
-	s.batch = nil
-	s.roll(s.now())
-	for _, start := range slices.Sorted(maps.Keys(s.pending)) {
-		minute := s.pending[start]
-		for siteID, n := range minute {
-			if len(s.batch) == maxBatchCounters {
-				break
-			}
-			s.batch = append(s.batch, &nodev1.SiteMinute{SiteId: siteID, Minute: start, Requests: n})
-			delete(minute, siteID)
-			s.entries--
+}
+
+// SetClock takes over the console's clock minus this machine's; 0 is taken for not known.
+func (s *Stats) SetClock(offset time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if offset != 0 && !s.ended {
+		s.open().clock.set(offset)
+		s.last = s.spool.clock.now()
+	}
+}
+
+// Drain forgets the batches up to the acknowledged sequence and returns the oldest one that is left; where none is, what
+// was counted since, the running minute included. A batch never changes and is handed out until it is acknowledged, also by
+// another process. Counts of one site and minute in different batches add up. Sequence 0 says that there is nothing.
+func (s *Stats) Drain(acknowledged uint64) *edgev1.DrainStatsResponse {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spool := s.open()
+	spool.acknowledge(acknowledged)
+	batch := spool.next()
+	if batch == nil && !s.ended {
+		s.flush()
+		if len(spool.current.rows) > 0 {
+			spool.guarded(spool.rotate)
 		}
-		if len(minute) == 0 {
-			delete(s.pending, start)
-		}
+		batch = spool.next()
 	}
-	if s.batch == nil {
-		return 0, nil
+	if batch == nil {
+		return &edgev1.DrainStatsResponse{}
 	}
-	s.sequence++
-	return s.sequence, s.batch
+	response := &edgev1.DrainStatsResponse{Sequence: batch.sequence, Minutes: batch.minutes}
+	for _, g := range batch.gaps {
+		response.Gaps = append(response.Gaps, &nodev1.StatsGap{From: g.from, To: g.to})
+	}
+	return response
+}
+
+// FillStatus says so where a process that is killed would take its counts with it.
+func (s *Stats) FillStatus(status *edgev1.GetStatusResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spool != nil && s.spool.failing {
+		status.Warnings = append(status.Warnings, "counts cannot be written to their folder: they are kept in memory")
+	}
 }

@@ -34,10 +34,14 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 		code = svcerrors.BadRequest
 	}
 	// The head of its request was whole.
-	_ = svclisten.FromContext(r.Context())
+	conn := svclisten.FromContext(r.Context())
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Begin(w, r)
 	endAfter(x, r)
+	svclisten.Carry(x, conn, 0)
+	if x.Meter != nil {
+		x.Meter.Refuse(status)
+	}
 	assignRequestID(&x.In)
 	a := svcerrors.Respond(x, status, code)
 	addEdgeHeaders(x, a)

@@ -76,6 +76,7 @@ type responseRow struct {
 }
 
 var responseOrder = []responseRow{
+	{"count", exchange.FromAll, svccount.Answered},
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 }
@@ -83,6 +84,7 @@ var responseOrder = []responseRow{
 // finishOrder hears of the end of every exchange.
 var finishOrder = []func(*svccore.Core) exchange.FinishStage{
 	svclisten.Finish,
+	svccount.Finish,
 }
 
 // held is the stage that gives the answer that an earlier stage kept back.

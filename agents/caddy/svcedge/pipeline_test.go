@@ -217,7 +217,7 @@ func TestSitesThatCannotBeServedAsTheyAreMeant(t *testing.T) {
 	}
 }
 
-func TestHealthIsNotCounted(t *testing.T) {
+func TestHealthCountsForTheNodeAlone(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
 	h.ban(t, "", "192.0.2.1/32")
 	for method, body := range map[string]string{"GET": "ok", "HEAD": ""} {
@@ -225,7 +225,7 @@ func TestHealthIsNotCounted(t *testing.T) {
 			t.Errorf("%s: %d %q %v", method, w.Code, w.Body, w.Header())
 		}
 	}
-	if sequence, minutes := svccount.Of(h.core).Drain(0); sequence != 0 {
+	if minutes := svccount.Of(h.core).Drain(0).GetMinutes(); len(minutes) != 1 || minutes[0].GetSiteId() != "" || minutes[0].GetRequests() != 2 {
 		t.Errorf("%v", minutes)
 	}
 }

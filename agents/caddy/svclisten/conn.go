@@ -31,7 +31,9 @@ type Conn struct {
 
 	core     *svccore.Core
 	registry *Registry
-	shard    *registryShard
+	// What it carries, for whom. Without TLS only: bytes are those of HTTP.
+	meter exchange.Meter
+	shard *registryShard
 	// Neighbours in the shard, under its lock.
 	next, prev *Conn
 	closed     atomic.Bool
@@ -78,13 +80,45 @@ func (c *Conn) Read(p []byte) (int, error) {
 		if c.rest.Buffered() == 0 {
 			c.rest = nil
 		}
+		c.received(p[:n])
 		return n, err
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	c.received(p[:n])
+	return n, err
+}
+
+func (c *Conn) received(p []byte) {
+	if c.plain {
+		c.meter.Received(p)
+	}
+}
+
+// headerReader counts what comes before any request.
+type headerReader struct {
+	net.Conn
+	bytes int
+}
+
+func (r *headerReader) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	r.bytes += n
+	return n, err
 }
 
 func (c *Conn) readProxyHeader() error {
-	reader := bufio.NewReaderSize(c.Conn, proxyBufferBytes)
+	raw := &headerReader{Conn: c.Conn}
+	reader := bufio.NewReaderSize(raw, proxyBufferBytes)
+	// Who fails here has sent nothing but this.
+	defer func() {
+		rest := 0
+		if c.rest != nil {
+			rest = c.rest.Buffered()
+		}
+		if c.plain {
+			c.meter.ReceivedBefore(raw.bytes - rest)
+		}
+	}()
 	header, err := proxyproto.Read(reader)
 	if err != nil {
 		// Who sends nothing and leaves, as checks of balancers do, breaks nothing.
@@ -135,7 +169,9 @@ func (c *Conn) Close() error {
 		return net.ErrClosed
 	}
 	c.registry.remove(c)
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.meter.Close()
+	return err
 }
 
 // CloseWrite ends the sending half. The HTTP server does so before it closes on a client that is still sending: without

@@ -33,6 +33,16 @@ func (w *Wrapper) connContext() func(context.Context, net.Conn) context.Context 
 }
 
 func (w *Wrapper) prepare(server *http.Server) {
+	// Between two requests, what is written is the server's own. Closing says so by itself.
+	former := server.ConnState
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if c, ok := conn.(*Conn); ok && state == http.StateIdle {
+			c.meter.End()
+		}
+		if former != nil {
+			former(conn, state)
+		}
+	}
 	// Else net/http answers `OPTIONS *` by itself.
 	server.DisableGeneralOptionsHandler = true
 	var config http.HTTP2Config

@@ -26,6 +26,10 @@ var carriedBy = exchange.NewFact[carried]()
 func Carry(x *exchange.Exchange, conn *Conn, writeIdle time.Duration) {
 	c := carriedBy.Of(x)
 	c.conn = conn
+	if conn != nil && conn.plain && x.In.Major == 1 && !x.Local {
+		x.Meter = &conn.meter
+		x.Meter.Begin(x.Body.Length, x.EndsAfter())
+	}
 	if c.writeIdle = writeIdle; writeIdle > 0 && conn != nil {
 		x.Writes = c
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/gaissmai/bart"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/address"
 	"edge.svc/caddy/svccore"
 )
@@ -41,6 +42,7 @@ type Wrapper struct {
 
 	core     *svccore.Core
 	registry *Registry
+	accounts exchange.Accounts
 	peers    *bart.Lite
 }
 
@@ -66,7 +68,7 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	w.core, w.registry = core, Process
+	w.core, w.registry, w.accounts = core, Process, svccore.Find[exchange.Accounts](core)
 	w.registry.SetLimits(limits)
 	if w.peers == nil {
 		BelieveAnyProxyPeer(core)
@@ -79,7 +81,7 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 // New makes a wrapper for servers outside of Caddy. See Serve.
 func New(core *svccore.Core, registry *Registry) *Wrapper {
 	registry.watch(core)
-	return &Wrapper{core: core, registry: registry}
+	return &Wrapper{core: core, registry: registry, accounts: svccore.Find[exchange.Accounts](core)}
 }
 
 // limits are those of the configuration.
@@ -138,7 +140,11 @@ func (l *listener) Accept() (net.Conn, error) {
 			_ = raw.Close()
 			continue
 		}
-		if c := (&Conn{Conn: raw, Peer: peer, port: l.port, core: w.core}); w.registry.admit(c, w.countedFor(tables, peer)) {
+		c := &Conn{Conn: raw, Peer: peer, port: l.port, core: w.core}
+		if w.accounts != nil {
+			c.meter.Init(w.accounts.NodeAccount())
+		}
+		if w.registry.admit(c, w.countedFor(tables, peer)) {
 			return c, nil
 		}
 	}

@@ -51,14 +51,14 @@ func (c *Conn) Gather(body int) {
 // Write writes to the client, whole answers where Gather asks for it.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.gathering == 0 {
-		return c.Conn.Write(p)
+		return c.send(p)
 	}
 	if c.held == nil {
 		header := bytes.Index(p, []byte("\r\n\r\n"))
 		missing := header + 4 + c.gathering - len(p)
 		if c.gathering = max(missing, 0); header < 0 || missing <= 0 || len(p)+missing > maxGathered {
 			c.gathering = 0
-			return c.Conn.Write(p)
+			return c.send(p)
 		}
 		c.held = gathers.Get().(*[]byte)
 		*c.held = append((*c.held)[:0], p...)
@@ -69,10 +69,19 @@ func (c *Conn) Write(p []byte) (int, error) {
 		*c.held = held
 		return len(p), nil
 	}
-	n, err := c.Conn.Write(held)
+	n, err := c.send(held)
 	n = max(n-len(held)+len(p), 0)
 	*c.held = held[:0]
 	gathers.Put(c.held)
 	c.held, c.gathering = nil, 0
+	return n, err
+}
+
+// send writes to the socket and counts what left.
+func (c *Conn) send(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if c.plain {
+		c.meter.Sent(p[:max(n, 0)])
+	}
 	return n, err
 }

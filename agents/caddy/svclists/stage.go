@@ -22,6 +22,10 @@ func Stage(*svccore.Core) exchange.Stage {
 	}
 }
 
+// blocked counts requests of clients on a block list.
+var blocked = exchange.NewCount("blocked.list")
+
 func deny(x *exchange.Exchange) *exchange.Answer {
+	x.Mark(blocked)
 	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.PolicyDenied)
 }

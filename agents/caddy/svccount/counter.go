@@ -1,0 +1,101 @@
+package svccount
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"edge.svc/caddy/exchange"
+)
+
+// maxKeys is how many statuses and names a counter has room for in a process; further names count as other.
+const maxKeys = 2000
+
+// counter counts one site, or the node. It lies beside the plans of the site and outlives their versions. Its figures
+// only grow until the one who flushes takes them.
+type counter struct {
+	exchange.Account
+	siteID   string
+	requests atomic.Uint64
+	latency  [latencyBuckets]atomic.Uint64
+	// By status and name. A table is never changed: a new key makes a new one, which shares the figures.
+	keyed atomic.Pointer[[]keyedFigure]
+	grow  sync.Mutex
+}
+
+type keyedFigure struct {
+	field field
+	n     *atomic.Uint64
+}
+
+// add counts under a field of its own.
+func (c *counter) add(f field) {
+	n := c.find(f)
+	if n == nil {
+		n = c.make(f)
+	}
+	n.Add(1)
+}
+
+func (c *counter) find(f field) *atomic.Uint64 {
+	if figures := c.keyed.Load(); figures != nil {
+		for i := range *figures {
+			if (*figures)[i].field == f {
+				return (*figures)[i].n
+			}
+		}
+	}
+	return nil
+}
+
+func (c *counter) make(f field) *atomic.Uint64 {
+	c.grow.Lock()
+	defer c.grow.Unlock()
+	if n := c.find(f); n != nil {
+		return n
+	}
+	var before []keyedFigure
+	if figures := c.keyed.Load(); figures != nil {
+		before = *figures
+	}
+	if len(before) >= maxKeys {
+		if n := c.find(otherName); n != nil {
+			return n
+		}
+		f = otherName
+	}
+	figures := append(before[:len(before):len(before)], keyedFigure{f, new(atomic.Uint64)})
+	c.keyed.Store(&figures)
+	return figures[len(figures)-1].n
+}
+
+// take empties the counter into put.
+func (c *counter) take(put func(f field, n uint64)) {
+	received, sent := c.Take()
+	give := func(f field, n uint64) {
+		if n > 0 {
+			put(f, n)
+		}
+	}
+	give(fieldRequests, c.requests.Swap(0))
+	give(fieldSent, sent)
+	give(fieldReceived, received)
+	for i := range c.latency {
+		if c.latency[i].Load() > 0 {
+			give(fieldLatency+field(i), c.latency[i].Swap(0))
+		}
+	}
+	if figures := c.keyed.Load(); figures != nil {
+		for _, figure := range *figures {
+			if figure.n.Load() > 0 {
+				give(figure.field, figure.n.Swap(0))
+			}
+		}
+	}
+}
+
+// refused counts a request that the server answered before any stage saw it.
+func (c *counter) refused(status int) {
+	c.requests.Add(1)
+	c.add(statusField(status))
+	c.Touch()
+}

@@ -1,0 +1,29 @@
+package svccount
+
+import "edge.svc/caddy/exchange"
+
+// field says what a figure of a site and minute is. The values stand in files.
+type field uint32
+
+const (
+	fieldRequests field = 1
+	fieldSent     field = 2
+	fieldReceived field = 3
+	// And one for each bucket.
+	fieldLatency field = 0x100
+	// And the status.
+	fieldStatus field = 0x1000
+	// And the number of the name: in memory that of exchange.Count, in a file its own.
+	fieldName field = 0x100000
+
+	maxStatus = 999
+	otherName = fieldName + field(exchange.OtherCount)
+)
+
+func statusField(status int) field { return fieldStatus + field(min(max(status, 0), maxStatus)) }
+
+func nameField(c exchange.Count) field { return fieldName + field(c) }
+
+func (f field) isLatency() bool { return f >= fieldLatency && f < fieldLatency+field(latencyBuckets) }
+func (f field) isStatus() bool  { return f >= fieldStatus && f <= fieldStatus+maxStatus }
+func (f field) isName() bool    { return f >= fieldName }
