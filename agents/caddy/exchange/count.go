@@ -18,7 +18,11 @@ var countNames = struct {
 	known map[string]Count
 }{names: []string{"other"}, known: map[string]Count{"other": OtherCount}}
 
-// NewCount returns the count of a name, the same one for the same name. Call it while the program starts or when
+// maxCountName is the longest name that is counted.
+const maxCountName = 64
+
+// NewCount returns the count of a name, the same one for the same name. Names are of letters, digits and "_.:-"; what is
+// longer than 64 of them, or beyond the room for names, is OtherCount. Call it while the program starts or when
 // something is compiled, not for each request: it takes a lock.
 func NewCount(name string) Count {
 	c := &countNames
@@ -27,7 +31,7 @@ func NewCount(name string) Count {
 	if count, ok := c.known[name]; ok {
 		return count
 	}
-	if len(c.names) >= maxCounts {
+	if len(c.names) >= maxCounts || len(name) > maxCountName {
 		return OtherCount
 	}
 	count := Count(len(c.names))
