@@ -3,7 +3,7 @@
 // 5,000 records of many. The stores run without fsync, as in tests; messages are decoded, TLS is not in it.
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import knexFactory, { type Knex } from 'knex';
 import pino from 'pino';
 import { startTestStores } from '../bin/lib/test-stores.ts';
@@ -17,6 +17,7 @@ import { createRuntime } from '../runtime/create-runtime.ts';
 import { parseEnv } from '../runtime/env.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { write } from '../runtime/write.ts';
+import { decodeReportStats } from '../services/node-channel/decode-stats.ts';
 import { StatsIngest } from '../services/node-channel/stats-ingest.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { listUsage } from '../services/usage/list.ts';
@@ -155,7 +156,7 @@ function batchOf(sequence: number, counts: Uint8Array): Uint8Array {
 }
 
 async function send(ingest: StatsIngest, nodeId: string, clusterId: string, bytes: Uint8Array): Promise<void> {
-  await ingest.report({ nodeId, clusterId }, fromBinary(ReportStatsRequestSchema, bytes));
+  await ingest.report({ nodeId, clusterId }, decodeReportStats(bytes));
 }
 
 /** Nodes report at even times of a minute; then closed windows are recomputed, once for the share of a minute. */

@@ -13,7 +13,8 @@ import {
 } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
-import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { NodeService, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { decodeReportStats } from './decode-stats.ts';
 import type { Exchange } from './exchange.ts';
 import type { Caller } from './unary.ts';
 
@@ -87,7 +88,7 @@ export async function servePlain(
 
 function decode(schema: DescMessage, body: Uint8Array): unknown {
   try {
-    return fromBinary(schema, body);
+    return schema === ReportStatsRequestSchema ? decodeReportStats(body) : fromBinary(schema, body);
   } catch {
     throw new ConnectError('the message cannot be read', Code.InvalidArgument);
   }

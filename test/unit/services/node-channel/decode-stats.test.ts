@@ -1,0 +1,71 @@
+// The decoder of batches against the general one.
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import test from 'ava';
+import fc from 'fast-check';
+import { ReportStatsRequestSchema } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import { decodeReportStats } from '../../../../services/node-channel/decode-stats.ts';
+
+const unsigned = fc.oneof(fc.nat({ max: 300 }).map(BigInt), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));
+const signed = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+const minute = fc.record({
+  siteId: fc.string({ unit: 'grapheme' }),
+  minute: signed,
+  requests: unsigned,
+  bytesSent: unsigned,
+  bytesReceived: unsigned,
+  statuses: fc.array(fc.record({ code: fc.nat({ max: 2 ** 32 - 1 }), count: unsigned }), { maxLength: 4 }),
+  counts: fc.array(fc.record({ name: fc.string({ unit: 'grapheme' }), count: unsigned }), { maxLength: 4 }),
+  latency: fc.array(unsigned, { maxLength: 24 }),
+});
+const requests = fc.record({
+  sequence: unsigned,
+  minutes: fc.array(minute, { maxLength: 5 }),
+  completeUntil: signed,
+  gaps: fc.array(fc.record({ from: signed, to: signed }), { maxLength: 3 }),
+  firstHeld: unsigned,
+});
+const encode = (request: object) => toBinary(ReportStatsRequestSchema, create(ReportStatsRequestSchema, request));
+/** Compared by what it says; the general decoder keeps what it does not know beside it. */
+const shown = (value: unknown) =>
+  JSON.stringify(value, (name, field) =>
+    name === '$unknown' ? undefined : typeof field === 'bigint' ? `${field}` : field,
+  );
+
+test('what an agent encodes is read as the general decoder reads it', (t) => {
+  fc.assert(
+    fc.property(requests, (request) => {
+      const bytes = encode(request);
+      return shown(decodeReportStats(bytes)) === shown(fromBinary(ReportStatsRequestSchema, bytes));
+    }),
+    { numRuns: 300 },
+  );
+  t.pass();
+});
+
+test('fields that are not known are skipped, and numbers may come one by one', (t) => {
+  const known = encode({ sequence: 7n });
+  // Field 15 as a number, 64 bits, bytes and 32 bits.
+  const unknown = [0x78, 0x96, 0x01, 0x79, 1, 2, 3, 4, 5, 6, 7, 8, 0x7a, 2, 1, 2, 0x7d, 1, 2, 3, 4];
+  const single = [0x12, 4, 0x40, 5, 0x40, 6];
+  const request = decodeReportStats(Buffer.from([...unknown, ...known, ...single]));
+  t.is(request.sequence, 7n);
+  t.deepEqual(request.minutes[0]!.latency, [5n, 6n]);
+});
+
+test('damaged bytes end in an answer or an error, never beyond their end', (t) => {
+  fc.assert(
+    fc.property(requests, fc.nat(), fc.nat({ max: 255 }), fc.nat(), (request, at, value, cut) => {
+      const bytes = encode(request);
+      if (bytes.length === 0) return true;
+      bytes[at % bytes.length] = value;
+      try {
+        decodeReportStats(bytes.subarray(0, cut % (bytes.length + 1)));
+      } catch (error) {
+        return error instanceof RangeError;
+      }
+      return true;
+    }),
+    { numRuns: 500 },
+  );
+  t.pass();
+});
