@@ -31,6 +31,27 @@ export const NodeMetrics = Type.Object({
   reportedAt: Timestamp,
 });
 
+/** Points of the history of metrics: 24 hours of five minutes. */
+export const METRICS_POINTS = 288;
+
+const MetricsHistory = Type.Object({
+  from: { ...Timestamp, description: 'When the first point begins; the last one is the running one.' },
+  stepSeconds: Type.Integer({ minimum: 1, description: 'What one point stands for.' }),
+  points: Type.Array(
+    Nullable(
+      Type.Object({
+        cpuPercent: Type.Number(),
+        load1: Type.Number(),
+        memoryUsedBytes: Count,
+        memoryTotalBytes: Count,
+        egressBps: Count,
+        activeConnections: Count,
+      }),
+    ),
+    { description: `Averages, oldest first, ${METRICS_POINTS} of them; null where the node reported none.` },
+  ),
+});
+
 export const NodeBanStatus = Type.Object({
   epoch: { ...Decimal, description: 'History that the sequence belongs to.' },
   appliedSequence: { ...Decimal, description: 'Last change of the ban feed that the node applied.' },
@@ -128,6 +149,15 @@ export const nodes = resource('nodes', {
     summary: 'Answers one node.',
     input: Input({ id: Id }),
     output: Node,
+    errors: ['NODE_NOT_FOUND'],
+  }),
+  metrics: procedure({
+    ...read,
+    method: 'GET',
+    path: '/nodes/{id}/metrics',
+    summary: 'Answers the last 24 hours of what a node with metrics-v1 reported of its machine.',
+    input: Input({ id: Id }),
+    output: MetricsHistory,
     errors: ['NODE_NOT_FOUND'],
   }),
   update: procedure({

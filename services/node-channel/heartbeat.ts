@@ -2,6 +2,7 @@
 // list is cut, every address parsed.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import type { Capability } from '../../contract/capabilities.ts';
 import type { NodeAddressEntry } from '../../models/node-address.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
@@ -11,6 +12,8 @@ import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
 import type { Step } from './propagation.ts';
 
+const METRICS: Capability = 'metrics-v1';
+const LARGEST_FIGURE = 1e9;
 const MAX_ADDRESSES = 64;
 const MAX_FEATURES = 64;
 const MAX_FAILED = 100;
@@ -75,11 +78,12 @@ export function readBeat(
   remoteAddress: string | null,
   now: Date,
 ): Omit<Beat, 'missingFeatures'> {
+  const features = readFeatures(request.info);
   return {
     nodeId: node.nodeId,
     info: readInfo(request.info),
-    features: readFeatures(request.info),
-    metrics: request.metrics ? readMetrics(request.metrics, now) : null,
+    features,
+    metrics: request.metrics && features.includes(METRICS) ? readMetrics(request.metrics, now) : null,
     banStatus: request.bans ? readBanStatus(request.bans, now) : null,
     remoteAddress,
     dataPlaneHealthy: request.dataPlaneHealthy,
@@ -170,8 +174,9 @@ function unappliedIds(status: BanStatus | undefined): string[] {
   return [...new Set(ids)].sort();
 }
 
+/** Not below 0, and small enough to be summed. */
 function finite(value: number): number {
-  return Number.isFinite(value) ? value : 0;
+  return Number.isFinite(value) ? Math.min(LARGEST_FIGURE, Math.max(0, value)) : 0;
 }
 
 function count(value: bigint): number {

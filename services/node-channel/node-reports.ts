@@ -2,6 +2,7 @@
 // people wait for (did my change arrive?) within 50 ms. Each report is stamped when it arrives here.
 
 import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/node-address.ts';
+import { keepMetrics } from '../../models/node-metrics.ts';
 import {
   type BeatRow,
   type PositionRow,
@@ -174,7 +175,10 @@ export class NodeReports {
       }
     } else if (kind === 'heartbeats') {
       const beats = taken(this.#beats);
-      if (beats.length > 0) await writeBeats(pools.channel, beats);
+      if (beats.length > 0) {
+        await writeBeats(pools.channel, beats);
+        await keepMetrics(pools.channel, beats);
+      }
     } else {
       const errors = [...this.#authErrors].map(([nodeId, reason]) => ({ nodeId, reason }));
       this.#authErrors.clear();

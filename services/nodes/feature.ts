@@ -1,6 +1,7 @@
+import { purgeMetrics } from '../../models/node-metrics.ts';
 import { tellOfflineNodes } from '../../models/node-state.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { SECOND_MS } from '../../runtime/sweep.ts';
+import { MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 
 const OFFLINE_EVERY_MS = 5 * SECOND_MS;
 /** A run that came late misses nothing; what is told twice is read twice. */
@@ -13,5 +14,6 @@ export const feature = {
       everyMs: OFFLINE_EVERY_MS,
       run: ({ pools }) => tellOfflineNodes(pools.channel, OFFLINE_SECONDS),
     },
+    sweep('purge-node-metrics', 10 * MINUTE_MS, purgeMetrics),
   ],
 } satisfies ServiceFeature;

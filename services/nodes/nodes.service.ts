@@ -3,6 +3,7 @@ import { nodes } from '../../contract/resources/nodes.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { nodeMetrics } from './node-metrics.ts';
 import { deleteNode, getNode, listNodes, setNodeStatus, updateNode } from './nodes.ts';
 
 export const roles: Role[] = ['app'];
@@ -13,6 +14,7 @@ export default (runtime: Runtime): ServiceSchema => ({
     contractService([
       implement(nodes.list, (input) => listNodes(runtime, input)),
       implement(nodes.get, (input) => getNode(runtime, input)),
+      implement(nodes.metrics, (input) => nodeMetrics(runtime, input)),
       implement(nodes.update, (input, call) => updateNode(runtime, input, call)),
       implement(nodes.disable, (input, call) => setNodeStatus(runtime, input, 'disabled', call)),
       implement(nodes.enable, (input, call) => setNodeStatus(runtime, input, 'active', call)),

@@ -2,6 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Counter } from 'prom-client';
 import type { Connection } from '../../bench/fleet/connection.ts';
 import { createDecoder } from '../../bench/fleet/decode.ts';
+import { purgeMetrics } from '../../models/node-metrics.ts';
 import type { ConfigPage } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { positionMarks } from '../../runtime/position-marks.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -39,6 +40,45 @@ const addresses = async () =>
   (await api.sql('node_address').where({ node_id: nodeId }).select('source', api.sql.raw('host(address) as address')))
     .map((row) => `${row.source} ${row.address}`)
     .sort();
+
+test.serial(
+  'the last 24 hours of metrics are answered as a fixed number of points, averages of their minutes',
+  async (t) => {
+    const info = { features: ['metrics-v1'] };
+    await connection.call('heartbeat', {
+      info,
+      metrics: { cpuPercent: 30, memoryUsedBytes: 5n, activeConnections: 7n },
+    });
+    await shown(({ metrics }) => metrics?.cpuPercent === 30);
+    const row = {
+      node_id: nodeId,
+      load1: 0,
+      memory_used_bytes: 0,
+      memory_total_bytes: 8,
+      egress_bps: 0,
+      active_connections: 0,
+    };
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000 - 2 * 3_600_000;
+    const minutes = [
+      [hour, 10],
+      [hour + 240_000, 20],
+      [hour - 48 * 3_600_000, 90],
+    ].map(([at, cpu]) => ({ ...row, minute: new Date(at!), cpu_percent: cpu }));
+    await api.sql('node_metrics_minute').insert(minutes);
+    const history = await eventually(async () => {
+      const answer = await api.ok('GET', `/nodes/${nodeId}/metrics`);
+      return answer.points.filter(Boolean).length === 2 && answer;
+    });
+    t.is(history.points.length, 288);
+    t.is(history.stepSeconds, 300);
+    const at = (hour - Date.parse(history.from)) / 300_000;
+    t.like(history.points[at], { cpuPercent: 15, memoryTotalBytes: 8 });
+    const latest = history.points.findLast(Boolean);
+    t.like(latest, { cpuPercent: 30, memoryUsedBytes: 5, activeConnections: 7 });
+    t.is((await api.call('GET', '/nodes/none/metrics')).status, 404);
+    t.is(await purgeMetrics(api.sql), 1, 'older than a day');
+  },
+);
 
 test.serial('a heartbeat is what the node page shows', async (t) => {
   const { target } = await connection.call('heartbeat', {});

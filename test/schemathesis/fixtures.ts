@@ -65,6 +65,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'enrollmentTokens.get': { id: token.id ?? token.tokenId },
       'nodeGroups.update': { id: group.id },
       'nodes.get': { id: nodeId },
+      'nodes.metrics': { id: nodeId },
       'nodes.update': { id: nodeId },
       'nodes.disable': { id: nodeId },
       'nodes.enable': { id: nodeId },

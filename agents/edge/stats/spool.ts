@@ -19,7 +19,7 @@ import {
   readBatchFileName,
 } from './batch-file.ts';
 import type { SpoolFiles } from './spool-files.ts';
-import { joined, NEW_STATE, readState, type SpoolState, STATE_FILE, writeState } from './spool-state.ts';
+import { joined, NEW_STATE, readState, type Span, type SpoolState, STATE_FILE, writeState } from './spool-state.ts';
 
 const MAX_SPOOL_BYTES = 64 * 1024 * 1024;
 const MAX_FILES = 10_000;
@@ -121,7 +121,8 @@ export class Spool {
     this.save();
     const newest = this.held.at(-1);
     this.makeRoom(encodeBatches(cutBatches(content.minutes, content.gaps)).length);
-    const told = [...content.gaps, ...this.state.gaps.map(([from, to]) => gap(from, to))];
+    const spans = content.gaps.map(({ from, to }): Span => [time(from), time(to)]);
+    const told = joined([...spans, ...this.state.gaps]).map(([from, to]) => gap(from, to));
     const batches = cutBatches(content.minutes, told);
     const first = this.last + 1n;
     const data = encodeBatches(batches);

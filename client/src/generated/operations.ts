@@ -618,6 +618,27 @@ export interface NodesEnableInput {
 
 export type NodesEnableOutput = Node;
 
+export interface NodesMetricsInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export interface NodesMetricsOutput {
+  /** When the first point begins; the last one is the running one. */
+  from: string;
+  /** What one point stands for. 1 or more. */
+  stepSeconds: number;
+  /** Averages, oldest first, 288 of them; null where the node reported none. */
+  points: Array<{
+    cpuPercent: number;
+    load1: number;
+    memoryUsedBytes: number;
+    memoryTotalBytes: number;
+    egressBps: number;
+    activeConnections: number;
+  } | null>;
+}
+
 export interface OverviewGetInput {
   /** Everything is about this cluster then; default all of them. 1 to 64 characters. */
   clusterId?: string | undefined;
@@ -1584,6 +1605,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'nodes.metrics': {
+    input: NodesMetricsInput;
+    output: NodesMetricsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'overview.get': {
     input: OverviewGetInput;
     output: OverviewGetOutput;
@@ -1919,6 +1946,7 @@ export const OPERATIONS = {
   'nodes.delete': { method: 'DELETE', path: '/nodes/{id}', query: true },
   'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false },
   'nodes.enable': { method: 'POST', path: '/nodes/{id}/enable', query: false },
+  'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true },
   'overview.get': { method: 'GET', path: '/overview', query: true },
   'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true },
   'regions.list': { method: 'GET', path: '/regions', query: true },
@@ -2078,6 +2106,8 @@ export interface Api {
     get: Call<'nodes.get'>;
     /** Lists nodes, by name unless sorted otherwise. `GET /nodes`: Operators; a read-only access key suffices. */
     list: Call<'nodes.list'>;
+    /** Answers the last 24 hours of what a node with metrics-v1 reported of its machine. `GET /nodes/{id}/metrics`: Operators; a read-only access key suffices. */
+    metrics: Call<'nodes.metrics'>;
     /** Renames a node or moves it to another group of its cluster. `PATCH /nodes/{id}`: Operators; not with a read-only access key. */
     update: Call<'nodes.update'>;
   };

@@ -75,15 +75,18 @@ test('capabilities are names, sorted, once each', (t) => {
 
 test('numbers beyond what can be stored or shown are cut to it', (t) => {
   const request = create(HeartbeatRequestSchema, {
+    info: create(NodeInfoSchema, { features: ['metrics-v1'] }),
     metrics: create(MetricsSchema, {
       cpuPercent: Number.NaN,
       load1: Number.POSITIVE_INFINITY,
+      load5: -1,
+      load15: 1e300,
       memoryUsedBytes: 2n ** 64n - 1n,
     }),
     certificateNotAfter: 2n ** 62n,
   });
   const beat = readBeat(NODE, request, null, NOW);
-  t.like(beat.metrics, { cpuPercent: 0, load1: 0, memoryUsedBytes: Number.MAX_SAFE_INTEGER });
+  t.like(beat.metrics, { cpuPercent: 0, load1: 0, load5: 0, load15: 1e9, memoryUsedBytes: Number.MAX_SAFE_INTEGER });
   t.is(beat.certificateNotAfter, null);
   const position = create(ConfigPositionSchema, { epoch: 2n ** 64n - 1n, revision: 2n ** 64n - 1n });
   const row = readPosition('n', NOW, position, undefined, []);
@@ -104,6 +107,11 @@ test('every text can be stored, wherever it was cut; times are of this age', (t)
   const failed = [create(FailedEntrySchema, { kind: 'site', id: 'a', reason: `${'r'.repeat(499)}😀` })];
   const row = readPosition('n', NOW, create(ConfigPositionSchema, { epoch: 1n }), undefined, failed);
   t.true((JSON.parse(row.config!.failed) as { reason: string }[])[0]!.reason.isWellFormed());
+});
+
+test('metrics are null without metrics-v1', (t) => {
+  const metrics = create(MetricsSchema, { cpuPercent: 5 });
+  t.is(readBeat(NODE, create(HeartbeatRequestSchema, { metrics }), null, NOW).metrics, null);
 });
 
 test('failed entries tell whether an earlier version keeps serving', (t) => {
