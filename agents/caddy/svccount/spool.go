@@ -59,6 +59,8 @@ func openSpool(folder string, now func() time.Time, tell func(doing string, err 
 		s.problem("making the folder for counts", err)
 	}
 	s.takeOver()
+	// From the time on: beyond what a former process gave out from memory alone, and after a folder was lost.
+	s.last = max(s.last, uint64(max(s.clock.now().UnixMilli(), 0)))
 	s.open()
 	return s
 }
@@ -187,8 +189,7 @@ func (s *spool) sealLeft(sequence uint64, data []byte, c *contents, g gap) {
 // open begins a segment, in memory where the folder takes none.
 func (s *spool) open() {
 	now := s.clock.now()
-	// From the time where nothing else is known, so that numbers rise although a folder was lost.
-	s.last = max(s.last+1, uint64(max(s.firstNumber(now), 1)))
+	s.last++
 	s.path, s.mapped, s.openedAt = s.pathOf(s.last), nil, now
 	data := []byte(nil)
 	m, err := makeMapped(s.path, segmentBytes)
@@ -211,13 +212,6 @@ func (s *spool) open() {
 		return true
 	})
 	s.bound()
-}
-
-func (s *spool) firstNumber(now time.Time) int64 {
-	if s.last > 0 {
-		return 0
-	}
-	return now.UnixMilli()
 }
 
 // seal ends the current segment, which then waits for the agent where it holds anything.

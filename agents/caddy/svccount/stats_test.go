@@ -244,6 +244,31 @@ func TestNumbersRiseAlthoughTheFolderIsLost(t *testing.T) {
 	}
 }
 
+// A batch that was in memory alone is gone with its process. What the agent acknowledges of it says nothing of later ones.
+func TestNumbersGivenOutFromMemoryAreNotGivenAgain(t *testing.T) {
+	folder, clock := t.TempDir(), &fakeClock{start}
+	first := statsIn(t, folder, clock)
+	first.counter("a").request(1, 1)
+	first.Settle()
+	first.mu.Lock()
+	first.spool.folder = filepath.Join(folder, "gone")
+	first.mu.Unlock()
+	acknowledged := uint64(0)
+	for range 3 {
+		first.counter("a").request(1, 1)
+		acknowledged = first.Drain(acknowledged).GetSequence()
+	}
+	clock.pass(time.Minute)
+	second := statsIn(t, folder, clock)
+	for batch := second.Drain(acknowledged); batch.GetSequence() != 0; batch = second.Drain(acknowledged) {
+		acknowledged = max(acknowledged, batch.GetSequence())
+	}
+	second.counter("b").request(1, 1)
+	if batch := second.Drain(acknowledged); batch.GetSequence() <= acknowledged || total(batch.GetMinutes()) != 1 {
+		t.Errorf("%v after %d", batch, acknowledged)
+	}
+}
+
 func TestWhatTheAgentDoesNotTakeIsBoundedAndTheOldestIsToldAsAGap(t *testing.T) {
 	clock := &fakeClock{start}
 	stats := statsIn(t, t.TempDir(), clock)
@@ -457,4 +482,29 @@ func FuzzSegment(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A disk that fails below the file takes what was in it, which is told, and nothing else.
+func TestADiskThatFailsUnderTheFileStopsNothing(t *testing.T) {
+	clock := &fakeClock{start}
+	stats := statsIn(t, t.TempDir(), clock)
+	site := stats.counter("a")
+	site.request(1, 1)
+	stats.Settle()
+	// Memory beyond the end of its file fails as that of a broken disk does.
+	if err := os.Truncate(stats.spool.path, 0); err != nil {
+		t.Fatal(err)
+	}
+	clock.pass(time.Second)
+	site.request(1, 1)
+	stats.Settle()
+	clock.pass(time.Second)
+	site.request(2, 2)
+	batch := stats.Drain(0)
+	if gaps := batch.GetGaps(); len(gaps) != 1 || gaps[0].GetFrom() != start.Unix() || gaps[0].GetTo() < start.Unix()+1 {
+		t.Errorf("%v", gaps)
+	}
+	if minutes := batch.GetMinutes(); len(minutes) != 1 || minutes[0].GetBytesSent() < 2 {
+		t.Errorf("%v", minutes)
+	}
 }
