@@ -5,8 +5,6 @@ import { readUsageSettings } from './usage-setting.ts';
 /** The order of usage sequence numbers is that of commits. Nothing else is locked while it is held. */
 export const LOCK_USAGE = 'select pg_advisory_xact_lock(1398162180, 2)';
 const MARKS_AT_ONCE = 50_000;
-/** Windows of one transaction: four hours. */
-const WINDOWS_AT_ONCE = 48;
 const WINDOW = `interval '5 minutes'`;
 const windowOf = (column: string) => `date_bin(${WINDOW}, ${column}, timestamptz '2000-01-01 00:00:00+00')`;
 /** Requests of a cluster are shown of a day. */
@@ -41,15 +39,16 @@ export async function takeAllUsageMarks(sql: Knex, signal?: AbortSignal): Promis
 }
 
 /**
- * Sums closed windows that wait again, the oldest first, at most 48; values that changed make or revise records, others
- * change nothing. Answers whether there may be more. May run in several processes at once.
+ * Sums closed windows that wait again, the oldest first, at most so many; values that changed make or revise records,
+ * others change nothing. Answers whether there may be more. May run in several processes at once.
  */
-export async function recomputeUsage(sql: Knex): Promise<boolean> {
+export async function recomputeUsage(sql: Knex, windows: number): Promise<boolean> {
   return sql.transaction(async (trx) => {
     await trx.raw(LOCK_USAGE);
     const { rows: waiting } = await trx.raw<{ rows: { start: Date; generation: string }[] }>(
       `select window_start as start, generation from usage_dirty where window_start + ${WINDOW} <= now()
-        order by window_start limit ${WINDOWS_AT_ONCE}`,
+        order by window_start limit ?`,
+      [windows],
     );
     if (waiting.length === 0) return false;
     const starts = waiting.map(({ start }) => start);
@@ -64,7 +63,7 @@ export async function recomputeUsage(sql: Knex): Promise<boolean> {
         where d.window_start = w.start and d.generation = w.generation`,
       [starts, waiting.map(({ generation }) => generation)],
     );
-    return waiting.length === WINDOWS_AT_ONCE;
+    return waiting.length === windows;
   });
 }
 
