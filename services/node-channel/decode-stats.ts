@@ -19,7 +19,8 @@ const FIXED_64 = 1;
 const LENGTH = 2;
 const FIXED_32 = 5;
 const MAX_VARINT_BYTES = 10;
-const ZERO = 0n;
+/** Made once: hundreds of thousands a second that live until they are stored would keep the collector busy. */
+const SMALL = Array.from({ length: 1 << 14 }, (_, value) => BigInt(value));
 
 /** A place in the bytes of a message. */
 class Reader {
@@ -37,9 +38,11 @@ class Reader {
   unsigned(): bigint {
     const bytes = this.#bytes;
     const first = this.#next();
-    if (first < 0x80) return first === 0 ? ZERO : BigInt(first);
-    let small = first & 0x7f;
-    for (let shift = 7; shift < 28; shift += 7) {
+    if (first < 0x80) return SMALL[first]!;
+    const second = this.#next();
+    let small = (first & 0x7f) | ((second & 0x7f) << 7);
+    if (second < 0x80) return SMALL[small]!;
+    for (let shift = 14; shift < 28; shift += 7) {
       const byte = this.#next();
       small |= (byte & 0x7f) << shift;
       if (byte < 0x80) return BigInt(small);
