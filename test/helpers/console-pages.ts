@@ -132,8 +132,12 @@ export async function showTheme(page: Page, theme: Theme): Promise<void> {
 /** Waits until a page that was given another size is drawn in it: its script may learn of it after the test. */
 async function drawn(page: Page): Promise<void> {
   const { width } = page.viewportSize()!;
-  await eventually(() => page.evaluate<boolean>(`innerWidth === ${width}`), { what: `a page ${width} wide` });
-  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+  // Its own width comes before that which its styles go by.
+  const wide = `innerWidth === ${width} && matchMedia('(width: ${width}px)').matches`;
+  const frames = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))';
+  await eventually(() => page.evaluate<boolean>(`${wide} && ${frames}.then(() => ${wide})`), {
+    what: `a page ${width} wide`,
+  });
 }
 
 /** What axe has against the page as it is now; none of its rules is left out. */

@@ -98,7 +98,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
   };
 }
 
-/** The first thing that is wrong, at most 500 characters; "" when all is well. */
+/** All that is wrong, what matters most first, at most 500 characters; "" when all is well. */
 function nodeMessage(node: NodeView): string {
   const parts = [
     node.dataPlane.message,
@@ -109,10 +109,13 @@ function nodeMessage(node: NodeView): string {
     node.protection.message,
     node.skippedEvents.message,
     node.kernel?.message ?? '',
-    // Lasts as long as the kernel stays what it is, so it must not hide what comes and goes.
+    // Lasts as long as the kernel stays what it is, so what comes and goes stands before it.
     node.dataPlane.status?.confinementProblem ?? '',
   ];
-  return parts.find((part) => part !== '')?.slice(0, MAX_MESSAGE) ?? '';
+  return parts
+    .filter((part) => part !== '')
+    .join('; ')
+    .slice(0, MAX_MESSAGE);
 }
 
 /** Client connections and what their limits did since the data plane started; null while it is silent. */
