@@ -239,6 +239,44 @@ test.serial('a node is found, disabled and enabled again', async (t) => {
   await visitor.close();
 });
 
+test.serial('the load of a node over the last day is drawn and read; without figures the page says so', async (t) => {
+  const { nodeId } = fleet.nodes[0]!;
+  const visitor = await operatorVisit(`/nodes/${nodeId}/load`);
+  const { page } = visitor;
+  await page.getByText('The node has reported no figures in the last 24 hours.').waitFor();
+  const sql = console.running.runtime.pools.api;
+  const started = Math.floor(Date.now() / 300_000) * 300_000;
+  for (const [minutes, cpu] of [
+    [60, 75],
+    [30, 25],
+  ] as const)
+    await sql('node_metrics_minute').insert({
+      node_id: nodeId,
+      minute: new Date(started - minutes * 60_000),
+      cpu_percent: cpu,
+      load1: 1,
+      memory_used_bytes: 3e9,
+      memory_total_bytes: 8e9,
+      egress_bps: 5e6,
+      active_connections: 12,
+    });
+  await page.reload();
+  for (const name of ['CPU', 'Memory', 'Egress', 'Open connections'])
+    await page.getByRole('slider', { name }).locator('canvas').waitFor();
+  const cpu = page.getByRole('region', { name: 'CPU' });
+  await cpu.getByText('As a table').click();
+  const read = (await cpu.getByRole('row').allTextContents()).filter((row) => row.includes('%'));
+  t.deepEqual(
+    read.map((row) => /\d+%/.exec(row)?.[0]),
+    ['75%', '25%'],
+  );
+  t.is((await cpu.getByRole('row').count()) - 1, 288, 'what is not known is said, too');
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await screenshot(page, 'node-load');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('the audit log is narrowed to one action and opened', async (t) => {
   const visitor = await operatorVisit('/audit?action=node.disable');
   const { page } = visitor;
@@ -418,6 +456,7 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
     { name: 'group-new', path: `/clusters/${clusterId}/groups`, act: button('.table__filters button') },
     { name: 'node-new', path: '/nodes?new=1', act: opened },
     { name: 'node', path: `/nodes/${nodeId}` },
+    { name: 'node-load', path: `/nodes/${nodeId}/load` },
     { name: 'regions', path: '/nodes/regions' },
   ],
 };

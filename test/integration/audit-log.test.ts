@@ -122,6 +122,7 @@ test.serial('every change of the settings is found by the type of its target', a
     'settings.nodeChannel.set': ['node-channel', { url: 'https://channel.example:8443' }, 'node_channel'],
     'settings.originAllowList.set': ['origin-allow-list', { cidrs: ['192.0.2.0/24'] }, 'origin_allow_list'],
     'settings.protection.set': ['protection', { eventRetentionDays: 29 }, 'protection'],
+    'settings.usage.set': ['usage', { retentionDays: 99 }, 'usage'],
   };
   const settings = [...PROCEDURES.values()].filter(({ name, audit }) => name.startsWith('settings.') && audit !== null);
   t.deepEqual(settings.map(({ name }) => name).sort(), Object.keys(changes).sort());

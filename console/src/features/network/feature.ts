@@ -62,6 +62,13 @@ export default {
     },
     {
       of: 'node',
+      name: 'load',
+      order: 20,
+      title: { en: 'Load', 'zh-CN': '负载' },
+      component: () => import('./NodeLoad.vue'),
+    },
+    {
+      of: 'node',
       name: 'settings',
       group: 'last',
       order: 90,

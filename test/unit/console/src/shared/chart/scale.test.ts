@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scaleOf } from '../../../../../../console/src/features/overview/scale.ts';
+import { scaleOf } from '../../../../../../console/src/shared/chart/scale.ts';
 
 for (const [values, ticks] of [
   [[], [0, 1]],
