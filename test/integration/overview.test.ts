@@ -160,10 +160,13 @@ test.serial('a site that nobody serves is an item: none connected, all failed, o
   const silent = await overview.shown('sites_unserved');
   t.like(silent, { level: 'act', clusterId, clusterName: 'hong-kong', count: 1 });
   t.deepEqual(silent.named, [{ type: 'site', id: siteId, name: 'shop.example', reason: 'unserved' }]);
-  t.is((await api.ok('GET', `/sites/${siteId}`)).delivery.unserved, true);
+  // What nodes run is read once a second, by the site and by the overview for themselves.
+  const isUnserved = async (is: boolean) =>
+    eventually(async () => (await api.ok('GET', `/sites/${siteId}`)).delivery.unserved === is);
+  await isUnserved(true);
   await node.beat(await node.onTarget());
   await overview.gone('sites_unserved');
-  t.is((await api.ok('GET', `/sites/${siteId}`)).delivery.unserved, false);
+  await isUnserved(false);
 
   const second = (await api.site(clusterId, 'second.example')).id;
   const failed = [{ kind: 'site', id: second, running: false, reason: 'port in use' }];
