@@ -286,7 +286,14 @@ test.serial('scopes taken away are gone at every gateway', async (t) => {
 // What a service account may call --------------------------------------------------------------------------------------
 
 // Authentication 5 as it stands in the specification; `built` tells which of its procedures are there.
-const TABLE: readonly { procedure: string; endpoint: string; scope: string | null; built: boolean }[] = [
+const TABLE: readonly {
+  procedure: string;
+  endpoint: string;
+  scope: string | null;
+  built: boolean;
+  /** What it has to be asked with. */
+  query?: string;
+}[] = [
   { procedure: 'system.status', endpoint: 'GET /system/status', scope: null, built: true },
   { procedure: 'account.me', endpoint: 'GET /me', scope: null, built: true },
   { procedure: 'dns.catalog', endpoint: 'GET /dns/catalog', scope: null, built: false },
@@ -298,8 +305,14 @@ const TABLE: readonly { procedure: string; endpoint: string; scope: string | nul
   { procedure: 'sites.launch', endpoint: 'GET /sites/{id}/launch', scope: 'sites:read', built: true },
   { procedure: 'sites.setEnabled', endpoint: 'PUT /sites/{id}/enabled', scope: 'sites:write', built: true },
   { procedure: 'dns.siteTarget', endpoint: 'GET /sites/{siteId}/cname', scope: 'sites:read', built: false },
-  { procedure: 'usage.list', endpoint: 'GET /usage', scope: 'usage:read', built: false },
-  { procedure: 'usage.changes', endpoint: 'GET /usage/changes', scope: 'usage:read', built: false },
+  {
+    procedure: 'usage.list',
+    endpoint: 'GET /usage',
+    scope: 'usage:read',
+    built: true,
+    query: '?from=2026-01-01T00:00:00Z&to=2026-01-01T00:05:00Z',
+  },
+  { procedure: 'usage.changes', endpoint: 'GET /usage/changes', scope: 'usage:read', built: true },
 ];
 
 const endpointOf = ({ method, path }: AnyProcedure) => `${method} ${path}`;
@@ -344,11 +357,11 @@ test.serial('a listed procedure without its scope answers SCOPE_REQUIRED and nam
 test.serial('a listed procedure answers with its scope alone', async (t) => {
   const clusterId = await api.cluster('scoped');
   const site = await api.site(clusterId, 'scoped.example');
-  for (const { procedure, endpoint, scope, built } of TABLE) {
+  for (const { procedure, endpoint, scope, built, query = '' } of TABLE) {
     if (!built) continue;
     const secret = await newKey(scope === null ? [] : [scope]);
     const id = endpoint.includes('/clusters/') ? clusterId : site.id;
-    const { status } = await request(secret, endpoint, { enabled: false }, id);
+    const { status } = await request(secret, endpoint + query, { enabled: false }, id);
     t.is(status, 200, procedure);
   }
   const [entry] = await api.sql('audit_entry').where({ action: 'site.disable', target_id: site.id });
