@@ -121,13 +121,11 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 const AXE_SCRIPT = `axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.flatMap(({ id, help, nodes }) =>
   nodes.map((node) => [id + ': ' + help, node.html, node.failureSummary].join('\\n  '))))`;
 
-/** With motion reduced each change of a style is a very short transition, and what inherits it follows a frame later. */
-const STILL = `document.getAnimations().every((each) => each.effect?.getTiming().iterations === Infinity)`;
-
 /** Changes the theme of a page that follows the browser's, as it stands, and waits until its colours are the new ones. */
 export async function showTheme(page: Page, theme: Theme): Promise<void> {
   await page.emulateMedia({ colorScheme: theme });
-  const still = `document.documentElement.classList.contains('dark') === ${theme === 'dark'} && ${STILL}`;
+  const still = `document.documentElement.classList.contains('dark') === ${theme === 'dark'} &&
+    document.getAnimations().every((each) => each.effect?.getTiming().iterations === Infinity)`;
   await eventually(() => page.evaluate<boolean>(still), { what: `the theme ${theme}` });
 }
 
@@ -137,7 +135,7 @@ async function drawn(page: Page): Promise<void> {
   // Its own width comes before that which its styles go by.
   const wide = `innerWidth === ${width} && matchMedia('(width: ${width}px)').matches`;
   const frames = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))';
-  await eventually(() => page.evaluate<boolean>(`${wide} && ${frames}.then(() => ${wide} && ${STILL})`), {
+  await eventually(() => page.evaluate<boolean>(`${wide} && ${frames}.then(() => ${wide})`), {
     what: `a page ${width} wide`,
   });
 }
