@@ -1,20 +1,15 @@
 // The overview of 100,000 sites on 200 nodes, with 10,000 bans and as much measured as is kept: of all clusters, and of the
 // one that has nine in ten of the sites. Beside it a plain count of all sites in the same rounds. The stores run without
 // fsync, as in tests; nothing is written while it is read.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import pino from 'pino';
-import { startTestStores } from '../bin/lib/test-stores.ts';
-import { migrate } from '../migrations/run.ts';
 import { createCluster } from '../models/create-cluster.ts';
 import { systemCall } from '../runtime/call.ts';
-import { createRuntime } from '../runtime/create-runtime.ts';
-import { parseEnv } from '../runtime/env.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { write } from '../runtime/write.ts';
 import { readOverview } from '../services/overview/overview.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { updateSite } from '../services/sites/update-site.ts';
+import { startBenchRuntime } from './lib/bench-runtime.ts';
 import { copySites } from './lib/copy-sites.ts';
 import { percentile, summary } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
@@ -32,18 +27,8 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const sites = quick ? 2000 : 100_000;
   const bans = quick ? 200 : 10_000;
   const rounds = quick ? 5 : 101;
-  const stores = await startTestStores(`overview-${process.pid}`);
-  const stopping = new AbortController();
-  await migrate(stores.postgres.url);
-  const env = parseEnv({
-    DATABASE_URL: stores.postgres.url,
-    REDIS_URL: stores.redis.url,
-    SVC_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
-    SVC_PUBLIC_URL: 'http://localhost:3000',
-  });
-  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
+  const { runtime, stop } = await startBenchRuntime('overview');
   try {
-    while (runtime.redis.status !== 'ready') await sleep(10);
     const sql = runtime.pools.api;
     const large = await fillCluster(runtime, 'large', Math.round(sites * 0.9));
     const small = await fillCluster(runtime, 'small', Math.round(sites * 0.1));
@@ -83,9 +68,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       ],
     };
   } finally {
-    stopping.abort();
-    await close();
-    await stores.stop();
+    await stop();
   }
 }
 

@@ -1,14 +1,8 @@
 // One site changes in clusters of 100, 10,000 and 100,000 sites: what it costs the action in the database, the actor
 // that encodes the difference, and the wire. The stores run without fsync, as in tests: what is compared is the work.
-import { setTimeout as sleep } from 'node:timers/promises';
-import pino from 'pino';
-import { startTestStores } from '../bin/lib/test-stores.ts';
-import { migrate } from '../migrations/run.ts';
 import { readConfigHead } from '../models/config-history.ts';
 import { createCluster } from '../models/create-cluster.ts';
 import { systemCall } from '../runtime/call.ts';
-import { createRuntime } from '../runtime/create-runtime.ts';
-import { parseEnv } from '../runtime/env.ts';
 import { FanoutWriter } from '../runtime/fanout-stream.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { fanoutStream } from '../runtime/stream-names.ts';
@@ -16,6 +10,7 @@ import { write } from '../runtime/write.ts';
 import { configSource } from '../services/revision-fanout/config-source.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { updateSite } from '../services/sites/update-site.ts';
+import { startBenchRuntime } from './lib/bench-runtime.ts';
 import { copySites } from './lib/copy-sites.ts';
 import { median, medianInterval, percentile, round2, seeded } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
@@ -38,18 +33,8 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const sizes = quick ? [100, 1000, 5000] : [100, 10_000, 100_000];
   const rounds = quick ? 3 : 11;
   const perRound = quick ? 10 : 40;
-  const stores = await startTestStores(`publish-scale-${process.pid}`);
-  const stopping = new AbortController();
-  await migrate(stores.postgres.url);
-  const env = parseEnv({
-    DATABASE_URL: stores.postgres.url,
-    REDIS_URL: stores.redis.url,
-    SVC_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
-    SVC_PUBLIC_URL: 'http://localhost:3000',
-  });
-  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
+  const { runtime, stop } = await startBenchRuntime('publish-scale');
   try {
-    while (runtime.redis.status !== 'ready') await sleep(10);
     const samples: Sample[] = [];
     for (const sites of sizes) {
       const started = performance.now();
@@ -64,9 +49,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     }
     return report(samples, rounds * perRound);
   } finally {
-    stopping.abort();
-    await close();
-    await stores.stop();
+    await stop();
   }
 }
 

@@ -5,16 +5,11 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import knexFactory, { type Knex } from 'knex';
-import pino from 'pino';
-import { startTestStores } from '../bin/lib/test-stores.ts';
 import { LATENCY_BOUNDS_MS } from '../contract/latency-buckets.ts';
-import { migrate } from '../migrations/run.ts';
 import { createCluster } from '../models/create-cluster.ts';
 import { makeUsagePartitions } from '../models/usage-partitions.ts';
 import { ReportStatsRequestSchema } from '../proto/gen/svc/node/v1/node_pb.js';
 import { systemCall } from '../runtime/call.ts';
-import { createRuntime } from '../runtime/create-runtime.ts';
-import { parseEnv } from '../runtime/env.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { write } from '../runtime/write.ts';
 import { decodeReportStats } from '../services/node-channel/decode-stats.ts';
@@ -22,6 +17,7 @@ import { StatsIngest } from '../services/node-channel/stats-ingest.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { listUsage } from '../services/usage/list.ts';
 import { rollUpUsage } from '../services/usage/roll-up.ts';
+import { startBenchRuntime } from './lib/bench-runtime.ts';
 import { copySites } from './lib/copy-sites.ts';
 import { familyCpuSeconds } from './lib/machine.ts';
 import { percentile, summary } from './lib/stats.ts';
@@ -70,18 +66,8 @@ const BACKLOG_SITES = 50;
 
 export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const size = quick ? QUICK : FULL;
-  const stores = await startTestStores(`usage-ingest-${process.pid}`);
-  const stopping = new AbortController();
-  await migrate(stores.postgres.url);
-  const env = parseEnv({
-    DATABASE_URL: stores.postgres.url,
-    REDIS_URL: stores.redis.url,
-    SVC_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
-    SVC_PUBLIC_URL: 'http://localhost:3000',
-  });
-  const { runtime, close } = createRuntime(env, pino({ level: 'silent' }), stopping.signal);
+  const { stores, runtime, stop } = await startBenchRuntime('usage-ingest');
   try {
-    while (runtime.redis.status !== 'ready') await sleep(10);
     const { clusterId, siteIds } = await fillSites(runtime, size.sites);
     const postmaster = Number(readFileSync(stores.folder.file('postgres/postmaster.pid'), 'utf8').split('\n')[0]);
     const cpu = () => process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6 + familyCpuSeconds(postmaster);
@@ -105,9 +91,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       ],
     };
   } finally {
-    stopping.abort();
-    await close();
-    await stores.stop();
+    await stop();
   }
 }
 
