@@ -387,6 +387,11 @@ test.serial('a ban that a node has no room for says which node, and why', async 
   });
   const connection = connectAs(console, await enrollOne(console, clusterId));
   await connection.call('heartbeat', { bans: { unappliedIds: [id], unapplied: 1n, entries: 100n, capacity: 100n } });
+  // Heartbeats are noted together, up to a second later.
+  await eventually(async () => {
+    const { items } = await api<{ items: { unappliedNodes: number }[] }>('GET', '/bans?address=198.18.200.1');
+    return items[0]?.unappliedNodes === 1;
+  });
   const visitor = await operatorVisit('/bans?address=198.18.200.1');
   const { page } = visitor;
   await page.getByRole('button', { name: 'Missing on one node' }).click();
