@@ -13,6 +13,8 @@ export interface EdgePaths {
   countsDir: string;
   /** What the data plane said last that it can do. */
   capabilities: string;
+  /** What was known of the console's clock. */
+  clock: string;
   /** Counts that the console does not have yet. */
   statsFolder: string;
   /** What an older version kept of them. */
@@ -39,6 +41,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
     countsDir: join(edgeDir, 'counts'),
     capabilities: join(stateDir, 'capabilities.json'),
+    clock: join(stateDir, 'clock.json'),
     statsFolder: join(stateDir, 'stats'),
     oldStatsLedger: join(stateDir, 'stats.json'),
     agentLock: join(stateDir, 'agent.lock'),

@@ -24,6 +24,7 @@ import type { EdgePaths } from '../paths.ts';
 import { Protection } from '../security/protection.ts';
 import { Statistics } from '../stats/statistics.ts';
 import { AppliedReporter } from './applied-reporter.ts';
+import { ClockFile } from './clock-file.ts';
 import { HeartbeatLoop } from './heartbeat.ts';
 import { NodeCapabilities } from './node-capabilities.ts';
 import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
@@ -62,7 +63,8 @@ export class EdgeAgent {
   private readonly options: AgentOptions;
   private readonly log: Log;
   private readonly stopping = new AbortController();
-  private readonly clock = new ServerClock();
+  private readonly clock: ServerClock;
+  private readonly clockFile: ClockFile;
   private readonly metrics = new SystemMetrics();
   private readonly allow: AllowList;
   private readonly config: ConfigStore;
@@ -100,6 +102,8 @@ export class EdgeAgent {
     this.options = options;
     const { log, paths, identity } = options;
     this.log = log;
+    this.clockFile = new ClockFile(paths.clock, log);
+    this.clock = new ServerClock(undefined, this.clockFile.read());
     this.skippedEvents = new SkippedMessages('events of the console', log);
     this.allow = new AllowList(log, options.proxyPeers, () => this.allowedChanged());
     const { nodeId, clusterId } = identity;
@@ -216,6 +220,7 @@ export class EdgeAgent {
     this.kernelStarting = this.allow.resolve(this.consoleNames).then(() => this.startKernelBans());
     await Promise.race([this.kernelStarting, sleep(KERNEL_WAIT_MS, this.stopping.signal)]);
     this.every(MAINTAIN_MS, 'maintenance', async () => {
+      this.clockFile.keep(this.clock.reading());
       this.config.flush();
       await this.bans.maintain();
       await this.protection.maintain();
@@ -242,6 +247,7 @@ export class EdgeAgent {
   async stop(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
     clearTimeout(this.allowTimer);
+    this.clockFile.keep(this.clock.reading());
     this.heartbeat.stop();
     this.applied.stop();
     this.stopping.abort();
