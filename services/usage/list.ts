@@ -4,6 +4,7 @@ import { type UsageRecord, type usage, WINDOW_MS } from '../../contract/resource
 import { type UsagePlace, type UsageRow, usageAfter, usageInRange } from '../../models/usage-record.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readCursor, writeCursor } from './cursor.ts';
+import { isoTime } from './iso-time.ts';
 
 const DEFAULT_LIMIT = 1000;
 
@@ -40,7 +41,7 @@ export async function listUsageChanges(
 
 function isoOf<T extends number | null>(time: T): T extends number ? string : null;
 function isoOf(time: number | null): string | null {
-  return time === null ? null : new Date(time).toISOString();
+  return time === null ? null : isoTime(time);
 }
 
 function isAligned(time: Date): boolean {
