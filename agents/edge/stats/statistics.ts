@@ -9,6 +9,8 @@ import { Spool } from './spool.ts';
 import { openSpoolFolder } from './spool-files.ts';
 
 const INTERVAL_MS = 60_000;
+/** Soon after the start: an agent that never lives for a minute must take counts all the same. */
+const FIRST_MS = 5_000;
 /** The last drain must not keep the agent from ending. */
 const LAST_DRAIN_MS = 3000;
 
@@ -42,7 +44,10 @@ export class Statistics {
   }
 
   start(): void {
-    this.timer = setInterval(() => void this.report(), INTERVAL_MS);
+    this.timer = setTimeout(() => {
+      this.timer = setInterval(() => void this.report(), INTERVAL_MS);
+      void this.report();
+    }, FIRST_MS);
   }
 
   /** The console is reached. */
