@@ -63,7 +63,7 @@ export type GeneralCode = ${general.map((code) => `'${code}'`).join(' | ')};
 export interface Operations {
 ${all.map((endpoint) => operationLine(endpoint, general)).join('')}}
 
-/** How each operation is asked for. \`path\` names inputs in braces; \`query\` tells where the others go, \`text\` that the answer is no JSON. */
+/** How each operation is asked for. \`path\` names inputs in braces; \`query\` tells where the others go. */
 export const OPERATIONS = {
 ${all.map(tableLine).join('')}} as const satisfies Record<keyof Operations, unknown>;
 
@@ -115,10 +115,9 @@ function operationLine(endpoint: Endpoint, general: readonly string[]): string {
 }
 
 function tableLine(endpoint: Endpoint): string {
-  const { method, path, operation, media } = endpoint;
+  const { method, path, operation } = endpoint;
   const where = method === 'GET' || method === 'DELETE';
-  const text = media !== 'application/json';
-  return `  '${operation.operationId}': { method: '${method}', path: '${path}', query: ${where}, text: ${text} },\n`;
+  return `  '${operation.operationId}': { method: '${method}', path: '${path}', query: ${where} },\n`;
 }
 
 function takesKey({ parameters }: Endpoint): boolean {
