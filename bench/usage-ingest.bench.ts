@@ -245,8 +245,9 @@ async function readPages(runtime: Runtime, { records, rounds }: Size): Promise<n
     const from = iso(last - WINDOW_S * Math.ceil(windows * (1 - Math.max(turn, 0) / rounds)));
     const started = performance.now();
     const page = await listUsage(runtime, { from, to, limit: PAGE });
+    const text = JSON.stringify(page);
     if (turn >= 0) times.push(performance.now() - started);
-    if (page.items.length === 0) throw new Error('the page is empty');
+    if (text.length === 0 || page.items.length === 0) throw new Error('the page is empty');
   }
   return times;
 }

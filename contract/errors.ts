@@ -21,6 +21,7 @@ const GENERAL = {
     429,
     'Too many requests in a row with this access key, or too many unknown keys from this address.',
   ),
+  EXPORT_LIMIT: entry(429, 'Too many exports are under way; data.limit may be at a time.'),
   IDEMPOTENCY_KEY_MISMATCH: entry(422, 'The idempotency key was used with another request.'),
   IDEMPOTENCY_IN_PROGRESS: entry(409, 'The first request with this idempotency key is still running.'),
   IDEMPOTENCY_KEY_INVALID: entry(400, 'The idempotency key is malformed.'),

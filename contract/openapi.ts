@@ -228,7 +228,9 @@ function responses(procedure: AnyProcedure): object {
   const success = {
     description: 'Success.',
     ...(Object.keys(headers).length > 0 ? { headers } : {}),
-    content: { 'application/json': { schema: referring(output), example: exampleOf(output, '', true) } },
+    content: {
+      [procedure.media ?? 'application/json']: { schema: referring(output), example: exampleOf(output, '', true) },
+    },
   };
   return { [String(procedure.status)]: success, ...Object.fromEntries(errors) };
 }
@@ -243,6 +245,7 @@ function guardCodes(procedure: AnyProcedure): ErrorCode[] {
     if (!procedure.readOnly) codes.push('ACCESS_KEY_READ_ONLY');
     if (access === 'session') codes.push('ACCESS_KEY_SESSION_REQUIRED');
   }
+  if (procedure.media !== undefined) codes.push('EXPORT_LIMIT');
   if (method === 'GET' || method === 'DELETE') return codes;
   codes.push('UNSUPPORTED_MEDIA_TYPE');
   if (idempotency === 'refused') return [...codes, 'IDEMPOTENCY_KEY_UNSUPPORTED'];

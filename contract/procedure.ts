@@ -30,6 +30,11 @@ export interface ProcedureSpec<I extends TObject, O extends TSchema> {
    */
   readonly input: I;
   readonly output: O;
+  /**
+   * Type of an answer that is no JSON but a text of any length: the gateway sends it piece by piece, as the client takes
+   * it. `output` describes the text.
+   */
+  readonly media?: 'text/csv';
   /** Status of success. */
   readonly status: 200 | 201;
   readonly access: Access;

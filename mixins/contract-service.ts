@@ -11,7 +11,16 @@ const LATEST_BEGIN_MS = 8_500;
 
 export interface Implementation {
   procedure: AnyProcedure;
-  handler: (input: never, call: Call) => Promise<unknown>;
+  handler: (input: never, call: Call, after: string | null) => Promise<unknown>;
+}
+
+/** A piece of an answer that is no JSON (`media` of its procedure). */
+export interface Piece {
+  text: string;
+  /** What the next piece is asked for with; null: this was the last. Whoever handles the procedure knows what it means. */
+  next: string | null;
+  /** Of the first piece: what the answer is called where it is kept as a file. */
+  fileName?: string;
 }
 
 /** Binds a procedure of the contract to its handler. */
@@ -22,11 +31,21 @@ export function implement<P extends AnyProcedure>(
   return { procedure, handler: handler as Implementation['handler'] };
 }
 
+/** Binds a procedure with `media` to what makes its pieces, each after the one that told `after`; null is the first. */
+export function implementPieces<P extends AnyProcedure>(
+  procedure: P,
+  handler: (input: Input<P>, call: Call, after: string | null) => Promise<Piece>,
+): Implementation {
+  return { procedure, handler: handler as Implementation['handler'] };
+}
+
 /** `meta` of contract calls. The broker merges it back into the caller's, which is how changes travel. */
 export interface CallMeta {
   call: Omit<Call, 'changes' | 'beginsBefore' | 'credentialsEnded'>;
   changes?: string[];
   credentialsEnded?: boolean;
+  /** `next` of the piece before. */
+  after?: string | null;
 }
 
 /** Actions that are procedures, named as these are. */
@@ -38,7 +57,7 @@ export function contractService(implementations: readonly Implementation[]): Par
         handler: async (ctx: Context<unknown, CallMeta>) => {
           const input = validateInput(procedure, ctx.params);
           const call: Call = { ...ctx.meta.call, changes: [], beginsBefore: performance.now() + LATEST_BEGIN_MS };
-          const output = await handler(input as never, call).catch((error: unknown) => {
+          const output = await handler(input as never, call, ctx.meta.after ?? null).catch((error: unknown) => {
             throw asUnavailable(error);
           });
           if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];

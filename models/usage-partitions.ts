@@ -83,7 +83,13 @@ export async function dropOldUsage(sql: Knex, now: Date): Promise<string[]> {
   return dropped;
 }
 
-const AGED = { usage_hour: 'starts_at', usage_day: 'starts_at', usage_gap: 'ends_at', deleted_site: 'deleted_at' };
+const AGED = {
+  usage_hour: 'starts_at',
+  usage_day: 'starts_at',
+  usage_total: 'starts_at',
+  usage_gap: 'ends_at',
+  deleted_site: 'deleted_at',
+};
 
 async function deleteOld(sql: Knex, keepFrom: Date): Promise<void> {
   for (const [table, column] of Object.entries(AGED)) {

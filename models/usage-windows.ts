@@ -1,6 +1,7 @@
 // Roll-ups of usage: what was appended is noted, closed windows are summed again, and how far all of it is complete.
 import type { Knex } from 'knex';
 import { readUsageSettings } from './usage-setting.ts';
+import { writeTotals } from './usage-totals.ts';
 
 /** The order of usage sequence numbers is that of commits. Nothing else is locked while it is held. */
 export const LOCK_USAGE = 'select pg_advisory_xact_lock(1398162180, 2)';
@@ -56,6 +57,7 @@ export async function recomputeUsage(sql: Knex, windows: number): Promise<boolea
     if (changed.length > 0) {
       await writePeriods(trx, 'usage_hour', 'hour', 'usage_record', 'window_start', changed);
       await writePeriods(trx, 'usage_day', 'day', 'usage_hour', 'starts_at', changed);
+      await writeTotals(trx, changed);
     }
     // What was noted since is another generation, and waits on.
     await trx.raw(

@@ -23,7 +23,8 @@ export interface ApiOperation {
   security: Record<string, string[]>[];
   parameters?: ApiParameter[];
   requestBody?: { content: { 'application/json': Media } };
-  responses: Record<string, { description: string; content: { 'application/json': Media } }>;
+  /** Of success by its own type, of errors always JSON. */
+  responses: Record<string, { description: string; content: Record<string, Media> }>;
 }
 
 export interface ApiDocument {
@@ -41,6 +42,8 @@ export interface Endpoint {
   /** Status and body of success. */
   status: string;
   success: Media;
+  /** Type of the body of success. */
+  media: string;
   /** Codes by status, as the declaration has them. */
   errors: { status: string; codes: string[] }[];
 }
@@ -60,6 +63,7 @@ export function endpoints(document: ApiDocument): Endpoint[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => {
       const [status] = Object.keys(operation.responses).filter((each) => each.startsWith('2')) as [string];
+      const [[media, success]] = Object.entries(operation.responses[status]!.content) as [[string, Media]];
       const failing = Object.entries(operation.responses).filter(([each]) => each !== status);
       return {
         method: method.toUpperCase(),
@@ -68,10 +72,11 @@ export function endpoints(document: ApiDocument): Endpoint[] {
         parameters: operation.parameters ?? [],
         body: operation.requestBody?.content['application/json'] ?? null,
         status,
-        success: operation.responses[status]!.content['application/json'],
+        success,
+        media,
         errors: failing.map(([each, response]) => ({
           status: each,
-          codes: codesOf(response.content['application/json'].schema),
+          codes: codesOf(response.content['application/json']!.schema),
         })),
       };
     }),

@@ -63,7 +63,7 @@ export type GeneralCode = ${general.map((code) => `'${code}'`).join(' | ')};
 export interface Operations {
 ${all.map((endpoint) => operationLine(endpoint, general)).join('')}}
 
-/** How each operation is asked for. \`path\` names inputs in braces; \`query\` tells where the others go. */
+/** How each operation is asked for. \`path\` names inputs in braces; \`query\` tells where the others go, \`text\` that the answer is no JSON. */
 export const OPERATIONS = {
 ${all.map(tableLine).join('')}} as const satisfies Record<keyof Operations, unknown>;
 
@@ -115,9 +115,10 @@ function operationLine(endpoint: Endpoint, general: readonly string[]): string {
 }
 
 function tableLine(endpoint: Endpoint): string {
-  const { method, path, operation } = endpoint;
+  const { method, path, operation, media } = endpoint;
   const where = method === 'GET' || method === 'DELETE';
-  return `  '${operation.operationId}': { method: '${method}', path: '${path}', query: ${where} },\n`;
+  const text = media !== 'application/json';
+  return `  '${operation.operationId}': { method: '${method}', path: '${path}', query: ${where}, text: ${text} },\n`;
 }
 
 function takesKey({ parameters }: Endpoint): boolean {

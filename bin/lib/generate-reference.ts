@@ -79,11 +79,18 @@ function operationPart(endpoint: Endpoint, general: readonly string[]): string {
     `## ${headingOf(endpoint)}\n\n${cell(operation.summary)} ${cell(operation.description)} Operation \`${operation.operationId}\`.\n`,
     inputs.length === 0 ? '' : table(['Input', 'In', 'Required', 'Type', ''], inputs),
     `\`\`\`sh\n${curl(endpoint)}\n\`\`\`\n`,
-    `Answer ${status}${objectLink(success.schema)}:\n\n\`\`\`json\n${JSON.stringify(success.example, null, 2)}\n\`\`\`\n`,
+    `Answer ${status}${objectLink(success.schema)}:\n\n${exampleBlock(endpoint)}`,
     answerFields(success.schema),
     codes.length === 0 ? '' : `Errors: ${codes.map((code) => `\`${code}\` (${statusOf(code)})`).join(', ')}.\n`,
   ];
   return parts.filter((part) => part !== '').join('\n');
+}
+
+/** What success answers: JSON, or a text and what is said of it. */
+function exampleBlock({ media, success: { schema, example } }: Endpoint): string {
+  if (media === 'application/json') return `\`\`\`json\n${JSON.stringify(example, null, 2)}\n\`\`\`\n`;
+  const text = String(example).replaceAll('\r\n', '\n').trimEnd();
+  return `\`\`\`${media.split('/')[1]}\n${text}\n\`\`\`\n\n${cell(about(schema))}\n`;
 }
 
 /** Codes that all operations have. */

@@ -102,7 +102,8 @@ async function request(
     if (given.signal?.aborted) throw given.signal.reason;
     throw new ConnectionError(name, timeout.aborted ? 'timeout' : 'unreachable', error);
   }
-  const body = parsed(name, response, text);
+  const isText = response.ok && OPERATIONS[name].text;
+  const body = isText ? text : parsed(name, response, text);
   if (!response.ok) throw refusalOf(name, response, body);
   return {
     status: response.status,

@@ -79,6 +79,20 @@ export class Answerer {
     return response;
   }
 
+  /** Begins an answer that is no JSON; null when there is an answer already, or nobody to take it. */
+  text(exchange: Exchange, fileName: string | null): ServerResponse | null {
+    const { request, response, requestId, cookies, procedure } = exchange;
+    if (response.headersSent || response.destroyed) return null;
+    const headers = [...this.#headers, 'cache-control', 'no-store', 'x-request-id', requestId];
+    headers.push('content-type', `${procedure!.media}; charset=utf-8`);
+    if (fileName !== null) headers.push('content-disposition', `attachment; filename="${fileName}"`);
+    for (const cookie of cookies) headers.push('set-cookie', cookie);
+    response.writeHead(procedure!.status, headers);
+    this.#metrics(exchange, procedure!.status);
+    if (!request.readableEnded) request.resume();
+    return response;
+  }
+
   /** What is not there has a small body of its own form. */
   notFound(exchange: Exchange): void {
     this.send(exchange, 404, '{"error":"not_found"}');

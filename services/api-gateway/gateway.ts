@@ -10,7 +10,7 @@ import type { AnyProcedure } from '../../contract/procedure.ts';
 import type { live } from '../../contract/resources/live.ts';
 import { countedAddress } from '../../contract/scalars/cidr.ts';
 import type { AnyStream, StreamInput } from '../../contract/stream.ts';
-import type { CallMeta } from '../../mixins/contract-service.ts';
+import type { CallMeta, Piece } from '../../mixins/contract-service.ts';
 import type { AuthAnswer } from '../../runtime/auth-action.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { validateInput } from '../../runtime/validate.ts';
@@ -36,6 +36,7 @@ import type { KnownCredentials } from './known-credentials.ts';
 import type { LastUsed } from './last-used.ts';
 import type { LiveHub } from './live/live-hub.ts';
 import { openApiDocument } from './openapi-document.ts';
+import { PiecedAnswers } from './pieces.ts';
 import type { RateLimit } from './rate-limit.ts';
 import {
   bodyWithoutPath,
@@ -77,6 +78,7 @@ export interface GatewayParts {
 export class Gateway {
   readonly #runtime: Runtime;
   readonly #answers: Answerer;
+  readonly #pieced: PiecedAnswers;
   readonly #dispatch: Dispatch;
   readonly #credentials: KnownCredentials;
   readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
@@ -98,6 +100,7 @@ export class Gateway {
   constructor(parts: GatewayParts) {
     this.#runtime = parts.runtime;
     this.#answers = parts.answers;
+    this.#pieced = new PiecedAnswers(parts.answers, parts.runtime.log);
     this.#dispatch = parts.dispatch;
     this.#credentials = parts.credentials;
     this.#lastUsed = parts.lastUsed;
@@ -175,7 +178,7 @@ export class Gateway {
     if (body !== null) Object.assign(input, bodyWithoutPath(parseJsonObject(body), route.pathInputs));
     if (target.query !== null) route.readQuery(target.query, input);
     Object.assign(input, params);
-    await this.#dispatch.procedure(exchange, input, this.#meta(exchange));
+    await this.#run(exchange, input, () => this.#checkKey(exchange));
   }
 
   /** Who calls, counted; answers why the caller may not do this. */
@@ -247,7 +250,18 @@ export class Gateway {
     const input = parseJsonObject(await requestBody(exchange));
     if (late && procedure.access !== 'public') await this.#admitSession(exchange);
     if (target.query !== null) refuseQuery(target.query);
-    await this.#dispatch.procedure(exchange, input, this.#meta(exchange));
+    await this.#run(exchange, input, () => this.#checkSession(exchange));
+  }
+
+  /** Calls the action; `check` throws once the caller may not go on, where the answer takes long. */
+  async #run(exchange: Exchange, input: Record<string, unknown>, check: () => Promise<void>): Promise<void> {
+    const meta = this.#meta(exchange);
+    const { name, media } = exchange.procedure!;
+    if (media === undefined) await this.#dispatch.procedure(exchange, input, meta);
+    else {
+      const piece = (after: string | null) => this.#dispatch.call<Piece>(name, input, { ...meta, after });
+      await this.#pieced.answer(exchange, { piece, check });
+    }
   }
 
   async #admitSession(exchange: Exchange): Promise<void> {
@@ -260,15 +274,24 @@ export class Gateway {
     if (refreshed) exchange.cookies.push(this.#cookies.change('session', { token, lasting }));
   }
 
+  /** Without prolonging it. */
+  async #isLive(token: string): Promise<boolean> {
+    const [live] = await this.#dispatch.call<boolean[]>('auth.liveSessions', { tokens: [token] });
+    return live === true;
+  }
+
+  /** An answer under way ends with its session, and never prolongs it. */
+  async #checkSession({ request }: Exchange): Promise<void> {
+    const token = this.#cookies.read(request.headers.cookie, 'session');
+    if (token === null || !(await this.#isLive(token))) fail('UNAUTHORIZED');
+  }
+
   /** An answer that goes on, and ends with its session. */
   async #watch(exchange: Exchange, target: Target, stream: AnyStream): Promise<void> {
     const token = this.#cookies.read(exchange.request.headers.cookie, 'session');
     if (token === null) fail('UNAUTHORIZED');
     const address = this.#countedAddress(exchange.request);
-    const ask = async () => {
-      const [live] = await this.#dispatch.call<boolean[]>('auth.liveSessions', { tokens: [token] });
-      return live ? true : null;
-    };
+    const ask = async () => ((await this.#isLive(token)) ? true : null);
     const isLive = async () => {
       if (!(await this.#credentials.failed.ask(address, 'SIGN_IN_RATE_LIMITED', ask))) fail('UNAUTHORIZED');
     };

@@ -1,26 +1,47 @@
 // Reads batches of counts. A thousand nodes send a million rows a minute, each with thirty numbers, most of them small:
-// the general decoder took half of the time of all that is done with them.
-import { create } from '@bufbuild/protobuf';
-import {
-  type NamedCount,
-  NamedCountSchema,
-  type ReportStatsRequest,
-  ReportStatsRequestSchema,
-  type SiteMinute,
-  SiteMinuteSchema,
-  type StatsGap,
-  StatsGapSchema,
-  type StatusCount,
-  StatusCountSchema,
-} from '../../proto/gen/svc/node/v1/node_pb.js';
-
+// the general decoder, and any that makes an object or a bigint of each, take more time than all else that is done with
+// them.
 const VARINT = 0;
 const FIXED_64 = 1;
 const LENGTH = 2;
 const FIXED_32 = 5;
 const MAX_VARINT_BYTES = 10;
-/** Made once: hundreds of thousands a second that live until they are stored would keep the collector busy. */
-const SMALL = Array.from({ length: 1 << 14 }, (_, value) => BigInt(value));
+
+/** Numbers are exact below 2^53, which is beyond what one of them may be; negative times come as far ahead. */
+export interface CodedReport {
+  sequence: bigint;
+  firstHeld: bigint;
+  /** Unix seconds; 0: not told. */
+  completeUntil: number;
+  gaps: CodedGap[];
+  minutes: CodedMinute[];
+  /** In one piece, which the collector does not look into. */
+  numbers: Float64Array;
+}
+
+/** Unix seconds. */
+export interface CodedGap {
+  from: number;
+  to: number;
+}
+
+/** Counts of one site in one minute; those of which there are several are in `numbers` of the report. */
+export interface CodedMinute {
+  siteId: string;
+  /** Unix seconds. */
+  minute: number;
+  requests: number;
+  bytesSent: number;
+  bytesReceived: number;
+  /** Where its numbers begin: each status before its count, then the counts of the names, then the buckets of latency. */
+  at: number;
+  statuses: number;
+  names: readonly string[];
+  latency: number;
+}
+
+const NO_NAMES: readonly string[] = [];
+const FIRST_NUMBERS = 1 << 12;
 
 /** A place in the bytes of a message. */
 class Reader {
@@ -34,36 +55,46 @@ class Reader {
     this.end = bytes.byteLength;
   }
 
-  /** An unsigned number of 64 bits. */
-  unsigned(): bigint {
+  /** An unsigned number of 64 bits, rounded from 2^53 on. */
+  number(): number {
     const bytes = this.#bytes;
-    const first = this.#next();
-    if (first < 0x80) return SMALL[first]!;
-    const second = this.#next();
-    let small = (first & 0x7f) | ((second & 0x7f) << 7);
-    if (second < 0x80) return SMALL[small]!;
-    for (let shift = 14; shift < 28; shift += 7) {
+    let low = 0;
+    for (let shift = 0; shift < 28; shift += 7) {
       const byte = this.#next();
-      small |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return BigInt(small);
+      low |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return low;
     }
-    let value = BigInt(small);
+    let value = low;
     for (let index = 4; index < MAX_VARINT_BYTES; index++) {
       if (this.at >= this.end) break;
       const byte = bytes[this.at++]!;
+      // Of the last byte one bit is in the 64.
+      value += (index < MAX_VARINT_BYTES - 1 ? byte & 0x7f : byte & 1) * 2 ** (7 * index);
+      if (byte < 0x80) return value;
+    }
+    throw new RangeError('a number does not end');
+  }
+
+  /** An unsigned number of 64 bits. */
+  exact(): bigint {
+    let value = 0n;
+    for (let index = 0; index < MAX_VARINT_BYTES; index++) {
+      const byte = this.#next();
       value |= BigInt(byte & 0x7f) << BigInt(7 * index);
       if (byte < 0x80) return BigInt.asUintN(64, value);
     }
     throw new RangeError('a number does not end');
   }
 
-  signed(): bigint {
-    return BigInt.asIntN(64, this.unsigned());
-  }
-
   /** A number of 32 bits, as which longer ones are cut. */
   small(): number {
-    return Number(BigInt.asUintN(32, this.unsigned()));
+    let value = 0;
+    for (let index = 0; index < MAX_VARINT_BYTES; index++) {
+      const byte = this.#next();
+      if (index < 5) value |= (byte & 0x7f) << (7 * index);
+      if (byte < 0x80) return value >>> 0;
+    }
+    throw new RangeError('a number does not end');
   }
 
   text(): string {
@@ -73,14 +104,14 @@ class Reader {
   }
 
   /** Reads a message inside this one: `field` gets each number and kind, and reads or skips it. */
-  inner(field: (number: number, kind: number) => void): void {
+  inner(field: Field): void {
     const outer = this.end;
     this.end = this.#span().end;
     this.fields(field);
     this.end = outer;
   }
 
-  fields(field: (number: number, kind: number) => void): void {
+  fields(field: Field): void {
     while (this.at < this.end) {
       const tag = this.small();
       const before = this.at;
@@ -91,10 +122,11 @@ class Reader {
     }
   }
 
-  packed(read: () => void): void {
+  /** Appends the numbers of a packed field. */
+  packed(to: number[]): void {
     const outer = this.end;
     this.end = this.#span().end;
-    while (this.at < this.end) read();
+    while (this.at < this.end) to.push(this.number());
     this.end = outer;
   }
 
@@ -111,7 +143,7 @@ class Reader {
   }
 
   #skip(kind: number): void {
-    if (kind === VARINT) this.unsigned();
+    if (kind === VARINT) this.number();
     else if (kind === LENGTH) this.at = this.#span().end;
     else if (kind === FIXED_64) this.at += 8;
     else if (kind === FIXED_32) this.at += 4;
@@ -120,73 +152,117 @@ class Reader {
   }
 }
 
-/** The same as fromBinary answers, without what it does not know. Throws RangeError for what is no message. */
-export function decodeReportStats(bytes: Uint8Array): ReportStatsRequest {
+type Field = (number: number, kind: number) => void;
+
+/** Says what fromBinary answers, without what it does not know. Throws RangeError for what is no message. */
+export function decodeReportStats(bytes: Uint8Array): CodedReport {
   const reader = new Reader(bytes);
-  const request = create(ReportStatsRequestSchema);
+  const minutes = new MinuteReader(reader);
+  const report = { sequence: 0n, firstHeld: 0n, completeUntil: 0, gaps: [] as CodedGap[] };
+  const rows: CodedMinute[] = [];
   reader.fields((number, kind) => {
     if (kind === VARINT) {
-      if (number === 1) request.sequence = reader.unsigned();
-      else if (number === 3) request.completeUntil = reader.signed();
-      else if (number === 5) request.firstHeld = reader.unsigned();
+      if (number === 1) report.sequence = reader.exact();
+      else if (number === 3) report.completeUntil = reader.number();
+      else if (number === 5) report.firstHeld = reader.exact();
     } else if (kind === LENGTH) {
-      if (number === 2) request.minutes.push(readMinute(reader));
-      else if (number === 4) request.gaps.push(readGap(reader));
+      if (number === 2) rows.push(minutes.read());
+      else if (number === 4) report.gaps.push(readGap(reader));
     }
   });
-  return request;
+  return { ...report, minutes: rows, numbers: minutes.numbers() };
 }
 
-const minutes = create(SiteMinuteSchema);
-const statuses = create(StatusCountSchema);
-const names = create(NamedCountSchema);
-const gaps = create(StatsGapSchema);
-
-function readMinute(reader: Reader): SiteMinute {
-  const row: SiteMinute = { ...minutes, statuses: [], counts: [], latency: [] };
-  const bucket = () => row.latency.push(reader.unsigned());
-  reader.inner((number, kind) => {
-    if (kind === VARINT) {
-      if (number === 2) row.minute = reader.signed();
-      else if (number === 3) row.requests = reader.unsigned();
-      else if (number === 4) row.bytesSent = reader.unsigned();
-      else if (number === 5) row.bytesReceived = reader.unsigned();
-      else if (number === 8) bucket();
-    } else if (kind === LENGTH) {
-      if (number === 1) row.siteId = reader.text();
-      else if (number === 6) row.statuses.push(readStatus(reader));
-      else if (number === 7) row.counts.push(readName(reader));
-      else if (number === 8) reader.packed(bucket);
-    }
-  });
-  return row;
-}
-
-function readStatus(reader: Reader): StatusCount {
-  const status: StatusCount = { ...statuses };
+function readGap(reader: Reader): CodedGap {
+  const gap: CodedGap = { from: 0, to: 0 };
   reader.inner((number, kind) => {
     if (kind !== VARINT) return;
-    if (number === 1) status.code = reader.small();
-    else if (number === 2) status.count = reader.unsigned();
-  });
-  return status;
-}
-
-function readName(reader: Reader): NamedCount {
-  const named: NamedCount = { ...names };
-  reader.inner((number, kind) => {
-    if (number === 1 && kind === LENGTH) named.name = reader.text();
-    else if (number === 2 && kind === VARINT) named.count = reader.unsigned();
-  });
-  return named;
-}
-
-function readGap(reader: Reader): StatsGap {
-  const gap: StatsGap = { ...gaps };
-  reader.inner((number, kind) => {
-    if (kind !== VARINT) return;
-    if (number === 1) gap.from = reader.signed();
-    else if (number === 2) gap.to = reader.signed();
+    if (number === 1) gap.from = reader.number();
+    else if (number === 2) gap.to = reader.number();
   });
   return gap;
+}
+
+/** Reads the minutes of a message one after the other, with functions and lists that are made once. */
+class MinuteReader {
+  readonly #reader: Reader;
+  #row: CodedMinute = emptyMinute();
+  readonly #statuses: number[] = [];
+  readonly #names: string[] = [];
+  readonly #counts: number[] = [];
+  readonly #latency: number[] = [];
+  #numbers = new Float64Array(FIRST_NUMBERS);
+  #used = 0;
+
+  constructor(reader: Reader) {
+    this.#reader = reader;
+  }
+
+  read(): CodedMinute {
+    for (const list of [this.#statuses, this.#names, this.#counts, this.#latency]) list.length = 0;
+    const row = emptyMinute();
+    this.#row = row;
+    this.#reader.inner(this.#field);
+    row.at = this.#used;
+    row.statuses = this.#statuses.length / 2;
+    row.latency = this.#latency.length;
+    if (this.#names.length > 0) row.names = this.#names.slice();
+    for (const list of [this.#statuses, this.#counts, this.#latency]) this.#keep(list);
+    return row;
+  }
+
+  /** Of all that was read. */
+  numbers(): Float64Array {
+    return this.#numbers.slice(0, this.#used);
+  }
+
+  #keep(list: readonly number[]): void {
+    const end = this.#used + list.length;
+    if (end > this.#numbers.length) {
+      const more = new Float64Array(2 * end);
+      more.set(this.#numbers);
+      this.#numbers = more;
+    }
+    for (let index = 0; index < list.length; index++) this.#numbers[this.#used + index] = list[index]!;
+    this.#used = end;
+  }
+
+  readonly #field: Field = (number, kind) => {
+    const reader = this.#reader;
+    const row = this.#row;
+    if (kind === VARINT) {
+      if (number === 2) row.minute = reader.number();
+      else if (number === 3) row.requests = reader.number();
+      else if (number === 4) row.bytesSent = reader.number();
+      else if (number === 5) row.bytesReceived = reader.number();
+      else if (number === 8) this.#latency.push(reader.number());
+    } else if (kind === LENGTH) {
+      if (number === 1) row.siteId = reader.text();
+      else if (number === 6) {
+        this.#statuses.push(0, 0);
+        reader.inner(this.#status);
+      } else if (number === 7) {
+        this.#names.push('');
+        this.#counts.push(0);
+        reader.inner(this.#named);
+      } else if (number === 8) reader.packed(this.#latency);
+    }
+  };
+
+  readonly #status: Field = (number, kind) => {
+    if (kind !== VARINT) return;
+    const { length } = this.#statuses;
+    if (number === 1) this.#statuses[length - 2] = this.#reader.small();
+    else if (number === 2) this.#statuses[length - 1] = this.#reader.number();
+  };
+
+  readonly #named: Field = (number, kind) => {
+    if (number === 1 && kind === LENGTH) this.#names[this.#names.length - 1] = this.#reader.text();
+    else if (number === 2 && kind === VARINT) this.#counts[this.#counts.length - 1] = this.#reader.number();
+  };
+}
+
+function emptyMinute(): CodedMinute {
+  const none = { requests: 0, bytesSent: 0, bytesReceived: 0 };
+  return { siteId: '', minute: 0, ...none, at: 0, statuses: 0, names: NO_NAMES, latency: 0 };
 }

@@ -14,7 +14,7 @@ import {
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import { NodeService, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { decodeReportStats } from './decode-stats.ts';
+import { type CodedReport, decodeReportStats } from './decode-stats.ts';
 import type { Exchange } from './exchange.ts';
 import type { Caller } from './unary.ts';
 
@@ -25,10 +25,13 @@ const compress = promisify(gzip);
 type Methods = typeof NodeService.method;
 type UnaryName = Exclude<keyof Methods, 'watch'>;
 
+/** What a call gets; counts come as they were read. */
+type Request<K extends UnaryName> = MessageShape<Methods[K]['input']> | (K extends 'reportStats' ? CodedReport : never);
+
 /** What a call does, by name; errors are ConnectErrors. */
 export type Calls = {
   [K in Exclude<UnaryName, 'enroll'>]: (
-    request: MessageShape<Methods[K]['input']>,
+    request: Request<K>,
     caller: Caller,
   ) => Promise<MessageInitShape<Methods[K]['output']>> | MessageInitShape<Methods[K]['output']>;
 };

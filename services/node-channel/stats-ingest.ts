@@ -1,14 +1,17 @@
 // Takes the batches of this process's nodes: those of a second are summed and stored in one transaction with the cursors
 // of their nodes, and acknowledged after it.
+import { setImmediate } from 'node:timers/promises';
+import { toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { Counter } from 'prom-client';
 import { appendMinutes, type CursorRow, type GapRow, lockCursors, moveCursors } from '../../models/usage-batch.ts';
 import { makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
 import { readUsageSettings } from '../../models/usage-setting.ts';
-import type { ReportStatsRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { type ReportStatsRequest, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { judgeBatch, skippedSpan } from './batch-rules.ts';
+import { type CodedReport, decodeReportStats } from './decode-stats.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Misfit, type Places, readStatsReport, type StatsBatch } from './stats-report.ts';
 import { StatsSums } from './stats-sums.ts';
@@ -16,6 +19,8 @@ import { StatsSums } from './stats-sums.ts';
 const EVERY_MS = 1_000;
 /** Rows of one transaction. */
 const MOST_ROWS = 100_000;
+/** Rows that are summed before others have a turn. */
+const ROWS_AT_ONCE = 5_000;
 /** Rows that wait; beyond, nodes try again later. */
 const MOST_WAITING_ROWS = 400_000;
 const PLACES_MS = 30_000;
@@ -65,11 +70,11 @@ export class StatsIngest {
    * Answers the highest batch of the node that is stored. Throws invalid_argument for a batch beyond its limits, and
    * resource_exhausted when too much waits.
    */
-  async report(node: Pick<NodeIdentity, 'nodeId' | 'clusterId'>, request: ReportStatsRequest): Promise<bigint> {
+  async report(node: Waiting['node'], request: CodedReport | ReportStatsRequest): Promise<bigint> {
     if (this.#waitingRows > MOST_WAITING_ROWS) throw new ConnectError('try again later', Code.ResourceExhausted);
     const now = Date.now();
     const { floor, keptMs } = await this.#findPlaces(now);
-    const batch = readStatsReport(request, { now, floor, keepFrom: now - keptMs });
+    const batch = readStatsReport(coded(request), { now, floor, keepFrom: now - keptMs });
     return new Promise((resolve, reject) => {
       this.#waiting.push({ node, batch, resolve, reject });
       this.#waitingRows += batch.rows.length;
@@ -155,6 +160,11 @@ export class StatsIngest {
   }
 }
 
+/** A message of the general decoder, which agents do not meet, takes the way of all others. */
+function coded(request: CodedReport | ReportStatsRequest): CodedReport {
+  return '$typeName' in request ? decodeReportStats(toBinary(ReportStatsRequestSchema, request)) : request;
+}
+
 interface Outcome {
   /** In parallel with the group. */
   acknowledged: bigint[];
@@ -176,6 +186,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   const moved = new Set<CursorRow>();
   const gaps: GapRow[] = [];
   const sums = new StatsSums();
+  let summed = 0;
   for (const { node, batch } of group) {
     const cursor = cursors.get(node.nodeId)!;
     const verdict = batch.sequence === 0n ? 'question' : judgeBatch(cursor, batch);
@@ -189,7 +200,13 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
         gaps.push({ nodeId: node.nodeId, ...skippedSpan(cursor, begins), reason: 'skipped' });
       }
       for (const gap of batch.gaps) gaps.push({ nodeId: node.nodeId, ...gap, reason: 'told' });
-      for (const row of batch.rows) sums.add(node.clusterId, row);
+      for (const row of batch.rows) sums.add(node.clusterId, row, batch.numbers);
+      summed += batch.rows.length;
+      if (summed >= ROWS_AT_ONCE) {
+        // A backlog of many nodes must not hold up heartbeats and bans.
+        await setImmediate();
+        summed = 0;
+      }
       for (const reason of ['bad', 'too_old', 'moved'] as const) outcome.leftOut[reason] += batch.misfits[reason];
       cursor.sequence = batch.sequence;
       cursor.watermark = batch.completeUntil ?? cursor.watermark;

@@ -2,14 +2,14 @@
 // counts, so a bad row never costs its batch.
 import { Code, ConnectError } from '@connectrpc/connect';
 import { LATENCY_BOUNDS_MS } from '../../contract/latency-buckets.ts';
-import type { ReportStatsRequest, SiteMinute } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { BatchHead, Span } from './batch-rules.ts';
+import type { CodedMinute, CodedReport } from './decode-stats.ts';
 
 const MAX_ROWS = 10_000;
 const MAX_GAPS = 1_000;
 /** More of one site in one minute than these are a broken counter. */
-const MAX_REQUESTS = 10_000_000_000n;
-const MAX_BYTES = 1_000_000_000_000_000n;
+const MAX_REQUESTS = 10_000_000_000;
+const MAX_BYTES = 1_000_000_000_000_000;
 const MAX_STATUSES = 500;
 const MAX_NAMES = 200;
 const BUCKETS = LATENCY_BOUNDS_MS.length + 1;
@@ -19,19 +19,12 @@ const MINUTE_MS = 60_000;
 /** Minutes further ahead than this are a wrong clock. */
 const AHEAD_MS = 5 * MINUTE_MS;
 /** 2^40 seconds. */
-const LAST_TIME = 1n << 40n;
+const LAST_TIME = 2 ** 40;
 
-/** Counts of one site in one minute that make sense by themselves. */
-export interface StatsRow {
-  siteId: string;
+/** Counts of one site in one minute that make sense by themselves; what did not counts 0. */
+export interface StatsRow extends CodedMinute {
   /** Milliseconds of the start of the minute. */
   minute: number;
-  requests: number;
-  bytesSent: bigint;
-  bytesReceived: bigint;
-  statuses: readonly { code: number; count: bigint }[];
-  counts: readonly { name: string; count: bigint }[];
-  latency: readonly bigint[];
 }
 
 /** Why rows were left out, or moved into the time that has a place. */
@@ -39,6 +32,8 @@ export type Misfit = 'bad' | 'too_old' | 'moved';
 
 export interface StatsBatch extends BatchHead {
   rows: StatsRow[];
+  /** Those of the rows. */
+  numbers: Float64Array;
   /** Milliseconds; null: not told. */
   completeUntil: number | null;
   gaps: Span[];
@@ -52,8 +47,11 @@ export interface Places {
   floor: number;
 }
 
-/** Throws invalid_argument for a batch beyond its limits, or without a number but with something in it. */
-export function readStatsReport(request: ReportStatsRequest, places: Places): StatsBatch {
+/**
+ * Takes the numbers of the report as its own. Throws invalid_argument for a batch beyond its limits, or without a number but
+ * with something in it.
+ */
+export function readStatsReport(request: CodedReport, places: Places): StatsBatch {
   if (request.minutes.length > MAX_ROWS || request.gaps.length > MAX_GAPS) {
     throw new ConnectError(`a batch holds at most ${MAX_ROWS} minutes and ${MAX_GAPS} gaps`, Code.InvalidArgument);
   }
@@ -63,8 +61,9 @@ export function readStatsReport(request: ReportStatsRequest, places: Places): St
   }
   const misfits = { bad: 0, too_old: 0, moved: 0 };
   const rows: StatsRow[] = [];
+  const { numbers } = request;
   for (const minute of request.minutes) {
-    const row = readRow(minute, places, misfits);
+    const row = readRow(minute, numbers, places, misfits);
     if (row) rows.push(row);
   }
   const until = request.completeUntil;
@@ -72,42 +71,49 @@ export function readStatsReport(request: ReportStatsRequest, places: Places): St
     sequence: request.sequence,
     firstHeld: request.firstHeld,
     rows,
-    completeUntil: until > 0n && until < LAST_TIME ? Math.min(Number(until) * 1000, places.now) : null,
+    numbers,
+    completeUntil: until > 0 && until < LAST_TIME ? Math.min(until * 1000, places.now) : null,
     gaps: request.gaps.flatMap(({ from, to }) => {
-      const possible = from > 0n && from <= to && to < LAST_TIME;
-      return possible ? [{ from: Number(from) * 1000, to: Number(to) * 1000 }] : [];
+      const possible = from > 0 && from <= to && to < LAST_TIME;
+      return possible ? [{ from: from * 1000, to: to * 1000 }] : [];
     }),
     misfits,
   };
 }
 
-function readRow(row: SiteMinute, places: Places, misfits: Record<Misfit, number>): StatsRow | null {
+function readRow(
+  row: CodedMinute,
+  numbers: Float64Array,
+  places: Places,
+  misfits: Record<Misfit, number>,
+): StatsRow | null {
   const { siteId, requests, bytesSent, bytesReceived } = row;
   const possible =
     requests <= MAX_REQUESTS && bytesSent <= MAX_BYTES && bytesReceived <= MAX_BYTES && SITE_ID.test(siteId);
-  if (!possible || row.minute <= 0n || row.minute >= LAST_TIME) {
+  if (!possible || row.minute <= 0 || row.minute >= LAST_TIME) {
     misfits.bad += 1;
     return null;
   }
-  const told = Math.floor((Number(row.minute) * 1000) / MINUTE_MS) * MINUTE_MS;
+  const told = Math.floor((row.minute * 1000) / MINUTE_MS) * MINUTE_MS;
   if (told < places.keepFrom) {
     misfits.too_old += 1;
     return null;
   }
   const minute = placeOf(told, places);
   if (minute !== told) misfits.moved += 1;
-  return {
-    siteId,
-    minute,
-    requests: Number(requests),
-    bytesSent,
-    bytesReceived,
-    statuses: row.statuses
-      .filter(({ code, count }) => code >= 100 && code < 600 && count <= MAX_REQUESTS)
-      .slice(0, MAX_STATUSES),
-    counts: row.counts.filter(({ name, count }) => NAME.test(name) && count <= MAX_REQUESTS).slice(0, MAX_NAMES),
-    latency: row.latency.length <= BUCKETS && row.latency.every((count) => count <= MAX_REQUESTS) ? row.latency : [],
-  };
+  const { at, statuses, names } = row;
+  const counts = at + 2 * statuses;
+  const end = counts + names.length + row.latency;
+  for (let index = at; index < end; index++) if (numbers[index]! > MAX_REQUESTS) numbers[index] = 0;
+  for (let index = 0; index < statuses; index++) {
+    const code = numbers[at + 2 * index]!;
+    if (code < 100 || code >= 600 || index >= MAX_STATUSES) numbers[at + 2 * index + 1] = 0;
+  }
+  for (let index = 0; index < names.length; index++) {
+    if (index >= MAX_NAMES || !NAME.test(names[index]!)) numbers[counts + index] = 0;
+  }
+  const latency = row.latency <= BUCKETS ? row.latency : 0;
+  return { siteId, minute, requests, bytesSent, bytesReceived, at, statuses, names, latency };
 }
 
 /** The minute itself, or the nearest that has a place. */

@@ -2,52 +2,99 @@
 import type { SummedMinute } from '../../models/usage-batch.ts';
 import type { StatsRow } from './stats-report.ts';
 
+/** A number above it goes on as a bigint: one more of what a row may have is still exact. */
+const LARGE = 2 ** 52;
+
 interface Sum {
-  clusterId: string;
-  siteId: string;
-  minute: number;
   requests: number;
-  bytesSent: bigint;
-  bytesReceived: bigint;
+  bytesSent: number;
+  bytesReceived: number;
+  /** What of the bytes is beyond the numbers. */
+  largeSent: bigint;
+  largeReceived: bigint;
   statuses: Map<number, number>;
   counts: Map<string, number>;
   latency: number[];
 }
 
-export class StatsSums {
-  readonly #sums = new Map<string, Sum>();
+type Sites = Map<string, Sum>;
 
-  add(clusterId: string, row: StatsRow): void {
-    const key = `${row.minute} ${row.siteId} ${clusterId}`;
-    let sum = this.#sums.get(key);
-    if (!sum) {
-      const { siteId, minute } = row;
-      const none = { requests: 0, bytesSent: 0n, bytesReceived: 0n };
-      sum = { clusterId, siteId, minute, ...none, statuses: new Map(), counts: new Map(), latency: [] };
-      this.#sums.set(key, sum);
-    }
+export class StatsSums {
+  /** By cluster, minute and site: a joined key for each row would cost more than all that is added. */
+  readonly #clusters = new Map<string, Map<number, Sites>>();
+
+  /** `numbers` are those of the row's batch. */
+  add(clusterId: string, row: StatsRow, numbers: Float64Array): void {
+    const sum = this.#sumOf(clusterId, row);
     sum.requests += row.requests;
     sum.bytesSent += row.bytesSent;
     sum.bytesReceived += row.bytesReceived;
-    for (const { code, count } of row.statuses) add(sum.statuses, code, count);
-    for (const { name, count } of row.counts) add(sum.counts, name, count);
-    for (const [bucket, count] of row.latency.entries()) {
-      sum.latency[bucket] = (sum.latency[bucket] ?? 0) + Number(count);
+    if (sum.bytesSent > LARGE) {
+      sum.largeSent += BigInt(sum.bytesSent);
+      sum.bytesSent = 0;
     }
+    if (sum.bytesReceived > LARGE) {
+      sum.largeReceived += BigInt(sum.bytesReceived);
+      sum.bytesReceived = 0;
+    }
+    let { at } = row;
+    for (let left = row.statuses; left > 0; left--) add(sum.statuses, numbers[at++]!, numbers[at++]!);
+    for (const name of row.names) add(sum.counts, name, numbers[at++]!);
+    while (sum.latency.length < row.latency) sum.latency.push(0);
+    for (let bucket = 0; bucket < row.latency; bucket++) sum.latency[bucket]! += numbers[at++]!;
   }
 
   rows(): SummedMinute[] {
-    return [...this.#sums.values()].map(({ statuses, counts, latency, bytesSent, bytesReceived, ...sum }) => ({
-      ...sum,
-      bytesSent: bytesSent.toString(),
-      bytesReceived: bytesReceived.toString(),
-      statuses: statuses.size > 0 ? JSON.stringify(Object.fromEntries(statuses)) : null,
-      counts: counts.size > 0 ? JSON.stringify(Object.fromEntries(counts)) : null,
-      latency: latency.length > 0 ? `{${latency.join()}}` : null,
-    }));
+    const rows: SummedMinute[] = [];
+    for (const [clusterId, minutes] of this.#clusters) {
+      for (const [minute, sites] of minutes) {
+        for (const [siteId, sum] of sites) rows.push({ clusterId, siteId, minute, ...written(sum) });
+      }
+    }
+    return rows;
+  }
+
+  #sumOf(clusterId: string, { minute, siteId }: StatsRow): Sum {
+    const minutes = entry(this.#clusters, clusterId, () => new Map<number, Sites>());
+    const sites = entry(minutes, minute, () => new Map<string, Sum>());
+    return entry(sites, siteId, emptySum);
   }
 }
 
-function add<K>(sums: Map<K, number>, key: K, count: bigint): void {
-  sums.set(key, (sums.get(key) ?? 0) + Number(count));
+function emptySum(): Sum {
+  const none = { requests: 0, bytesSent: 0, bytesReceived: 0, largeSent: 0n, largeReceived: 0n };
+  return { ...none, statuses: new Map(), counts: new Map(), latency: [] };
+}
+
+function written(sum: Sum): Omit<SummedMinute, 'clusterId' | 'siteId' | 'minute'> {
+  const { requests, statuses, counts, latency } = sum;
+  return {
+    requests,
+    bytesSent: (sum.largeSent + BigInt(sum.bytesSent)).toString(),
+    bytesReceived: (sum.largeReceived + BigInt(sum.bytesReceived)).toString(),
+    statuses: asObject(statuses),
+    counts: asObject(counts),
+    latency: latency.length > 0 ? `{${latency.join()}}` : null,
+  };
+}
+
+/** JSON of counts by numbers or names, none of which needs escaping; null: there are none. */
+function asObject(counts: ReadonlyMap<number | string, number>): string | null {
+  if (counts.size === 0) return null;
+  let text = '';
+  for (const [name, count] of counts) text += `${text === '' ? '{' : ','}"${name}":${count}`;
+  return `${text}}`;
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
+function add<K>(sums: Map<K, number>, key: K, count: number): void {
+  if (count > 0) sums.set(key, (sums.get(key) ?? 0) + count);
 }

@@ -27,7 +27,7 @@ export async function deleteSite(
     const released = await releaseDefaultSite(tx.sql, clusterId, input.id);
     const site = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     await removeSite(tx.sql, site.id);
-    await rememberDeletedSite(tx, site.id, clusterId);
+    await rememberDeletedSite(tx, site, clusterId);
     const bans = await abandonBans(tx, site.id);
     await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name }, { bans });
     const revision = await publish(tx, {

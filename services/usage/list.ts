@@ -2,8 +2,10 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { type UsageRecord, type usage, WINDOW_MS } from '../../contract/resources/usage.ts';
 import { type UsagePlace, type UsageRow, usageAfter, usageInRange } from '../../models/usage-record.ts';
+import type { UsageSpan } from '../../models/usage-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readCursor, writeCursor } from './cursor.ts';
+import { isoOf, usageRange } from './range.ts';
 
 const DEFAULT_LIMIT = 1000;
 
@@ -13,11 +15,14 @@ export async function listUsage(
   input: Input<typeof usage.list>,
 ): Promise<Output<typeof usage.list>> {
   const { siteId = null, limit = DEFAULT_LIMIT } = input;
-  const [from, to] = [new Date(input.from), new Date(input.to)];
-  if (!isAligned(from) || !isAligned(to) || to <= from) fail('USAGE_RANGE_INVALID');
-  const after = input.cursor === undefined ? null : placeIn(input.cursor, from, to, siteId);
+  const { from, to } = usageRange(input);
+  const after = input.cursor === undefined ? null : placeIn(input.cursor, { from, to }, siteId);
   // One more tells whether there is another page.
-  const { rows, completeUntil } = await usageInRange(pools.api, { from, to, siteId, after }, limit + 1);
+  const { rows, completeUntil } = await usageInRange(
+    pools.api,
+    { from: new Date(from), to: new Date(to), siteId, after },
+    limit + 1,
+  );
   const page = rows.slice(0, limit);
   return {
     items: page.map(presentRecord),
@@ -38,21 +43,9 @@ export async function listUsageChanges(
   };
 }
 
-function isoOf<T extends number | null>(time: T): T extends number ? string : null;
-function isoOf(time: number | null): string | null {
-  return time === null ? null : new Date(time).toISOString();
-}
-
-function isAligned(time: Date): boolean {
-  return time.getTime() % WINDOW_MS === 0;
-}
-
-function placeIn(cursor: string, from: Date, to: Date, siteId: string | null): UsagePlace {
+function placeIn(cursor: string, { from, to }: UsageSpan, siteId: string | null): UsagePlace {
   const place = readCursor(cursor) ?? fail('USAGE_CURSOR_INVALID');
-  const inside =
-    place.windowStart >= from.getTime() &&
-    place.windowStart < to.getTime() &&
-    (siteId === null || siteId === place.siteId);
+  const inside = place.windowStart >= from && place.windowStart < to && (siteId === null || siteId === place.siteId);
   return inside ? place : fail('USAGE_CURSOR_INVALID');
 }
 

@@ -82,6 +82,29 @@ const LISTS: Record<string, SortedList> = {
     },
     fields: { occurredAt: (row) => row.occurredAt },
   },
+  'usage.sites': {
+    path: '/usage/sites',
+    fill: async () => {
+      const at = new Date(Date.UTC(2020, 0, 1));
+      await api.sql.raw('select usage_partition(?, ?::date)', ['usage_record', '2019-12-30']);
+      const sums = [3, 1, 2, 1].map((requests, index) => ({
+        window_start: at,
+        site_id: `sorted-${index}`,
+        requests,
+        bytes_sent: (index * 3) % 4,
+        bytes_received: 10 - index,
+        seq: 0,
+        updated_at: at,
+      }));
+      await api.sql('usage_record').insert(sums);
+      return 'from=2020-01-01T00:00:00Z&to=2020-01-01T00:05:00Z';
+    },
+    fields: {
+      requests: (row) => Number(row.requests),
+      bytesSent: (row) => Number(row.bytesSent),
+      bytesReceived: (row) => Number(row.bytesReceived),
+    },
+  },
 };
 
 interface SortSchema {

@@ -93,6 +93,7 @@ test('whatever comes late, twice or out of order: usage is what was stored, each
       ),
       Object.fromEntries(expectedSums(all)),
     );
+    await compareSums(from, all);
     const least = Math.min(...active.map(({ watermark }) => watermark!));
     t.is(Date.parse(completeUntil) / 1000, Math.floor(least / WINDOW_S) * WINDOW_S);
     // Again with nothing new: nothing changes.
@@ -101,4 +102,42 @@ test('whatever comes late, twice or out of order: usage is what was stored, each
     await rollUpUsage(running.running.runtime);
     t.deepEqual((await api.ok('GET', `/usage/changes?afterSeq=${lastSeq}`)).items, []);
   }
+
+  /** What pages show of the hour: sums by window and by site, of all sites and of one. */
+  async function compareSums(from: number, all: readonly CountingNode[]): Promise<void> {
+    const range = `from=${new Date(from * 1000).toISOString()}&to=${new Date((from + 3600) * 1000).toISOString()}`;
+    const expected = [...expectedSums(all)].map(([key, sums]) => {
+      const [window = '', site = ''] = key.split(' ');
+      return { window: Number(window), site, ...sums };
+    });
+    const sumOf = (rows: typeof expected) => ({
+      requests: rows.reduce((sum, { requests }) => sum + requests, 0),
+      bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0),
+    });
+    const shown = ({ requests, bytesSent }: Body) => ({ requests: Number(requests), bytes: Number(bytesSent) });
+    const windows = Array.from({ length: 12 }, (_, index) => from + index * WINDOW_S);
+    for (const site of [null, ...siteIds]) {
+      const { points, totals } = await api.ok('GET', `/usage/summary?${range}${site ? `&siteId=${site}` : ''}`);
+      const rows = expected.filter((row) => site === null || row.site === site);
+      const byWindow = windows.map((window) => sumOf(rows.filter((row) => row.window === window)));
+      t.deepEqual(points.map(shown), byWindow);
+      t.deepEqual(shown(totals), sumOf(rows));
+    }
+    const { items } = await api.ok('GET', `/usage/sites?${range}`);
+    for (const site of siteIds) {
+      const listed = items.find(({ id }: Body) => id === site) ?? { requests: '0', bytesSent: '0' };
+      t.deepEqual(shown(listed), sumOf(expected.filter((row) => row.site === site)));
+    }
+    t.deepEqual((await api.sql.raw(DIFFERING_TOTALS)).rows, []);
+  }
 });
+
+/** Sums over all sites that are not those of the sites. */
+const DIFFERING_TOTALS = `
+  select * from (
+    select 300 as seconds, window_start as at, sum(requests) as r, sum(bytes_sent) as s, sum(bytes_received) as b
+      from usage_record group by 2
+    union all select 3600, starts_at, sum(requests), sum(bytes_sent), sum(bytes_received) from usage_hour group by 2
+    union all select 86400, starts_at, sum(requests), sum(bytes_sent), sum(bytes_received) from usage_day group by 2) e
+  full join usage_total t on t.seconds = e.seconds and t.starts_at = e.at
+   where (t.requests, t.bytes_sent, t.bytes_received) is distinct from (e.r, e.s, e.b)`;

@@ -1,5 +1,5 @@
 // Usage: what nodes report, each batch once; records of five minutes; and up to when they are complete.
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import type { Counter } from 'prom-client';
 import { dropOldUsage, makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
 import { LOCK_USAGE, moveCompleteUntil } from '../../models/usage-windows.ts';
@@ -393,7 +393,173 @@ test.serial('a service account with usage:read may list usage, and nothing else 
     running.client.request<Body>('GET', `/api/v1${path}`, undefined, { 'x-api-key': secret });
   t.is((await ask(`/usage?from=${iso(windowNow() - 300)}&to=${iso(windowNow())}`)).status, 200);
   t.is((await ask('/usage/changes')).status, 200);
+  for (const path of ['summary', 'sites', 'gaps', 'export']) {
+    t.is((await ask(`/usage/${path}?from=${iso(windowNow() - 300)}&to=${iso(windowNow())}`)).status, 200, path);
+  }
   t.is((await ask('/settings/usage')).status, 403);
+});
+
+/** A UTC midnight of some days ago, sites of the test's own, and how usage is asked for. */
+const summed = async (t: ExecutionContext, domains: readonly string[]) => {
+  const midnight = (Math.floor(Date.now() / 1000 / DAY_S) - 6) * DAY_S;
+  const sites: string[] = await Promise.all(domains.map(async (domain) => (await api.site(clusterId, domain)).id));
+  const ask = (path: string, from: number, to: number, more = ''): Promise<Body> =>
+    api.ok('GET', `/usage${path}?from=${iso(from)}&to=${iso(to)}${more}`);
+  t.teardown(() => Promise.all(sites.map((id) => api.call('DELETE', `/sites/${id}`))));
+  return { midnight, sites, ask };
+};
+
+test.serial('usage is summed by windows, hours and days, exact, also where the range cuts them', async (t) => {
+  const { midnight, sites, ask } = await summed(t, ['summed-a.example', 'summed-b.example']);
+  const [a = '', b = ''] = sites;
+  const large = 10n ** 15n;
+  const rows = [
+    { at: midnight + 300, siteId: a, requests: 1, sent: large },
+    { at: midnight + 3600, siteId: a, requests: 10, sent: large },
+    { at: midnight + 3600, siteId: b, requests: 100 },
+    { at: midnight + DAY_S, siteId: a, requests: 1000, sent: large },
+    { at: midnight + 2 * DAY_S + 7500, siteId: a, requests: 10_000 },
+  ];
+  await report(rows);
+  await rollUp();
+  const day = await ask('/summary', midnight, midnight + DAY_S);
+  t.is(day.bucketSeconds, 300);
+  t.is(day.points.length, 288);
+  t.deepEqual(day.points[12], {
+    start: iso(midnight + 3600),
+    requests: '110',
+    bytesSent: `${large + 100n}`,
+    bytesReceived: '20',
+  });
+  t.deepEqual(day.totals, { requests: '111', bytesSent: `${2n * large + 100n}`, bytesReceived: '30' });
+  t.is(day.completeUntil, (await changes('0', '&limit=1')).completeUntil);
+  for (const [more, requests] of [
+    ['', ['111', '1000', '10000']],
+    [`&siteId=${a}`, ['11', '1000', '10000']],
+  ] as const) {
+    const long = await ask('/summary', midnight - 17 * DAY_S, midnight + 3 * DAY_S, more);
+    t.is(long.bucketSeconds, 86_400);
+    t.is(long.points.length, 20);
+    t.deepEqual(
+      long.points.slice(17).map((point: Body) => point.requests),
+      requests,
+    );
+    // Without its first ten minutes and its last hours.
+    const end = midnight + 2 * DAY_S + 7500;
+    const cut = await ask('/summary', midnight + 600, end, more);
+    t.is(cut.bucketSeconds, 3600);
+    t.is(cut.points[0].start, iso(midnight));
+    t.is(cut.totals.requests, more ? '1010' : '1110');
+    t.is((await ask('/summary', midnight + 600, end + 300, more)).totals.requests, more ? '11010' : '11110');
+  }
+  t.is((await ask('/summary', midnight, midnight + 400 * DAY_S)).points.length, 400);
+  for (const path of ['/summary', '/sites', '/gaps', '/export']) {
+    const refused = `/usage${path}?from=${iso(midnight)}&to=${iso(midnight + 400 * DAY_S + 300)}`;
+    await api.refused(t, [400, 'USAGE_RANGE_INVALID'], 'GET', refused);
+  }
+});
+
+test.serial('sites are listed by their usage of a range, those deleted under the name they had', async (t) => {
+  const { midnight, sites, ask } = await summed(t, ['listed-a.example', 'listed-b.example', 'listed-c.example']);
+  const from = midnight + 3 * DAY_S;
+  const to = from + 2 * DAY_S + 300;
+  await report(
+    sites.flatMap((id, index) => [
+      { at: from + 300, siteId: id, requests: 5 + index },
+      { at: from + 7200, siteId: id, sent: BigInt(1000 * (3 - index)) },
+      { at: from + 2 * DAY_S, siteId: id },
+    ]),
+  );
+  await rollUp();
+  await api.ok('DELETE', `/sites/${sites[1]}`);
+  const { items, total } = await ask('/sites', from + 300, to);
+  t.is(total, 3);
+  t.deepEqual(
+    items.map(({ name, deleted, requests, bytesSent }: Body) => [name, deleted, requests, bytesSent]),
+    [
+      ['listed-a.example', false, '7', '3200'],
+      ['listed-b.example', true, '8', '2200'],
+      ['listed-c.example', false, '9', '1200'],
+    ],
+  );
+  t.is((await ask('/sites', from + 600, to - 300)).items[0].requests, '1');
+  const found = await ask('/sites', from, to, '&search=LISTED-B');
+  t.like(found, { total: 1, items: [{ id: sites[1], deleted: true }] });
+  const second = await ask('/sites', from, to, '&sort=-requests&page=2&pageSize=2');
+  t.like(second, { total: 3, items: [{ id: sites[0] }] });
+  t.deepEqual(await ask('/sites', from, to, '&page=9'), { total: 3, items: [] });
+  t.deepEqual(await ask('/sites', from, from + 300, '&search=listed-a'), { total: 0, items: [] });
+});
+
+test.serial('gaps of a range are listed with their node, also when it is gone', async (t) => {
+  const { midnight, sites, ask } = await summed(t, ['gap.example']);
+  const from = midnight;
+  const gap = (nodeId: string, start: number, end: number) => ({
+    node_id: nodeId,
+    starts_at: iso(from + start),
+    ends_at: iso(from + end),
+    reason: 'told',
+  });
+  const elsewhere = await api.node(await api.cluster('elsewhere'), 'elsewhere');
+  await api
+    .sql('usage_gap')
+    .insert([
+      gap(node.id, -100, 0),
+      gap(node.id, -10, 10),
+      gap('gone', 20, 20),
+      gap(elsewhere, 280, 400),
+      gap(node.id, 300, 301),
+    ]);
+  const { items, total } = await ask('/gaps', from, from + 300);
+  t.is(total, 3);
+  const { name } = await api.sql('node').where({ id: node.id }).first('name');
+  t.deepEqual(
+    items.map(({ nodeId, nodeName, from: start }: Body) => [nodeId, nodeName, start]),
+    [
+      [elsewhere, 'elsewhere', iso(from + 280)],
+      ['gone', null, iso(from + 20)],
+      [node.id, name, iso(from - 10)],
+    ],
+  );
+  t.like(items[2], { to: iso(from + 10), reason: 'told' });
+  t.is((await ask('/gaps', from, from + 300, `&siteId=${sites[0]}`)).total, 2);
+  t.like(await ask('/gaps', from, from + 300, '&pageSize=1&page=2'), { total: 3, items: [{ nodeId: 'gone' }] });
+});
+
+test.serial('all records of a range are exported as CSV; no spreadsheet takes a name for a formula', async (t) => {
+  const { midnight, sites, ask } = await summed(t, ['exported-a.example', 'exported-b.example']);
+  const [a = '', b = ''] = sites;
+  await api.ok('PATCH', `/sites/${a}`, { name: '=HYPERLINK("x"), "a"' });
+  const from = midnight + DAY_S + 7200;
+  await report([
+    { at: from, siteId: a },
+    { at: from, siteId: b, requests: 3, sent: 10n ** 15n - 1n },
+  ]);
+  await rollUp();
+  // More than one piece.
+  const more = 4100;
+  await api.sql.raw(
+    `insert into usage_record (window_start, site_id, requests, bytes_sent, bytes_received, seq, updated_at)
+      select ?, 'z' || n, 1, 2, 3, nextval('usage_seq'), now() from generate_series(1, ?::int) n`,
+    [iso(from), more],
+  );
+  const answer = await api.call('GET', `/usage/export?from=${iso(from)}&to=${iso(from + 300)}`);
+  t.is(answer.headers.get('content-type'), 'text/csv; charset=utf-8');
+  t.regex(answer.headers.get('content-disposition')!, /^attachment; filename="usage-\d{8}T\d{4}-\d{8}T\d{4}\.csv"$/);
+  const [head, ...lines]: string[] = answer.body.split('\r\n');
+  t.is(head, 'window_start,window_end,site_id,site_name,requests,bytes_sent,bytes_received,revision,updated_at');
+  t.is(lines.pop(), '');
+  t.is(lines.length, more + 2);
+  t.is(new Set(lines).size, more + 2);
+  const ofA = lines.find((line) => line.includes(a))!;
+  const ofB = lines.find((line) => line.includes(b))!;
+  t.true(ofA.startsWith(`${iso(from)},${iso(from + 300)},${a},"'=HYPERLINK(""x""), ""a""",1,100,10,1,`), ofA);
+  t.true(ofB.includes(`,${b},exported-b.example,3,${10n ** 15n - 1n},10,1,`), ofB);
+  // The same to a session and to the typed client; with its head also where there is nothing.
+  const input = { from: iso(from), to: iso(from + 300), siteId: b };
+  t.is(await running.client.rpc<string>('usage.export', input), `${head}\r\n${ofB}\r\n`);
+  t.is(await running.client.typed.usage.export(input), `${head}\r\n${ofB}\r\n`);
+  t.is(await ask('/export', from - 600, from - 300), `${head}\r\n`);
 });
 
 test.serial('weeks are made ahead without a hole and dropped as a whole when they are too old', async (t) => {

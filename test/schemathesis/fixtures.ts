@@ -137,7 +137,12 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'sites.setEnabled': { enabled: true },
       ...merge(parts.map(({ bodies }) => bodies)),
     },
-    query: { 'usage.list': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' } },
+    query: Object.fromEntries(
+      ['list', 'summary', 'sites', 'gaps', 'export'].map((name) => [
+        `usage.${name}`,
+        { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+      ]),
+    ),
   };
 }
 

@@ -26,6 +26,8 @@ export const ERROR_STATUS = {
   CROSS_SITE_REQUEST: 403,
   /** Too many requests in a row with this access key, or too many unknown keys from this address. */
   API_KEY_RATE_LIMITED: 429,
+  /** Too many exports are under way; data.limit may be at a time. */
+  EXPORT_LIMIT: 429,
   /** The idempotency key was used with another request. */
   IDEMPOTENCY_KEY_MISMATCH: 422,
   /** The first request with this idempotency key is still running. */
@@ -152,7 +154,7 @@ export const ERROR_STATUS = {
   DEFAULT_SITE_INVALID: 400,
   /** The default site has no certificate. */
   DEFAULT_SITE_CERTIFICATE_REQUIRED: 409,
-  /** from and to are not multiples of five minutes, or to is not after from. */
+  /** from and to are not multiples of five minutes, to is not after from, or they are too far apart for what is asked. */
   USAGE_RANGE_INVALID: 400,
   /** The cursor is not one that a page of this list answered. */
   USAGE_CURSOR_INVALID: 400,

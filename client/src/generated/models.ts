@@ -1274,6 +1274,20 @@ export interface SiteStanding {
   } | null;
 }
 
+export interface SiteUsage {
+  /** Id of the site. 1 to 64 characters. */
+  id: string;
+  /** As the site is called, or was; empty where that is not known any more. */
+  name: string;
+  deleted: boolean;
+  /** Decimal integer, exact however large. */
+  requests: string;
+  /** Decimal integer, exact however large. */
+  bytesSent: string;
+  /** Decimal integer, exact however large. */
+  bytesReceived: string;
+}
+
 export interface SystemStatus {
   /** Whether the operator account exists. */
   initialized: boolean;
@@ -1281,6 +1295,34 @@ export interface SystemStatus {
   /** Where the console is meant to be opened; passkeys and cookies belong to it. */
   publicUrl: string;
   edgeBuild?: EdgeBuild | undefined;
+}
+
+export interface UsageGap {
+  /** Decimal number. */
+  id: string;
+  /** Id. 1 to 64 characters. */
+  nodeId: string;
+  /** null: the node is gone. */
+  nodeName: string | null;
+  /** ISO 8601, UTC. */
+  from: string;
+  /** ISO 8601, UTC. */
+  to: string;
+  /** told: the node said so, its data plane was killed or its spool was full; skipped: it had sent the time to a database that was restored since. */
+  reason: 'told' | 'skipped';
+  /** ISO 8601, UTC. */
+  recordedAt: string;
+}
+
+export interface UsagePoint {
+  /** ISO 8601, UTC. */
+  start: string;
+  /** Decimal integer, exact however large. */
+  requests: string;
+  /** Decimal integer, exact however large. */
+  bytesSent: string;
+  /** Decimal integer, exact however large. */
+  bytesReceived: string;
 }
 
 export interface UsageRecord {

@@ -39,7 +39,10 @@ import type {
   SiteChange,
   SiteProtection,
   SiteStanding,
+  SiteUsage,
   SystemStatus,
+  UsageGap,
+  UsagePoint,
   UsageRecord,
   UsageSettings,
 } from './models.ts';
@@ -1342,6 +1345,81 @@ export interface UsageChangesOutput {
   completeUntil: string | null;
 }
 
+export interface UsageExportInput {
+  /** Start of the first window, a multiple of five minutes. */
+  from: string;
+  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  to: string;
+  /** Id. 1 to 64 characters. */
+  siteId?: string | undefined;
+}
+
+export type UsageExportOutput = string;
+
+export interface UsageGapsInput {
+  /** Start of the first window, a multiple of five minutes. */
+  from: string;
+  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  to: string;
+  /** Only gaps of nodes that may serve the site. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface UsageGapsOutput {
+  items: UsageGap[];
+  total: number;
+}
+
+export interface UsageSitesInput {
+  /** Start of the first window, a multiple of five minutes. */
+  from: string;
+  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  to: string;
+  /** Part of the name or of a domain. Up to 100 characters. */
+  search?: string | undefined;
+  /** Field to sort by; with - before it, from the last to the first. */
+  sort?: 'requests' | 'bytesSent' | 'bytesReceived' | '-requests' | '-bytesSent' | '-bytesReceived' | undefined;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface UsageSitesOutput {
+  items: SiteUsage[];
+  total: number;
+}
+
+export interface UsageSummaryInput {
+  /** Start of the first window, a multiple of five minutes. */
+  from: string;
+  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  to: string;
+  /** Id. 1 to 64 characters. */
+  siteId?: string | undefined;
+}
+
+export interface UsageSummaryOutput {
+  /** Length of what a point sums: the shortest that makes at most 400 points; days are those of UTC. 300 to 86400. */
+  bucketSeconds: number;
+  /** From that of from, each once, also without traffic. */
+  points: UsagePoint[];
+  totals: {
+    /** Decimal integer, exact however large. */
+    requests: string;
+    /** Decimal integer, exact however large. */
+    bytesSent: string;
+    /** Decimal integer, exact however large. */
+    bytesReceived: string;
+  };
+  /** Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet. */
+  completeUntil: string | null;
+}
+
 /** Codes that every operation can answer. */
 export type GeneralCode = 'BAD_REQUEST' | 'INTERNAL_SERVER_ERROR' | 'NOT_FOUND' | 'PAYLOAD_TOO_LARGE' | 'SERVICE_UNAVAILABLE' | 'UNAUTHORIZED';
 
@@ -1899,102 +1977,130 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED';
   };
+  'usage.export': {
+    input: UsageExportInput;
+    output: UsageExportOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'EXPORT_LIMIT' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+  };
+  'usage.gaps': {
+    input: UsageGapsInput;
+    output: UsageGapsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+  };
+  'usage.sites': {
+    input: UsageSitesInput;
+    output: UsageSitesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+  };
+  'usage.summary': {
+    input: UsageSummaryInput;
+    output: UsageSummaryOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+  };
 }
 
-/** How each operation is asked for. `path` names inputs in braces; `query` tells where the others go. */
+/** How each operation is asked for. `path` names inputs in braces; `query` tells where the others go, `text` that the answer is no JSON. */
 export const OPERATIONS = {
-  'accessKeys.list': { method: 'GET', path: '/access-keys', query: true },
-  'accessKeys.create': { method: 'POST', path: '/access-keys', query: false },
-  'accessKeys.revoke': { method: 'DELETE', path: '/access-keys/{id}', query: true },
-  'addresses.get': { method: 'GET', path: '/addresses/{address}', query: true },
-  'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true },
-  'auditLogs.facets': { method: 'GET', path: '/audit-logs/facets', query: true },
-  'bans.list': { method: 'GET', path: '/bans', query: true },
-  'bans.create': { method: 'POST', path: '/bans', query: false },
-  'bans.preview': { method: 'POST', path: '/bans/preview', query: false },
-  'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true },
-  'changes.list': { method: 'GET', path: '/changes', query: true },
-  'changes.get': { method: 'GET', path: '/changes/{id}', query: true },
-  'changes.nodes': { method: 'GET', path: '/changes/{id}/nodes', query: true },
-  'clusters.list': { method: 'GET', path: '/clusters', query: true },
-  'clusters.create': { method: 'POST', path: '/clusters', query: false },
-  'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true },
-  'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false },
-  'clusters.unknownHosts.get': { method: 'GET', path: '/clusters/{clusterId}/unknown-hosts', query: true },
-  'clusters.unknownHosts.set': { method: 'PUT', path: '/clusters/{clusterId}/unknown-hosts', query: false },
-  'clusters.get': { method: 'GET', path: '/clusters/{id}', query: true },
-  'clusters.update': { method: 'PATCH', path: '/clusters/{id}', query: false },
-  'clusters.delete': { method: 'DELETE', path: '/clusters/{id}', query: true },
-  'clusters.revisions': { method: 'GET', path: '/clusters/{id}/revisions', query: true },
-  'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false },
-  'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true },
-  'security.incidents': { method: 'GET', path: '/incidents', query: true },
-  'ipLists.list': { method: 'GET', path: '/ip-lists', query: true },
-  'ipLists.create': { method: 'POST', path: '/ip-lists', query: false },
-  'ipLists.get': { method: 'GET', path: '/ip-lists/{id}', query: true },
-  'ipLists.update': { method: 'PUT', path: '/ip-lists/{id}', query: false },
-  'ipLists.delete': { method: 'DELETE', path: '/ip-lists/{id}', query: true },
-  'ipLists.usage': { method: 'GET', path: '/ip-lists/{id}/usage', query: true },
-  'account.me': { method: 'GET', path: '/me', query: true },
-  'nodeGroups.list': { method: 'GET', path: '/node-groups', query: true },
-  'nodeGroups.create': { method: 'POST', path: '/node-groups', query: false },
-  'nodeGroups.update': { method: 'PATCH', path: '/node-groups/{id}', query: false },
-  'nodeGroups.delete': { method: 'DELETE', path: '/node-groups/{id}', query: true },
-  'nodes.list': { method: 'GET', path: '/nodes', query: true },
-  'nodes.get': { method: 'GET', path: '/nodes/{id}', query: true },
-  'nodes.update': { method: 'PATCH', path: '/nodes/{id}', query: false },
-  'nodes.delete': { method: 'DELETE', path: '/nodes/{id}', query: true },
-  'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false },
-  'nodes.enable': { method: 'POST', path: '/nodes/{id}/enable', query: false },
-  'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true },
-  'overview.get': { method: 'GET', path: '/overview', query: true },
-  'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true },
-  'regions.list': { method: 'GET', path: '/regions', query: true },
-  'regions.create': { method: 'POST', path: '/regions', query: false },
-  'regions.update': { method: 'PATCH', path: '/regions/{id}', query: false },
-  'regions.delete': { method: 'DELETE', path: '/regions/{id}', query: true },
-  'serviceAccounts.list': { method: 'GET', path: '/service-accounts', query: true },
-  'serviceAccounts.create': { method: 'POST', path: '/service-accounts', query: false },
-  'serviceAccounts.update': { method: 'PUT', path: '/service-accounts/{id}', query: false },
-  'serviceAccounts.delete': { method: 'DELETE', path: '/service-accounts/{id}', query: true },
-  'serviceAccounts.createKey': { method: 'POST', path: '/service-accounts/{id}/keys', query: false },
-  'serviceAccounts.revokeKey': { method: 'POST', path: '/service-accounts/{id}/keys/{keyId}/revoke', query: false },
-  'settings.get': { method: 'GET', path: '/settings', query: true },
-  'settings.auditRetention.get': { method: 'GET', path: '/settings/audit-retention', query: true },
-  'settings.auditRetention.set': { method: 'PUT', path: '/settings/audit-retention', query: false },
-  'settings.bans.get': { method: 'GET', path: '/settings/bans', query: true },
-  'settings.bans.set': { method: 'PUT', path: '/settings/bans', query: false },
-  'settings.bans.rehearse': { method: 'POST', path: '/settings/bans/rehearse', query: false },
-  'settings.ccTemplate.get': { method: 'GET', path: '/settings/cc-template', query: true },
-  'settings.ccTemplate.set': { method: 'PUT', path: '/settings/cc-template', query: false },
-  'settings.ccTemplate.rehearse': { method: 'POST', path: '/settings/cc-template/rehearse', query: false },
-  'settings.nodeChannel.get': { method: 'GET', path: '/settings/node-channel', query: true },
-  'settings.nodeChannel.set': { method: 'PUT', path: '/settings/node-channel', query: false },
-  'settings.nodeChannel.check': { method: 'GET', path: '/settings/node-channel-check', query: true },
-  'settings.originAllowList.get': { method: 'GET', path: '/settings/origin-allow-list', query: true },
-  'settings.originAllowList.set': { method: 'PUT', path: '/settings/origin-allow-list', query: false },
-  'settings.protection.get': { method: 'GET', path: '/settings/protection', query: true },
-  'settings.protection.set': { method: 'PUT', path: '/settings/protection', query: false },
-  'settings.usage.get': { method: 'GET', path: '/settings/usage', query: true },
-  'settings.usage.set': { method: 'PUT', path: '/settings/usage', query: false },
-  'sites.list': { method: 'GET', path: '/sites', query: true },
-  'sites.create': { method: 'POST', path: '/sites', query: false },
-  'sites.get': { method: 'GET', path: '/sites/{id}', query: true },
-  'sites.update': { method: 'PATCH', path: '/sites/{id}', query: false },
-  'sites.delete': { method: 'DELETE', path: '/sites/{id}', query: true },
-  'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false },
-  'sites.features': { method: 'GET', path: '/sites/{id}/features', query: true },
-  'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true },
-  'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true },
-  'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false },
-  'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false },
-  'security.state': { method: 'GET', path: '/sites/{id}/security', query: true },
-  'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true },
-  'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true },
-  'system.setup': { method: 'POST', path: '/system/setup', query: false },
-  'system.status': { method: 'GET', path: '/system/status', query: true },
-  'usage.list': { method: 'GET', path: '/usage', query: true },
-  'usage.changes': { method: 'GET', path: '/usage/changes', query: true },
+  'accessKeys.list': { method: 'GET', path: '/access-keys', query: true, text: false },
+  'accessKeys.create': { method: 'POST', path: '/access-keys', query: false, text: false },
+  'accessKeys.revoke': { method: 'DELETE', path: '/access-keys/{id}', query: true, text: false },
+  'addresses.get': { method: 'GET', path: '/addresses/{address}', query: true, text: false },
+  'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true, text: false },
+  'auditLogs.facets': { method: 'GET', path: '/audit-logs/facets', query: true, text: false },
+  'bans.list': { method: 'GET', path: '/bans', query: true, text: false },
+  'bans.create': { method: 'POST', path: '/bans', query: false, text: false },
+  'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
+  'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true, text: false },
+  'changes.list': { method: 'GET', path: '/changes', query: true, text: false },
+  'changes.get': { method: 'GET', path: '/changes/{id}', query: true, text: false },
+  'changes.nodes': { method: 'GET', path: '/changes/{id}/nodes', query: true, text: false },
+  'clusters.list': { method: 'GET', path: '/clusters', query: true, text: false },
+  'clusters.create': { method: 'POST', path: '/clusters', query: false, text: false },
+  'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true, text: false },
+  'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false, text: false },
+  'clusters.unknownHosts.get': { method: 'GET', path: '/clusters/{clusterId}/unknown-hosts', query: true, text: false },
+  'clusters.unknownHosts.set': { method: 'PUT', path: '/clusters/{clusterId}/unknown-hosts', query: false, text: false },
+  'clusters.get': { method: 'GET', path: '/clusters/{id}', query: true, text: false },
+  'clusters.update': { method: 'PATCH', path: '/clusters/{id}', query: false, text: false },
+  'clusters.delete': { method: 'DELETE', path: '/clusters/{id}', query: true, text: false },
+  'clusters.revisions': { method: 'GET', path: '/clusters/{id}/revisions', query: true, text: false },
+  'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false, text: false },
+  'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true, text: false },
+  'security.incidents': { method: 'GET', path: '/incidents', query: true, text: false },
+  'ipLists.list': { method: 'GET', path: '/ip-lists', query: true, text: false },
+  'ipLists.create': { method: 'POST', path: '/ip-lists', query: false, text: false },
+  'ipLists.get': { method: 'GET', path: '/ip-lists/{id}', query: true, text: false },
+  'ipLists.update': { method: 'PUT', path: '/ip-lists/{id}', query: false, text: false },
+  'ipLists.delete': { method: 'DELETE', path: '/ip-lists/{id}', query: true, text: false },
+  'ipLists.usage': { method: 'GET', path: '/ip-lists/{id}/usage', query: true, text: false },
+  'account.me': { method: 'GET', path: '/me', query: true, text: false },
+  'nodeGroups.list': { method: 'GET', path: '/node-groups', query: true, text: false },
+  'nodeGroups.create': { method: 'POST', path: '/node-groups', query: false, text: false },
+  'nodeGroups.update': { method: 'PATCH', path: '/node-groups/{id}', query: false, text: false },
+  'nodeGroups.delete': { method: 'DELETE', path: '/node-groups/{id}', query: true, text: false },
+  'nodes.list': { method: 'GET', path: '/nodes', query: true, text: false },
+  'nodes.get': { method: 'GET', path: '/nodes/{id}', query: true, text: false },
+  'nodes.update': { method: 'PATCH', path: '/nodes/{id}', query: false, text: false },
+  'nodes.delete': { method: 'DELETE', path: '/nodes/{id}', query: true, text: false },
+  'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false, text: false },
+  'nodes.enable': { method: 'POST', path: '/nodes/{id}/enable', query: false, text: false },
+  'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true, text: false },
+  'overview.get': { method: 'GET', path: '/overview', query: true, text: false },
+  'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true, text: false },
+  'regions.list': { method: 'GET', path: '/regions', query: true, text: false },
+  'regions.create': { method: 'POST', path: '/regions', query: false, text: false },
+  'regions.update': { method: 'PATCH', path: '/regions/{id}', query: false, text: false },
+  'regions.delete': { method: 'DELETE', path: '/regions/{id}', query: true, text: false },
+  'serviceAccounts.list': { method: 'GET', path: '/service-accounts', query: true, text: false },
+  'serviceAccounts.create': { method: 'POST', path: '/service-accounts', query: false, text: false },
+  'serviceAccounts.update': { method: 'PUT', path: '/service-accounts/{id}', query: false, text: false },
+  'serviceAccounts.delete': { method: 'DELETE', path: '/service-accounts/{id}', query: true, text: false },
+  'serviceAccounts.createKey': { method: 'POST', path: '/service-accounts/{id}/keys', query: false, text: false },
+  'serviceAccounts.revokeKey': { method: 'POST', path: '/service-accounts/{id}/keys/{keyId}/revoke', query: false, text: false },
+  'settings.get': { method: 'GET', path: '/settings', query: true, text: false },
+  'settings.auditRetention.get': { method: 'GET', path: '/settings/audit-retention', query: true, text: false },
+  'settings.auditRetention.set': { method: 'PUT', path: '/settings/audit-retention', query: false, text: false },
+  'settings.bans.get': { method: 'GET', path: '/settings/bans', query: true, text: false },
+  'settings.bans.set': { method: 'PUT', path: '/settings/bans', query: false, text: false },
+  'settings.bans.rehearse': { method: 'POST', path: '/settings/bans/rehearse', query: false, text: false },
+  'settings.ccTemplate.get': { method: 'GET', path: '/settings/cc-template', query: true, text: false },
+  'settings.ccTemplate.set': { method: 'PUT', path: '/settings/cc-template', query: false, text: false },
+  'settings.ccTemplate.rehearse': { method: 'POST', path: '/settings/cc-template/rehearse', query: false, text: false },
+  'settings.nodeChannel.get': { method: 'GET', path: '/settings/node-channel', query: true, text: false },
+  'settings.nodeChannel.set': { method: 'PUT', path: '/settings/node-channel', query: false, text: false },
+  'settings.nodeChannel.check': { method: 'GET', path: '/settings/node-channel-check', query: true, text: false },
+  'settings.originAllowList.get': { method: 'GET', path: '/settings/origin-allow-list', query: true, text: false },
+  'settings.originAllowList.set': { method: 'PUT', path: '/settings/origin-allow-list', query: false, text: false },
+  'settings.protection.get': { method: 'GET', path: '/settings/protection', query: true, text: false },
+  'settings.protection.set': { method: 'PUT', path: '/settings/protection', query: false, text: false },
+  'settings.usage.get': { method: 'GET', path: '/settings/usage', query: true, text: false },
+  'settings.usage.set': { method: 'PUT', path: '/settings/usage', query: false, text: false },
+  'sites.list': { method: 'GET', path: '/sites', query: true, text: false },
+  'sites.create': { method: 'POST', path: '/sites', query: false, text: false },
+  'sites.get': { method: 'GET', path: '/sites/{id}', query: true, text: false },
+  'sites.update': { method: 'PATCH', path: '/sites/{id}', query: false, text: false },
+  'sites.delete': { method: 'DELETE', path: '/sites/{id}', query: true, text: false },
+  'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false, text: false },
+  'sites.features': { method: 'GET', path: '/sites/{id}/features', query: true, text: false },
+  'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true, text: false },
+  'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true, text: false },
+  'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false, text: false },
+  'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false, text: false },
+  'security.state': { method: 'GET', path: '/sites/{id}/security', query: true, text: false },
+  'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true, text: false },
+  'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true, text: false },
+  'system.setup': { method: 'POST', path: '/system/setup', query: false, text: false },
+  'system.status': { method: 'GET', path: '/system/status', query: true, text: false },
+  'usage.list': { method: 'GET', path: '/usage', query: true, text: false },
+  'usage.changes': { method: 'GET', path: '/usage/changes', query: true, text: false },
+  'usage.export': { method: 'GET', path: '/usage/export', query: true, text: true },
+  'usage.gaps': { method: 'GET', path: '/usage/gaps', query: true, text: false },
+  'usage.sites': { method: 'GET', path: '/usage/sites', query: true, text: false },
+  'usage.summary': { method: 'GET', path: '/usage/summary', query: true, text: false },
 } as const satisfies Record<keyof Operations, unknown>;
 
 /** All operations, under their names. */
@@ -2238,7 +2344,15 @@ export interface Api {
   usage: {
     /** Lists usage records that were made or revised after a sequence number, in the order of their own. `GET /usage/changes`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
     changes: Call<'usage.changes'>;
+    /** Answers all usage records of a range, by window and site, as CSV. `GET /usage/export`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    export: Call<'usage.export'>;
+    /** Lists times of a range of which usage is missing for good, the latest first. `GET /usage/gaps`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    gaps: Call<'usage.gaps'>;
     /** Lists usage records of five-minute windows, by window and site. `GET /usage`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
     list: Call<'usage.list'>;
+    /** Lists sites by their usage in a range, those that were deleted too. `GET /usage/sites`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    sites: Call<'usage.sites'>;
+    /** Sums usage of a range, of one site or of all, by five minutes, hours or days. `GET /usage/summary`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    summary: Call<'usage.summary'>;
   };
 }

@@ -22,10 +22,7 @@ interface Operation {
   security: Record<string, string[]>[];
   parameters?: { name: string; in: string; required: boolean; schema: object; example?: unknown }[];
   requestBody?: { content: { 'application/json': Media } };
-  responses: Record<
-    string,
-    { description: string; headers?: Record<string, object>; content: { 'application/json': Media } }
-  >;
+  responses: Record<string, { description: string; headers?: Record<string, object>; content: Record<string, Media> }>;
 }
 
 const document = openApi(PROCEDURES.values(), { server: 'https://console.example.com/api/v1', version: '1.2.3' }) as {
@@ -35,6 +32,12 @@ const document = openApi(PROCEDURES.values(), { server: 'https://console.example
   paths: Record<string, Record<string, Operation>>;
   tags: { name: string }[];
   components: Record<'securitySchemes' | 'schemas' | 'headers', Record<string, object>>;
+};
+/** The body of success: JSON, or what the procedure says. */
+const successOf = (operation: Operation): Media => {
+  const { status, media = 'application/json' } = PROCEDURES.get(operation.operationId)!;
+  const { content } = operation.responses[String(status)]!;
+  return content[media]!;
 };
 const operationOf = (name: string) => {
   const procedure = PROCEDURES.get(name)!;
@@ -125,7 +128,9 @@ test('every schema is one of JSON Schema 2020-12, which OpenAPI 3.1 takes as it 
     ...operations.flatMap(({ operation }) => [
       ...(operation.parameters ?? []).map(({ schema }) => schema),
       ...Object.values(operation.requestBody?.content ?? {}).map(({ schema }) => schema),
-      ...Object.values(operation.responses).map((response) => response.content['application/json'].schema),
+      ...Object.values(operation.responses).flatMap(({ content }) =>
+        Object.values(content).map(({ schema }) => schema),
+      ),
     ]),
   ];
   for (const schema of schemas) t.true(ajv.validateSchema(schema) as boolean, JSON.stringify(ajv.errors));
@@ -196,9 +201,23 @@ test('every example is accepted by its schema, and every request by the console'
       Object.assign(given, example);
     }
     t.notThrows(() => validateInput(procedure, given), `${name} ${JSON.stringify(given)}`);
-    const { schema, example } = operation.responses[procedure.status]!.content['application/json'];
+    const { schema, example } = successOf(operation);
     t.deepEqual(faults(schema, example), [], name);
     t.deepEqual(faults(procedure.output, example), [], name);
+  }
+});
+
+test('an answer that is no JSON has the type that its procedure says, and errors are JSON', (t) => {
+  const others = operations.filter(({ name }) => PROCEDURES.get(name)!.media !== undefined);
+  t.deepEqual(
+    others.map(({ name }) => name),
+    ['usage.export'],
+  );
+  for (const { operation } of others) {
+    for (const [status, { content }] of Object.entries(operation.responses)) {
+      t.deepEqual(Object.keys(content), [status === '200' ? 'text/csv' : 'application/json']);
+    }
+    t.true(JSON.stringify(operation.responses['429']).includes('EXPORT_LIMIT'));
   }
 });
 
@@ -210,11 +229,10 @@ test('every text of an example says something', (t) => {
 });
 
 test('items of lists are objects with a name, and every name is used', (t) => {
-  const lists = operations.filter(({ name }) => 'items' in PROCEDURES.get(name)!.output.properties);
+  const lists = operations.filter(({ name }) => 'items' in (PROCEDURES.get(name)!.output.properties ?? {}));
   t.true(lists.length >= 10);
   for (const { operation, name } of lists) {
-    const status = String(PROCEDURES.get(name)!.status);
-    const { items } = operation.responses[status]!.content['application/json'].schema.properties;
+    const { items } = successOf(operation).schema.properties;
     t.true(
       '$ref' in (items as { items: object }).items,
       `${name}: its object is not exported by its file of contract/resources`,
