@@ -12,18 +12,19 @@ export const PUSHED_DELTA_BYTES = 256 * 1024;
 /** Revisions that one difference spans at most, so that finding its end stays cheap. */
 const DELTA_REVISIONS = 5000n;
 
-const CHANGED_KEYS = `
+/** Names of the entries changed in ($3, $4] on a cluster's ($1) track ($2). */
+export const CHANGED_KEYS = `
   select kind, resource_id from config_entry
     where cluster_id = $1 and track = $2 and from_revision > $3 and from_revision <= $4
   union
   select kind, resource_id from config_entry
     where cluster_id = $1 and track = $2 and to_revision > $3 and to_revision <= $4`;
 
-// The one row of a key that is live at revision $4.
-const LIVE_AT = `
-  select e.blob_hash, e.features from config_entry e
+/** The one row of a name `k` that is live at a revision, `columns` of it. */
+export const liveAt = (revision: string, columns: string) => `
+  select ${columns} from config_entry e
     where e.cluster_id = $1 and e.track = $2 and e.kind = k.kind and e.resource_id = k.resource_id
-      and e.from_revision <= $4 and (e.to_revision is null or e.to_revision > $4)
+      and e.from_revision <= ${revision} and (e.to_revision is null or e.to_revision > ${revision})
     order by e.from_revision desc limit 1`;
 
 // In one statement, for it follows each publication: the revision, how large the difference is, and the entries unless it
@@ -31,7 +32,7 @@ const LIVE_AT = `
 const DELTA = `
   with changed as materialized (
     select k.kind, k.resource_id, l.features, l.blob_hash
-      from (${CHANGED_KEYS}) k left join lateral (${LIVE_AT}) l on true
+      from (${CHANGED_KEYS}) k left join lateral (${liveAt('$4', 'e.blob_hash, e.features')}) l on true
   ), size as materialized (
     select coalesce(sum(octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}), 0) as bytes
       from changed c left join config_blob b on b.hash = c.blob_hash

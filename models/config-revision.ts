@@ -1,5 +1,6 @@
 // Published revisions as people see them.
 import type { Knex } from 'knex';
+import { LISTED_REVISIONS } from '../contract/resources/revisions.ts';
 import type { Actor } from '../runtime/call.ts';
 
 export interface RevisionRow {
@@ -11,18 +12,44 @@ export interface RevisionRow {
   actor: Actor;
   setHash: Buffer;
   entryCount: string;
+  siteCount: string;
   changed: { kind: string; id: string }[];
   createdAt: Date;
 }
 
-/** The newest revisions of a cluster; empty also when there is no such cluster. A history restarted shows once. */
-export async function latestRevisions(sql: Knex, clusterId: string, limit: number): Promise<RevisionRow[]> {
+const LISTED = `from config_revision r join cluster_head h on h.cluster_id = r.cluster_id
+  where r.cluster_id = ? and r.number > h.revision - ${LISTED_REVISIONS}`;
+
+/** Listed revisions of a cluster, newest first, and how many there are; none also when there is no such cluster. */
+export async function revisionPage(
+  sql: Knex,
+  clusterId: string,
+  limit: number,
+  offset: number,
+): Promise<{ rows: RevisionRow[]; total: number }> {
   const { rows } = await sql.raw<{ rows: RevisionRow[] }>(
-    `select r.cluster_id as "clusterId", c.name as "clusterName", number, reason, params, actor, set_hash as "setHash",
-       entry_count as "entryCount", changed, r.created_at as "createdAt"
-     from config_revision r join cluster c on c.id = r.cluster_id
-     where r.cluster_id = ? order by r.created_at desc, epoch desc, number desc limit ?`,
-    [clusterId, limit],
+    `select r.cluster_id as "clusterId", (select name from cluster where id = r.cluster_id) as "clusterName", number,
+       reason, params, actor, r.set_hash as "setHash", r.entry_count as "entryCount", r.site_count as "siteCount", changed,
+       r.created_at as "createdAt"
+     ${LISTED} order by number desc, r.epoch desc limit ? offset ?`,
+    [clusterId, limit, offset],
   );
-  return rows;
+  const counted = await sql.raw<{ rows: { total: number }[] }>(`select count(*)::int as total ${LISTED}`, [clusterId]);
+  return { rows, total: counted.rows[0]!.total };
+}
+
+/** Where the cluster's history is, and whether it keeps the entries of a revision; undefined: no such cluster. */
+export async function revisionPlace(
+  sql: Knex,
+  clusterId: string,
+  number: string,
+): Promise<{ head: string; kept: boolean } | undefined> {
+  const { rows } = await sql.raw<{ rows: { head: string; kept: boolean }[] }>(
+    `select coalesce(h.revision, 0)::text as head, exists (
+         select from config_revision r where r.cluster_id = c.id and r.number = ?
+           and (r.number > h.revision - ${LISTED_REVISIONS} or r.number >= h.delta_floor)) as kept
+       from cluster c left join cluster_head h on h.cluster_id = c.id where c.id = ?`,
+    [number, clusterId],
+  );
+  return rows[0];
 }

@@ -20,3 +20,14 @@ export async function named<T>(sql: Knex, name: string, text: string, values: re
     await lender.releaseConnection(connection);
   }
 }
+
+/** Runs a statement with numbered parameters where a query builder or a transaction is at hand. */
+export async function numbered<T>(sql: Knex, text: string, values: readonly unknown[]): Promise<T[]> {
+  const used: unknown[] = [];
+  const marked = text.replace(/\$([0-9]+)/g, (_all, number: string) => {
+    used.push(values[Number(number) - 1]);
+    return '?';
+  });
+  const { rows } = await sql.raw<{ rows: T[] }>(marked, used as never);
+  return rows;
+}

@@ -5,7 +5,8 @@ import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
 import { keepCluster } from './cluster.ts';
 import { LOCK_PLATFORM_SHARED } from './locks.ts';
-import { distinct, type EntryName, MAX_ENTRIES, type Publication, publish } from './publish.ts';
+import { MAX_ENTRIES, type Publication, publish } from './publish.ts';
+import { distinct, type EntryName } from './write-revision.ts';
 
 /**
  * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each

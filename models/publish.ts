@@ -3,14 +3,23 @@
 // Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind, none for what the
 // caller has compiled), write. Nothing else may be added here, because every change of the cluster waits for it.
 import { fail } from '../contract/errors.ts';
-import { bodyHash, bucketOf, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
-import type { Actor } from '../runtime/call.ts';
+import { bodyHash, bucketOf } from '../proto/entry-hash.ts';
 import type { Tx } from '../runtime/write.ts';
-import { type AuditRecord, auditArguments, recordAudits } from './audit-entry.ts';
+import { recordAudits } from './audit-entry.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS } from './entries/kinds.ts';
 import { LOCK_PLATFORM } from './locks.ts';
-import { snapshotOf } from './settings-snapshot.ts';
+import {
+  type Difference,
+  distinct,
+  type EntryName,
+  type Head,
+  keyOf,
+  type LiveEntry,
+  lockHead,
+  type RevisionNote,
+  writeRevision,
+} from './write-revision.ts';
 
 /** Larger bodies are refused: they travel to every node in one message. A kind can allow more. */
 export const MAX_BODY_BYTES = 64 * 1024;
@@ -18,11 +27,6 @@ export const MAX_BODY_BYTES = 64 * 1024;
 export const MAX_ENTRIES = 2000;
 /** Entries published at once for a new cluster. */
 const ALL_BATCH = 500;
-
-export interface EntryName {
-  kind: string;
-  id: string;
-}
 
 export interface ChangedEntry extends EntryName {
   /**
@@ -32,43 +36,11 @@ export interface ChangedEntry extends EntryName {
   compiled?: CompiledEntry | null;
 }
 
-export interface Publication {
-  clusterId: string;
+export interface Publication extends Omit<RevisionNote, 'source'> {
   /** What the change touched; a kind that compiles to nothing removes its entry. */
   entries: readonly ChangedEntry[];
   /** What ends (models/entries/owner.ts): all of its live entries are removed, whatever their kinds. */
   ends?: readonly string[];
-  /** Reason code (specification: Events) and its parameters. */
-  reason: string;
-  params?: Record<string, unknown>;
-  /** Who is named in the revision; the call's actor unless given. */
-  actor?: Actor;
-  /** The change's audit entry, which is written with the revision, and without one when nothing differs. */
-  audit?: AuditRecord;
-}
-
-interface LiveEntry extends EntryName {
-  bucket: number;
-  hash: string;
-  features: string[];
-  compilerVersion: number;
-  /** Removed, because its owner ends. */
-  ended: boolean;
-}
-
-interface Head {
-  epoch: string;
-  revision: string;
-  setHash: string;
-  entryCount: number;
-  entries: LiveEntry[];
-  buckets: Record<string, string>;
-}
-
-interface Difference extends EntryName {
-  bucket: number;
-  before: LiveEntry | undefined;
-  after: (CompiledEntry & { hash: Buffer; compilerVersion: number; owner: string | null }) | undefined;
 }
 
 /**
@@ -92,11 +64,7 @@ async function publishEntries(tx: Tx, publication: Publication, always: boolean)
     if (audit) await recordAudits([[tx, audit]]);
     return null;
   }
-  const number = (BigInt(head.revision) + 1n).toString();
-  await writeRevision(tx, publication, head, differences, number);
-  tx.wake = true;
-  tx.call.changes.push(`${publication.clusterId}=${number}`);
-  return number;
+  return writeRevision(tx, publication, head, differences);
 }
 
 /**
@@ -121,22 +89,6 @@ export async function publishAll(tx: Tx, publication: Omit<Publication, 'entries
   }
   await flush(latest === null);
   return latest;
-}
-
-async function lockHead(
-  tx: Tx,
-  clusterId: string,
-  names: readonly EntryName[],
-  ends: readonly string[],
-): Promise<Head> {
-  const { rows } = await tx.sql.raw<{ rows: { head: Head }[] }>('select config_lock_all(?, ?, ?, ?, ?) as head', [
-    clusterId,
-    names.map(({ kind, id }) => bucketOf(kind, id)) as never,
-    names.map(({ kind }) => kind) as never,
-    names.map(({ id }) => id) as never,
-    ends as never,
-  ]);
-  return rows[0]!.head;
 }
 
 /** Entries that follow when one of another kind ends. */
@@ -215,76 +167,10 @@ function compare(
   };
 }
 
-async function writeRevision(
-  tx: Tx,
-  { clusterId, reason, params, actor, audit }: Publication,
-  head: Head,
-  differences: readonly Difference[],
-  number: string,
-): Promise<void> {
-  const sums = new Map<number, bigint>();
-  const features = new Map<string, number>();
-  let total = toSum(Buffer.from(head.setHash, 'hex'));
-  let count = head.entryCount;
-  for (const { kind, id, bucket, before, after } of differences) {
-    const removed = before ? [entryHash(kind, id, Buffer.from(before.hash, 'hex'), before.features)] : [];
-    const added = after ? [entryHash(kind, id, after.hash, after.features)] : [];
-    total = moveSum(total, removed, added);
-    const sum = sums.get(bucket) ?? toSum(Buffer.from(head.buckets[bucket] ?? '', 'hex'));
-    sums.set(bucket, moveSum(sum, removed, added));
-    count += added.length - removed.length;
-    for (const feature of before?.features ?? []) features.set(feature, (features.get(feature) ?? 0) - 1);
-    for (const feature of after?.features ?? []) features.set(feature, (features.get(feature) ?? 0) + 1);
-  }
-  const entries = differences.map(({ kind, id, bucket, after }) => {
-    const snapshot = after?.settings && snapshotOf(after.settings);
-    return {
-      kind,
-      id,
-      bucket,
-      features: after?.features ?? [],
-      refs: after?.refs ?? [],
-      compilerVersion: after?.compilerVersion ?? 0,
-      owner: after?.owner ?? null,
-      settings: snapshot?.json,
-      settingsHash: snapshot?.hash,
-    };
-  });
-  const values = [
-    clusterId,
-    number,
-    fromSum(total),
-    count,
-    reason,
-    JSON.stringify(params ?? {}),
-    JSON.stringify(actor ?? tx.call.actor),
-    'save',
-    JSON.stringify(entries),
-    differences.map(({ after }) => after?.hash ?? null),
-    differences.map(({ after }) => (after ? Buffer.from(after.body) : null)),
-    [...sums.keys()],
-    [...sums.values()].map(fromSum),
-    [...features.keys()],
-    [...features.values()],
-    ...(audit ? auditArguments([[tx, audit]]) : []),
-  ];
-  const marks = values.map(() => '?').join(', ');
-  const statement = audit ? `select config_publish_recorded(${marks})` : `select config_publish(${marks})`;
-  await tx.sql.raw(statement, values as never);
-}
-
 function kindNamed(name: string): EntryKind {
   const kind = ENTRY_KINDS.find((candidate) => candidate.kind === name);
   if (!kind) throw new Error(`no kind of entries is called ${name}`);
   return kind;
-}
-
-export function distinct<T extends EntryName>(names: readonly T[]): T[] {
-  return [...new Map(names.map((name) => [keyOf(name), name])).values()];
-}
-
-function keyOf({ kind, id }: EntryName): string {
-  return `${kind}\0${id}`;
 }
 
 function sameList(a: readonly string[], b: readonly string[]): boolean {

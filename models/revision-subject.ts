@@ -18,7 +18,13 @@ export interface AboutRevision {
 }
 
 /** Reasons that concern the cluster and no more. */
-const OF_CLUSTER = new Set(['cluster_created', 'client_ip_updated', 'unknown_hosts_updated', 'challenge_keys_rotated']);
+const OF_CLUSTER = new Set([
+  'cluster_created',
+  'client_ip_updated',
+  'unknown_hosts_updated',
+  'challenge_keys_rotated',
+  'rollback',
+]);
 
 /** The subject of each revision, in their order; null for settings of the whole installation. */
 export async function subjectsOf(sql: Knex, revisions: readonly AboutRevision[]): Promise<(RevisionSubject | null)[]> {
@@ -42,4 +48,26 @@ function subjectOf({ clusterId, clusterName, reason, params }: AboutRevision): R
   if (typeof site === 'string') return { type: 'site', id: text(siteId), name: site, exists: false };
   if (typeof ipList === 'string') return { type: 'ip_list', id: text(ipListId), name: ipList, exists: false };
   return OF_CLUSTER.has(reason) ? { type: 'cluster', id: clusterId, name: clusterName, exists: true } : null;
+}
+
+/** What entries belong to, by their owners, in the same order; null: the cluster itself. */
+export async function ownedSubjects(
+  sql: Knex,
+  owners: readonly (string | null)[],
+): Promise<(RevisionSubject | null)[]> {
+  const { rows } = await sql.raw<{ rows: { owner: string; name: string; exists: boolean }[] }>(
+    `select o.owner, coalesce(l.name, i.name, '') as name, s.id is not null or i.id is not null as exists
+       from unnest(?::text[]) as o(owner)
+       left join site_label l on l.site_id = substring(o.owner from '^site:(.*)')
+       left join site s on s.id = substring(o.owner from '^site:(.*)')
+       left join ip_list i on i.id = substring(o.owner from '^list:(.*)')`,
+    [[...new Set(owners)].filter((owner) => owner !== null) as never],
+  );
+  const known = new Map(rows.map(({ owner, ...row }) => [owner, row]));
+  return owners.map((owner) => {
+    if (owner === null) return null;
+    const [word, id] = owner.split(':') as [string, string];
+    const { name, exists } = known.get(owner)!;
+    return { type: word === 'site' ? 'site' : 'ip_list', id, name: name || id, exists };
+  });
 }

@@ -283,3 +283,14 @@ function searchText({ name, domains }: SiteContent): string {
   });
   return [name, ...texts].join('\n').toLowerCase();
 }
+
+/** Names of sites by their ids, in the same order; also of those that are gone. */
+export async function siteLabels(sql: Knex, ids: readonly string[]): Promise<{ id: string; name: string }[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await sql.raw<{ rows: { id: string; name: string }[] }>(
+    `select o.id, coalesce(l.name, o.id) as name from unnest(?::text[]) with ordinality as o(id, place)
+       left join site_label l on l.site_id = o.id order by o.place`,
+    [ids as never],
+  );
+  return rows;
+}

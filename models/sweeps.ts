@@ -1,11 +1,10 @@
 // Deletes what is old, in batches: each function deletes up to one batch and answers how many rows that were.
 import type { Knex } from 'knex';
+import { LISTED_REVISIONS } from '../contract/resources/revisions.ts';
 import { readAuditDays } from './audit-log.ts';
 
 /** Rows in one batch at most. */
 export const SWEEP_BATCH = 2000;
-/** Revisions of a cluster that people see, with the entries they ran and the settings of those. */
-const LISTED_REVISIONS = 200;
 /** Closed entries kept at most beyond the live ones, however few those are. */
 const MIN_CLOSED = 10_000;
 

@@ -46,6 +46,13 @@ export const REGISTERS: readonly Register[] = [
     exports: /^attention$/,
   },
   {
+    file: 'contract/gen/reasons.ts',
+    list: 'REASON_LISTS',
+    folder: 'contract/resources',
+    files: /^[a-z0-9-]+[.]codes[.]ts$/,
+    exports: /^reasons$/,
+  },
+  {
     file: 'models/gen/entry-kinds.ts',
     list: 'FOUND_KINDS',
     folder: 'models/entries',

@@ -1,5 +1,6 @@
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { ReasonEntries } from '../reason-entry.ts';
 
 export const errors = {
   CLUSTER_NOT_FOUND: entry(404, 'There is no such cluster.'),
@@ -11,3 +12,7 @@ export const errors = {
 export const attention = {
   clusters_no_nodes: { order: 25, level: 'act', page: '/clusters' },
 } satisfies AttentionEntries;
+
+export const reasons = {
+  cluster_created: 'Cluster created.',
+} satisfies ReasonEntries;

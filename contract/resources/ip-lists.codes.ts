@@ -1,4 +1,5 @@
 import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { ReasonEntries } from '../reason-entry.ts';
 
 export const errors = {
   IP_LIST_NOT_FOUND: entry(404, 'There is no such IP list.'),
@@ -6,3 +7,7 @@ export const errors = {
   IP_LIST_LIMIT: entry(409, 'The limit of IP lists or of their entries is reached.'),
   IP_LIST_IN_USE: entry(409, 'The IP list is still referenced.'),
 } satisfies ErrorEntries;
+
+export const reasons = {
+  rules_updated: 'Rules or IP lists changed.',
+} satisfies ReasonEntries;

@@ -1,5 +1,6 @@
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { ReasonEntries } from '../reason-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
 
 export const errors = {
@@ -38,3 +39,11 @@ export const siteFeatures = {
   rulesV3: { capability: 'rules-v3', configured: false },
   edgePorts: { capability: 'edge-ports-v1', configured: false },
 } satisfies SiteFeatureEntries;
+
+export const reasons = {
+  site_created: 'Site created.',
+  site_updated: 'Site changed.',
+  site_deleted: 'Site deleted.',
+  site_enabled: 'Site enabled.',
+  site_disabled: 'Site disabled.',
+} satisfies ReasonEntries;

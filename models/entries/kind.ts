@@ -16,6 +16,25 @@ export interface CompiledEntry {
   settings?: object;
 }
 
+/** A reference with what refers to it. */
+export interface Reference {
+  /** After the colon. */
+  name: string;
+  /** Of the entry that refers to it. */
+  owner: string | null;
+}
+
+/** Answers those of the references whose target is gone, or is another's, in the cluster. */
+export type Provision = (sql: Knex, clusterId: string, references: readonly Reference[]) => Promise<Missing[]>;
+
+/** What a reference leads to no more. */
+export interface Missing extends Reference {
+  /** Type of the target, as clients name it. */
+  type: string;
+  /** The target's name as far as it is known. */
+  label: string;
+}
+
 export interface EntryKind {
   readonly kind: string;
   /** Raised with every change of the bytes a compiler makes from the same rows. */
@@ -23,6 +42,16 @@ export interface EntryKind {
   /** Whether a publication goes straight to everybody during a canary. */
   readonly bypass: boolean;
   readonly onRollback: 'restore' | 'current' | 'dropIfDisabled';
+  /** What the resource is without an entry; settings of the past that lack a field have it of these. */
+  readonly defaults?: object;
+  /** Compiles settings as {@link CompiledEntry.settings} has them; null when they do what the defaults do. */
+  compileSettings?(settings: object): CompiledEntry | null;
+  /** Fields of the settings that stay as they are now when an earlier revision is put back. */
+  readonly keptOnRollback?: readonly string[];
+  /** The settings as people read them, where they are stored otherwise. */
+  shown?(settings: object): object;
+  /** What entries refer to and this kind's resource provides, by the word before the colon of a reference or owner. */
+  readonly provides?: Readonly<Record<string, Provision>>;
   /** Largest body in bytes; 64 KiB unless given (templates). */
   readonly maxBodyBytes?: number;
   /** Kinds whose entry of the cluster, id "", is compiled from the rows of these as well: it follows when one ends. */

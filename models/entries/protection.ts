@@ -23,6 +23,9 @@ export const protectionKind: EntryKind = {
   compilerVersion: 1,
   bypass: true,
   onRollback: 'restore',
+  defaults: DEFAULT_PROTECTION,
+  compileSettings: (settings) => compileProtection(settings as ProtectionOfSite),
+  keptOnRollback: ['underAttack', 'underAttackChallenge'],
   scope: 'cluster',
   ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {

@@ -21,6 +21,7 @@ export function singleClusterKind<T extends object>({
     compilerVersion,
     bypass: false,
     onRollback: 'restore',
+    defaults: setting.read(null),
     scope: 'cluster',
     ownerOf: () => null,
     async compile(sql, clusterId, ids) {

@@ -2,8 +2,9 @@
 // observed survives every change that leaves the origin itself alone.
 import { createHash } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
+import type { Knex } from 'knex';
 import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
-import { type Domain, type DomainForm as Form, formatDomain } from '../../contract/scalars/domain.ts';
+import { type Domain, type DomainForm as Form, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import {
   BalancePolicy,
   DomainForm,
@@ -13,7 +14,7 @@ import {
   OriginSchema,
   SiteSchema,
 } from '../../proto/gen/svc/config/v1/site_pb.js';
-import type { CompiledEntry, EntryKind } from './kind.ts';
+import type { CompiledEntry, EntryKind, Missing, Reference } from './kind.ts';
 import { siteOwner } from './owner.ts';
 
 /** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
@@ -49,6 +50,8 @@ export const siteKind: EntryKind = {
   compilerVersion: 1,
   bypass: false,
   onRollback: 'dropIfDisabled',
+  shown: (settings) => ({ ...settings, domains: (settings as SiteSource).domains.map(formatDomain) }),
+  provides: { site: missingSites, domain: missingDomains },
   scope: 'cluster',
   ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
@@ -115,4 +118,31 @@ function compileOrigins(origins: readonly Origin[]): OriginEntry[] {
     const id = createHash('sha256').update(`${identity}#${occurrence}`).digest('base64url').slice(0, 16);
     return create(OriginSchema, { ...origin, id, https: scheme === 'https' });
   });
+}
+
+/** Sites that are not in the cluster any more. */
+async function missingSites(sql: Knex, clusterId: string, references: readonly Reference[]): Promise<Missing[]> {
+  const { rows } = await sql.raw<{ rows: { id: string; label: string }[] }>(
+    `select asked.id, coalesce(l.name, asked.id) as label from unnest(?::text[]) as asked(id)
+       left join site_label l on l.site_id = asked.id
+      where not exists (select from site s where s.id = asked.id and s.cluster_id = ?)`,
+    [references.map(({ name }) => name) as never, clusterId],
+  );
+  const labels = new Map(rows.map(({ id, label }) => [id, label]));
+  return references.flatMap((reference) => {
+    const label = labels.get(reference.name);
+    return label === undefined ? [] : [{ ...reference, type: 'site', label }];
+  });
+}
+
+/** Domains that do not belong to the site any more whose entry has them. */
+async function missingDomains(sql: Knex, _clusterId: string, references: readonly Reference[]): Promise<Missing[]> {
+  const domains = references.map(({ name, owner }) => ({ owner, ...parseDomain(name)! }));
+  const { rows } = await sql.raw<{ rows: { index: number }[] }>(
+    `select asked.index::int from unnest(?::text[], ?::text[], ?::text[]) with ordinality as asked(owner, form, name, index)
+      where not exists (select from site_domain d where d.form = asked.form and d.name = asked.name
+        and 'site:' || d.site_id = asked.owner)`,
+    [domains.map(({ owner }) => owner), domains.map(({ form }) => form), domains.map(({ name }) => name)] as never,
+  );
+  return rows.map(({ index }) => ({ ...references[index - 1]!, type: 'domain', label: references[index - 1]!.name }));
 }

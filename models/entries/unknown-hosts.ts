@@ -2,6 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { UnknownHostAction, UnknownHostsSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import type { SettingColumn } from '../cluster-settings.ts';
+import { siteOwner } from './owner.ts';
 import { singleClusterKind } from './single-cluster-kind.ts';
 
 /** As saved in cluster.unknown_hosts. */
@@ -49,7 +50,7 @@ export const unknownHostsKind = singleClusterKind({
     return {
       body: toBinary(UnknownHostsSchema, message),
       features: [...(scan.enabled ? ['challenge-v1'] : []), 'unknown-host-v1'],
-      refs: [],
+      refs: used && defaultSiteId ? [siteOwner(defaultSiteId)] : [],
     };
   },
 });

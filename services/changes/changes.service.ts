@@ -1,14 +1,12 @@
-// Follows changes to the nodes, and lists the revisions they made.
+// Follows changes to the nodes.
 import type { ServiceSchema } from 'moleculer';
 import type { Output } from '../../contract/procedure.ts';
 import { changes } from '../../contract/resources/changes.ts';
-import { revisions } from '../../contract/resources/revisions.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import { Recent } from '../../models/recent.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { getChange, listChangeNodes, listChanges } from './changes.ts';
-import { listRevisions } from './revisions.ts';
 
 export const roles: readonly Role[] = ['app'];
 
@@ -22,7 +20,6 @@ export default (runtime: Runtime): ServiceSchema => {
         implement(changes.list, () => recent.now(() => listChanges(runtime))),
         implement(changes.nodes, (input) => listChangeNodes(runtime, input)),
         implement(changes.get, (input) => getChange(runtime, input)),
-        implement(revisions.revisions, (input) => listRevisions(runtime, input)),
       ]),
     ],
   };

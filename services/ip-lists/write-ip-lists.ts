@@ -19,10 +19,11 @@ import {
   removeIpListEntries,
   updateIpList as saveIpList,
 } from '../../models/ip-list.ts';
-import type { EntryName, Publication } from '../../models/publish.ts';
+import type { Publication } from '../../models/publish.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { violatedConstraint } from '../../models/violations.ts';
+import type { EntryName } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -335,6 +335,7 @@ interface Revisions {
     actor: { type: string; name: string };
     subject: object | null;
   }[];
+  total: number;
 }
 
 test('a revision and its change say who made it, and what of what was changed; what is deleted is said to be gone', async (t) => {
@@ -361,7 +362,7 @@ test('a revision and its change say who made it, and what of what was changed; w
   t.like(revisions[0]!.subject!, { id, exists: false });
 });
 
-test('the latest 20 revisions are listed, newest first, with their reason and hash', async (t) => {
+test('revisions are listed by page, newest first, with their reason and hash', async (t) => {
   const clusterId = await addCluster(runtime);
   for (let index = 0; index < 25; index++) {
     await change(runtime, async (tx) => {
@@ -374,8 +375,14 @@ test('the latest 20 revisions are listed, newest first, with their reason and ha
       await publish(tx, { clusterId, entries: [{ kind: 'client-ip', id: '' }], reason: 'client_ip_updated' });
     });
   }
-  const { items } = await console_.client.api<Revisions>('GET', `/clusters/${clusterId}/revisions`);
+  const { items, total } = await console_.client.api<Revisions>('GET', `/clusters/${clusterId}/revisions?pageSize=20`);
   t.is(items.length, 20);
+  t.is(total, 26);
+  const { items: rest } = await console_.client.api<Revisions>(
+    'GET',
+    `/clusters/${clusterId}/revisions?pageSize=20&page=2`,
+  );
+  t.is(rest.at(-1)!.revision, '1');
   t.is(items[0]!.reasonCode, 'client_ip_updated');
   const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
   t.is(items[0]!.revision, head.revision.toString());

@@ -116,8 +116,12 @@ export const ERROR_STATUS = {
   REGION_CODE_TAKEN: 409,
   /** The region is still in use. */
   REGION_IN_USE: 409,
-  /** The cluster has no such revision. */
+  /** The cluster has no such revision, or does not keep it any more. */
   REVISION_NOT_FOUND: 404,
+  /** The revision needs something that is gone or belongs to another now; see data.resources. */
+  ROLLBACK_RESOURCE_UNAVAILABLE: 409,
+  /** More entries changed since the revision than a rollback puts back at once. */
+  ROLLBACK_TOO_LARGE: 409,
   /** There is no such service account. */
   SERVICE_ACCOUNT_NOT_FOUND: 404,
   /** The service account has no such key. */

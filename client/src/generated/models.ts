@@ -432,6 +432,15 @@ export interface EnrollmentProgress {
   } | null;
 }
 
+export interface FieldChange {
+  /** Dotted, elements of lists by their number: origins.0.address. */
+  path: string;
+  /** Absent: there was none. */
+  from?: unknown | undefined;
+  /** Absent: there is none. */
+  to?: unknown | undefined;
+}
+
 export interface Incidents {
   /** Whether Under Attack is on for all sites. */
   underAttack: boolean;
@@ -749,6 +758,27 @@ export interface NodeMetrics {
   reportedAt: string;
 }
 
+export interface ObjectChange {
+  /** Kind of the entry: site, protection, client-ip, … */
+  kind: string;
+  /** Of the site or list that it belongs to; empty: of the cluster. */
+  id: string;
+  /** What was changed; null: settings of the whole installation. */
+  subject: {
+    type: 'site' | 'ip_list' | 'cluster' | 'ban';
+    id: string | null;
+    /** As of then; of a ban, its range. */
+    name: string;
+    /** Whether it is still there; a ban: in force. */
+    exists: boolean;
+  } | null;
+  change: 'added' | 'changed' | 'removed';
+  /** Whether settings are kept with entries of the kind. Without, fields is empty whatever changed. */
+  settingsKnown: boolean;
+  /** What differs; of what is added or removed, from the defaults. The first 200. Up to 200 entries. */
+  fields: FieldChange[];
+}
+
 export interface Origin {
   /** Host name or IP address (IPv6 without brackets). 1 to 253 characters. */
   address: string;
@@ -1062,6 +1092,10 @@ export interface Revision {
   /** Hash of the published set, 64 hexadecimal digits. */
   contentHash: string;
   entryCount: number;
+  /** Sites that nodes serve with it: the enabled ones. */
+  siteCount: number;
+  /** What happened, in English; clients translate reasonCode. */
+  reason: string;
   reasonCode: string;
   reasonParams: Record<string, unknown>;
   actor: Author;

@@ -24,6 +24,7 @@ import type {
   NodeChannelCheck,
   NodeChannelSettings,
   NodeGroup,
+  ObjectChange,
   OriginInput,
   Overview,
   ProtectionSettings,
@@ -403,11 +404,80 @@ export type ClustersDeleteOutput = Record<string, never>;
 export interface ClustersRevisionsInput {
   /** Id. 1 to 64 characters. */
   id: string;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
 }
 
 export interface ClustersRevisionsOutput {
-  /** Up to 20 entries. */
   items: Revision[];
+  total: number;
+}
+
+export interface ClustersRevisionDiffInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Number of a revision. */
+  revision: string;
+  /** The revision to compare from; the one before, unless given. 0: before the first. */
+  against?: string | undefined;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface ClustersRevisionDiffOutput {
+  items: ObjectChange[];
+  total: number;
+}
+
+export interface ClustersRollbackInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Number of a revision. */
+  revision: string;
+  /** Why, for the list of revisions and the audit. Up to 200 characters. */
+  note?: string | undefined;
+}
+
+export interface ClustersRollbackOutput {
+  /** The revision it made; null: nothing differed. */
+  revision: string | null;
+}
+
+export interface ClustersRollbackPreviewInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Number of a revision. */
+  revision: string;
+}
+
+export interface ClustersRollbackPreviewOutput {
+  /** Decimal number. */
+  revision: string;
+  /** null: the cluster has none. */
+  currentRevision: string | null;
+  /** Nodes run what the rollback would publish. */
+  unchanged: boolean;
+  sites: {
+    /** Served again. Up to 100 entries. */
+    added: LackingNode[];
+    /** Up to 100 entries. */
+    changed: LackingNode[];
+    /** Not served any more: made or enabled since. Up to 100 entries. */
+    removed: LackingNode[];
+  };
+  siteCounts: {
+    added: number;
+    changed: number;
+    removed: number;
+  };
+  /** Sites that the revision serves and that stay as they are, because they are disabled now. Up to 100 entries. */
+  keptDisabled: LackingNode[];
+  /** Entries that the rollback changes. */
+  entryCount: number;
 }
 
 export interface EnrollmentTokensCreateInput {
@@ -1563,6 +1633,24 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'clusters.revisionDiff': {
+    input: ClustersRevisionDiffInput;
+    output: ClustersRevisionDiffOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'REVISION_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.rollback': {
+    input: ClustersRollbackInput;
+    output: ClustersRollbackOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'REVISION_NOT_FOUND' | 'ROLLBACK_RESOURCE_UNAVAILABLE' | 'ROLLBACK_TOO_LARGE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'clusters.rollbackPreview': {
+    input: ClustersRollbackPreviewInput;
+    output: ClustersRollbackPreviewOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'REVISION_NOT_FOUND' | 'ROLLBACK_RESOURCE_UNAVAILABLE' | 'ROLLBACK_TOO_LARGE' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'enrollmentTokens.create': {
     input: EnrollmentTokensCreateInput;
     output: EnrollmentTokensCreateOutput;
@@ -2028,6 +2116,9 @@ export const OPERATIONS = {
   'clusters.update': { method: 'PATCH', path: '/clusters/{id}', query: false, text: false },
   'clusters.delete': { method: 'DELETE', path: '/clusters/{id}', query: true, text: false },
   'clusters.revisions': { method: 'GET', path: '/clusters/{id}/revisions', query: true, text: false },
+  'clusters.revisionDiff': { method: 'GET', path: '/clusters/{id}/revisions/{revision}/diff', query: true, text: false },
+  'clusters.rollback': { method: 'POST', path: '/clusters/{id}/rollback', query: false, text: false },
+  'clusters.rollbackPreview': { method: 'GET', path: '/clusters/{id}/rollback-preview', query: true, text: false },
   'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false, text: false },
   'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true, text: false },
   'security.incidents': { method: 'GET', path: '/incidents', query: true, text: false },
@@ -2160,8 +2251,14 @@ export interface Api {
     get: Call<'clusters.get'>;
     /** Lists clusters by name. `GET /clusters`: Operators; a read-only access key suffices. Service accounts with the scope clusters:read. */
     list: Call<'clusters.list'>;
-    /** Lists the latest 20 published revisions of a cluster, newest first. `GET /clusters/{id}/revisions`: Operators; a read-only access key suffices. */
+    /** Lists what differs in the settings of two revisions, by object and field. `GET /clusters/{id}/revisions/{revision}/diff`: Operators; a read-only access key suffices. */
+    revisionDiff: Call<'clusters.revisionDiff'>;
+    /** Lists the latest 200 published revisions of a cluster, newest first. `GET /clusters/{id}/revisions`: Operators; a read-only access key suffices. */
     revisions: Call<'clusters.revisions'>;
+    /** Publishes what an earlier revision had as a new one. `POST /clusters/{id}/rollback`: Operators; not with a read-only access key. */
+    rollback: Call<'clusters.rollback'>;
+    /** Tells what a rollback to a revision would do, or refuses as it would; writes nothing. `GET /clusters/{id}/rollback-preview`: Operators; a read-only access key suffices. */
+    rollbackPreview: Call<'clusters.rollbackPreview'>;
     unknownHosts: {
       /** Answers what requests for hosts of no site get. `GET /clusters/{clusterId}/unknown-hosts`: Operators; a read-only access key suffices. */
       get: Call<'clusters.unknownHosts.get'>;

@@ -34,7 +34,6 @@ test('every PUT and PATCH of a resource with updatedAt takes expectedUpdatedAt, 
 // Lists with a bound of their own instead of pages.
 const UNPAGED: Readonly<Record<string, string>> = {
   'GET /changes': 'the newest 20',
-  'GET /clusters/{id}/revisions': 'the latest 20',
   'GET /usage': 'at most 5000, and a cursor',
   'GET /usage/changes': 'at most 5000, and a sequence number',
 };

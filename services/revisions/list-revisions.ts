@@ -1,19 +1,21 @@
 import { fail } from '../../contract/errors.ts';
+import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
+import { REASONS } from '../../contract/reasons.ts';
 import type { revisions } from '../../contract/resources/revisions.ts';
 import { Cluster } from '../../models/cluster.ts';
-import { latestRevisions } from '../../models/config-revision.ts';
+import { revisionPage } from '../../models/config-revision.ts';
 import { subjectsOf } from '../../models/revision-subject.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
-const SHOWN = 20;
-
+/** Throws CLUSTER_NOT_FOUND. */
 export async function listRevisions(
   { pools }: Runtime,
-  { id }: Input<typeof revisions.revisions>,
+  { id, ...page }: Input<typeof revisions.revisions>,
 ): Promise<Output<typeof revisions.revisions>> {
   if (!(await Cluster.query(pools.api).findById(id).select('id'))) return fail('CLUSTER_NOT_FOUND');
-  const rows = await latestRevisions(pools.api, id, SHOWN);
+  const { limit, offset } = pageOf(page);
+  const { rows, total } = await revisionPage(pools.api, id, limit, offset);
   const subjects = await subjectsOf(pools.api, rows);
   return {
     items: rows.map((row, index) => ({
@@ -21,6 +23,8 @@ export async function listRevisions(
       revision: row.number,
       contentHash: row.setHash.toString('hex'),
       entryCount: Number(row.entryCount),
+      siteCount: Number(row.siteCount),
+      reason: REASONS[row.reason] ?? row.reason,
       reasonCode: row.reason,
       reasonParams: row.params,
       actor: row.actor,
@@ -28,5 +32,6 @@ export async function listRevisions(
       changed: row.changed,
       createdAt: row.createdAt.toISOString(),
     })),
+    total,
   };
 }

@@ -1,0 +1,22 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { reasons as clientIp } from '../resources/client-ip.codes.ts';
+import { reasons as clusters } from '../resources/clusters.codes.ts';
+import { reasons as ipLists } from '../resources/ip-lists.codes.ts';
+import { reasons as originAllowList } from '../resources/origin-allow-list.codes.ts';
+import { reasons as protectionSettings } from '../resources/protection-settings.codes.ts';
+import { reasons as protection } from '../resources/protection.codes.ts';
+import { reasons as revisions } from '../resources/revisions.codes.ts';
+import { reasons as sites } from '../resources/sites.codes.ts';
+import { reasons as unknownHosts } from '../resources/unknown-hosts.codes.ts';
+
+export const REASON_LISTS = [
+  clientIp,
+  clusters,
+  ipLists,
+  originAllowList,
+  protectionSettings,
+  protection,
+  revisions,
+  sites,
+  unknownHosts,
+] as const;

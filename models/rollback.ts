@@ -1,0 +1,183 @@
+// Putting an earlier revision back: what of it differs from what nodes run now, what of that stays as it is all the same,
+// and what it needs that is gone. The specification's rules for the kinds stand with them (models/entries/kind.ts).
+import { isDeepStrictEqual } from 'node:util';
+import type { Knex } from 'knex';
+import { fail } from '../contract/errors.ts';
+import { bodyHash } from '../proto/entry-hash.ts';
+import type { CompiledEntry, EntryKind, Missing, Provision, Reference } from './entries/kind.ts';
+import { ENTRY_KINDS } from './entries/kinds.ts';
+import { siteOwner } from './entries/owner.ts';
+import { DISABLED_REF, siteKind } from './entries/site.ts';
+import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
+import type { Difference, WrittenEntry } from './write-revision.ts';
+
+/** Entries that one rollback changes at most: it is one publication, under the lock of the cluster's head. */
+export const MAX_ROLLBACK_ENTRIES = 5000;
+/** Things named in ROLLBACK_RESOURCE_UNAVAILABLE. */
+const MAX_MISSING = 20;
+
+export interface RollbackPlan {
+  differences: Difference[];
+  /** Ids of sites that nodes serve after it and not before, that change, and that they serve before it only. */
+  sites: { added: string[]; changed: string[]; removed: string[] };
+  /** Ids of sites that the revision serves and that are disabled now. */
+  keptDisabled: string[];
+}
+
+const SITE = siteOwner('');
+
+/**
+ * What a rollback from `head` to `revision` publishes. Throws ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and
+ * ROLLBACK_TOO_LARGE.
+ */
+export async function planRollback(
+  sql: Knex,
+  clusterId: string,
+  { revision, head }: { revision: string; head: string },
+): Promise<RollbackPlan> {
+  const kinds = ENTRY_KINDS.filter(({ onRollback }) => onRollback !== 'current').map(({ kind }) => kind);
+  const found = await changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1);
+  if (found.length > MAX_ROLLBACK_ENTRIES) fail('ROLLBACK_TOO_LARGE', { limit: MAX_ROLLBACK_ENTRIES });
+  const kept = found.filter(staysDisabled);
+  const restored = found.filter((entry) => !staysDisabled(entry));
+  const missing = await missingOf(sql, clusterId, restored);
+  const gone = leftOut(restored, missing);
+  refuseMissing(missing.filter(({ owner }) => owner === null || !gone.has(owner)));
+  const changes = restored.flatMap((entry): Change[] => {
+    const difference = entry.to?.owner && gone.has(entry.to.owner) ? undefined : differenceOf(entry);
+    return difference ? [{ entry, difference }] : [];
+  });
+  const keptDisabled = kept.filter(({ to }) => isServed(to)).flatMap(({ to }) => siteOf(to!.owner) ?? []);
+  return { differences: changes.map(({ difference }) => difference), sites: sitesOf(changes), keptDisabled };
+}
+
+interface Change {
+  entry: EntryVersions;
+  difference: Difference;
+}
+
+function sitesOf(changes: readonly Change[]): RollbackPlan['sites'] {
+  const [added, removed, changed] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  for (const { entry, difference } of changes) {
+    const site = siteOf(difference.after?.owner ?? entry.from?.owner ?? null);
+    if (site === null) continue;
+    const [before, after] = [isServed(entry.from), isServed(difference.after)];
+    if (entry.kind !== siteKind.kind || before === after) changed.add(site);
+    else (after ? added : removed).add(site);
+  }
+  const others = changed.difference(added).difference(removed);
+  return { added: [...added], changed: [...others], removed: [...removed] };
+}
+
+function siteOf(owner: string | null): string | null {
+  return owner?.startsWith(SITE) ? owner.slice(SITE.length) : null;
+}
+
+/** What is disabled now stays so. */
+function staysDisabled({ kind, from }: EntryVersions): boolean {
+  return kindNamed(kind).onRollback === 'dropIfDisabled' && from !== null && !isServed(from);
+}
+
+function isServed(entry: Pick<StoredEntry, 'refs'> | null | undefined): boolean {
+  return !!entry && !entry.refs.includes(DISABLED_REF);
+}
+
+/** What the entries refer to, and what they belong to, that is not there any more. */
+async function missingOf(sql: Knex, clusterId: string, entries: readonly EntryVersions[]): Promise<Missing[]> {
+  const wanted = entries.flatMap(({ to }) =>
+    to ? [...to.refs, ...(to.owner ? [to.owner] : [])].map((text) => referenceOf(text, to.owner)) : [],
+  );
+  const provisions = new Map<string, Provision>(ENTRY_KINDS.flatMap(({ provides = {} }) => Object.entries(provides)));
+  const missing: Missing[] = [];
+  for (const [type, references] of Map.groupBy(wanted, ({ type }) => type)) {
+    const provision = provisions.get(type);
+    if (provision) missing.push(...(await provision(sql, clusterId, references)));
+  }
+  return missing;
+}
+
+function referenceOf(text: string, owner: string | null): Reference & { type: string } {
+  const at = text.indexOf(':');
+  return { type: text.slice(0, at), name: text.slice(at + 1), owner };
+}
+
+/** Owners that are gone and that the revision did not serve either: their entries stay away. */
+function leftOut(entries: readonly EntryVersions[], missing: readonly Missing[]): Set<string> {
+  const gone = new Set(missing.flatMap(({ type, name, owner }) => (owner === `${type}:${name}` ? [owner] : [])));
+  const served = entries.flatMap(({ kind, to }) =>
+    kindNamed(kind).onRollback === 'dropIfDisabled' && isServed(to) ? [to!.owner!] : [],
+  );
+  return gone.difference(new Set(served));
+}
+
+function refuseMissing(missing: readonly Missing[]): void {
+  if (missing.length === 0) return;
+  const distinct = new Map(missing.map((one) => [`${one.type}:${one.name}`, one]));
+  const gone = new Set(missing.map(({ type, name }) => `${type}:${name}`));
+  // Of a site that is gone its domains are, too: the site says it.
+  const named = [...distinct.values()].filter(
+    ({ type, name, owner }) => owner === null || !gone.has(owner) || owner === `${type}:${name}`,
+  );
+  fail('ROLLBACK_RESOURCE_UNAVAILABLE', {
+    resources: named.slice(0, MAX_MISSING).map(({ type, name, label }) => ({ type, id: name, name: label })),
+    count: named.length,
+  });
+}
+
+function differenceOf(entry: EntryVersions): Difference | undefined {
+  const { kind: name, id, bucket, from } = entry;
+  const kind = kindNamed(name);
+  if (from && from.compilerVersion > kind.compilerVersion) {
+    fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 5, reason: 'newer_compiler' });
+  }
+  const after = writtenOf(kind, entry);
+  if (from && after && from.hash === after.hash.toString('hex') && isDeepStrictEqual(from.features, after.features)) {
+    return undefined;
+  }
+  if (!from && !after) return undefined;
+  const before = from ? { ...from, kind: name, id, bucket, ended: false } : undefined;
+  return { kind: name, id, bucket, before, after: after ?? undefined };
+}
+
+/** The entry of the revision, with the fields of now that a rollback leaves alone. */
+function writtenOf(kind: EntryKind, { id, from, to }: EntryVersions): WrittenEntry | null {
+  const compiled = withKept(kind, from, to);
+  if (compiled !== undefined) {
+    return (
+      compiled && {
+        ...compiled,
+        hash: bodyHash(compiled.body),
+        compilerVersion: kind.compilerVersion,
+        owner: kind.ownerOf(id),
+      }
+    );
+  }
+  if (!to) return null;
+  const { hash, features, refs, settingsHash, compilerVersion, owner } = to;
+  return {
+    hash: Buffer.from(hash, 'hex'),
+    body: null,
+    features,
+    refs,
+    compilerVersion,
+    owner,
+    ...(settingsHash === null ? {} : { settingsHash }),
+  };
+}
+
+/** What comes of the settings with the fields that are kept; undefined: the entry of the revision as it is. */
+function withKept(kind: EntryKind, from: StoredEntry | null, to: StoredEntry | null): CompiledEntry | null | undefined {
+  const { keptOnRollback = [], compileSettings, defaults } = kind;
+  if (keptOnRollback.length === 0 || !compileSettings) return undefined;
+  const settingsOf = (entry: StoredEntry | null) =>
+    entry ? entry.settings && { ...defaults, ...entry.settings } : defaults;
+  const [now, then] = [settingsOf(from), settingsOf(to)] as (Record<string, unknown> | null)[];
+  if (!now || !then) return undefined;
+  const differing = keptOnRollback.filter((field) => !isDeepStrictEqual(now[field], then[field]));
+  if (differing.length === 0) return undefined;
+  return compileSettings({ ...then, ...Object.fromEntries(differing.map((field) => [field, now[field]])) });
+}
+
+function kindNamed(name: string): EntryKind {
+  return ENTRY_KINDS.find(({ kind }) => kind === name)!;
+}

@@ -1,0 +1,68 @@
+// What an operator reads of a revision: which settings it changed, from what to what.
+import { fail } from '../../contract/errors.ts';
+import { pageOf } from '../../contract/page.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import { type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
+import { revisionPlace } from '../../models/config-revision.ts';
+import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
+import { changedEntries, type EntryVersions, type StoredEntry } from '../../models/entry-versions.ts';
+import { ownedSubjects } from '../../models/revision-subject.ts';
+import { settingsDiff } from '../../models/settings-diff.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+
+/** Entries looked at between two revisions; what is beyond is not told. */
+const MOST_ENTRIES = 5000;
+const KINDS = new Map(ENTRY_KINDS.map((kind) => [kind.kind, kind]));
+
+/** Throws CLUSTER_NOT_FOUND and REVISION_NOT_FOUND. */
+export async function diffRevisions(
+  { pools }: Runtime,
+  { id, revision, against, ...page }: Input<typeof revisions.revisionDiff>,
+): Promise<Output<typeof revisions.revisionDiff>> {
+  await assertKept(pools.api, id, revision);
+  const from = against ?? (BigInt(revision) - 1n).toString();
+  if (from !== '0') await assertKept(pools.api, id, from);
+  const found = await changedEntries(pools.api, id, { from, to: revision }, [...KINDS.keys()], MOST_ENTRIES);
+  const objects = [...Map.groupBy(found, objectOf).values()];
+  const { limit, offset } = pageOf(page);
+  const shown = objects.slice(offset, offset + limit);
+  const subjects = await ownedSubjects(
+    pools.api,
+    shown.map(([first]) => (first!.to ?? first!.from)!.owner),
+  );
+  return { items: shown.map((entries, index) => presentObject(entries, subjects[index]!)), total: objects.length };
+}
+
+async function assertKept(sql: Runtime['pools']['api'], clusterId: string, revision: string): Promise<void> {
+  const { kept } = (await revisionPlace(sql, clusterId, revision)) ?? fail('CLUSTER_NOT_FOUND');
+  if (!kept) fail('REVISION_NOT_FOUND', { revision });
+}
+
+/** Parts of one thing, of whose settings nothing is kept, are one object: the chunks of a list. */
+function objectOf({ kind, id, from, to }: EntryVersions): string {
+  const owner = (to ?? from)!.owner;
+  const settings = [from, to].some((entry) => entry?.settings);
+  return JSON.stringify(owner !== null && !settings ? [kind, owner] : [kind, owner, id]);
+}
+
+function presentObject(entries: readonly EntryVersions[], subject: ObjectChange['subject']): ObjectChange {
+  const [{ kind, id, from, to }] = entries as [EntryVersions];
+  const [before, after] = [settingsOf(kind, from), settingsOf(kind, to)];
+  const fields = before && after ? settingsDiff(before, after) : [];
+  const whole = entries.length === 1;
+  return {
+    kind,
+    id: subject?.id ?? id,
+    subject,
+    change: whole && !from ? 'added' : whole && !to ? 'removed' : 'changed',
+    settingsKnown: before !== null && after !== null,
+    fields: fields.slice(0, SHOWN_FIELDS),
+  };
+}
+
+/** Without an entry, what its kind does then; null: not known. */
+function settingsOf(name: string, entry: StoredEntry | null): object | null {
+  const { defaults, shown = (settings) => settings } = KINDS.get(name)!;
+  if (!entry) return defaults ?? {};
+  return entry.settings && shown({ ...defaults, ...entry.settings });
+}

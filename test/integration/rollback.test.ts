@@ -1,0 +1,334 @@
+// Revisions: what each changed, field by field, and putting an earlier one back through /api/v1.
+import test from 'ava';
+import fc from 'fast-check';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+const NOT_FOUND: [number, string] = [404, 'REVISION_NOT_FOUND'];
+const UNAVAILABLE: [number, string] = [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'];
+
+let running: TestConsole;
+let api: Api;
+let made = 0;
+
+test.before(async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+});
+test.after.always(() => running?.stop());
+
+/** A cluster of its own for each test. */
+const newCluster = () => api.cluster(`rolled-${made++}`);
+const newDomain = () => `site-${made++}.example`;
+const latest = async (clusterId: string): Promise<Body> =>
+  (await api.ok('GET', `/clusters/${clusterId}/revisions?pageSize=1`)).items[0];
+const head = async (clusterId: string): Promise<string> => (await latest(clusterId)).revision;
+const preview = (clusterId: string, revision: string): Promise<Body> =>
+  api.ok('GET', `/clusters/${clusterId}/rollback-preview?revision=${revision}`);
+const rollBack = (clusterId: string, revision: string, more: Body = {}): Promise<Body> =>
+  api.ok('POST', `/clusters/${clusterId}/rollback`, { revision, ...more });
+const diff = async (clusterId: string, revision: string, more = ''): Promise<Body[]> =>
+  (await api.ok('GET', `/clusters/${clusterId}/revisions/${revision}/diff${more}`)).items;
+const origins = (...addresses: string[]) => ({ origins: addresses.map((address) => ({ address })) });
+/** Refused so by the preview and by the rollback, with the same data. */
+async function refusedBoth(t: Parameters<Api['refused']>[0], why: [number, string], id: string, revision: string) {
+  const data = await api.refused(t, why, 'GET', `/clusters/${id}/rollback-preview?revision=${revision}`);
+  t.deepEqual(await api.refused(t, why, 'POST', `/clusters/${id}/rollback`, { revision }), data);
+  return data;
+}
+/** A change of the whole installation, once it is published everywhere: other tests count the revisions of their clusters. */
+async function everywhere(method: string, path: string, body: Body): Promise<Body> {
+  const answer = await api.ok(method, path, body);
+  await eventually(async () => (await api.sql('publish_request')).length === 0, { what: 'publication everywhere' });
+  return answer;
+}
+const states = async (clusterId: string): Promise<Body[]> =>
+  (await api.sql('config_entry').where({ cluster_id: clusterId, to_revision: null }))
+    .map(({ kind, resource_id, blob_hash }) => `${kind} ${resource_id} ${blob_hash.toString('hex')}`)
+    .sort();
+
+test('a revision says how many sites it serves and why it was made', async (t) => {
+  const clusterId = await newCluster();
+  t.like(await latest(clusterId), { siteCount: 0, reasonCode: 'cluster_created', reason: 'Cluster created.' });
+  const site = await api.site(clusterId, newDomain());
+  await api.site(clusterId, newDomain());
+  t.like(await latest(clusterId), { siteCount: 2, reason: 'Site created.' });
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Other' });
+  t.is((await latest(clusterId)).siteCount, 2);
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  t.is((await latest(clusterId)).siteCount, 1);
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: true });
+  t.is((await latest(clusterId)).siteCount, 2);
+  await api.ok('DELETE', `/sites/${site.id}`);
+  t.is((await latest(clusterId)).siteCount, 1);
+});
+
+test('what a revision changed is told by object and field, from what to what', async (t) => {
+  const clusterId = await newCluster();
+  const [domain, added] = [newDomain(), newDomain()];
+  const { id } = await api.site(clusterId, domain, { name: 'Shop', ...origins('a.example', 'b.example') });
+  const subject = { type: 'site', id, name: 'Shop', exists: true };
+  const [created] = await diff(clusterId, await head(clusterId));
+  t.like(created, { kind: 'site', id, subject, change: 'added', settingsKnown: true });
+  t.deepEqual(
+    created.fields.find(({ path }: Body) => path === 'domains'),
+    { path: 'domains', to: [domain] },
+  );
+
+  const before = await head(clusterId);
+  await api.ok('PATCH', `/sites/${id}`, { domains: [domain, added], ...origins('a.example', 'c.example') });
+  t.deepEqual(await diff(clusterId, await head(clusterId)), [
+    {
+      kind: 'site',
+      id,
+      subject,
+      change: 'changed',
+      settingsKnown: true,
+      fields: [
+        { path: 'domains', from: [domain], to: [domain, added] },
+        { path: 'origins.1.address', from: 'b.example', to: 'c.example' },
+      ],
+    },
+  ]);
+  await api.ok('PATCH', `/sites/${id}/protection`, { cc: { enabled: true, siteQps: 1234 } });
+  const [protection] = await diff(clusterId, await head(clusterId));
+  t.like(protection, { kind: 'protection', id, change: 'added' });
+  t.deepEqual(protection.fields, [
+    { path: 'cc.enabled', from: false, to: true },
+    { path: 'cc.siteQps', from: protection.fields[1].from, to: 1234 },
+  ]);
+  const since = await diff(clusterId, await head(clusterId), `?against=${before}`);
+  t.deepEqual(
+    since.map(({ kind }) => kind),
+    ['protection', 'site'],
+  );
+  const back = await diff(clusterId, before, `?against=${await head(clusterId)}`);
+  t.deepEqual(
+    back.map(({ kind, change }) => `${kind} ${change}`),
+    ['protection removed', 'site changed'],
+  );
+  t.deepEqual(back[1].fields[1], { path: 'origins.1.address', from: 'c.example', to: 'b.example' });
+
+  await api.ok('DELETE', `/sites/${id}`);
+  const removed = await diff(clusterId, await head(clusterId));
+  t.deepEqual(
+    removed.map(({ change }) => change),
+    ['removed', 'removed'],
+  );
+  t.deepEqual(removed[0].subject, { ...subject, exists: false });
+});
+
+test.serial('of an IP list it is told that it changed, once, not its addresses', async (t) => {
+  const clusterId = await newCluster();
+  const entries = Array.from({ length: 40 }, (_, index) => `198.51.100.${index}`);
+  const { id } = await everywhere('POST', '/ip-lists', { name: `list_${made++}`, kind: 'collection', entries });
+  const items = await diff(clusterId, await head(clusterId));
+  t.deepEqual(
+    items.map(({ kind, subject, fields, settingsKnown }) => [kind, subject.id, fields, settingsKnown]).sort(),
+    [
+      ['ip-list', id, [], false],
+      ['ip-list-chunk', id, [], false],
+    ],
+  );
+});
+
+test('a rollback publishes what the revision had, says so, and leaves the saved settings as they are', async (t) => {
+  const clusterId = await newCluster();
+  const [domain, other] = [newDomain(), newDomain()];
+  const site = await api.site(clusterId, domain, { name: 'Shop', ...origins('good.example') });
+  await api.site(clusterId, other);
+  const [good, had] = [await head(clusterId), await states(clusterId)];
+  await api.ok('PATCH', `/sites/${site.id}`, origins('bad.example'));
+  await api.ok('PATCH', `/sites/${site.id}/protection`, { cc: { enabled: true } });
+  const current = await head(clusterId);
+  t.deepEqual(await preview(clusterId, good), {
+    revision: good,
+    currentRevision: current,
+    unchanged: false,
+    sites: { added: [], changed: [{ id: site.id, name: 'Shop' }], removed: [] },
+    siteCounts: { added: 0, changed: 1, removed: 0 },
+    keptDisabled: [],
+    entryCount: 2,
+  });
+  t.is(await head(clusterId), current, 'a preview writes nothing');
+  const { revision } = await rollBack(clusterId, good, { note: 'Too many errors' });
+  t.is(revision, (BigInt(current) + 1n).toString());
+  t.like(await latest(clusterId), {
+    revision,
+    reasonCode: 'rollback',
+    reasonParams: { revision: good, note: 'Too many errors' },
+    siteCount: 2,
+  });
+  t.deepEqual(await states(clusterId), had);
+  t.like((await api.audit(clusterId)).at(-1)!, {
+    action: 'cluster.rollback',
+    metadata: { revision: good, note: 'Too many errors', changed: 1 },
+  });
+  t.is((await api.ok('GET', `/sites/${site.id}`)).origins[0].address, 'bad.example');
+  // It is a revision like any other.
+  t.deepEqual(
+    (await diff(clusterId, revision)).map(({ kind, change }) => `${kind} ${change}`),
+    ['protection removed', 'site changed'],
+  );
+  t.like(await preview(clusterId, good), { unchanged: true, entryCount: 0 });
+  t.deepEqual(await rollBack(clusterId, good), { revision: null });
+  t.is(await head(clusterId), revision, 'nothing differs: no revision');
+  // The next save publishes what is saved.
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Shop 2' });
+  const [saved] = await diff(clusterId, await head(clusterId));
+  t.deepEqual(saved.fields, [
+    { path: 'name', from: 'Shop', to: 'Shop 2' },
+    { path: 'origins.0.address', from: 'good.example', to: 'bad.example' },
+  ]);
+  // And the rollback can be taken back.
+  await rollBack(clusterId, current);
+  t.is((await diff(clusterId, await head(clusterId), `?against=${current}`)).length, 0);
+});
+
+test('sites made since are not served any more, and disabled ones stay disabled', async (t) => {
+  const clusterId = await newCluster();
+  const [kept, disabled] = [await api.site(clusterId, newDomain()), await api.site(clusterId, newDomain())];
+  const before = await head(clusterId);
+  const later = await api.site(clusterId, newDomain());
+  await api.ok('PUT', `/sites/${disabled.id}/enabled`, { enabled: false });
+  await api.ok('PATCH', `/sites/${kept.id}`, origins('else.example'));
+  const named = ({ id, name }: Body) => ({ id, name });
+  t.like(await preview(clusterId, before), {
+    sites: { added: [], changed: [named(kept)], removed: [named(later)] },
+    keptDisabled: [named(disabled)],
+  });
+  const off = await api.entry(clusterId, 'site', disabled.id);
+  await rollBack(clusterId, before);
+  t.deepEqual(await api.entries(clusterId, 'site'), [kept.id, disabled.id].sort());
+  t.deepEqual(await api.entry(clusterId, 'site', disabled.id), off);
+  t.is((await latest(clusterId)).siteCount, 1);
+  // Forward again: what was enabled then comes back.
+  t.like(await preview(clusterId, (BigInt(before) + 1n).toString()), { sites: { added: [named(later)] } });
+});
+
+test.serial('Under Attack, IP lists, the allow list and global switches stay as they are now', async (t) => {
+  const clusterId = await newCluster();
+  const { id } = await api.site(clusterId, newDomain());
+  const before = await head(clusterId);
+  await api.ok('PATCH', `/sites/${id}/protection`, { cc: { enabled: true }, underAttack: true });
+  const list = await everywhere('POST', '/ip-lists', { name: `list_${made++}`, kind: 'block', entries: ['192.0.2.9'] });
+  await everywhere('PUT', '/settings/origin-allow-list', { cidrs: ['10.0.0.0/8'] });
+  await rollBack(clusterId, before);
+  const changed = await diff(clusterId, await head(clusterId));
+  t.deepEqual(
+    changed.map(({ kind, fields }) => [kind, fields]),
+    [['protection', [{ path: 'cc.enabled', from: true, to: false }]]],
+  );
+  t.true((await api.entries(clusterId, 'ip-list')).includes(list.id));
+  t.deepEqual(await api.entries(clusterId, 'origin-policy'), ['']);
+  // Off now, on then: it stays off, and so does what needs an entry for nothing else.
+  const on = (BigInt(before) + 1n).toString();
+  await api.ok('PATCH', `/sites/${id}/protection`, { cc: { enabled: false }, underAttack: false });
+  t.deepEqual(await api.entries(clusterId, 'protection'), []);
+  await rollBack(clusterId, on);
+  const [back] = await diff(clusterId, await head(clusterId));
+  t.deepEqual(back.fields, [{ path: 'cc.enabled', from: false, to: true }]);
+  await everywhere('PUT', '/settings/origin-allow-list', { cidrs: [] });
+});
+
+test('a revision that needs a deleted site is refused, and the site is named', async (t) => {
+  const clusterId = await newCluster();
+  const site = await api.site(clusterId, newDomain(), { name: 'Gone' });
+  await api.ok('PATCH', `/sites/${site.id}/protection`, { cc: { enabled: true } });
+  const served = await head(clusterId);
+  await api.ok('DELETE', `/sites/${site.id}`);
+  const data = await refusedBoth(t, UNAVAILABLE, clusterId, served);
+  t.deepEqual(data, { resources: [{ type: 'site', id: site.id, name: 'Gone' }], count: 1 });
+});
+
+test('a deleted site that the revision did not serve either is left out', async (t) => {
+  const clusterId = await newCluster();
+  const [site, other] = [await api.site(clusterId, newDomain()), await api.site(clusterId, newDomain())];
+  await api.ok('PATCH', `/sites/${site.id}/protection`, { cc: { enabled: true } });
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  const before = await head(clusterId);
+  await api.ok('DELETE', `/sites/${site.id}`);
+  await api.ok('PATCH', `/sites/${other.id}`, origins('else.example'));
+  t.like(await preview(clusterId, before), { entryCount: 1, siteCounts: { added: 0, changed: 1, removed: 0 } });
+  await rollBack(clusterId, before);
+  t.deepEqual(await api.entries(clusterId, 'site'), [other.id]);
+  t.deepEqual(await api.entries(clusterId, 'protection'), []);
+});
+
+test('a revision whose domain belongs to another site now is refused, and the domain is named', async (t) => {
+  const clusterId = await newCluster();
+  const [moved, own, other] = [newDomain(), newDomain(), newDomain()];
+  const site = await api.site(clusterId, own, { domains: [own, moved, `*.${moved}`] });
+  const before = await head(clusterId);
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [own] });
+  // Nobody has it: another site could take it while nodes still serve this one there.
+  t.is((await refusedBoth(t, UNAVAILABLE, clusterId, before)).count, 2);
+  await api.site(clusterId, other, { domains: [other, moved] });
+  const { resources } = await refusedBoth(t, UNAVAILABLE, clusterId, before);
+  t.deepEqual(resources.map(({ type, name }: Body) => `${type} ${name}`).sort(), [
+    `domain *.${moved}`,
+    `domain ${moved}`,
+  ]);
+});
+
+test('a revision whose default site is gone is refused', async (t) => {
+  const clusterId = await newCluster();
+  const [site] = [await api.site(clusterId, newDomain(), { name: 'Default' }), await api.site(clusterId, newDomain())];
+  await api.ok('PUT', `/clusters/${clusterId}/unknown-hosts`, { unknownHost: 'site', defaultSiteId: site.id });
+  const before = await head(clusterId);
+  await api.ok('PUT', `/clusters/${clusterId}/unknown-hosts`, { unknownHost: 'page', defaultSiteId: null });
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  await api.ok('DELETE', `/sites/${site.id}`);
+  const { resources } = await refusedBoth(t, UNAVAILABLE, clusterId, before);
+  t.deepEqual(resources, [{ type: 'site', id: site.id, name: 'Default' }]);
+});
+
+test('what there is no such revision or cluster of is not found', async (t) => {
+  const clusterId = await newCluster();
+  const next = (BigInt(await head(clusterId)) + 1n).toString();
+  for (const revision of ['0', next, '999999999999999999']) {
+    t.deepEqual(await refusedBoth(t, NOT_FOUND, clusterId, revision), { revision });
+    await api.refused(t, NOT_FOUND, 'GET', `/clusters/${clusterId}/revisions/${revision}/diff`);
+  }
+  await api.refused(t, NOT_FOUND, 'GET', `/clusters/${clusterId}/revisions/1/diff?against=${next}`);
+  await refusedBoth(t, [404, 'CLUSTER_NOT_FOUND'], 'nobody', '1');
+  await api.refused(t, [404, 'CLUSTER_NOT_FOUND'], 'GET', '/clusters/nobody/revisions/1/diff');
+  await api.badField(t, '/revision', 'GET', `/clusters/${clusterId}/rollback-preview?revision=-1`);
+  await api.badField(t, '/revision', 'POST', `/clusters/${clusterId}/rollback`, { revision: 1 });
+  await api.badField(t, '/note', 'POST', `/clusters/${clusterId}/rollback`, { revision: '1', note: 'a\nb' });
+});
+
+test('after a rollback to any revision nodes run exactly what they ran then', async (t) => {
+  const step = fc.record({
+    site: fc.nat(1),
+    what: fc.constantFrom('origin', 'name', 'cc', 'mode'),
+    value: fc.nat(3),
+  });
+  const history = fc.record({ steps: fc.array(step, { minLength: 2, maxLength: 8 }), back: fc.nat(6) });
+  await fc.assert(
+    fc.asyncProperty(history, async ({ steps, back }) => {
+      const clusterId = await newCluster();
+      const sites = [await api.site(clusterId, newDomain()), await api.site(clusterId, newDomain())];
+      const ran = new Map([[await head(clusterId), await states(clusterId)]]);
+      for (const { site, what, value } of steps) {
+        const path = `/sites/${sites[site].id}`;
+        if (what === 'origin') await api.ok('PATCH', path, origins(`o${value}.example`));
+        else if (what === 'name') await api.ok('PATCH', path, { name: `name ${value}` });
+        else if (what === 'cc') await api.ok('PATCH', `${path}/protection`, { cc: { enabled: value > 1 } });
+        else
+          await api.ok('PUT', `/clusters/${clusterId}/client-ip`, {
+            settings: value > 1 ? { mode: 'proxy_protocol' } : { mode: 'direct' },
+          });
+        ran.set(await head(clusterId), await states(clusterId));
+      }
+      const revisions = [...ran.keys()];
+      const to = revisions[back % revisions.length]!;
+      await rollBack(clusterId, to);
+      t.deepEqual(await states(clusterId), ran.get(to));
+      const { items } = await api.ok('GET', `/clusters/${clusterId}/revisions`);
+      t.is(items[0].contentHash, items.find(({ revision }: Body) => revision === to).contentHash);
+    }),
+    { numRuns: 15 },
+  );
+});
