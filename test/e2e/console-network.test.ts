@@ -219,7 +219,31 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
 
   await page.getByRole('link', { name: 'Revisions' }).click();
   await page.getByRole('cell', { name: WORDS.reason.client_ip_updated }).waitFor();
-  await page.getByRole('cell', { name: WORDS.reason.unknown_hosts_updated }).waitFor();
+  const hostsChanged = page.getByRole('row').filter({ hasText: WORDS.reason.unknown_hosts_updated });
+  await hostsChanged.waitFor();
+
+  // What a revision changed, field by field, and back to it.
+  await hostsChanged.getByRole('button', { name: 'What revision' }).click();
+  await dialog(page).getByText('scan.threshold').waitFor();
+  t.regex(await dialog(page).locator('.object-change').innerText(), /from 100 to 250/);
+  await dialog(page).getByRole('button', { name: 'Roll back to this revision' }).click();
+  await dialog(page).getByText('One entry of the configuration differs.').waitFor();
+  await dialog(page).getByText('Saved settings stay as they are').waitFor();
+  await dialog(page).getByLabel('Note').fill('Visitors were lost');
+  await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).click();
+  await page.getByRole('cell', { name: 'Visitors were lost' }).waitFor();
+  await tracker(page).getByText(`${NODES} of ${NODES} nodes`).waitFor();
+  t.is(
+    await api<{ items: { reasonCode: string }[] }>('GET', `/clusters/${clusterId}/revisions?pageSize=1`).then(
+      ({ items }) => items[0]!.reasonCode,
+    ),
+    'rollback',
+  );
+  // Now nodes have what that one had.
+  await hostsChanged.getByRole('button', { name: 'Roll back to revision' }).click();
+  await dialog(page).getByText('Nodes have what this revision had.').waitFor();
+  t.true(await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).isDisabled());
+  await dialog(page).getByRole('button', { name: 'Cancel' }).click();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -458,6 +482,8 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
       name: `cluster-${tab}`,
       path: `/clusters/${clusterId}/${tab}`,
     })),
+    { name: 'revision', path: `/clusters/${clusterId}/revisions`, act: button('tbody .el-button--primary') },
+    { name: 'roll-back', path: `/clusters/${clusterId}/revisions`, act: button('td.is-actions button') },
   ],
   nodes: ({ nodeId }) => [
     { name: 'group-new', path: `/clusters/${clusterId}/groups`, act: button('.table__filters button') },

@@ -259,6 +259,11 @@ const OTHERS: readonly { operation: string; run: () => Promise<unknown>; outcome
     },
   },
   {
+    operation: 'rollback',
+    run: () => api.ok('POST', `/clusters/${other}/rollback`, { revision: '1' }),
+    outcome: { revisions: ['other: rollback'], audit: ['cluster.rollback'] },
+  },
+  {
     operation: 'cluster update',
     run: () => api.ok('PATCH', `/clusters/${other}`, { description: 'x' }),
     outcome: { revisions: [], audit: ['cluster.update'] },

@@ -43,14 +43,6 @@ export default {
       title: { en: 'Unknown hosts', 'zh-CN': '未知主机' },
       component: () => import('./UnknownHostsTab.vue'),
     },
-    {
-      of: 'cluster',
-      name: 'revisions',
-      group: 'last',
-      order: 10,
-      title: { en: 'Revisions', 'zh-CN': '版本' },
-      component: () => import('./RevisionsTab.vue'),
-    },
     { of: 'nodes', name: '', order: 10, title: nodes, component: () => import('./NodesPage.vue') },
     { of: 'nodes', name: 'regions', order: 20, title: regions, component: () => import('./RegionsPage.vue') },
     {
