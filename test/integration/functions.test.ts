@@ -104,7 +104,7 @@ function nextRelease(folder: string): string {
     /function config_publish_recorded\(/,
     'function config_publish_recorded_next(p_new text, ',
   );
-  const publish = join(folder, 'models', 'publish.ts');
+  const publish = join(folder, 'models', 'write-revision.ts');
   rewrite(publish, /select config_publish_recorded\(/, 'select config_publish_recorded_next(null, ');
   return folder;
 }
