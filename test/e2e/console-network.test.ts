@@ -218,7 +218,7 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   await tracker(page).getByText(`${NODES} of ${NODES} nodes`).waitFor();
 
   await page.getByRole('link', { name: 'Revisions' }).click();
-  await page.getByRole('cell', { name: WORDS.reason.client_ip_updated }).waitFor();
+  await page.getByRole('gridcell', { name: WORDS.reason.client_ip_updated }).waitFor();
   const hostsChanged = page.getByRole('row').filter({ hasText: WORDS.reason.unknown_hosts_updated });
   await hostsChanged.waitFor();
 
@@ -231,7 +231,7 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   await dialog(page).getByText('Saved settings stay as they are').waitFor();
   await dialog(page).getByLabel('Note').fill('Visitors were lost');
   await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).click();
-  await page.getByRole('cell', { name: 'Visitors were lost' }).waitFor();
+  await page.getByRole('gridcell', { name: 'Visitors were lost' }).waitFor();
   await tracker(page).getByText(`${NODES} of ${NODES} nodes`).waitFor();
   t.is(
     await api<{ items: { reasonCode: string }[] }>('GET', `/clusters/${clusterId}/revisions?pageSize=1`).then(
