@@ -225,7 +225,7 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   // What a revision changed, field by field, and back to it.
   await hostsChanged.getByRole('button', { name: 'What revision' }).click();
   await dialog(page).getByText('scan.threshold').waitFor();
-  t.regex((await dialog(page).locator('.object-change').textContent()) ?? '', /from\s+100\s+to\s+250/);
+  t.regex((await dialog(page).locator('.object-change').textContent()) ?? '', /scan.thresholdfrom 100to 250/);
   await dialog(page).getByRole('button', { name: 'Roll back to this revision' }).click();
   await dialog(page).getByText('One entry of the configuration differs.').waitFor();
   await dialog(page).getByText('Saved settings stay as they are').waitFor();
