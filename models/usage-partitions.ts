@@ -7,13 +7,13 @@ const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-05 was a Monday. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
-const NAME = /^usage_(?:minute|record)_(\d{4})(\d{2})(\d{2})$/;
+const NAME = /^usage_(?:minute|window|record)_(\d{4})(\d{2})(\d{2})$/;
 /** Most weeks made at once, after a console that was off for years. */
 const MOST_WEEKS = 500;
 const DROPPED_AT_ONCE = 5_000;
 
-/** Dependent table last: while a week is made or dropped, no minute is there whose record has no place. */
-const TABLES = ['usage_record', 'usage_minute'] as const;
+/** Dependent tables last: while a week is made or dropped, no minute is there whose window or record has no place. */
+const TABLES = ['usage_record', 'usage_window', 'usage_minute'] as const;
 type Table = (typeof TABLES)[number];
 
 interface Week {

@@ -75,7 +75,7 @@ async function writeRecords(trx: Knex, starts: readonly Date[]): Promise<Date[]>
     `with summed as materialized (
        select w.start, m.* from unnest(?::timestamptz[]) as w(start) cross join lateral (
          select site_id, sum(requests) as requests, sum(bytes_sent) as sent, sum(bytes_received) as received
-           from usage_minute where minute >= w.start and minute < w.start + ${WINDOW} and site_id <> '' group by site_id) m
+           from usage_counted where minute >= w.start and minute < w.start + ${WINDOW} and site_id <> '' group by site_id) m
      ), differing as (
        select s.* from summed s left join usage_record r on r.window_start = s.start and r.site_id = s.site_id
         where (r.requests, r.bytes_sent, r.bytes_received) is distinct from (s.requests, s.sent, s.received)

@@ -3,12 +3,14 @@ import { takeAllUsageMarks } from '../../models/usage-windows.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../runtime/sweep.ts';
+import { compactUsage } from './compaction.ts';
 import { rollUpUsage } from './roll-up.ts';
 
 export const feature = {
   jobs: [
     { name: 'usage-marks', everyMs: 5 * SECOND_MS, run: ({ pools }, signal) => takeAllUsageMarks(pools.api, signal) },
     { name: 'usage-windows', everyMs: MINUTE_MS, run: rollUpUsage },
+    { name: 'usage-compaction', everyMs: 10 * MINUTE_MS, run: compactUsage },
     { name: 'usage-weeks', everyMs: HOUR_MS, run: keepUsageWeeks },
   ],
 } satisfies ServiceFeature;

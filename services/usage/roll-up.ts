@@ -6,8 +6,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 const WINDOWS_AT_ONCE = 12;
 /** A hundred days, an hour at a time. */
 const MOST_TURNS = 2_400;
-/** PostgreSQL: a statement took longer than it may. */
-const CANCELED = '57014';
 
 /** Recomputes closed windows with new data, then says how far usage is complete. `signal` ends it early. */
 export async function rollUpUsage({ pools }: Pick<Runtime, 'pools'>, signal?: AbortSignal): Promise<void> {
@@ -30,8 +28,13 @@ export async function recomputeAll(
     try {
       if (!(await recompute(windows))) return;
     } catch (error) {
-      if ((error as { code?: string }).code !== CANCELED || windows === 1) throw error;
+      if (!isCanceled(error) || windows === 1) throw error;
       windows = Math.floor(windows / 2);
     }
   }
+}
+
+/** Whether a statement took longer than it may. */
+export function isCanceled(error: unknown): boolean {
+  return (error as { code?: string }).code === '57014';
 }

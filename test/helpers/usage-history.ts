@@ -9,7 +9,7 @@ const WINDOW_S = 300;
 export type Step =
   | { what: 'count'; node: number; site: number; minute: number; requests: number; bytes: number }
   | { what: 'drain' | 'send' | 'lose' | 'jump' | 'drop' | 'enroll'; node: number }
-  | { what: 'roll_up' };
+  | { what: 'roll_up' | 'compact' };
 
 const node = fc.nat({ max: 2 });
 const count = fc.record({
@@ -23,7 +23,7 @@ const count = fc.record({
 const act = (what: 'drain' | 'send' | 'lose' | 'jump' | 'drop' | 'enroll') =>
   fc.record({ what: fc.constant(what), node });
 
-/** Counting, draining, sending; answers lost, batches out of order, spools dropped, enrolments anew, roll-ups between. */
+/** Counting, draining, sending; answers lost, batches out of order, spools dropped, enrolments anew, roll-ups between, and compaction. */
 export const histories = fc.array(
   fc.oneof(
     { weight: 6, arbitrary: count },
@@ -34,6 +34,7 @@ export const histories = fc.array(
     { weight: 1, arbitrary: act('drop') },
     { weight: 1, arbitrary: act('enroll') },
     { weight: 1, arbitrary: fc.constant({ what: 'roll_up' as const }) },
+    { weight: 1, arbitrary: fc.constant({ what: 'compact' as const }) },
   ),
   { minLength: 10, maxLength: 50 },
 );

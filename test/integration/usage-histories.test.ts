@@ -3,6 +3,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { StatsIngest } from '../../services/node-channel/stats-ingest.ts';
+import { compactBefore } from '../../services/usage/compaction.ts';
 import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -55,9 +56,12 @@ test('whatever comes late, twice or out of order: usage is what was stored, each
     };
     const nodes = await Promise.all(['a', 'b', 'c'].map(enroll));
     const all = [...nodes];
+    const compactions: Promise<void>[] = [];
     for (const step of steps) {
-      if (step.what === 'roll_up') {
-        await rollUpUsage(running.running.runtime);
+      if (!('node' in step)) {
+        if (step.what === 'roll_up') await rollUpUsage(running.running.runtime);
+        // Beside what follows.
+        else compactions.push(compactBefore(running.running.runtime, new Date((from + 3600) * 1000)));
         continue;
       }
       const node = nodes[step.node]!;
@@ -78,6 +82,7 @@ test('whatever comes late, twice or out of order: usage is what was stored, each
       t.is(node.spooled, 0);
     }
     await rollUpUsage(running.running.runtime);
+    await Promise.all(compactions);
     await compare(from, all, nodes);
   }
 
@@ -96,9 +101,11 @@ test('whatever comes late, twice or out of order: usage is what was stored, each
     await compareSums(from, all);
     const least = Math.min(...active.map(({ watermark }) => watermark!));
     t.is(Date.parse(completeUntil) / 1000, Math.floor(least / WINDOW_S) * WINDOW_S);
-    // Again with nothing new: nothing changes.
+    // Again with nothing new, of what is compacted: nothing changes.
     const { lastSeq } = await api.ok('GET', '/usage/changes?limit=5000');
-    await api.sql('usage_dirty').insert({ window_start: iso(from) });
+    await compactBefore(running.running.runtime, new Date((from + 3600) * 1000));
+    const windows = Array.from({ length: 12 }, (_, index) => ({ window_start: iso(from + index * WINDOW_S) }));
+    await api.sql('usage_dirty').insert(windows);
     await rollUpUsage(running.running.runtime);
     t.deepEqual((await api.ok('GET', `/usage/changes?afterSeq=${lastSeq}`)).items, []);
   }

@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Counter } from 'prom-client';
 import { dropOldUsage, makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
 import { LOCK_USAGE, moveCompleteUntil } from '../../models/usage-windows.ts';
+import { compactBefore } from '../../services/usage/compaction.ts';
 import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -562,6 +563,63 @@ test.serial('all records of a range are exported as CSV; no spreadsheet takes a 
   t.is(await ask('/export', from - 600, from - 300), `${head}\r\n`);
 });
 
+test.serial('old minutes become a row of each site, window and cluster, which says the same', async (t) => {
+  const hour = freshHour();
+  const large = 1_000_000_000_000_000n;
+  const counted = (at: number, more: Body) => ({ ...minuteOf({ at, sent: large }), ...more });
+  const minutes = [
+    counted(hour, { statuses: [{ code: 200, count: 3n }], latency: [1n, 2n] }),
+    counted(hour + 60, { statuses: [{ code: 200, count: 4n }], counts: [{ name: 'blocked.ban', count: 5n }] }),
+    counted(hour + 299, { statuses: [{ code: 404, count: 1n }], latency: [0n, 1n, 7n] }),
+    counted(hour + 300, {}),
+  ];
+  await report([], { minutes });
+  await report([], { minutes: Array.from({ length: 11 }, () => counted(hour, {})) });
+  await rollUp();
+  const before = await list(hour, hour + 600);
+  const { lastSeq } = await changes('0', '&limit=5000');
+  const compact = () => compactBefore(running.running.runtime, new Date((hour + 600) * 1000));
+  const stored = async () => {
+    const rows = await api.sql('usage_window').where('window_start', '>=', iso(hour)).orderBy('window_start');
+    return rows.map(({ window_start: start, site_id: _, cluster_id: __, ...row }) => [start.getTime() / 1000, row]);
+  };
+  await compact();
+  t.is(
+    (
+      await api
+        .sql('usage_minute')
+        .where('minute', '>=', iso(hour))
+        .where('minute', '<', iso(hour + 600))
+    ).length,
+    0,
+  );
+  const first = {
+    requests: '14',
+    bytes_sent: String(14n * large),
+    bytes_received: '140',
+    statuses: { 200: 7, 404: 1 },
+    counts: { 'blocked.ban': 5 },
+    latency: [1, 3, 7],
+  };
+  const none = { statuses: null, counts: null, latency: null };
+  const second = { requests: '1', bytes_sent: String(large), bytes_received: '10', ...none };
+  t.deepEqual(await stored(), [
+    [hour, first],
+    [hour + 300, second],
+  ]);
+  // Counted again from there, nothing is different; what comes late is added, and joins it the next time.
+  await api.sql('usage_dirty').insert([{ window_start: iso(hour) }, { window_start: iso(hour + 300) }]);
+  await rollUp();
+  t.deepEqual((await changes(lastSeq)).items, []);
+  await report([], { minutes: [counted(hour + 120, { counts: [{ name: 'blocked.ban', count: 1n }] })] });
+  await rollUp();
+  const { items } = await list(hour, hour + 600);
+  t.like(items[0], { requests: '15', bytesSent: String(15n * large), revision: 2 });
+  t.deepEqual(items[1], before.items[1]);
+  await compact();
+  t.like((await stored())[0]![1], { requests: '15', statuses: first.statuses, counts: { 'blocked.ban': 6 } });
+});
+
 test.serial('weeks are made ahead without a hole and dropped as a whole when they are too old', async (t) => {
   const sql = api.sql;
   const now = Date.now();
@@ -574,6 +632,6 @@ test.serial('weeks are made ahead without a hole and dropped as a whole when the
   t.is(await count(), Math.floor((later.getTime() - floor) / (7 * DAY_S * 1000)) + 3);
   t.deepEqual(await dropOldUsage(sql, new Date(floor + 35 * DAY_S * 1000)), []);
   const dropped = await dropOldUsage(sql, new Date(floor + 42 * DAY_S * 1000));
-  t.is(dropped.length, 2);
+  t.is(dropped.length, 3);
   t.is(await usageFloor(sql, later), floor + 7 * DAY_S * 1000);
 });
