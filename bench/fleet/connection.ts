@@ -65,9 +65,16 @@ export class Connection {
     name: K,
     message: MessageInitShape<(typeof NodeService.method)[K]['input']>,
   ): Promise<MessageShape<(typeof NodeService.method)[K]['output']>> {
+    const input: DescMessage = NodeService.method[name].input;
+    return this.callEncoded(name, toBinary(input, create(input, message as MessageInitShape<DescMessage>)));
+  }
+
+  /** The same with a message that is encoded already. */
+  async callEncoded<K extends Unary>(
+    name: K,
+    body: Uint8Array,
+  ): Promise<MessageShape<(typeof NodeService.method)[K]['output']>> {
     const method = NodeService.method[name];
-    const input: DescMessage = method.input;
-    const body = toBinary(input, create(input, message as MessageInitShape<DescMessage>));
     const { status, bytes } = await this.#exchange(method.name, body);
     if (status !== 200) throw refusal(bytes);
     return fromBinary(method.output as DescMessage, bytes) as MessageShape<(typeof NodeService.method)[K]['output']>;

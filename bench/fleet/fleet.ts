@@ -1,6 +1,7 @@
 // A fleet of simulated nodes in this process: enrolled through the real channel, with real certificates and streams.
 import { performance } from 'node:perf_hooks';
 import { Arrivals } from './arrivals.ts';
+import type { Identity } from './connection.ts';
 import { createDecoder } from './decode.ts';
 import { enrollNodes, type Token } from './enroll-nodes.ts';
 import { FullStore, LightStore } from './node-store.ts';
@@ -27,6 +28,8 @@ export interface FleetOptions {
 
 export interface Fleet {
   nodes: SimulatedNode[];
+  /** In parallel with the nodes. */
+  identities: readonly Identity[];
   /** Per node: when it had ban number `sequence`, Unix ms with fractions; undefined where it has not. */
   received(sequence: bigint | string): (number | undefined)[];
   /** The same for revisions. */
@@ -74,6 +77,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   );
   const fleet: Fleet = {
     nodes,
+    identities,
     received: (sequence) => bans.reached(BigInt(sequence)),
     receivedRevision: (revision) => revisions.reached(BigInt(revision)),
     waitForBans: (sequence, timeoutMs, some = nodes) =>

@@ -1,5 +1,6 @@
 // A simulated fleet in a process of its own, so that its work does not delay the clock of the benchmark that watches it.
 import { type ChildProcess, fork } from 'node:child_process';
+import { Backlog, backlogCounts } from '../fleet/backlog.ts';
 import { startFleet } from '../fleet/fleet.ts';
 import type { Installation } from './stack.ts';
 
@@ -9,13 +10,15 @@ type Question =
   | { type: 'token'; id: number; token: { token: string; serverUrl: string; caSha256: string } }
   | { type: 'bans' | 'revision'; id: number; number: string }
   | { type: 'pace'; heartbeatMs: number }
-  | { type: 'reports'; id: number };
+  | { type: 'backlog'; siteIds: readonly string[]; minutes: number }
+  | { type: 'deliver'; on: boolean }
+  | { type: 'reports' | 'backlog-left'; id: number };
 
 type Answer =
   | { type: 'token'; id: number; index: number }
   | { type: 'ready' }
   | { type: 'received'; id: number; at: (number | null)[] }
-  | { type: 'reports'; id: number; count: number }
+  | { type: 'count'; id: number; count: number }
   | { type: 'failed'; message: string };
 
 const WAIT_MS = 30_000;
@@ -30,6 +33,12 @@ export interface FleetProcess {
   pace(heartbeatMs: number): void;
   /** Heartbeats and acknowledgements that the console has taken so far. */
   reports(): Promise<number>;
+  /** Every node has counted these sites for so many minutes while it was away. */
+  keepBacklog(siteIds: readonly string[], minutes: number): void;
+  /** Nodes deliver what they kept, or stop it for a while. */
+  deliver(on: boolean): void;
+  /** Batches that the console does not have. */
+  backlogLeft(): Promise<number>;
   stop(): void;
 }
 
@@ -61,7 +70,7 @@ export async function startFleetProcess(
       const answer = message as Answer;
       if (answer.type === 'token') void giveToken(stack, child, answer).catch(reject);
       if (answer.type === 'received') waiting.get(answer.id)?.(answer.at.map((time) => time ?? Number.NaN));
-      if (answer.type === 'reports') counting.get(answer.id)?.(answer.count);
+      if (answer.type === 'count') counting.get(answer.id)?.(answer.count);
       if (answer.type === 'failed') reject(new Error(answer.message));
       if (answer.type === 'ready') {
         clearTimeout(timer);
@@ -70,20 +79,24 @@ export async function startFleetProcess(
     });
     child.send({ type: 'start', serverUrl: stack.facts.nodeApiUrl, nodes, joinsAtHead } satisfies Question);
   });
+  const count = (type: 'reports' | 'backlog-left'): Promise<number> =>
+    new Promise((resolve) => {
+      const id = nextId++;
+      counting.set(id, (answer) => {
+        counting.delete(id);
+        resolve(answer);
+      });
+      child.send({ type, id } satisfies Question);
+    });
   return {
     pid: child.pid!,
     receivedBan: (sequence) => ask('bans', sequence),
     receivedRevision: (revision) => ask('revision', revision),
     pace: (heartbeatMs) => void child.send({ type: 'pace', heartbeatMs } satisfies Question),
-    reports: () =>
-      new Promise((resolve) => {
-        const id = nextId++;
-        counting.set(id, (count) => {
-          counting.delete(id);
-          resolve(count);
-        });
-        child.send({ type: 'reports', id } satisfies Question);
-      }),
+    reports: () => count('reports'),
+    keepBacklog: (siteIds, minutes) => void child.send({ type: 'backlog', siteIds, minutes } satisfies Question),
+    deliver: (on) => void child.send({ type: 'deliver', on } satisfies Question),
+    backlogLeft: () => count('backlog-left'),
     stop: () => void child.kill('SIGKILL'),
   };
 }
@@ -101,11 +114,14 @@ async function serveFleet(): Promise<void> {
   const tokens = new Map<number, (token: Extract<Question, { type: 'token' }>['token']) => void>();
   let nextId = 0;
   let fleet: Awaited<ReturnType<typeof startFleet>> | null = null;
+  let serverUrl = '';
+  let backlogs: Backlog[] = [];
   process.on('disconnect', () => process.exit(0));
   process.on('message', async (message) => {
     const question = message as Question;
     if (question.type === 'token') tokens.get(question.id)?.(question.token);
     if (question.type === 'start') {
+      ({ serverUrl } = question);
       fleet = await startFleet({
         nodes: question.nodes,
         serverUrl: question.serverUrl,
@@ -121,7 +137,15 @@ async function serveFleet(): Promise<void> {
     if (question.type === 'pace') for (const node of fleet?.nodes ?? []) node.pace(question.heartbeatMs);
     if (question.type === 'reports') {
       const count = fleet?.nodes.reduce((sum, { counts }) => sum + counts.reports, 0) ?? 0;
-      say({ type: 'reports', id: question.id, count });
+      say({ type: 'count', id: question.id, count });
+    }
+    if (question.type === 'backlog') {
+      const counts = backlogCounts(question.siteIds, question.minutes);
+      backlogs = fleet?.identities.map((identity) => new Backlog(serverUrl, identity, counts)) ?? [];
+    }
+    if (question.type === 'deliver') for (const each of backlogs) question.on ? each.resume() : each.pause();
+    if (question.type === 'backlog-left') {
+      say({ type: 'count', id: question.id, count: backlogs.reduce((sum, { left }) => sum + left, 0) });
     }
     if (question.type === 'bans' && fleet) {
       await fleet.waitForBans(question.number, WAIT_MS);

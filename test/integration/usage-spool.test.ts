@@ -8,8 +8,12 @@ import { drainToSpool } from '../../agents/edge/stats/drain.ts';
 import { Spool } from '../../agents/edge/stats/spool.ts';
 import { openSpoolFolder } from '../../agents/edge/stats/spool-files.ts';
 import { createLog } from '../../agents/kit/log.ts';
+import { Backlog, backlogCounts } from '../../bench/fleet/backlog.ts';
+import { copySites } from '../../bench/lib/copy-sites.ts';
 import { DrainStatsResponseSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { startTestFleet } from '../helpers/fleet.ts';
 import { type ReportingNode, servedSite } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
 
@@ -112,4 +116,30 @@ test.serial('a spool that was lost counts on behind what the console has', async
   await send(open());
   t.is(await stored(), 11_123);
   t.is((await cursor()).sequence, '6');
+});
+
+test.serial('bans and heartbeats do not wait for a day of counts that nodes deliver late', async (t) => {
+  const { clusterId } = node.identity;
+  const siteIds = [siteId, ...(await copySites(running.running.runtime, clusterId, siteId, 49))];
+  const fleet = await startTestFleet(running, clusterId, 8);
+  const day = backlogCounts(siteIds, 1440);
+  // One batch of a node is taken each second at most: minutes of work, however slow all of this is.
+  const counts = [day, day, day, day].flat();
+  const backlogs = fleet.identities.map((identity) => new Backlog(running.nodeApiUrl, identity, counts));
+  t.teardown(async () => {
+    for (const backlog of backlogs) backlog.pause();
+    await fleet.stop();
+  });
+  for (const backlog of backlogs) backlog.resume();
+  await eventually(() => backlogs.every((backlog) => backlog.stored > 0), { what: 'the first batch of each node' });
+  const made = await api.call('POST', '/bans', {
+    scope: 'platform',
+    cidr: '203.0.113.7',
+    reason: 'abuse',
+    durationSeconds: 600,
+  });
+  const [, number] = /^ban=\d+:(\d+)$/.exec(made.headers.get('x-svc-change')!)!;
+  await fleet.waitForBans(number!, 60_000);
+  await Promise.all(fleet.nodes.map((each) => each.heartbeat()));
+  t.true(backlogs.every((backlog) => backlog.left > 0));
 });

@@ -1,0 +1,125 @@
+// A ban from the API request to its receipt by each of 100 simulated nodes, while all of them deliver what they counted in a
+// day without the console, and while none does: rounds of both by turns, in one run.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { clockMs } from './fleet/fleet.ts';
+import { type ConsoleStack, startConsoleStack } from './lib/console-stack.ts';
+import { copySites } from './lib/copy-sites.ts';
+import { type FleetProcess, startFleetProcess } from './lib/fleet-process.ts';
+import { withRuntime } from './lib/stack.ts';
+import { percentile, round2 } from './lib/stats.ts';
+import type { BenchContext, BenchResult } from './run.ts';
+
+export const title = 'bans beside a day of counts that nodes deliver late';
+
+const SITES = 50;
+const AIM_RATIO = 1.5;
+/** Between two bans: the reports of the one before are in. */
+const PAUSE_MS = 200;
+/** After delivering was begun or stopped. */
+const SETTLE_MS = 1500;
+/** One takes 600 requests in a row. */
+const BANS_PER_KEY = 300;
+
+interface Size {
+  nodes: number;
+  minutes: number;
+  /** Of each kind. */
+  rounds: number;
+  bans: number;
+}
+const FULL: Size = { nodes: 100, minutes: 1440, rounds: 6, bans: 40 };
+const QUICK: Size = { nodes: 20, minutes: 720, rounds: 2, bans: 5 };
+
+export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
+  const size = quick ? QUICK : FULL;
+  const stack = await startConsoleStack('stats-lanes');
+  let fleet: FleetProcess | null = null;
+  try {
+    const siteIds = await makeSites(stack);
+    fleet = await startFleetProcess(stack, size.nodes);
+    fleet.keepBacklog(siteIds, size.minutes);
+    const kept = await fleet.backlogLeft();
+    log(`${size.nodes} nodes are connected and hold ${kept} batches`);
+    const bans = new Bans(stack, fleet);
+    await bans.measure(5);
+    const times = { without: [] as number[], with: [] as number[] };
+    let leftAtEnd = kept;
+    let delivering = 0;
+    for (let round = 0; round < size.rounds; round++) {
+      for (const kind of round % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const)) {
+        const begun = performance.now();
+        fleet.deliver(kind === 'with');
+        await sleep(SETTLE_MS);
+        times[kind].push(...(await bans.measure(size.bans)));
+        if (kind === 'with') {
+          leftAtEnd = await fleet.backlogLeft();
+          delivering += performance.now() - begun;
+          if (leftAtEnd === 0) throw new Error('nothing was left to deliver before the round was over');
+        }
+      }
+      log(`round ${round + 1} of ${size.rounds}, ${leftAtEnd} batches are left`);
+    }
+    const figures = (sample: readonly number[]) => ({
+      p50Ms: round2(percentile(sample, 50)),
+      p99Ms: round2(percentile(sample, 99)),
+      maxMs: round2(percentile(sample, 100)),
+    });
+    const ratio = percentile(times.with, 99) / percentile(times.without, 99);
+    return {
+      figures: {
+        ...size,
+        batches: kept,
+        without: figures(times.without),
+        with: figures(times.with),
+        p99Ratio: round2(ratio),
+        batchesPerSecond: round2((kept - leftAtEnd) / (delivering / 1000)),
+      },
+      aims: [{ aim: `p99 with ≤ ${AIM_RATIO} × without`, reached: ratio <= AIM_RATIO }],
+    };
+  } finally {
+    fleet?.stop();
+    await stack.stop();
+  }
+}
+
+async function makeSites(stack: ConsoleStack): Promise<string[]> {
+  const { clusterId } = stack.facts;
+  const input = { clusterId, name: 'first', domains: ['first.example'], origins: [{ address: 'origin.example.net' }] };
+  const { site } = await stack.client.api<{ site: { id: string } }>('POST', '/sites', input);
+  return [site.id, ...(await withRuntime(stack, (runtime) => copySites(runtime, clusterId, site.id, SITES - 1)))];
+}
+
+class Bans {
+  readonly #stack: ConsoleStack;
+  readonly #fleet: FleetProcess;
+  #made = 0;
+
+  constructor(stack: ConsoleStack, fleet: FleetProcess) {
+    this.#stack = stack;
+    this.#fleet = fleet;
+  }
+
+  /** Milliseconds from each of so many bans to its receipt by each node. */
+  async measure(count: number): Promise<number[]> {
+    const times: number[] = [];
+    for (let ban = 0; ban < count; ban++) {
+      const begun = clockMs();
+      const received = await this.#fleet.receivedBan(await this.#make());
+      times.push(...received.map((at) => at - begun));
+      await sleep(PAUSE_MS);
+    }
+    return times;
+  }
+
+  async #make(): Promise<string> {
+    const { client } = this.#stack;
+    if (this.#made % BANS_PER_KEY === 0) await client.createKey(`bans ${this.#made}`);
+    const index = this.#made++;
+    const cidr = `198.51.${100 + Math.floor(index / 250)}.${(index % 250) + 1}`;
+    const body = { scope: 'platform', cidr, reason: 'attack', durationSeconds: 3600 };
+    const answer = await client.request('POST', '/api/v1/bans', body, { 'x-api-key': client.accessKey });
+    const change = /^ban=\d+:(\d+)$/.exec(answer.headers.get('x-svc-change') ?? '');
+    if (!change) throw new Error(`POST /bans answered ${answer.status} ${JSON.stringify(answer.body)}`);
+    return change[1]!;
+  }
+}
