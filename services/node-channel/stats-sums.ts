@@ -44,14 +44,20 @@ export class StatsSums {
     for (let bucket = 0; bucket < row.latency; bucket++) sum.latency[bucket]! += numbers[at++]!;
   }
 
-  rows(): SummedMinute[] {
-    const rows: SummedMinute[] = [];
+  /** All sums, at most so many at a time. */
+  *pieces(most: number): Generator<SummedMinute[]> {
+    let piece: SummedMinute[] = [];
     for (const [clusterId, minutes] of this.#clusters) {
       for (const [minute, sites] of minutes) {
-        for (const [siteId, sum] of sites) rows.push({ clusterId, siteId, minute, ...written(sum) });
+        for (const [siteId, sum] of sites) {
+          piece.push({ clusterId, siteId, minute, ...written(sum) });
+          if (piece.length < most) continue;
+          yield piece;
+          piece = [];
+        }
       }
     }
-    return rows;
+    if (piece.length > 0) yield piece;
   }
 
   #sumOf(clusterId: string, { minute, siteId }: StatsRow): Sum {

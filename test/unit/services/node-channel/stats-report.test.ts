@@ -63,7 +63,12 @@ test('what cannot be is left out, and the rest of its batch counts', (t) => {
   t.is(rows.length, 2);
   const sums = new StatsSums();
   sums.add('c', rows[0]!, numbers);
-  t.like(sums.rows()[0], { siteId: 's', statuses: '{"200":1}', counts: '{"blocked.ban":2}', latency: '{1,2}' });
+  t.like([...sums.pieces(10)].flat()[0], {
+    siteId: 's',
+    statuses: '{"200":1}',
+    counts: '{"blocked.ban":2}',
+    latency: '{1,2}',
+  });
   t.is(rows[1]!.latency, 0);
 });
 
@@ -100,7 +105,11 @@ test('batches of a second are summed by cluster, site and minute', (t) => {
   for (let turn = 0; turn < 6; turn++) for (const each of rows) sums.add('c', each, numbers);
   sums.add('d', rows[0]!, numbers);
   const none = { bytesReceived: '0', counts: null, siteId: 's' };
-  t.deepEqual(sums.rows(), [
+  t.deepEqual(
+    [...sums.pieces(2)].map(({ length }) => length),
+    [2, 1],
+  );
+  t.deepEqual([...sums.pieces(10)].flat(), [
     {
       ...none,
       clusterId: 'c',
