@@ -103,6 +103,34 @@ test.serial('a reader whose place is lost is told to read again, and goes on', a
   t.deepEqual([...new Set(sitesOf(slow.lines))], ['after']);
 });
 
+test.serial('readers that are ahead are told to read again after a moment, whatever else happens', async (t) => {
+  const hub = await startHub(t);
+  await opened(hub, 'a');
+  // In a busy process a timer fires up to a millisecond before its time, or not, by where in the millisecond it began.
+  let waiting = true;
+  const keepBusy = () => {
+    if (waiting) setImmediate(keepBusy);
+  };
+  keepBusy();
+  t.teardown(() => {
+    waiting = false;
+  });
+  const readers: ReturnType<typeof reader>[] = [];
+  for (let count = 0; count < 20; count++) {
+    const ahead = reader();
+    hub.open('b', '999999999999999-0', ahead.sink as never);
+    readers.push(ahead);
+    const next = performance.now() + 1.15;
+    while (performance.now() < next);
+  }
+  const first = ({ lines }: ReturnType<typeof reader>) => lines.find(({ type }) => type !== 'ping')?.type;
+  await eventually(() => {
+    for (const ahead of readers) ahead.take();
+    return readers.every((ahead) => first(ahead) !== undefined);
+  });
+  t.deepEqual([...new Set(readers.map(first))], ['reset']);
+});
+
 test.serial('a process has a bound of streams, and a place again when one ends', async (t) => {
   const hub = await startHub(t, { perSession: 2, perProcess: 3 });
   const readers = [reader(), reader(), reader()];

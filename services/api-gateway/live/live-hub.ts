@@ -89,7 +89,12 @@ export class LiveHub {
     if (sink.destroyed) this.#watchers.delete(watcher);
     else if (this.#stopped) watcher.end(STOPPING);
     else this.#catchUp(watcher);
-    if (cursor !== null && !watcher.started) setTimeout(() => this.#catchUp(watcher), AHEAD_MS).unref();
+    if (cursor === null || watcher.started) return;
+    // By the timer alone: it may fire a little before its time, and nothing else may happen after it.
+    setTimeout(() => {
+      watcher.patient = false;
+      this.#catchUp(watcher);
+    }, AHEAD_MS).unref();
   }
 
   async stop(): Promise<void> {
@@ -183,7 +188,7 @@ export class LiveHub {
     if (!this.#ring || !watcher.ready) return;
     const from = watcher.cursor ?? this.#told;
     const ahead = compareIds(from, this.#ring.head) > 0;
-    if (ahead && performance.now() < watcher.openedAt + AHEAD_MS) return;
+    if (ahead && watcher.patient) return;
     const hints = this.#ring.between(from, this.#told);
     if (hints === 'lost') {
       this.#reset(watcher);

@@ -11,7 +11,8 @@ export class Watcher {
   cursor: string | null;
   /** Whether its first line was sent. */
   started = false;
-  readonly openedAt = performance.now();
+  /** Whether what leads to a cursor ahead of this process may still come. */
+  patient = true;
   readonly #sink: Sink;
   /** performance.now() since when the reader takes nothing; null: it does. */
   #blockedSince: number | null = null;
