@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
+import { ServerClock } from '../../agents/edge/run/server-clock.ts';
 import { drainToSpool } from '../../agents/edge/stats/drain.ts';
 import { Spool } from '../../agents/edge/stats/spool.ts';
 import { openSpoolFolder } from '../../agents/edge/stats/spool-files.ts';
@@ -11,6 +12,7 @@ import { createLog } from '../../agents/kit/log.ts';
 import { Backlog, backlogCounts } from '../../bench/fleet/backlog.ts';
 import { copySites } from '../../bench/lib/copy-sites.ts';
 import { DrainStatsResponseSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
+import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
@@ -45,14 +47,20 @@ test.after.always('stop', async () => {
 const open = (): Spool =>
   new Spool({ files: openSpoolFolder(folder, 'node').files, log, now: () => Math.floor(Date.now() / 1000) });
 
-/** One drain with this many requests in a minute of some hours ago. */
-async function count(spool: Spool, requests: bigint): Promise<void> {
-  const minute = BigInt(Math.floor(Date.now() / 60_000) * 60 - 7200);
-  const answers = [
-    { sequence: ++drained, minutes: [{ siteId, minute, requests, bytesSent: requests, bytesReceived: 1n }] },
-    {},
-  ].map((answer) => create(DrainStatsResponseSchema, answer));
-  await drainToSpool({ client: { drainStats: async () => answers.shift()! }, spool, offsetMs: () => 0, log });
+/** One drain with this many requests in a minute of two hours ago, on a machine whose clock is wrong by so much. */
+async function count(spool: Spool, requests: bigint, wrongMs = 0): Promise<void> {
+  const wall = () => Date.now() + wrongMs;
+  const clock = new ServerClock({ wall, monotonic: () => performance.now() });
+  clock.observe(BigInt(Date.now()));
+  const drainStats = async (acknowledged: bigint, offsetMs: number) => {
+    if (acknowledged === drained + 1n) return create(DrainStatsResponseSchema);
+    // The data plane has the machine's clock and what it is told of the console's.
+    const minute = BigInt(Math.floor((wall() + offsetMs) / 60_000) * 60 - 7200);
+    const minutes = [{ siteId, minute, requests, bytesSent: requests, bytesReceived: 1n }];
+    return create(DrainStatsResponseSchema, { sequence: drained + 1n, minutes });
+  };
+  await drainToSpool({ client: { drainStats }, spool, offsetMs: () => clock.offsetMs(), log, now: wall });
+  drained += 1n;
 }
 
 const report = async (batch: object): Promise<bigint> =>
@@ -75,6 +83,18 @@ const stored = async (): Promise<number> => {
   return rows.reduce((sum, { requests }) => sum + Number(requests), 0);
 };
 
+/** What an operator is told. */
+const range = () => {
+  const window = Math.floor(Date.now() / 300_000) * 300_000;
+  const iso = (at: number) => new Date(at).toISOString();
+  return `from=${iso(window - 4 * 3_600_000)}&to=${iso(window + 300_000)}`;
+};
+async function told(): Promise<number> {
+  await rollUpUsage(running.running.runtime);
+  const { items } = await api.ok('GET', `/usage?${range()}&siteId=${siteId}`);
+  return items.reduce((sum: number, { requests }: { requests: string }) => sum + Number(requests), 0);
+}
+
 test.serial('what was counted while the console was away is stored once, however often it is sent', async (t) => {
   const offline = open();
   await count(offline, 5n);
@@ -85,6 +105,7 @@ test.serial('what was counted while the console was away is stored once, however
   t.is(await stored(), 23);
   t.is((await cursor()).sequence, '3');
   t.is(again.waiting, 0n);
+  t.is(await told(), 23);
   t.true((await cursor()).watermark.getTime() >= Math.floor(Date.now() / 60_000) * 60_000 - 600_000);
 });
 
@@ -105,7 +126,8 @@ test.serial('a console that was put back records the gap and takes what is still
   await send(spool);
   t.is((await cursor()).sequence, '5');
   t.is(await stored(), 1123);
-  t.is((await api.sql('usage_gap').where({ node_id: node.identity.nodeId })).length, 1);
+  t.is(await told(), 1123);
+  t.like(await api.ok('GET', `/usage/gaps?${range()}`), { total: 1, items: [{ nodeId: node.id, reason: 'skipped' }] });
 });
 
 test.serial('a spool that was lost counts on behind what the console has', async (t) => {
@@ -116,6 +138,25 @@ test.serial('a spool that was lost counts on behind what the console has', async
   await send(open());
   t.is(await stored(), 11_123);
   t.is((await cursor()).sequence, '6');
+});
+
+test.serial('a node whose clock is ten minutes fast or slow changes nothing', async (t) => {
+  for (const [wrongMs, requests] of [
+    [600_000, 500],
+    [-600_000, 700],
+  ] as const) {
+    const before = await told();
+    const from = Math.floor(Date.now() / 60_000) * 60_000;
+    await count(open(), BigInt(requests), wrongMs);
+    const to = Date.now();
+    await send(open());
+    t.is(await told(), before + requests);
+    const { watermark } = await cursor();
+    t.true(watermark.getTime() >= from - 60_000 && watermark.getTime() <= to);
+    const rows: { minute: Date }[] = await api.sql('usage_minute').where({ bytes_sent: requests });
+    t.is(rows.length, 1);
+    t.true(rows[0]!.minute.getTime() >= from - 7_260_000 && rows[0]!.minute.getTime() <= to - 7_200_000);
+  }
 });
 
 test.serial('bans and heartbeats do not wait for a day of counts that nodes deliver late', async (t) => {

@@ -14,14 +14,16 @@ export interface DrainOptions {
   /** The console's clock minus this machine's, ms. */
   offsetMs: () => number;
   log: Log;
+  /** This machine's clock, Unix ms. */
+  now?: () => number;
 }
 
 /**
  * Stores what was counted until now. Throws when the data plane is silent or the disk refuses: then it stays where it is.
  */
-export async function drainToSpool({ client, spool, offsetMs, log }: DrainOptions): Promise<void> {
+export async function drainToSpool({ client, spool, offsetMs, log, now = Date.now }: DrainOptions): Promise<void> {
   const offset = Math.round(offsetMs());
-  const minute = Math.floor((Date.now() + offset) / MINUTE_MS) * 60;
+  const minute = Math.floor((now() + offset) / MINUTE_MS) * 60;
   for (let drains = 0; drains < MAX_DRAINS; drains++) {
     const { sequence, minutes, gaps } = await client.drainStats(spool.drained, offset);
     if (sequence === 0n) {
