@@ -2,16 +2,13 @@
 import type { SummedMinute } from '../../models/usage-batch.ts';
 import type { StatsRow } from './stats-report.ts';
 
-/** A number above it goes on as a bigint: one more of what a row may have is still exact. */
+/** Bytes of a sum beyond which another one begins: with one more of what a row may have it is exact, and fits its column. */
 const LARGE = 2 ** 52;
 
 interface Sum {
   requests: number;
   bytesSent: number;
   bytesReceived: number;
-  /** What of the bytes is beyond the numbers. */
-  largeSent: bigint;
-  largeReceived: bigint;
   statuses: Map<number, number>;
   counts: Map<string, number>;
   latency: number[];
@@ -22,62 +19,59 @@ type Sites = Map<string, Sum>;
 export class StatsSums {
   /** By cluster, minute and site: a joined key for each row would cost more than all that is added. */
   readonly #clusters = new Map<string, Map<number, Sites>>();
+  readonly #full: SummedMinute[] = [];
 
   /** `numbers` are those of the row's batch. */
   add(clusterId: string, row: StatsRow, numbers: Float64Array): void {
-    const sum = this.#sumOf(clusterId, row);
+    const minutes = entry(this.#clusters, clusterId, () => new Map<number, Sites>());
+    const sites = entry(minutes, row.minute, () => new Map<string, Sum>());
+    const sum = entry(sites, row.siteId, emptySum);
     sum.requests += row.requests;
     sum.bytesSent += row.bytesSent;
     sum.bytesReceived += row.bytesReceived;
-    if (sum.bytesSent > LARGE) {
-      sum.largeSent += BigInt(sum.bytesSent);
-      sum.bytesSent = 0;
-    }
-    if (sum.bytesReceived > LARGE) {
-      sum.largeReceived += BigInt(sum.bytesReceived);
-      sum.bytesReceived = 0;
-    }
     let { at } = row;
     for (let left = row.statuses; left > 0; left--) add(sum.statuses, numbers[at++]!, numbers[at++]!);
     for (const name of row.names) add(sum.counts, name, numbers[at++]!);
     while (sum.latency.length < row.latency) sum.latency.push(0);
     for (let bucket = 0; bucket < row.latency; bucket++) sum.latency[bucket]! += numbers[at++]!;
+    if (sum.bytesSent <= LARGE && sum.bytesReceived <= LARGE) return;
+    const { siteId, minute } = row;
+    this.#full.push({ clusterId, siteId, minute, ...written(sum) });
+    sites.delete(siteId);
   }
 
-  /** All sums, at most so many at a time. */
+  /** All sums, at most so many at a time; large ones in several rows. */
   *pieces(most: number): Generator<SummedMinute[]> {
     let piece: SummedMinute[] = [];
-    for (const [clusterId, minutes] of this.#clusters) {
-      for (const [minute, sites] of minutes) {
-        for (const [siteId, sum] of sites) {
-          piece.push({ clusterId, siteId, minute, ...written(sum) });
-          if (piece.length < most) continue;
-          yield piece;
-          piece = [];
-        }
-      }
+    for (const row of this.#rows()) {
+      piece.push(row);
+      if (piece.length < most) continue;
+      yield piece;
+      piece = [];
     }
     if (piece.length > 0) yield piece;
   }
 
-  #sumOf(clusterId: string, { minute, siteId }: StatsRow): Sum {
-    const minutes = entry(this.#clusters, clusterId, () => new Map<number, Sites>());
-    const sites = entry(minutes, minute, () => new Map<string, Sum>());
-    return entry(sites, siteId, emptySum);
+  *#rows(): Generator<SummedMinute> {
+    yield* this.#full;
+    for (const [clusterId, minutes] of this.#clusters) {
+      for (const [minute, sites] of minutes) {
+        for (const [siteId, sum] of sites) yield { clusterId, siteId, minute, ...written(sum) };
+      }
+    }
   }
 }
 
 function emptySum(): Sum {
-  const none = { requests: 0, bytesSent: 0, bytesReceived: 0, largeSent: 0n, largeReceived: 0n };
-  return { ...none, statuses: new Map(), counts: new Map(), latency: [] };
+  return { requests: 0, bytesSent: 0, bytesReceived: 0, statuses: new Map(), counts: new Map(), latency: [] };
 }
 
 function written(sum: Sum): Omit<SummedMinute, 'clusterId' | 'siteId' | 'minute'> {
   const { requests, statuses, counts, latency } = sum;
   return {
     requests,
-    bytesSent: (sum.largeSent + BigInt(sum.bytesSent)).toString(),
-    bytesReceived: (sum.largeReceived + BigInt(sum.bytesReceived)).toString(),
+    bytesSent: sum.bytesSent.toString(),
+    bytesReceived: sum.bytesReceived.toString(),
     statuses: asObject(statuses),
     counts: asObject(counts),
     latency: latency.length > 0 ? `{${latency.join()}}` : null,

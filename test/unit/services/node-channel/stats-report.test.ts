@@ -97,8 +97,8 @@ test('batches of a second are summed by cluster, site and minute', (t) => {
   const sums = new StatsSums();
   const { rows, numbers } = read({
     minutes: [
-      row(minute, { bytesSent: 900_000_000_000_000n, statuses: [{ code: 200, count: 1n }], latency: [1n] }),
-      row(minute, { bytesSent: 900_000_000_000_000n, statuses: [{ code: 200, count: 2n }], latency: [0n, 3n] }),
+      row(minute, { bytesSent: 300_000_000_000_000n, statuses: [{ code: 200, count: 1n }], latency: [1n] }),
+      row(minute, { bytesSent: 300_000_000_000_000n, statuses: [{ code: 200, count: 2n }], latency: [0n, 3n] }),
       row(minute - MINUTE, { counts: [{ name: 'blocked.ban', count: 4n }] }),
     ],
   });
@@ -115,7 +115,7 @@ test('batches of a second are summed by cluster, site and minute', (t) => {
       clusterId: 'c',
       minute,
       requests: 12,
-      bytesSent: '10800000000000000',
+      bytesSent: '3600000000000000',
       statuses: '{"200":18}',
       latency: '{6,18}',
     },
@@ -134,9 +134,28 @@ test('batches of a second are summed by cluster, site and minute', (t) => {
       clusterId: 'd',
       minute,
       requests: 1,
-      bytesSent: '900000000000000',
+      bytesSent: '300000000000000',
       statuses: '{"200":1}',
       latency: '{1}',
     },
   ]);
+});
+
+test('sums of more bytes than a column holds, which a broken counter tells, go to several rows', (t) => {
+  const sums = new StatsSums();
+  const large = 1_000_000_000_000_000n;
+  const { rows, numbers } = read({
+    minutes: new Array(10_000).fill(row(minute, { bytesSent: large, statuses: [{ code: 200, count: 1n }] })),
+  });
+  for (const each of rows) sums.add('c', each, numbers);
+  const told = [...sums.pieces(100)].flat();
+  t.true(told.every(({ bytesSent }) => BigInt(bytesSent) < 2n ** 63n));
+  t.is(
+    told.reduce((sum, { bytesSent }) => sum + BigInt(bytesSent), 0n),
+    10_000n * large,
+  );
+  t.is(
+    told.reduce((sum, { requests }) => sum + requests, 0),
+    10_000,
+  );
 });
