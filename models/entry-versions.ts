@@ -39,23 +39,27 @@ const VERSIONS = `
     from k
     left join lateral (${liveAt('$3', COLUMNS)}) a on true
     left join lateral (${liveAt('$4', COLUMNS)}) b on true
-   where k.kind = any($5) and (a.blob_hash, a.features) is distinct from (b.blob_hash, b.features)
+   where k.kind = any($5) and ($7 or (a.blob_hash, a.features) is distinct from (b.blob_hash, b.features))
    order by coalesce(b.owner, a.owner) nulls first, k.kind, k.resource_id limit $6`;
 
-/** The entries of these kinds that differ between the revisions, by owner, kind and id, at most so many. */
+/**
+ * The entries of these kinds that differ between the revisions, by owner, kind and id, at most so many; with `touched`
+ * those as well that changed between and are again what they were.
+ */
 export async function changedEntries(
   sql: Knex,
   clusterId: string,
   { from, to }: { from: string; to: string },
   kinds: readonly string[],
   limit: number,
+  { touched = false } = {},
 ): Promise<EntryVersions[]> {
   const forward = BigInt(from) <= BigInt(to);
   const [low, high] = forward ? [from, to] : [to, from];
   const rows = await numbered<EntryName & { bucket: number; low: StoredEntry | null; high: StoredEntry | null }>(
     sql,
     VERSIONS,
-    [clusterId, 'S', low, high, kinds, limit],
+    [clusterId, 'S', low, high, kinds, limit, touched],
   );
   return rows.map(({ low, high, ...name }) => ({
     ...name,

@@ -27,20 +27,21 @@ export interface RollbackPlan {
 const SITE = siteOwner('');
 
 /**
- * What a rollback from `head` to `revision` publishes. Throws ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and
+ * What a rollback from `head` to `revision` publishes. `restoring`: owners whose saved settings are put back, too. Throws ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and
  * ROLLBACK_TOO_LARGE.
  */
 export async function planRollback(
   sql: Knex,
   clusterId: string,
   { revision, head }: { revision: string; head: string },
+  restoring: ReadonlySet<string> = new Set(),
 ): Promise<RollbackPlan> {
   const kinds = ENTRY_KINDS.filter(({ onRollback }) => onRollback !== 'current').map(({ kind }) => kind);
   const found = await changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1);
   if (found.length > MAX_ROLLBACK_ENTRIES) fail('ROLLBACK_TOO_LARGE', { limit: MAX_ROLLBACK_ENTRIES });
   const kept = found.filter(staysDisabled);
   const restored = found.filter((entry) => !staysDisabled(entry));
-  const missing = await missingOf(sql, clusterId, restored);
+  const missing = await missingOf(sql, clusterId, restored, restoring);
   const gone = leftOut(restored, missing);
   refuseMissing(missing.filter(({ owner }) => owner === null || !gone.has(owner)));
   const changes = restored.flatMap((entry): Change[] => {
@@ -83,7 +84,12 @@ function isServed(entry: Pick<StoredEntry, 'refs'> | null | undefined): boolean 
 }
 
 /** What the entries refer to, and what they belong to, that is not there any more. */
-async function missingOf(sql: Knex, clusterId: string, entries: readonly EntryVersions[]): Promise<Missing[]> {
+async function missingOf(
+  sql: Knex,
+  clusterId: string,
+  entries: readonly EntryVersions[],
+  restoring: ReadonlySet<string>,
+): Promise<Missing[]> {
   const wanted = entries.flatMap(({ to }) =>
     to ? [...to.refs, ...(to.owner ? [to.owner] : [])].map((text) => referenceOf(text, to.owner)) : [],
   );
@@ -91,7 +97,7 @@ async function missingOf(sql: Knex, clusterId: string, entries: readonly EntryVe
   const missing: Missing[] = [];
   for (const [type, references] of Map.groupBy(wanted, ({ type }) => type)) {
     const provision = provisions.get(type);
-    if (provision) missing.push(...(await provision(sql, clusterId, references)));
+    if (provision) missing.push(...(await provision(sql, clusterId, references, restoring)));
   }
   return missing;
 }

@@ -15,7 +15,7 @@ export function snapshotOf(settings: object): SettingsSnapshot {
   return { hash: createHash('sha256').update(json).digest('hex'), json };
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

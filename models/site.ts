@@ -169,6 +169,20 @@ export async function lockSite(sql: Knex, id: string): Promise<SiteRow | undefin
   return seen?.getTime() === site.updatedAt.getTime() ? site : siteById(sql, id);
 }
 
+/** Which of the ids are sites of the cluster. */
+export async function sitesOfCluster(sql: Knex, clusterId: string, ids: readonly string[]): Promise<Set<string>> {
+  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+    'select id from site where id = any(?) and cluster_id = ?',
+    [ids as never, clusterId],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Locks the sites as {@link lockSite} does, one after the other by id; those that are gone are passed over. */
+export async function lockSites(sql: Knex, ids: readonly string[]): Promise<void> {
+  await sql.raw('select from site where id = any(?) order by id for update', [ids as never]);
+}
+
 /** Inserts an enabled site without domains, where its origins are, and its name for revisions, which outlive it; answers its id. */
 export async function insertSite(sql: Knex, clusterId: string, content: SiteContent, now: Date): Promise<string> {
   const { rows } = await sql.raw(

@@ -6,6 +6,7 @@ import type { ClusterSpan } from '../models/overview-nodes.ts';
 import type { SiteCount, SitesBehind } from '../models/overview-sites.ts';
 import type { LeaderJob } from './leader.ts';
 import type { Runtime } from './runtime.ts';
+import type { SettingsRestorer } from './settings-restorer.ts';
 
 /** Something that needs somebody: its kind, and what of the item differs from nothing. */
 export type FoundAttention = Pick<AttentionItem, 'kind'> & Partial<AttentionItem>;
@@ -31,4 +32,6 @@ export interface ServiceFeature {
   ) => Promise<FoundAttention[]>;
   /** What of it refers to an IP list, which cannot be deleted then; its usage names them. */
   readonly ipListUsers?: IpListUsers;
+  /** How settings of its kinds are put back when somebody rolls back with them. */
+  readonly restores?: readonly SettingsRestorer[];
 }

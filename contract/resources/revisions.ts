@@ -70,6 +70,13 @@ export type ObjectChange = Static<typeof ObjectChange>;
 const PreviewedSite = Type.Object({ id: Id, name: Type.String() });
 const PreviewedSites = Type.Array(PreviewedSite, { maxItems: NAMED_SITES });
 
+const restoreSettings = Type.Optional(
+  Type.Boolean({
+    default: false,
+    description: 'Puts saved settings back as well, so that the next save does not bring back what is taken away.',
+  }),
+);
+
 const rollbackErrors = [
   'CLUSTER_NOT_FOUND',
   'REVISION_NOT_FOUND',
@@ -115,7 +122,7 @@ export const revisions = resource('clusters', {
     ...reads,
     path: '/clusters/{id}/rollback-preview',
     summary: 'Tells what a rollback to a revision would do, or refuses as it would; writes nothing.',
-    input: Input({ id: Id, revision: RevisionNumber }),
+    input: Input({ id: Id, revision: RevisionNumber, restoreSettings }),
     output: Type.Object({
       revision: Decimal,
       currentRevision: { ...Nullable(Decimal), description: 'null: the cluster has none.' },
@@ -131,6 +138,19 @@ export const revisions = resource('clusters', {
         description: 'Sites that the revision serves and that stay as they are, because they are disabled now.',
       },
       entryCount: { ...Count, description: 'Entries that the rollback changes.' },
+      settings: Type.Object(
+        {
+          total: Count,
+          items: Type.Array(ObjectChange, {
+            maxItems: NAMED_SITES,
+            description: 'From what is saved to what would be.',
+          }),
+        },
+        {
+          description:
+            'Saved settings that differ from those of the revision. Without restoreSettings they stay, and the next save publishes them.',
+        },
+      ),
     }),
     errors: rollbackErrors,
   }),
@@ -141,6 +161,7 @@ export const revisions = resource('clusters', {
     input: Input({
       id: Id,
       revision: RevisionNumber,
+      restoreSettings,
       note: Type.Optional(
         Type.String({
           maxLength: 200,
@@ -150,7 +171,8 @@ export const revisions = resource('clusters', {
       ),
     }),
     output: Type.Object({
-      revision: { ...Nullable(Decimal), description: 'The revision it made; null: nothing differed.' },
+      revision: { ...Nullable(Decimal), description: 'The revision it made; null: nodes have what it had.' },
+      restoredSettings: { ...Count, description: 'Sites and other things whose settings were put back.' },
     }),
     status: 200,
     access: 'operator',

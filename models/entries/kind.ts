@@ -24,8 +24,16 @@ export interface Reference {
   owner: string | null;
 }
 
-/** Answers those of the references whose target is gone, or is another's, in the cluster. */
-export type Provision = (sql: Knex, clusterId: string, references: readonly Reference[]) => Promise<Missing[]>;
+/**
+ * Answers those of the references whose target is gone, or is another's, in the cluster. `restoring`: owners whose saved
+ * settings are put back, so that what nobody has is theirs.
+ */
+export type Provision = (
+  sql: Knex,
+  clusterId: string,
+  references: readonly Reference[],
+  restoring: ReadonlySet<string>,
+) => Promise<Missing[]>;
 
 /** What a reference leads to no more. */
 export interface Missing extends Reference {

@@ -135,14 +135,25 @@ async function missingSites(sql: Knex, clusterId: string, references: readonly R
   });
 }
 
-/** Domains that do not belong to the site any more whose entry has them. */
-async function missingDomains(sql: Knex, _clusterId: string, references: readonly Reference[]): Promise<Missing[]> {
+/** Domains that do not belong to the site any more whose entry has them, nor to nobody where it gets them back. */
+async function missingDomains(
+  sql: Knex,
+  _clusterId: string,
+  references: readonly Reference[],
+  restoring: ReadonlySet<string>,
+): Promise<Missing[]> {
   const domains = references.map(({ name, owner }) => ({ owner, ...parseDomain(name)! }));
   const { rows } = await sql.raw<{ rows: { index: number }[] }>(
-    `select asked.index::int from unnest(?::text[], ?::text[], ?::text[]) with ordinality as asked(owner, form, name, index)
-      where not exists (select from site_domain d where d.form = asked.form and d.name = asked.name
-        and 'site:' || d.site_id = asked.owner)`,
-    [domains.map(({ owner }) => owner), domains.map(({ form }) => form), domains.map(({ name }) => name)] as never,
+    `select asked.index::int
+       from unnest(?::text[], ?::text[], ?::text[]) with ordinality as asked(owner, form, name, index)
+       left join site_domain d on d.form = asked.form and d.name = asked.name
+      where not coalesce('site:' || d.site_id = asked.owner, asked.owner = any(?::text[]))`,
+    [
+      domains.map(({ owner }) => owner),
+      domains.map(({ form }) => form),
+      domains.map(({ name }) => name),
+      [...restoring],
+    ] as never,
   );
   return rows.map(({ index }) => ({ ...references[index - 1]!, type: 'domain', label: references[index - 1]!.name }));
 }

@@ -2,6 +2,7 @@
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
+import { feature as clientIp } from '../client-ip/feature.ts';
 import { feature as clusters } from '../clusters/feature.ts';
 import { feature as enrollment } from '../enrollment/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
@@ -9,12 +10,14 @@ import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
 import { feature as security } from '../security/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
+import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
 import { feature as usage } from '../usage/feature.ts';
 
 export const FEATURES = [
   auditLogs,
   bans,
   changes,
+  clientIp,
   clusters,
   enrollment,
   housekeeping,
@@ -22,5 +25,6 @@ export const FEATURES = [
   protection,
   security,
   sites,
+  unknownHosts,
   usage,
 ] as const;

@@ -4,10 +4,12 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { SECOND_MS } from '../../runtime/sweep.ts';
 import { ChallengeKeyKeeper } from './challenge-keys.ts';
+import { protectionRestorer } from './restore-protection.ts';
 
 const keepers = new WeakMap<Runtime, ChallengeKeyKeeper>();
 
 export const feature = {
+  restores: [protectionRestorer],
   jobs: [{ name: 'challenge-keys', everyMs: 30 * SECOND_MS, run: keepChallengeKeys }],
   async attention(sql, clusterId) {
     const [{ underAttack }, count] = await Promise.all([

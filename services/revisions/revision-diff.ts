@@ -48,7 +48,6 @@ function objectOf({ kind, id, from, to }: EntryVersions): string {
 function presentObject(entries: readonly EntryVersions[], subject: ObjectChange['subject']): ObjectChange {
   const [{ kind, id, from, to }] = entries as [EntryVersions];
   const [before, after] = [settingsOf(kind, from), settingsOf(kind, to)];
-  const fields = before && after ? settingsDiff(before, after) : [];
   const whole = entries.length === 1;
   return {
     kind,
@@ -56,7 +55,7 @@ function presentObject(entries: readonly EntryVersions[], subject: ObjectChange[
     subject,
     change: whole && !from ? 'added' : whole && !to ? 'removed' : 'changed',
     settingsKnown: before !== null && after !== null,
-    fields: fields.slice(0, SHOWN_FIELDS),
+    fields: before && after ? settingsDiff(before, after).slice(0, SHOWN_FIELDS) : [],
   };
 }
 

@@ -1,24 +1,31 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
-import { NAMED_SITES, type revisions } from '../../contract/resources/revisions.ts';
+import { NAMED_SITES, type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { revisionPlace } from '../../models/config-revision.ts';
-import { planRollback } from '../../models/rollback.ts';
+import { hint, leaveHints } from '../../models/live-hint.ts';
+import { ownedSubjects } from '../../models/revision-subject.ts';
+import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
 import { siteLabels } from '../../models/site.ts';
 import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { write } from '../../runtime/write.ts';
+import { type Tx, write } from '../../runtime/write.ts';
+import { type RestoredSettings, restoreSettings, settingsToRestore } from './restore-settings.ts';
+
+type Sql = Runtime['pools']['api'];
 
 /** Refuses as the rollback would. */
 export async function previewRollback(
   { pools }: Runtime,
-  { id, revision }: Input<typeof revisions.rollbackPreview>,
+  { id, revision, restoreSettings: restoring = false }: Input<typeof revisions.rollbackPreview>,
 ): Promise<Output<typeof revisions.rollbackPreview>> {
   const sql = pools.api;
-  const { head, kept } = (await revisionPlace(sql, id, revision)) ?? fail('CLUSTER_NOT_FOUND');
-  if (!kept) fail('REVISION_NOT_FOUND', { revision });
-  const { differences, sites, keptDisabled } = await planRollback(sql, id, { revision, head });
+  const head = await headOver(sql, id, revision);
+  const settings = await settingsToRestore(sql, id, { revision, head });
+  const plan = await planRollback(sql, id, { revision, head }, ownersOf(restoring ? settings : []));
+  const { differences, sites, keptDisabled } = plan;
   const named = (ids: readonly string[]) => siteLabels(sql, ids.slice(0, NAMED_SITES));
   return {
     revision,
@@ -32,42 +39,90 @@ export async function previewRollback(
     siteCounts: { added: sites.added.length, changed: sites.changed.length, removed: sites.removed.length },
     keptDisabled: await named(keptDisabled),
     entryCount: differences.length,
+    settings: { total: settings.length, items: await presentSettings(sql, settings.slice(0, NAMED_SITES)) },
   };
 }
 
 /**
- * Publishes what the revision had, as a new revision; saved settings stay as they are. Throws the errors of a preview.
+ * Publishes what the revision had, as a new revision, and saves its settings where that is asked for. Throws the errors of
+ * a preview; SERVICE_UNAVAILABLE when another change of the cluster came between.
  */
 export async function rollBack(
   runtime: Runtime,
-  { id, revision, note }: Input<typeof revisions.rollback>,
+  { id, revision, note, restoreSettings: restoring = false }: Input<typeof revisions.rollback>,
   call: Call,
 ): Promise<Output<typeof revisions.rollback>> {
   return write(runtime, call, { clusterId: id }, async (tx) => {
     const cluster = (await Cluster.query(tx.sql).findById(id).select('name')) ?? fail('CLUSTER_NOT_FOUND');
+    const head = await headOver(tx.sql, id, revision);
+    const restored = restoring ? await restoreSettings(tx.sql, id, { revision, head }, tx.now) : [];
     await lockHead(tx, id, []);
-    const { head, kept } = (await revisionPlace(tx.sql, id, revision)) ?? fail('CLUSTER_NOT_FOUND');
-    if (!kept) fail('REVISION_NOT_FOUND', { revision });
-    const { differences, sites } = await planRollback(tx.sql, id, { revision, head });
-    if (differences.length === 0) return { revision: null };
-    const said = { revision, ...(note === undefined ? {} : { note }) };
-    const { added, changed, removed } = sites;
-    const number = await writeRevision(
-      tx,
-      {
-        clusterId: id,
-        reason: 'rollback',
-        params: said,
-        source: 'rollback',
-        audit: {
-          action: 'cluster.rollback',
-          target: { type: 'cluster', id, name: cluster.name },
-          metadata: { ...said, added: added.length, changed: changed.length, removed: removed.length },
-        },
-      },
-      await lockHead(tx, id, differences),
-      differences,
-    );
-    return { revision: number };
+    const now = await headOver(tx.sql, id, revision);
+    // What came between may have changed settings that were not locked.
+    if (restoring && now !== head) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
+    const plan = await planRollback(tx.sql, id, { revision, head: now }, ownersOf(restored));
+    const target = { type: 'cluster', id, name: cluster.name };
+    const number = await publishPlan(tx, plan, restored, { target, revision, ...(note === undefined ? {} : { note }) });
+    return { revision: number, restoredSettings: restored.length };
   });
+}
+
+interface Said {
+  target: { type: string; id: string; name: string };
+  revision: string;
+  note?: string;
+}
+
+async function publishPlan(
+  tx: Tx,
+  { differences, sites }: RollbackPlan,
+  restored: readonly RestoredSettings[],
+  { target, ...params }: Said,
+): Promise<string | null> {
+  const { added, changed, removed } = sites;
+  const metadata = {
+    ...params,
+    added: added.length,
+    changed: changed.length,
+    removed: removed.length,
+    settings: restored.map(({ kind, id, fields }) => ({ kind, id, fields: fields.map(({ path }) => path) })),
+  };
+  const audit = { action: 'cluster.rollback', target, metadata };
+  await leaveHints(
+    tx.sql,
+    restored.flatMap(({ owner }) => (owner?.startsWith('site:') ? [hint('sites', owner.slice('site:'.length))] : [])),
+  );
+  if (differences.length === 0) {
+    if (restored.length > 0) await recordAudit(tx, audit.action, target, metadata);
+    return null;
+  }
+  const head = await lockHead(tx, target.id, differences);
+  const note = { clusterId: target.id, reason: 'rollback', params, source: 'rollback', audit } as const;
+  return writeRevision(tx, note, head, differences);
+}
+
+/** The cluster's latest revision, beside which the asked one is kept. Throws CLUSTER_NOT_FOUND and REVISION_NOT_FOUND. */
+async function headOver(sql: Sql, id: string, revision: string): Promise<string> {
+  const { head, kept } = (await revisionPlace(sql, id, revision)) ?? fail('CLUSTER_NOT_FOUND');
+  if (!kept) fail('REVISION_NOT_FOUND', { revision });
+  return head;
+}
+
+function ownersOf(settings: readonly RestoredSettings[]): Set<string> {
+  return new Set(settings.flatMap(({ owner }) => owner ?? []));
+}
+
+async function presentSettings(sql: Sql, settings: readonly RestoredSettings[]): Promise<ObjectChange[]> {
+  const subjects = await ownedSubjects(
+    sql,
+    settings.map(({ owner }) => owner),
+  );
+  return settings.map(({ kind, id, fields }, index) => ({
+    kind,
+    id: subjects[index]?.id ?? id,
+    subject: subjects[index]!,
+    change: 'changed',
+    settingsKnown: true,
+    fields: fields.slice(0, SHOWN_FIELDS),
+  }));
 }

@@ -228,6 +228,8 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   t.regex((await dialog(page).locator('.object-change').textContent()) ?? '', /scan.thresholdfrom 100to 250/);
   await dialog(page).getByRole('button', { name: 'Roll back to this revision' }).click();
   await dialog(page).getByText('One entry of the configuration differs.').waitFor();
+  await dialog(page).getByText('Settings of one object are put back').waitFor();
+  await dialog(page).getByText('Put saved settings back, too').click();
   await dialog(page).getByText('Saved settings stay as they are').waitFor();
   await dialog(page).getByLabel('Note').fill('Visitors were lost');
   await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).click();

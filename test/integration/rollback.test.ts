@@ -150,6 +150,10 @@ test('a rollback publishes what the revision had, says so, and leaves the saved 
     siteCounts: { added: 0, changed: 1, removed: 0 },
     keptDisabled: [],
     entryCount: 2,
+    settings: {
+      total: 2,
+      items: (await preview(clusterId, good)).settings.items,
+    },
   });
   t.is(await head(clusterId), current, 'a preview writes nothing');
   const { revision } = await rollBack(clusterId, good, { note: 'Too many errors' });
@@ -172,7 +176,7 @@ test('a rollback publishes what the revision had, says so, and leaves the saved 
     ['protection removed', 'site changed'],
   );
   t.like(await preview(clusterId, good), { unchanged: true, entryCount: 0 });
-  t.deepEqual(await rollBack(clusterId, good), { revision: null });
+  t.deepEqual(await rollBack(clusterId, good), { revision: null, restoredSettings: 0 });
   t.is(await head(clusterId), revision, 'nothing differs: no revision');
   // The next save publishes what is saved.
   await api.ok('PATCH', `/sites/${site.id}`, { name: 'Shop 2' });
@@ -230,6 +234,103 @@ test.serial('Under Attack, IP lists, the allow list and global switches stay as 
   const [back] = await diff(clusterId, await head(clusterId));
   t.deepEqual(back.fields, [{ path: 'cc.enabled', from: false, to: true }]);
   await everywhere('PUT', '/settings/origin-allow-list', { cidrs: [] });
+});
+
+test('saved settings are put back where that is asked for, and the next save brings nothing back', async (t) => {
+  const clusterId = await newCluster();
+  const [domain, dropped] = [newDomain(), newDomain()];
+  const site = await api.site(clusterId, domain, {
+    name: 'Shop',
+    domains: [domain, dropped],
+    ...origins('good.example'),
+  });
+  const [off, other] = [await api.site(clusterId, newDomain()), await api.site(clusterId, newDomain())];
+  const good = await head(clusterId);
+  const change = {
+    name: 'Store',
+    domains: [domain],
+    originSettings: { policy: 'round_robin' },
+    ...origins('bad.example'),
+  };
+  await api.ok('PATCH', `/sites/${site.id}`, change);
+  await api.ok('PATCH', `/sites/${site.id}/protection`, { cc: { enabled: true }, underAttack: true });
+  await api.ok('PATCH', `/sites/${off.id}`, { name: 'Off' });
+  await api.ok('PUT', `/sites/${off.id}/enabled`, { enabled: false });
+  await api.ok('PUT', `/clusters/${clusterId}/client-ip`, { settings: { mode: 'direct', dropForwardedFor: true } });
+  const later = await api.site(clusterId, newDomain());
+
+  const paths = ({ items }: Body) =>
+    items.map(({ kind, id, fields }: Body) => [kind, id, fields.map((one: Body) => one.path)]);
+  const expected = [
+    ['client-ip', '', ['dropForwardedFor']],
+    ['protection', site.id, ['cc.enabled']],
+    ['site', off.id, ['name']],
+    ['site', site.id, ['domains', 'name', 'origins.0.address', 'originSettings.policy']],
+  ];
+  const order = (rows: Body[]) => rows.map((row) => JSON.stringify(row)).sort();
+  // A domain that nobody has comes back with the settings only.
+  await refusedBoth(t, UNAVAILABLE, clusterId, good);
+  const asked = await api.ok('GET', `/clusters/${clusterId}/rollback-preview?revision=${good}&restoreSettings=true`);
+  t.deepEqual(order(paths(asked.settings)), order(expected));
+  t.deepEqual(asked.settings.items.find(({ kind }: Body) => kind === 'protection').fields, [
+    { path: 'cc.enabled', from: true, to: false },
+  ]);
+  const saved = async (path: string) => JSON.stringify(await api.ok('GET', path));
+  const before = [await saved(`/sites/${other.id}`), await saved(`/sites/${later.id}`)];
+  const { restoredSettings } = await rollBack(clusterId, good, { restoreSettings: true });
+  t.is(restoredSettings, 4);
+  t.like(await api.ok('GET', `/sites/${site.id}`), {
+    name: 'Shop',
+    domains: [domain, dropped],
+    enabled: true,
+  });
+  t.is((await api.ok('GET', `/sites/${site.id}`)).origins[0].address, 'good.example');
+  t.like(await api.ok('GET', `/sites/${off.id}`), { enabled: false });
+  const protection = await api.ok('GET', `/sites/${site.id}/protection`);
+  t.true(protection.underAttack);
+  t.false(protection.cc.enabled);
+  t.deepEqual((await api.ok('GET', `/clusters/${clusterId}/client-ip`)).settings, {
+    mode: 'direct',
+    dropForwardedFor: false,
+  });
+  t.deepEqual(
+    [await saved(`/sites/${other.id}`), await saved(`/sites/${later.id}`)],
+    before,
+    'what did not change is left alone',
+  );
+  const { metadata } = (await api.audit(clusterId)).at(-1)!;
+  t.deepEqual(order(metadata.settings.map(({ kind, id, fields }: Body) => [kind, id, fields])), order(expected));
+  // What is saved is what nodes have: the next save changes what it says and no more.
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Shop 2' });
+  const [next] = await diff(clusterId, await head(clusterId));
+  t.deepEqual(next.fields, [{ path: 'name', from: 'Shop', to: 'Shop 2' }]);
+});
+
+test('settings can be put back after a rollback without them, and only once', async (t) => {
+  const clusterId = await newCluster();
+  const site = await api.site(clusterId, newDomain(), origins('good.example'));
+  const good = await head(clusterId);
+  await api.ok('PATCH', `/sites/${site.id}`, origins('bad.example'));
+  await rollBack(clusterId, good);
+  t.like(await preview(clusterId, good), { unchanged: true, settings: { total: 1 } });
+  t.deepEqual(await rollBack(clusterId, good, { restoreSettings: true }), { revision: null, restoredSettings: 1 });
+  t.is((await api.ok('GET', `/sites/${site.id}`)).origins[0].address, 'good.example');
+  t.is((await api.audit(clusterId)).filter(({ action }) => action === 'cluster.rollback').length, 2);
+  t.deepEqual(await rollBack(clusterId, good, { restoreSettings: true }), { revision: null, restoredSettings: 0 });
+  t.is((await api.audit(clusterId)).filter(({ action }) => action === 'cluster.rollback').length, 2);
+});
+
+test('a refused rollback puts no settings back', async (t) => {
+  const clusterId = await newCluster();
+  const [own, moved] = [newDomain(), newDomain()];
+  const site = await api.site(clusterId, own, { name: 'Shop', domains: [own, moved] });
+  const good = await head(clusterId);
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Store', domains: [own] });
+  await api.site(clusterId, moved);
+  const body = { revision: good, restoreSettings: true };
+  const { resources } = await api.refused(t, UNAVAILABLE, 'POST', `/clusters/${clusterId}/rollback`, body);
+  t.deepEqual(resources, [{ type: 'domain', id: moved, name: moved }]);
+  t.like(await api.ok('GET', `/sites/${site.id}`), { name: 'Store', domains: [own] });
 });
 
 test('a revision that needs a deleted site is refused, and the site is named', async (t) => {

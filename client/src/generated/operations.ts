@@ -438,13 +438,17 @@ export interface ClustersRollbackInput {
   id: string;
   /** Number of a revision. */
   revision: string;
+  /** Puts saved settings back as well, so that the next save does not bring back what is taken away. Default false. */
+  restoreSettings?: boolean | undefined;
   /** Why, for the list of revisions and the audit. Up to 200 characters. */
   note?: string | undefined;
 }
 
 export interface ClustersRollbackOutput {
-  /** The revision it made; null: nothing differed. */
+  /** The revision it made; null: nodes have what it had. */
   revision: string | null;
+  /** Sites and other things whose settings were put back. */
+  restoredSettings: number;
 }
 
 export interface ClustersRollbackPreviewInput {
@@ -452,6 +456,8 @@ export interface ClustersRollbackPreviewInput {
   id: string;
   /** Number of a revision. */
   revision: string;
+  /** Puts saved settings back as well, so that the next save does not bring back what is taken away. Default false. */
+  restoreSettings?: boolean | undefined;
 }
 
 export interface ClustersRollbackPreviewOutput {
@@ -478,6 +484,12 @@ export interface ClustersRollbackPreviewOutput {
   keptDisabled: LackingNode[];
   /** Entries that the rollback changes. */
   entryCount: number;
+  /** Saved settings that differ from those of the revision. Without restoreSettings they stay, and the next save publishes them. */
+  settings: {
+    total: number;
+    /** From what is saved to what would be. Up to 100 entries. */
+    items: ObjectChange[];
+  };
 }
 
 export interface EnrollmentTokensCreateInput {

@@ -1,0 +1,14 @@
+import { writeClusterSetting } from '../../models/cluster-settings.ts';
+import { CLIENT_IP, type ClientIp, clientIpKind } from '../../models/entries/client-ip.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+
+export const feature = {
+  restores: [
+    {
+      kind: clientIpKind.kind,
+      locks: 'cluster',
+      whole: true,
+      save: (sql, clusterId, _id, settings) => writeClusterSetting(sql, clusterId, CLIENT_IP, settings as ClientIp),
+    },
+  ],
+} satisfies ServiceFeature;

@@ -1,0 +1,16 @@
+// Saves how a site challenges its visitors as an earlier revision had it.
+import type { ProtectionOfSite } from '../../contract/resources/protection.ts';
+import { PROTECTION_KIND } from '../../models/entries/protection.ts';
+import { readSiteProtection, writeSiteProtection } from '../../models/site-protection.ts';
+import { nextUpdatedAt } from '../../models/updated-at.ts';
+import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
+
+export const protectionRestorer: SettingsRestorer = {
+  kind: PROTECTION_KIND,
+  locks: 'site',
+  async save(sql, clusterId, id, settings, now) {
+    const { updatedAt } = (await readSiteProtection(sql, id))!;
+    const after = { settings: settings as ProtectionOfSite, updatedAt: nextUpdatedAt(updatedAt, now) };
+    await writeSiteProtection(sql, { id, clusterId }, after);
+  },
+};

@@ -1,0 +1,129 @@
+// Saved settings as an earlier revision had them: which differ from it, and putting them back. Without that the next save
+// of a site would bring back what a rollback took away.
+import type { Knex } from 'knex';
+import { fail } from '../../contract/errors.ts';
+import type { EntryKind } from '../../models/entries/kind.ts';
+import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
+import { changedEntries, type EntryVersions } from '../../models/entry-versions.ts';
+import { type FieldChange, settingsDiff } from '../../models/settings-diff.ts';
+import { isRecord } from '../../models/settings-snapshot.ts';
+import { lockSites, sitesOfCluster } from '../../models/site.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
+import { FEATURES } from '../gen/features.ts';
+
+/** Settings of things that one rollback puts back at most: each is locked and saved by itself. */
+export const MAX_RESTORED = 200;
+/** Entries looked at for them. */
+const MOST_ENTRIES = 5000;
+
+const RESTORERS = FEATURES.flatMap(({ restores = [] }: ServiceFeature) => restores);
+
+type Settings = Record<string, unknown>;
+
+/** Settings of one thing that differ from those of the revision. */
+export interface RestoredSettings {
+  kind: string;
+  id: string;
+  owner: string | null;
+  fields: FieldChange[];
+  /** As they are to be saved. */
+  settings: Settings;
+}
+
+/**
+ * Saved settings that differ from those of the revision, of what has changed since it; fields that a rollback leaves
+ * alone do not count. What was made since it, and what is gone, has none. Throws ROLLBACK_TOO_LARGE.
+ */
+export async function settingsToRestore(
+  sql: Knex,
+  clusterId: string,
+  range: { revision: string; head: string },
+): Promise<RestoredSettings[]> {
+  const kinds = RESTORERS.map(({ kind }) => kind);
+  const span = { from: range.head, to: range.revision };
+  const found = await changedEntries(sql, clusterId, span, kinds, MOST_ENTRIES, { touched: true });
+  const differing: RestoredSettings[] = [];
+  for (const restorer of RESTORERS) {
+    const entries = found.filter(({ kind }) => kind === restorer.kind);
+    differing.push(...(await differingFrom(sql, clusterId, restorer, entries)));
+  }
+  if (differing.length > MAX_RESTORED) fail('ROLLBACK_TOO_LARGE', { limit: MAX_RESTORED });
+  return differing;
+}
+
+/** Locks what differs and saves it, cluster before sites as every change does; answers what was saved. */
+export async function restoreSettings(
+  sql: Knex.Transaction,
+  clusterId: string,
+  range: { revision: string; head: string },
+  now: Date,
+): Promise<RestoredSettings[]> {
+  const planned = await settingsToRestore(sql, clusterId, range);
+  await sql('cluster').where({ id: clusterId }).forNoKeyUpdate().first('id');
+  await lockSites(sql, sitesOf(planned));
+  // What was saved until the lock was had is what counts; what only differs since is left as it is.
+  const locked = new Set(planned.map(nameOf));
+  const differing = (await settingsToRestore(sql, clusterId, range)).filter((one) => locked.has(nameOf(one)));
+  for (const { kind, id, settings } of differing) await restorerOf(kind).save(sql, clusterId, id, settings, now);
+  return differing;
+}
+
+async function differingFrom(
+  sql: Knex,
+  clusterId: string,
+  { kind: name, locks, keeps = [], whole = false }: SettingsRestorer,
+  touched: readonly EntryVersions[],
+): Promise<RestoredSettings[]> {
+  if (touched.length === 0) return [];
+  const kind = ENTRY_KINDS.find((candidate) => candidate.kind === name)!;
+  const there =
+    locks === 'site'
+      ? await sitesOfCluster(
+          sql,
+          clusterId,
+          touched.map(({ id }) => id),
+        )
+      : null;
+  const entries = touched.filter(({ id }) => there?.has(id) ?? true);
+  const ids = entries.map(({ id }) => id);
+  const compiled = await kind.compile(sql, clusterId, ids);
+  return entries.flatMap(({ id, from, to }) => {
+    const saved = (compiled.get(id)?.settings ?? kind.defaults) as Settings | undefined;
+    const then = (to ? to.settings : kind.defaults) as Settings | null | undefined;
+    if (!saved || !then) return [];
+    const settings = whole ? then : put(saved, then, [...keeps, ...(kind.keptOnRollback ?? [])]);
+    const fields = settingsDiff(shown(kind, saved), shown(kind, settings));
+    return fields.length > 0 ? [{ kind: name, id, owner: (to ?? from)?.owner ?? null, fields, settings }] : [];
+  });
+}
+
+/** Saved settings with the fields of then; what is newer than the revision's settings stays. */
+function put(saved: Settings, then: Settings, keeps: readonly string[]): Settings {
+  const fields = Object.entries(then).filter(([field]) => !keeps.includes(field));
+  return {
+    ...saved,
+    ...Object.fromEntries(
+      fields.map(([field, value]) => {
+        const now = saved[field];
+        return [field, isRecord(now) && isRecord(value) ? { ...now, ...value } : value];
+      }),
+    ),
+  };
+}
+
+function shown(kind: EntryKind, settings: Settings): object {
+  return kind.shown?.(settings) ?? settings;
+}
+
+function sitesOf(planned: readonly RestoredSettings[]): string[] {
+  return [...new Set(planned.flatMap(({ kind, id }) => (restorerOf(kind).locks === 'site' ? [id] : [])))];
+}
+
+function restorerOf(name: string): SettingsRestorer {
+  return RESTORERS.find(({ kind }) => kind === name)!;
+}
+
+function nameOf({ kind, id }: RestoredSettings): string {
+  return `${kind} ${id}`;
+}

@@ -1,0 +1,18 @@
+// Saves a site as an earlier revision had it.
+import { isDeepStrictEqual } from 'node:util';
+import { siteKind } from '../../models/entries/site.ts';
+import { replaceDomains, type SiteContent, siteById, updateSite } from '../../models/site.ts';
+import { nextUpdatedAt } from '../../models/updated-at.ts';
+import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
+
+export const siteRestorer: SettingsRestorer = {
+  kind: siteKind.kind,
+  locks: 'site',
+  keeps: ['enabled'],
+  async save(sql, _clusterId, id, settings, now) {
+    const before = (await siteById(sql, id))!;
+    const content = { ...before, ...(settings as SiteContent) };
+    await updateSite(sql, id, content, nextUpdatedAt(before.updatedAt, now));
+    if (!isDeepStrictEqual(before.domains, content.domains)) await replaceDomains(sql, id, content.domains);
+  },
+};

@@ -1,0 +1,19 @@
+import { type UnknownHosts, unknownHostsKind } from '../../models/entries/unknown-hosts.ts';
+import { keepEnabledSite } from '../../models/site.ts';
+import { writeUnknownHosts } from '../../models/unknown-hosts-setting.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+
+export const feature = {
+  restores: [
+    {
+      kind: unknownHostsKind.kind,
+      locks: 'cluster',
+      async save(sql, clusterId, _id, given) {
+        const settings = given as UnknownHosts;
+        const { defaultSiteId } = settings;
+        const there = defaultSiteId !== null && (await keepEnabledSite(sql, clusterId, defaultSiteId));
+        await writeUnknownHosts(sql, clusterId, there ? settings : { ...settings, defaultSiteId: null });
+      },
+    },
+  ],
+} satisfies ServiceFeature;
