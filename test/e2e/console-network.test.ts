@@ -241,7 +241,14 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
     ),
     'rollback',
   );
-  // Now nodes have what that one had.
+  // Nodes have what that one had, and what is saved still differs: it is put back alone.
+  await hostsChanged.getByRole('button', { name: 'Roll back to revision' }).click();
+  await dialog(page).getByText('Settings of one object are put back').waitFor();
+  await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).click();
+  await dialog(page).waitFor({ state: 'detached' });
+  const kept = await api<{ settings: object }>('GET', `/clusters/${clusterId}/client-ip`);
+  t.deepEqual(kept.settings, { mode: 'direct', dropForwardedFor: false });
+  // Then there is nothing left to do.
   await hostsChanged.getByRole('button', { name: 'Roll back to revision' }).click();
   await dialog(page).getByText('Nodes have what this revision had.').waitFor();
   t.true(await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).isDisabled());
