@@ -635,3 +635,25 @@ test.serial('weeks are made ahead without a hole and dropped as a whole when the
   t.is(dropped.length, 3);
   t.is(await usageFloor(sql, later), floor + 7 * DAY_S * 1000);
 });
+
+for (const [what, statement] of [
+  ['week of usage', "select usage_partition('usage_minute', '2031-01-06')"],
+  ['day of security events', "select security_event_partition('2031-01-06')"],
+] as const)
+  test(`two processes that make the same ${what} at once both have it`, async (t) => {
+    const first = await api.sql.transaction();
+    const second = await api.sql.transaction();
+    try {
+      await first.raw(statement);
+      // Has looked and found nothing when the first commits.
+      const { pid } = (await second.raw('select pg_backend_pid() as pid')).rows[0];
+      const waiting = t.notThrowsAsync(second.raw(statement).then());
+      const waits = 'select from pg_locks where pid = ? and not granted';
+      await eventually(async () => (await api.sql.raw(waits, [pid])).rows.length > 0);
+      await first.commit();
+      await waiting;
+    } finally {
+      await first.rollback().catch(() => undefined);
+      await second.rollback().catch(() => undefined);
+    }
+  });
