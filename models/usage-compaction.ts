@@ -1,6 +1,7 @@
 // Old minutes become windows: minutes are rows of every second in which a process stored something of them, hundreds
 // for each of a site's windows.
 import type { Knex } from 'knex';
+import { LATENCY_BOUNDS_MS } from '../contract/latency-buckets.ts';
 
 const WINDOW = `interval '5 minutes'`;
 const windowOf = (column: string) => `date_bin(${WINDOW}, ${column}, timestamptz '2000-01-01 00:00:00+00')`;
@@ -20,46 +21,49 @@ export interface SitePart {
   of: number;
 }
 
+const PLACE = 'site_id, cluster_id';
+/** Sums of rows: amounts, and buckets as far as there are any. */
+const AMOUNTS = `${PLACE}, sum(requests) as requests, sum(bytes_sent) as bytes_sent, sum(bytes_received) as bytes_received,
+  nullif(array_remove(array[${Array.from(
+    { length: LATENCY_BOUNDS_MS.length + 1 },
+    (_, bucket) => `sum(latency[${bucket + 1}])`,
+  ).join()}], null), '{}') as latency`;
+const sumsOf = (counts: 'statuses' | 'counts') => `
+  select ${PLACE}, jsonb_object_agg(key, total) as ${counts} from (
+    select ${PLACE}, key, sum(value::numeric) as total
+      from (select ${PLACE}, ${counts} from taken union all select ${PLACE}, ${counts} from before) r, jsonb_each(${counts})
+     group by ${PLACE}, key) s
+   group by ${PLACE}`;
+
 /**
  * Moves the minutes of a window to one row of each site and cluster, with those that were moved before. One statement:
  * whatever ends it, everything is there once, and a sum over both tables never differs. What is appended meanwhile stays for
  * the next time.
  */
 export async function compactWindow(sql: Knex, start: Date, { part, of }: SitePart): Promise<void> {
-  const place = 'site_id, cluster_id';
-  const sums = (column: string, name: string) => `
-    select ${place}, jsonb_object_agg(key, total) as ${name} from (
-      select ${place}, key, sum(value::numeric) as total from rows_, jsonb_each_text(${column}) group by ${place}, key) s
-     group by ${place}`;
   await sql.raw(
     `with taken as (
        delete from usage_minute where minute >= :start::timestamptz and minute < :start::timestamptz + ${WINDOW}
            and (hashtext(site_id) & 1023) % :of = :part
-         returning ${place}, requests, bytes_sent, bytes_received, statuses, counts, latency
+         returning ${PLACE}, requests, bytes_sent, bytes_received, latency, statuses, counts
+     ), summed as materialized (
+       select ${AMOUNTS} from taken group by ${PLACE}
      ), before as (
-       delete from usage_window where window_start = :start::timestamptz and (${place}) in (select ${place} from taken)
-         returning ${place}, requests, bytes_sent, bytes_received, statuses, counts, latency
-     ), rows_ as materialized (
-       select ${place}, requests::numeric, bytes_sent::numeric, bytes_received::numeric, statuses, counts,
-           latency::numeric[] from taken
-       union all select * from before
+       delete from usage_window where window_start = :start::timestamptz and (${PLACE}) in (select ${PLACE} from summed)
+         returning ${PLACE}, requests, bytes_sent, bytes_received, latency, statuses, counts
      ), amounts as (
-       select ${place}, sum(requests) as requests, sum(bytes_sent) as bytes_sent, sum(bytes_received) as bytes_received
-         from rows_ group by ${place}
-     ), by_status as (${sums('statuses', 'statuses')}
-     ), by_name as (${sums('counts', 'counts')}
-     ), by_time as (
-       select ${place}, array_agg(total order by bucket) as latency from (
-         select ${place}, bucket, sum(count) as total
-           from rows_, unnest(latency) with ordinality as l(count, bucket) group by ${place}, bucket) s
-        group by ${place}
+       select ${AMOUNTS} from (
+         select * from summed
+         union all select ${PLACE}, requests, bytes_sent, bytes_received, latency from before) r
+        group by ${PLACE}
+     ), by_status as (${sumsOf('statuses')}
+     ), by_name as (${sumsOf('counts')}
      )
      insert into usage_window
-         (window_start, ${place}, requests, bytes_sent, bytes_received, statuses, counts, latency)
-       select :start::timestamptz, ${place}, requests, bytes_sent, bytes_received, statuses, counts, latency
-         from amounts left join by_status using (${place}) left join by_name using (${place})
-           left join by_time using (${place})
-        order by site_id, cluster_id`,
+         (window_start, ${PLACE}, requests, bytes_sent, bytes_received, statuses, counts, latency)
+       select :start::timestamptz, ${PLACE}, requests, bytes_sent, bytes_received, statuses, counts, latency
+         from amounts left join by_status using (${PLACE}) left join by_name using (${PLACE})
+        order by ${PLACE}`,
     { start, part, of } as never,
   );
 }

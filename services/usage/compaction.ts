@@ -25,28 +25,35 @@ export async function compactBefore(
 ): Promise<void> {
   const sql = pools.api;
   let from = new Date(0);
+  let parts = 1;
   for (let turn = 0; turn < MOST_WINDOWS && !signal?.aborted; turn++) {
     const start = await firstUncompacted(sql, from, before);
     if (!start) return;
-    await inParts((part) => compactWindow(sql, start, part), signal);
+    // Windows beside each other are of a size.
+    parts = await inParts((part) => compactWindow(sql, start, part), parts, signal);
     from = new Date(start.getTime() + WINDOW_MS);
   }
 }
 
 /**
- * Does something for all sites together, or for smaller and smaller parts of them while that takes too long: what is large
- * must not hold everything back for good. Throws what fails otherwise, and for the smallest part.
+ * Does something for all sites in so many parts, and in more and smaller ones while that takes too long: what is large must not hold
+ * everything back for good. Answers how many parts it took. Throws what fails otherwise, and for the smallest part.
  */
-export async function inParts(act: (part: SitePart) => Promise<void>, signal?: AbortSignal): Promise<void> {
-  let of = 1;
+export async function inParts(
+  act: (part: SitePart) => Promise<void>,
+  parts: number,
+  signal?: AbortSignal,
+): Promise<number> {
+  let of = parts;
   for (let part = 0; part < of && !signal?.aborted; part++) {
     try {
       await act({ part, of });
     } catch (error) {
-      if (!isCanceled(error) || of === MOST_PARTS) throw error;
+      if (!isCanceled(error) || of >= MOST_PARTS) throw error;
       // Parts that were done have nothing left.
       of *= 2;
       part = -1;
     }
   }
+  return of;
 }

@@ -5,10 +5,11 @@ const canceled = () => Object.assign(new Error('canceling statement due to state
 
 test('sites that take too long together are compacted in smaller parts', async (t) => {
   const done: string[] = [];
-  await inParts(async ({ part, of }) => {
+  const act = async ({ part, of }: { part: number; of: number }) => {
     if (of < 4) throw canceled();
     done.push(`${part}/${of}`);
-  });
+  };
+  t.is(await inParts(act, 1), 4);
   t.deepEqual(done, ['0/4', '1/4', '2/4', '3/4']);
 });
 
@@ -16,13 +17,13 @@ test('what fails otherwise, or takes too long for the smallest part, ends it', a
   await t.throwsAsync(
     inParts(async () => {
       throw new Error('the connection is lost');
-    }),
+    }, 1),
     { message: /lost/ },
   );
   await t.throwsAsync(
     inParts(async () => {
       throw canceled();
-    }),
+    }, 1),
     { code: '57014' },
   );
 });
