@@ -17,8 +17,11 @@ export function settingsDiff(from: object, to: object): FieldChange[] {
 }
 
 function compare(path: string, from: unknown, to: unknown, found: FieldChange[]): void {
-  const [before, after] = [partsOf(from), partsOf(to)];
-  if (before && after && Array.isArray(from) === Array.isArray(to)) {
+  // What is new or gone as a whole is told by its fields, too.
+  const before = partsOf(from) ?? (from === undefined && partsOf(to) ? {} : null);
+  const after = partsOf(to) ?? (to === undefined && partsOf(from) ? {} : null);
+  const sameForm = from === undefined || to === undefined || Array.isArray(from) === Array.isArray(to);
+  if (before && after && sameForm) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
       compare(path === '' ? key : `${path}.${key}`, before[key], after[key], found);
     }

@@ -92,6 +92,8 @@ const ACTIVITY = {
     nodes: '3 nodes',
     mine: 'Mine',
     whose: 'Whose',
+    what: 'What it changed',
+    revision: /^Revision /,
   },
   'zh-CN': {
     open: /^动态/,
@@ -101,6 +103,8 @@ const ACTIVITY = {
     nodes: '3 个节点',
     mine: '仅自己',
     whose: '范围',
+    what: '变更内容',
+    revision: /^版本 /,
   },
 } as const;
 for (const language of ['en', 'zh-CN'] as const) {
@@ -139,6 +143,13 @@ for (const language of ['en', 'zh-CN'] as const) {
         await button.evaluate((element) => element === element.ownerDocument.activeElement),
         'the focus is given back',
       );
+      await button.click();
+      await done.getByRole('link', { name: words.what }).click();
+      const revision = page.getByRole('dialog', { name: words.revision });
+      await revision.getByRole('link', { name: site.name }).waitFor();
+      await revision.getByText('origins.0.address').waitFor();
+      await page.keyboard.press('Escape');
+      await revision.waitFor({ state: 'detached' });
       await button.click();
       await done.getByRole('link', { name: site.name }).click();
       await page.getByRole('heading', { level: 1, name: site.name }).waitFor();
