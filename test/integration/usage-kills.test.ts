@@ -103,8 +103,14 @@ async function drainNow(): Promise<void> {
   await eventually(() => (node.pids()?.agent ?? before) !== before, { timeoutMs: 180_000, what: 'the agent' });
 }
 
+/** From its return to its next death, ms; what starts them again gives up on a console that dies more often. */
+const LIVES =
+  DRILL_KILLS === undefined
+    ? { agent: [500, 2500], caddy: [6000, 8000], console: [500, 2500] }
+    : { agent: [1000, 10_000], caddy: [1000, 30_000], console: [13_000, 40_000] };
+
 interface Victim {
-  name: 'agent' | 'caddy' | 'console';
+  name: keyof typeof LIVES;
   /** Ends it with SIGKILL, and resolves when it is back. */
   kill(): Promise<void>;
 }
@@ -137,10 +143,10 @@ interface Death {
 
 /** Each victim dies so many times, at random ones; resolves when all are back. */
 async function killAll(victims: readonly Victim[], times: number): Promise<Death[]> {
-  const [shortest, longest] = DRILL_KILLS === undefined ? [500, 2500] : [5000, MINUTE_MS];
   const deaths: Death[] = [];
   await Promise.all(
     victims.map(async ({ name, kill }) => {
+      const [shortest, longest] = LIVES[name] as [number, number];
       for (let turn = 0; turn < times; turn++) {
         await delay(shortest + Math.random() * (longest - shortest));
         const death = { name, at: Date.now(), backAt: 0 };
