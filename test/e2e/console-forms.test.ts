@@ -385,6 +385,13 @@ const FORMS: readonly FormCase[] = [
     fields: { 'system.audit.days': number(3650) },
     stays: true,
   },
+  {
+    file: 'features/system/SettingsPage.vue',
+    open: onPage(() => '/settings', 'system.usage.days'),
+    submit: 'shared.form.save',
+    fields: { 'system.usage.days': number(400) },
+    stays: true,
+  },
 ];
 
 /** Forms about passwords and codes, which have tests of their own below. */

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
+import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -311,6 +312,100 @@ test.serial('the load of a node over the last day is drawn and read; without fig
   await visitor.close();
 });
 
+const DAY_MS = 86_400_000;
+const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS;
+const dayText = (time: number) => new Date(time).toISOString().slice(0, 10);
+let counted = false;
+
+/** Traffic of the site and of a deleted one in the last days, and a gap; once for all stories. */
+async function usedSites(): Promise<void> {
+  if (counted) return;
+  counted = true;
+  const { runtime } = console.running;
+  const sql = runtime.pools.api;
+  await sql('deleted_site').insert({
+    site_id: 'gone',
+    name: 'Old shop',
+    cluster_id: clusterId,
+    deleted_at: new Date(),
+  });
+  for (const [site, back, requests, bytes] of [
+    [siteId, 3, 1200, 48_000_000],
+    [siteId, 2, 3400, 3_000_000_000],
+    [siteId, 1, 800, 96_000_000],
+    ['gone', 2, 5, 7000],
+  ] as const) {
+    const minute = new Date(today() - back * DAY_MS + DAY_MS / 2);
+    const row = { minute, cluster_id: clusterId, requests };
+    await sql('usage_minute').insert({ ...row, site_id: site, bytes_sent: bytes, bytes_received: bytes / 100 });
+    await sql('usage_mark').insert(row);
+  }
+  await sql('usage_gap').insert({
+    node_id: fleet.nodes[0]!.nodeId,
+    starts_at: new Date(today() - DAY_MS + 3_600_000),
+    ends_at: new Date(today() - DAY_MS + 3_601_000),
+    reason: 'told',
+  });
+  await sql('usage_state').update({ complete_until: new Date(today() - DAY_MS) });
+  await rollUpUsage(runtime);
+}
+
+test.serial('usage is summed, drawn, listed by site and exported; what is missing is said', async (t) => {
+  const visitor = await operatorVisit('/overview');
+  const { page } = visitor;
+  await page.getByRole('navigation', { name: 'Navigation' }).getByRole('link', { name: 'Traffic' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
+  await page.getByText('No traffic in this time.').waitFor();
+  await usedSites();
+  await page.reload();
+  const sums = page.getByRole('region').filter({ has: page.locator('.usage-totals') });
+  await sums.getByText('5,405', { exact: true }).waitFor();
+  await sums.getByText('3.1 GB').waitFor();
+  await sums.getByText('3,144,007,000 bytes').waitFor();
+  await sums.getByText(/^All nodes have reported up to .* UTC; later numbers may still rise\.$/).waitFor();
+  const sites = page.getByRole('table', { name: 'Sites by usage' });
+  await sites.getByRole('link', { name: 'Shop', exact: true }).waitFor();
+  await sites.getByText('Old shop (deleted)').waitFor();
+  await page.getByRole('region', { name: 'What is missing for good' }).getByText('data plane was killed').waitFor();
+
+  // Days of one's own, by keyboard; each is a bar.
+  await page.getByRole('combobox', { name: 'Time', exact: true }).click();
+  await page.getByRole('option', { name: 'Last month' }).click();
+  await page.getByText('No traffic in this time.').waitFor();
+  await page.goto(`/traffic/usage?range=custom&from=${dayText(today() - 20 * DAY_MS)}&to=${dayText(today() - DAY_MS)}`);
+  const chart = page.getByRole('slider', { name: 'Bytes sent' });
+  await chart.locator('canvas').waitFor();
+  await chart.focus();
+  await page.keyboard.press('End');
+  t.true(
+    (await chart.getAttribute('aria-valuetext'))?.includes('96 MB'),
+    (await chart.getAttribute('aria-valuetext')) ?? '',
+  );
+  await page
+    .getByRole('combobox', { name: 'First day' })
+    .fill(new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' }).format(today() - 2 * DAY_MS));
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => url.searchParams.get('from') === dayText(today() - 2 * DAY_MS));
+  await sums.getByText('4,205', { exact: true }).waitFor();
+
+  const saving = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export CSV' }).click();
+  const file = await saving;
+  t.regex(file.suggestedFilename(), /^usage-.*\.csv$/);
+  const lines = readFileSync(await file.path(), 'utf8')
+    .trimEnd()
+    .split('\r\n');
+  t.is(lines.length, 4);
+  t.true(lines.some((line) => line.includes(`,${siteId},Shop,3400,3000000000,30000000,1,`)));
+
+  // The same of one site, on its page.
+  await sites.getByRole('link', { name: 'Shop', exact: true }).click();
+  await page.waitForURL(`**/sites/${siteId}/usage`);
+  await sums.getByText('5,400', { exact: true }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('the audit log is narrowed to one action and opened', async (t) => {
   const visitor = await operatorVisit('/audit?action=node.disable');
   const { page } = visitor;
@@ -453,6 +548,7 @@ const SHOWN = '192.0.2.200';
 
 /** Ids of what the pages show, made where no story made them. */
 async function shown(): Promise<{ nodeId: string; listId: string }> {
+  await usedSites();
   await api('POST', '/bans', { scope: 'platform', cidr: SHOWN, reason: 'spam', durationSeconds: 3600 });
   const listed = () => api<{ items: { id: string }[] }>('GET', '/ip-lists');
   if ((await listed()).items.length === 0)
@@ -463,6 +559,15 @@ async function shown(): Promise<{ nodeId: string; listId: string }> {
 
 // Pages that the navigation leads to are looked at by themselves (console-look).
 const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]> = {
+  usage: () => [
+    { name: 'usage', path: '/traffic/usage' },
+    {
+      name: 'usage-days',
+      path: `/traffic/usage?range=custom&from=${dayText(today() - 20 * DAY_MS)}&to=${dayText(today())}&show=requests`,
+      act: (page) => page.locator('.series canvas').waitFor(),
+    },
+    { name: 'site-usage', path: `/sites/${siteId}/usage` },
+  ],
   bans: () => [
     // Dialogs over a list of one row: what is behind them is judged each time.
     {

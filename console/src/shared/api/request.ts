@@ -19,12 +19,30 @@ export interface Answer {
 
 /** Answers a parsed body; throws CallError for everything that is not a success. */
 export async function request(path: string, options: RequestOptions = {}): Promise<Answer> {
-  const { method = 'POST', body, headers = {}, signal, timeoutMs = TIMEOUT_MS } = options;
+  const { response, content } = await exchange(path, options, (answered) => answered.text());
+  return answer(response, content);
+}
+
+/** A file may be long: as long as it comes there is no hurry. */
+const FILE_MS = 6 * 3_600_000;
+
+/** Answers a file and its name, '' where the server gave it none; throws as {@link request}. */
+export async function requestFile(path: string, options: RequestOptions): Promise<{ content: Blob; name: string }> {
+  const { response, content } = await exchange(path, { timeoutMs: FILE_MS, ...options }, (answered) => answered.blob());
+  if (!response.ok) answer(response, await content.text());
+  const [, name = ''] = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '') ?? [];
+  return { content, name };
+}
+
+/** One request and the content of its answer, whatever its status. */
+async function exchange<T>(
+  path: string,
+  { method = 'POST', body, headers = {}, signal, timeoutMs = TIMEOUT_MS }: RequestOptions,
+  read: (response: Response) => Promise<T>,
+): Promise<{ response: Response; content: T }> {
   const timeout = AbortSignal.timeout(timeoutMs);
-  let response: Response;
-  let text: string;
   try {
-    response = await fetch(path, {
+    const response = await fetch(path, {
       method,
       credentials: 'same-origin',
       cache: 'no-store',
@@ -33,13 +51,12 @@ export async function request(path: string, options: RequestOptions = {}): Promi
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     learnServerTime(response.headers.get('date'));
-    text = await response.text();
+    return { response, content: await read(response) };
   } catch (error) {
     if (signal?.aborted) throw new CallError('ABORTED', 'The request was cancelled.');
     if (timeout.aborted) throw new CallError('TIMEOUT', 'The console did not answer in time.');
     throw new CallError('NETWORK', error instanceof Error ? error.message : 'The console cannot be reached.');
   }
-  return answer(response, text);
 }
 
 interface ErrorBody {

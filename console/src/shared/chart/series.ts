@@ -19,6 +19,17 @@ export function withGaps(
   return drawn;
 }
 
+/** Which of the values is at a time: the nearest, or with `holding` the last that has begun by then. Needs one value. */
+export function indexAt(times: readonly number[], time: number, holding: boolean): number {
+  if (holding)
+    return Math.max(
+      0,
+      times.findLastIndex((start) => start <= time),
+    );
+  const distance = (place: number) => Math.abs(times[place]! - time);
+  return times.reduce((nearest, _, place) => (distance(place) < distance(nearest) ? place : nearest), 0);
+}
+
 /** Values that PageUp and PageDown pass over. */
 const PAGE = 10;
 

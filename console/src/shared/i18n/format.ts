@@ -13,13 +13,13 @@ const DIVISIONS: readonly [limit: number, seconds: number, unit: Intl.RelativeTi
 ];
 
 /** 12,345 */
-export function formatNumber(value: number, options?: Intl.NumberFormatOptions): string {
+export function formatNumber(value: number | bigint, options?: Intl.NumberFormatOptions): string {
   return new Intl.NumberFormat(locale(), options).format(value);
 }
 
 /** 12.3 kB, by thousands as disks and networks count. */
 export function formatBytes(bytes: number): string {
-  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
+  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte', 'petabyte'] as const;
   let value = bytes;
   let unit = 0;
   while (value >= 1000 && unit < units.length - 1) {
@@ -38,6 +38,24 @@ export function formatTime(iso: string): string {
 /** The time of day in the browser's zone, to the minute. */
 export function formatClock(iso: string): string {
   return new Intl.DateTimeFormat(locale(), { timeStyle: 'short' }).format(new Date(iso));
+}
+
+const DAY: Intl.DateTimeFormatOptions = { year: 'numeric', month: 'short', day: 'numeric', timeZone: 'UTC' };
+
+/** Date and time of day in UTC, which it says: for what is counted by days of UTC. */
+export function formatUtc(milliseconds: number, seconds = false): string {
+  const clock: Intl.DateTimeFormatOptions = {
+    hour: 'numeric',
+    minute: '2-digit',
+    ...(seconds ? { second: '2-digit' } : {}),
+    timeZoneName: 'short',
+  };
+  return new Intl.DateTimeFormat(locale(), { ...DAY, ...clock }).format(milliseconds);
+}
+
+/** The day in UTC. */
+export function formatUtcDay(milliseconds: number): string {
+  return new Intl.DateTimeFormat(locale(), DAY).format(milliseconds);
 }
 
 /** "3 minutes ago", by the console's clock. */

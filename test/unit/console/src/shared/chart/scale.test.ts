@@ -21,6 +21,12 @@ for (const [values, ticks] of [
     t.deepEqual(scale.range, [0, ticks.at(-1)!]);
   });
 
+test('marks are no closer than asked, and between them there are none of its parts', (t) => {
+  t.deepEqual(scaleOf([2], 1).ticks, [0, 1, 2]);
+  t.deepEqual(scaleOf([10], 1).ticks, [0, 3, 6, 9, 12]);
+  t.deepEqual(scaleOf([1e6], 1).ticks, [0, 250_000, 500_000, 750_000, 1_000_000]);
+});
+
 test('whatever the values, they fit below few round marks', (t) => {
   for (let largest = 1e-3; largest < 1e7; largest *= 1.37) {
     const { range, ticks } = scaleOf([largest]);

@@ -1,11 +1,23 @@
 // Values over time, before they are drawn.
 import test from 'ava';
-import { indexAfter, withGaps } from '../../../../../../console/src/shared/chart/series.ts';
+import { indexAfter, indexAt, withGaps } from '../../../../../../console/src/shared/chart/series.ts';
 
 test('between two values that are too far apart there is nothing', (t) => {
   t.deepEqual(withGaps([0, 10, 40], [1, 2, 3], 15), { times: [0, 10, 25, 40], values: [1, 2, null, 3] });
   t.deepEqual(withGaps([0, 10], [1, null], 15), { times: [0, 10], values: [1, null] });
   t.deepEqual(withGaps([], [], 15), { times: [], values: [] });
+});
+
+test('at a time is the nearest value, or that which has begun by then', (t) => {
+  const times = [0, 10, 20];
+  t.deepEqual(
+    [-5, 4, 6, 19, 99].map((time) => indexAt(times, time, false)),
+    [0, 0, 1, 2, 2],
+  );
+  t.deepEqual(
+    [-5, 4, 6, 19, 99].map((time) => indexAt(times, time, true)),
+    [0, 0, 0, 1, 2],
+  );
 });
 
 test('keys lead from value to value and stop at the ends', (t) => {

@@ -1,0 +1,51 @@
+// The range that the address asks for, as it is now.
+import { type ComputedRef, computed, onScopeDispose, ref } from 'vue';
+import { serverNow } from '@/shared/api/server-clock.ts';
+import { useListQuery } from '@/shared/table/list-query.ts';
+import { dayText, type Range, rangeOf } from './range.ts';
+
+/** How often is looked whether a window has ended. */
+const LOOK_MS = 20_000;
+
+export interface UsageQuery {
+  filters: ComputedRef<{ range: string; from: string; to: string; siteId: string; show: string }>;
+  set(change: Partial<UsageQuery['filters']['value']>): void;
+  range: ComputedRef<Range>;
+  /** The same as procedures take it. */
+  input: ComputedRef<{ from: string; to: string }>;
+}
+
+export function useUsageQuery(): UsageQuery {
+  const { filters, set } = useListQuery({ range: 'days7', from: '', to: '', siteId: '', show: 'bytesSent' });
+  const now = ref(serverNow());
+  const timer = window.setInterval(() => {
+    now.value = serverNow();
+  }, LOOK_MS);
+  onScopeDispose(() => window.clearInterval(timer));
+  // Texts, so that a range that stays the same is no change.
+  const text = computed(() => {
+    const { range, from, to } = filters.value;
+    const found = rangeOf(range, from, to, now.value);
+    return `${found.from} ${found.to}`;
+  });
+  const range = computed(() => {
+    const [from = 0, to = 0] = text.value.split(' ').map(Number);
+    return { from, to };
+  });
+  return {
+    filters,
+    set: (change) => {
+      const days = { from: dayText(range.value.from), to: dayText(range.value.to - 1) };
+      // Who begins to choose days begins with those that are shown.
+      set({
+        ...(change.range === undefined ? {} : change.range === 'custom' ? days : { from: '', to: '' }),
+        ...change,
+      });
+    },
+    range,
+    input: computed(() => ({
+      from: new Date(range.value.from).toISOString(),
+      to: new Date(range.value.to).toISOString(),
+    })),
+  };
+}
