@@ -313,7 +313,8 @@ test.serial('the load of a node over the last day is drawn and read; without fig
 });
 
 const DAY_MS = 86_400_000;
-const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS;
+/** Stays, also when the day ends meanwhile. */
+const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
 const dayText = (time: number) => new Date(time).toISOString().slice(0, 10);
 let counted = false;
 
@@ -335,18 +336,18 @@ async function usedSites(): Promise<void> {
     [siteId, 1, 800, 96_000_000],
     ['gone', 2, 5, 7000],
   ] as const) {
-    const minute = new Date(today() - back * DAY_MS + DAY_MS / 2);
+    const minute = new Date(TODAY - back * DAY_MS + DAY_MS / 2);
     const row = { minute, cluster_id: clusterId, requests };
     await sql('usage_minute').insert({ ...row, site_id: site, bytes_sent: bytes, bytes_received: bytes / 100 });
     await sql('usage_mark').insert(row);
   }
   await sql('usage_gap').insert({
     node_id: fleet.nodes[0]!.nodeId,
-    starts_at: new Date(today() - DAY_MS + 3_600_000),
-    ends_at: new Date(today() - DAY_MS + 3_601_000),
+    starts_at: new Date(TODAY - DAY_MS + 3_600_000),
+    ends_at: new Date(TODAY - DAY_MS + 3_601_000),
     reason: 'told',
   });
-  await sql('usage_state').update({ complete_until: new Date(today() - DAY_MS) });
+  await sql('usage_state').update({ complete_until: new Date(TODAY - DAY_MS) });
   await rollUpUsage(runtime);
 }
 
@@ -368,11 +369,11 @@ test.serial('usage is summed, drawn, listed by site and exported; what is missin
   await sites.getByText('Old shop (deleted)').waitFor();
   await page.getByRole('region', { name: 'What is missing for good' }).getByText('data plane was killed').waitFor();
 
-  // Days of one's own, by keyboard; each is a bar.
-  await page.getByRole('combobox', { name: 'Time', exact: true }).click();
-  await page.getByRole('option', { name: 'Last month' }).click();
+  // Days of one’s own, by keyboard; each is a bar.
+  await page.getByRole('combobox', { name: 'Time', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'Today' }).click();
   await page.getByText('No traffic in this time.').waitFor();
-  await page.goto(`/traffic/usage?range=custom&from=${dayText(today() - 20 * DAY_MS)}&to=${dayText(today() - DAY_MS)}`);
+  await page.goto(`/traffic/usage?range=custom&from=${dayText(TODAY - 20 * DAY_MS)}&to=${dayText(TODAY - DAY_MS)}`);
   const chart = page.getByRole('slider', { name: 'Bytes sent' });
   await chart.locator('canvas').waitFor();
   await chart.focus();
@@ -383,11 +384,13 @@ test.serial('usage is summed, drawn, listed by site and exported; what is missin
   );
   await page
     .getByRole('combobox', { name: 'First day' })
-    .fill(new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' }).format(today() - 2 * DAY_MS));
+    .fill(new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' }).format(TODAY - 2 * DAY_MS));
   await page.keyboard.press('Enter');
-  await page.waitForURL((url) => url.searchParams.get('from') === dayText(today() - 2 * DAY_MS));
+  await page.waitForURL((url) => url.searchParams.get('from') === dayText(TODAY - 2 * DAY_MS));
   await sums.getByText('4,205', { exact: true }).waitFor();
 
+  await page.setViewportSize({ width: 1440, height: 1700 });
+  await screenshot(page, 'usage-whole');
   const saving = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Export CSV' }).click();
   const file = await saving;
@@ -563,7 +566,7 @@ const PARTS: Record<string, (ids: { nodeId: string; listId: string }) => Look[]>
     { name: 'usage', path: '/traffic/usage' },
     {
       name: 'usage-days',
-      path: `/traffic/usage?range=custom&from=${dayText(today() - 20 * DAY_MS)}&to=${dayText(today())}&show=requests`,
+      path: `/traffic/usage?range=custom&from=${dayText(TODAY - 20 * DAY_MS)}&to=${dayText(TODAY)}&show=requests`,
       act: (page) => page.locator('.series canvas').waitFor(),
     },
     { name: 'site-usage', path: `/sites/${siteId}/usage` },

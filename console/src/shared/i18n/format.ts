@@ -45,8 +45,9 @@ const DAY: Intl.DateTimeFormatOptions = { year: 'numeric', month: 'short', day: 
 /** Date and time of day in UTC, which it says: for what is counted by days of UTC. */
 export function formatUtc(milliseconds: number, seconds = false): string {
   const clock: Intl.DateTimeFormatOptions = {
-    hour: 'numeric',
+    hour: '2-digit',
     minute: '2-digit',
+    hourCycle: 'h23',
     ...(seconds ? { second: '2-digit' } : {}),
     timeZoneName: 'short',
   };
