@@ -207,7 +207,7 @@ const OPEN: readonly Required<Look>[] = [
     path: '/sites',
     act: async (page) => {
       await page.locator('tbody tr').nth(2).getByRole('link').first().click();
-      await page.locator('.parts__column a').nth(2).click();
+      await page.locator('.parts__column a[href$="/origins"]').click();
       await page.locator('.field__number input').first().fill('900000');
       await page.locator('details.api-call summary').click();
     },
