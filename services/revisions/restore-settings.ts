@@ -1,6 +1,5 @@
 // Saved settings as an earlier revision had them: which differ from it, and putting them back. Without that the next save
 // of a site would bring back what a rollback took away.
-import type { Knex } from 'knex';
 import { fail } from '../../contract/errors.ts';
 import type { EntryKind } from '../../models/entries/kind.ts';
 import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
@@ -8,8 +7,10 @@ import { changedEntries, type EntryVersions } from '../../models/entry-versions.
 import { type FieldChange, settingsDiff } from '../../models/settings-diff.ts';
 import { isRecord } from '../../models/settings-snapshot.ts';
 import { lockSites, sitesOfCluster } from '../../models/site.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
+import type { Tx } from '../../runtime/write.ts';
 import { FEATURES } from '../gen/features.ts';
 
 /** Settings of things that one rollback puts back at most: each is locked and saved by itself. */
@@ -19,6 +20,7 @@ const MOST_ENTRIES = 5000;
 
 const RESTORERS = FEATURES.flatMap(({ restores = [] }: ServiceFeature) => restores);
 
+type Sql = Runtime['pools']['api'];
 type Settings = Record<string, unknown>;
 
 /** Settings of one thing that differ from those of the revision. */
@@ -36,7 +38,7 @@ export interface RestoredSettings {
  * alone do not count. What was made since it, and what is gone, has none. Throws ROLLBACK_TOO_LARGE.
  */
 export async function settingsToRestore(
-  sql: Knex,
+  sql: Sql,
   clusterId: string,
   range: { revision: string; head: string },
 ): Promise<RestoredSettings[]> {
@@ -54,7 +56,7 @@ export async function settingsToRestore(
 
 /** Locks what differs and saves it, cluster before sites as every change does; answers what was saved. */
 export async function restoreSettings(
-  sql: Knex.Transaction,
+  sql: Tx['sql'],
   clusterId: string,
   range: { revision: string; head: string },
   now: Date,
@@ -70,7 +72,7 @@ export async function restoreSettings(
 }
 
 async function differingFrom(
-  sql: Knex,
+  sql: Sql,
   clusterId: string,
   { kind: name, locks, keeps = [], whole = false }: SettingsRestorer,
   touched: readonly EntryVersions[],

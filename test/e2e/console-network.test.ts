@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util';
 import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
 import type { Fleet } from '../../bench/fleet/fleet.ts';
-import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -21,6 +20,7 @@ import {
 import { chooseRare, offersRare, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
+import { rolledUpUsage } from '../helpers/rolled-up-usage.ts';
 
 const NODES = 3;
 const WORDS = JSON.parse(readFileSync('console/src/features/network/words/en.json', 'utf8')) as {
@@ -348,7 +348,7 @@ async function usedSites(): Promise<void> {
     reason: 'told',
   });
   await sql('usage_state').update({ complete_until: new Date(TODAY - DAY_MS) });
-  await rollUpUsage(runtime);
+  await rolledUpUsage(console);
 }
 
 test.serial('usage is summed, drawn, listed by site and exported; what is missing is said', async (t) => {
