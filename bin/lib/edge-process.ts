@@ -127,6 +127,12 @@ async function stopChildren({ supervisor, children }: SupervisorFile): Promise<v
 
 /** Ids of the agent and of Caddy below the supervisor; undefined while one of them is missing. */
 export function edgePids(supervisor: number): { agent: number; caddy: number } | undefined {
+  const { agent, caddy } = edgeChildren(supervisor);
+  return agent === undefined || caddy === undefined ? undefined : { agent, caddy };
+}
+
+/** Those of them that run. */
+export function edgeChildren(supervisor: number): { agent: number | undefined; caddy: number | undefined } {
   let agent: number | undefined;
   let caddy: number | undefined;
   for (const name of readdirSync('/proc')) {
@@ -141,7 +147,7 @@ export function edgePids(supervisor: number): { agent: number; caddy: number } |
       // ended in between
     }
   }
-  return agent === undefined || caddy === undefined ? undefined : { agent, caddy };
+  return { agent, caddy };
 }
 
 /** Waits for agent and Caddy. */

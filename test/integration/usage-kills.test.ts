@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import knexFactory, { type Knex } from 'knex';
 import { freePort } from '../../bench/lib/servers.ts';
+import { edgeChildren } from '../../bin/lib/edge-process.ts';
 import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startTestConsoleProcess, type TestConsoleProcess } from '../helpers/console.ts';
 import { type Sent, Traffic, trafficOrigin } from '../helpers/counted-traffic.ts';
@@ -111,15 +112,19 @@ const LIVES =
 
 interface Victim {
   name: keyof typeof LIVES;
-  /** Ends it with SIGKILL, and resolves when it is back. */
-  kill(): Promise<void>;
+  /** Ends it with SIGKILL, and resolves when it is back; answers when it died. */
+  kill(): Promise<number>;
 }
 const killChild = (name: 'agent' | 'caddy'): Victim => ({
   name,
   kill: async () => {
-    const pid = (await eventually(() => node.pids(), { timeoutMs: 180_000, what: `the ${name}` }))[name];
+    // One of them may be away for a minute, which does not spare the other.
+    const running = () => edgeChildren(node.supervisor.pid)[name];
+    const pid = await eventually(running, { timeoutMs: 180_000, what: `the ${name}` });
+    const at = Date.now();
     process.kill(pid, 'SIGKILL');
-    await eventually(() => (node.pids()?.[name] ?? pid) !== pid, { timeoutMs: 180_000, what: `the next ${name}` });
+    await eventually(() => (running() ?? pid) !== pid, { timeoutMs: 180_000, what: `the next ${name}` });
+    return at;
   },
 });
 const AGENT = killChild('agent');
@@ -129,9 +134,11 @@ const CONSOLE: Victim = {
   kill: async () => {
     const { child, client } = consoleProcess;
     const { pid } = child;
+    const at = Date.now();
     process.kill(-pid, 'SIGKILL');
     const answers = async () => child.pid !== pid && (await client.request('GET', '/api/v1/sites')).status < 500;
     await eventually(answers, { timeoutMs: 180_000, what: 'the console' });
+    return at;
   },
 };
 
@@ -149,9 +156,7 @@ async function killAll(victims: readonly Victim[], times: number): Promise<Death
       const [shortest, longest] = LIVES[name] as [number, number];
       for (let turn = 0; turn < times; turn++) {
         await delay(shortest + Math.random() * (longest - shortest));
-        const death = { name, at: Date.now(), backAt: 0 };
-        await kill();
-        deaths.push({ ...death, backAt: Date.now() });
+        deaths.push({ name, at: await kill(), backAt: Date.now() });
       }
     }),
   );
