@@ -1,16 +1,17 @@
-// Minutes are kept as they came for a week; older ones by windows of five minutes, which is all that records are made of.
+// Minutes are kept as they came for a day; older ones by windows of five minutes, which is all that records are made of.
+// A thousand nodes with the same thousand sites append some 80 million rows a day.
 import { WINDOW_MS } from '../../contract/resources/usage.ts';
 import { compactWindow, firstUncompacted, type SitePart } from '../../models/usage-compaction.ts';
 import { makeUsagePartitions } from '../../models/usage-partitions.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isCanceled } from './roll-up.ts';
 
-const KEPT_MS = 7 * 86_400_000;
+const KEPT_MS = 86_400_000;
 /** A hundred days, after a console that was never idle. */
 const MOST_WINDOWS = 28_800;
 const MOST_PARTS = 256;
 
-/** Compacts what is older than a week. `signal` ends it between two transactions. */
+/** Compacts what is older than a day. `signal` ends it between two transactions. */
 export async function compactUsage({ pools }: Pick<Runtime, 'pools'>, signal?: AbortSignal): Promise<void> {
   const now = new Date();
   await makeUsagePartitions(pools.api, now);
