@@ -63,8 +63,8 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'clusters.update': { id: clusterId },
       'clusters.revisions': { id: clusterId },
       'clusters.revisionDiff': { id: clusterId, revision: '1' },
-      'clusters.rollbackPreview': { id: clusterId, revision: '1' },
-      'clusters.rollback': { id: clusterId, revision: '1' },
+      'clusters.rollbackPreview': { id: clusterId },
+      'clusters.rollback': { id: clusterId },
       'enrollmentTokens.get': { id: token.id ?? token.tokenId },
       'nodeGroups.update': { id: group.id },
       'nodes.get': { id: nodeId },
@@ -109,6 +109,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'clusters.create': { name: 'made-{n}' },
       'clusters.update': { name: 'renamed-{n}' },
       'clusters.clientIp.set': { settings: { mode: 'direct' } },
+      'clusters.rollback': { revision: '1' },
       'clusters.unknownHosts.set': {
         unknownHost: 'page',
         ipAccess: 'page',
@@ -140,12 +141,15 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'sites.setEnabled': { enabled: true },
       ...merge(parts.map(({ bodies }) => bodies)),
     },
-    query: Object.fromEntries(
-      ['list', 'summary', 'sites', 'gaps', 'export'].map((name) => [
-        `usage.${name}`,
-        { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
-      ]),
-    ),
+    query: {
+      'clusters.rollbackPreview': { revision: '1' },
+      ...Object.fromEntries(
+        ['list', 'summary', 'sites', 'gaps', 'export'].map((name) => [
+          `usage.${name}`,
+          { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+        ]),
+      ),
+    },
   };
 }
 
