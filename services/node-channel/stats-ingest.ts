@@ -1,6 +1,5 @@
 // Takes the batches of this process's nodes: those of a second are summed and stored in one transaction with the cursors
 // of their nodes, and acknowledged after it.
-import { setImmediate } from 'node:timers/promises';
 import { toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
@@ -9,6 +8,7 @@ import { appendMinutes, type CursorRow, type GapRow, lockCursors, moveCursors } 
 import { makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
 import { readUsageSettings } from '../../models/usage-setting.ts';
 import { type ReportStatsRequest, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { restAfter } from '../../runtime/pace.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { judgeBatch, skippedSpan } from './batch-rules.ts';
 import { type CodedReport, decodeReportStats } from './decode-stats.ts';
@@ -187,6 +187,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   const gaps: GapRow[] = [];
   const sums = new StatsSums();
   let summed = 0;
+  let begun = performance.now();
   for (const { node, batch } of group) {
     const cursor = cursors.get(node.nodeId)!;
     const verdict = batch.sequence === 0n ? 'question' : judgeBatch(cursor, batch);
@@ -204,8 +205,9 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
       summed += batch.rows.length;
       if (summed >= ROWS_AT_ONCE) {
         // A backlog of many nodes must not hold up heartbeats and bans.
-        await setImmediate();
+        await restAfter(performance.now() - begun);
         summed = 0;
+        begun = performance.now();
       }
       for (const reason of ['bad', 'too_old', 'moved'] as const) outcome.leftOut[reason] += batch.misfits[reason];
       cursor.sequence = batch.sequence;
@@ -217,7 +219,10 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   }
   if (moved.size === 0) return outcome;
   for (const rows of sums.pieces(ROWS_AT_ONCE)) {
+    begun = performance.now();
     outcome.leftOut.foreign_site += rows.length - (await appendMinutes(client, rows));
+    // A commit beside it waits until all that was written so far is on disk.
+    await restAfter(performance.now() - begun);
   }
   await moveCursors(client, [...moved], gaps, now);
   return outcome;
