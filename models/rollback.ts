@@ -27,8 +27,8 @@ export interface RollbackPlan {
 const SITE = siteOwner('');
 
 /**
- * What a rollback from `head` to `revision` publishes. `restoring`: owners whose saved settings are put back, too. Throws ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and
- * ROLLBACK_TOO_LARGE.
+ * What a rollback from `head` to `revision` publishes. `restoring`: owners whose saved settings are put back, too. Throws
+ * ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and ROLLBACK_TOO_LARGE.
  */
 export async function planRollback(
   sql: Knex,

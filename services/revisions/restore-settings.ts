@@ -14,7 +14,7 @@ import type { Tx } from '../../runtime/write.ts';
 import { FEATURES } from '../gen/features.ts';
 
 /** Settings of things that one rollback puts back at most: each is locked and saved by itself. */
-export const MAX_RESTORED = 200;
+const MAX_RESTORED = 200;
 /** Entries looked at for them. */
 const MOST_ENTRIES = 5000;
 
@@ -35,7 +35,7 @@ export interface RestoredSettings {
 
 /**
  * Saved settings that differ from those of the revision, of what has changed since it; fields that a rollback leaves
- * alone do not count. What was made since it, and what is gone, has none. Throws ROLLBACK_TOO_LARGE.
+ * alone do not count. What was made since it, and what is gone, has none.
  */
 export async function settingsToRestore(
   sql: Sql,
@@ -50,8 +50,12 @@ export async function settingsToRestore(
     const entries = found.filter(({ kind }) => kind === restorer.kind);
     differing.push(...(await differingFrom(sql, clusterId, restorer, entries)));
   }
-  if (differing.length > MAX_RESTORED) fail('ROLLBACK_TOO_LARGE', { limit: MAX_RESTORED });
   return differing;
+}
+
+/** Throws ROLLBACK_TOO_LARGE for more settings than are put back at once. */
+export function assertRestorable(settings: readonly RestoredSettings[]): void {
+  if (settings.length > MAX_RESTORED) fail('ROLLBACK_TOO_LARGE', { limit: MAX_RESTORED });
 }
 
 /** Locks what differs and saves it, cluster before sites as every change does; answers what was saved. */
@@ -62,6 +66,7 @@ export async function restoreSettings(
   now: Date,
 ): Promise<RestoredSettings[]> {
   const planned = await settingsToRestore(sql, clusterId, range);
+  assertRestorable(planned);
   await sql('cluster').where({ id: clusterId }).forNoKeyUpdate().first('id');
   await lockSites(sql, sitesOf(planned));
   // What was saved until the lock was had is what counts; what only differs since is left as it is.

@@ -12,7 +12,7 @@ import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
-import { type RestoredSettings, restoreSettings, settingsToRestore } from './restore-settings.ts';
+import { assertRestorable, type RestoredSettings, restoreSettings, settingsToRestore } from './restore-settings.ts';
 
 type Sql = Runtime['pools']['api'];
 
@@ -24,6 +24,7 @@ export async function previewRollback(
   const sql = pools.api;
   const head = await headOver(sql, id, revision);
   const settings = await settingsToRestore(sql, id, { revision, head });
+  if (restoring) assertRestorable(settings);
   const plan = await planRollback(sql, id, { revision, head }, ownersOf(restoring ? settings : []));
   const { differences, sites, keptDisabled } = plan;
   const named = (ids: readonly string[]) => siteLabels(sql, ids.slice(0, NAMED_SITES));
