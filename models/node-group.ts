@@ -35,6 +35,7 @@ export interface NodeGroupSummary {
   name: string;
   is_default: boolean;
   is_canary: boolean;
+  canary_in_effect: boolean;
   region_id: string | null;
   region_name: string | null;
   region_code: string | null;
@@ -44,10 +45,12 @@ export interface NodeGroupSummary {
 }
 
 const SUMMARY = `
-  select g.id, g.cluster_id, g.name, g.is_default, g.is_canary, g.region_id, r.name as region_name,
+  select g.id, g.cluster_id, g.name, g.is_default, g.is_canary,
+         coalesce(o.enabled, false) as canary_in_effect, g.region_id, r.name as region_name,
          r.code as region_code, g.created_at, g.updated_at,
          (select count(*)::int from node n where n.node_group_id = g.id) as nodes
-    from node_group g left join region r on r.id = g.region_id`;
+    from node_group g left join region r on r.id = g.region_id
+    left join cluster_rollout o on o.cluster_id = g.cluster_id`;
 
 export interface NodeGroupFilter {
   clusterId?: string | undefined;

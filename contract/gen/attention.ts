@@ -5,6 +5,7 @@ import { attention as nodes } from '../resources/nodes.codes.ts';
 import { attention as protectionSettings } from '../resources/protection-settings.codes.ts';
 import { attention as protection } from '../resources/protection.codes.ts';
 import { attention as revisions } from '../resources/revisions.codes.ts';
+import { attention as rollout } from '../resources/rollout.codes.ts';
 import { attention as security } from '../resources/security.codes.ts';
 import { attention as sites } from '../resources/sites.codes.ts';
 
@@ -15,6 +16,7 @@ export const ATTENTION_LISTS = [
   protectionSettings,
   protection,
   revisions,
+  rollout,
   security,
   sites,
 ] as const;

@@ -12,6 +12,7 @@ import { errors as nodes } from '../resources/nodes.codes.ts';
 import { errors as protection } from '../resources/protection.codes.ts';
 import { errors as regions } from '../resources/regions.codes.ts';
 import { errors as revisions } from '../resources/revisions.codes.ts';
+import { errors as rollout } from '../resources/rollout.codes.ts';
 import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
@@ -32,6 +33,7 @@ export const ERROR_LISTS = [
   protection,
   regions,
   revisions,
+  rollout,
   serviceAccounts,
   sites,
   system,

@@ -20,6 +20,7 @@ import * as protectionSettings from '../resources/protection-settings.ts';
 import * as protection from '../resources/protection.ts';
 import * as regions from '../resources/regions.ts';
 import * as revisions from '../resources/revisions.ts';
+import * as rollout from '../resources/rollout.ts';
 import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
 import * as settings from '../resources/settings.ts';
@@ -53,6 +54,7 @@ export const RESOURCE_FILES = [
   protection,
   regions,
   revisions,
+  rollout,
   security,
   serviceAccounts,
   settings,

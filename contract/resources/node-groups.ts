@@ -19,9 +19,9 @@ export const NodeGroup = Type.Object({
   clusterId: Id,
   name: Type.String({ description: 'Unique in the cluster.' }),
   isDefault: Type.Boolean({ description: 'Where nodes without a group go; cannot be deleted.' }),
-  isCanary: Type.Boolean(),
+  isCanary: Type.Boolean({ description: 'Whether its nodes try changes out for the others; see canaryInEffect.' }),
   canaryInEffect: Type.Boolean({
-    description: 'Whether isCanary does anything; false: this version publishes to all nodes at once.',
+    description: 'Whether canary groups get changes first: canaries of the cluster are switched on (rollout-policy).',
   }),
   regionId: Nullable(Id),
   regionName: Nullable(Type.String()),

@@ -27,7 +27,7 @@ function present(row: NodeGroupSummary): NodeGroupOutput {
     name: row.name,
     isDefault: row.is_default,
     isCanary: row.is_canary,
-    canaryInEffect: false,
+    canaryInEffect: row.canary_in_effect,
     regionId: row.region_id,
     regionName: row.region_name,
     regionCode: row.region_code,

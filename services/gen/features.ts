@@ -8,6 +8,7 @@ import { feature as enrollment } from '../enrollment/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
+import { feature as rollouts } from '../rollouts/feature.ts';
 import { feature as security } from '../security/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
 import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
@@ -23,6 +24,7 @@ export const FEATURES = [
   housekeeping,
   nodes,
   protection,
+  rollouts,
   security,
   sites,
   unknownHosts,

@@ -122,6 +122,10 @@ export const ERROR_STATUS = {
   ROLLBACK_RESOURCE_UNAVAILABLE: 409,
   /** More entries changed since the revision than a rollback puts back at once. */
   ROLLBACK_TOO_LARGE: 409,
+  /** No canary runs in the cluster. */
+  ROLLOUT_NOT_ACTIVE: 409,
+  /** The cluster has no such event. */
+  ROLLOUT_EVENT_NOT_FOUND: 404,
   /** There is no such service account. */
   SERVICE_ACCOUNT_NOT_FOUND: 404,
   /** The service account has no such key. */

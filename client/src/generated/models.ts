@@ -243,6 +243,18 @@ export interface Ban {
   unappliedNodes: number;
 }
 
+export interface CanaryNode {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
+  online: boolean;
+  /** Its data plane works and it could apply everything. */
+  healthy: boolean;
+  appliedRevision: string | null;
+  /** Whether it takes part in the canary that runs, or took part in the last one. */
+  participating: boolean;
+}
+
 export interface CcPolicy {
   /** Whether load raises the challenge level. */
   enabled: boolean;
@@ -439,6 +451,26 @@ export interface FieldChange {
   from?: unknown | undefined;
   /** Absent: there is none. */
   to?: unknown | undefined;
+}
+
+export interface Finding {
+  reason: 'error_ratio' | 'edge_errors' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'offline';
+  /** null: it is no site alone. */
+  siteId: string | null;
+  siteName: string | null;
+  /** Nodes it was seen on. */
+  nodeIds: string[];
+  /** What moved: origin_5xx, edge_5xx, or edge_ and the code of an answer that edges made themselves. */
+  figure: string | null;
+  /** Of the same nodes before the change. */
+  before: number | null;
+  /** Of nodes without the change, at the same time. */
+  baseline: number | null;
+  /** With the change. */
+  now: number | null;
+  /** Requests that it was seen in. */
+  requests: number | null;
+  message: string | null;
 }
 
 export interface Incidents {
@@ -732,8 +764,9 @@ export interface NodeGroup {
   name: string;
   /** Where nodes without a group go; cannot be deleted. */
   isDefault: boolean;
+  /** Whether its nodes try changes out for the others; see canaryInEffect. */
   isCanary: boolean;
-  /** Whether isCanary does anything; false: this version publishes to all nodes at once. */
+  /** Whether canary groups get changes first: canaries of the cluster are switched on (rollout-policy). */
   canaryInEffect: boolean;
   regionId: string | null;
   regionName: string | null;
@@ -850,7 +883,7 @@ export interface Overview {
   readAt: string;
   /** What needs somebody, by kind, at most 50. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'nodes_lagging' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: it may stop to, or is meant. */
     level: 'act' | 'watch';
     /** null: of no cluster alone. */
@@ -1115,6 +1148,131 @@ export interface Revision {
   }>;
   /** ISO 8601, UTC. */
   createdAt: string;
+}
+
+export interface Rollout {
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+  policy: RolloutPolicy;
+  /** canary: being watched; awaiting_promotion: watched, and waits for somebody; direct: no canary node was online, so the change went to all nodes. */
+  state: 'idle' | 'canary' | 'awaiting_promotion' | 'promoted' | 'rolled_back' | 'direct';
+  /** What nodes outside of the canary run. */
+  stableRevision: string | null;
+  /** What is being tried; null: nothing. */
+  candidateRevision: string | null;
+  /** What was tried last. */
+  lastCandidateRevision: string | null;
+  windowStartedAt: string | null;
+  windowEndsAt: string | null;
+  /** How the last canary ended; null while one runs. */
+  outcome: 'auto_promote' | 'manual_promote' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'error_ratio' | 'manual_abort' | 'no_canary' | 'policy_disabled' | 'manual_rollback' | 'withdrawn' | null;
+  /** What was found wrong. */
+  finding: Finding | null;
+  finishedAt: string | null;
+  /** Nodes of canary groups, and who took part. Up to 200 entries. */
+  canaryNodes: CanaryNode[];
+  /** Since the canary began, of its nodes and of the others; null: nothing was counted. */
+  window: {
+    canaryRequests: number;
+    canary5xx: number;
+    baselineRequests: number;
+    baseline5xx: number;
+  } | null;
+  /** How the candidate differs from what the other nodes run; null: no canary runs. */
+  candidateChanges: {
+    sites: {
+      /** Up to 100 entries. */
+      added: LackingNode[];
+      /** Up to 100 entries. */
+      changed: LackingNode[];
+      /** Up to 100 entries. */
+      removed: LackingNode[];
+    };
+    siteCounts: {
+      added: number;
+      changed: number;
+      removed: number;
+    };
+    /** Reason codes of the revisions published after the stable one, each once. Up to 100 entries. */
+    reasons: string[];
+  } | null;
+  /** Neither publications nor canaries move it. */
+  policyUpdatedAt: string;
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+}
+
+export interface RolloutEvent {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+  /** ISO 8601, UTC. */
+  at: string;
+  kind: 'started' | 'promoted' | 'rolled_back' | 'direct' | 'undone' | 'undo_stopped';
+  /** The revision that it published, or that began it. */
+  revision: string | null;
+  outcome: 'auto_promote' | 'manual_promote' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'error_ratio' | 'manual_abort' | 'no_canary' | 'policy_disabled' | 'manual_rollback' | 'withdrawn' | null;
+  finding: Finding | null;
+  actor: Author;
+}
+
+export interface RolloutEventDetails {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+  /** ISO 8601, UTC. */
+  at: string;
+  kind: 'started' | 'promoted' | 'rolled_back' | 'direct' | 'undone' | 'undo_stopped';
+  /** The revision that it published, or that began it. */
+  revision: string | null;
+  outcome: 'auto_promote' | 'manual_promote' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'error_ratio' | 'manual_abort' | 'no_canary' | 'policy_disabled' | 'manual_rollback' | 'withdrawn' | null;
+  finding: Finding | null;
+  actor: Author;
+  clusterName: string;
+  /** Nodes of the finding. */
+  nodes: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string | null;
+  }>;
+  /** Revisions published while the canary ran, or the one that it is about; newest first, those still kept, at most 100. Up to 100 entries. */
+  changes: Array<{
+    /** Decimal number. */
+    revision: string;
+    reasonCode: string;
+    reasonParams: Record<string, unknown>;
+    actor: Author;
+    /** What was changed; null: settings of the whole installation. */
+    subject: {
+      type: 'site' | 'ip_list' | 'cluster' | 'ban';
+      id: string | null;
+      /** As of then; of a ban, its range. */
+      name: string;
+      /** Whether it is still there; a ban: in force. */
+      exists: boolean;
+    } | null;
+    /** ISO 8601, UTC. */
+    createdAt: string;
+  }>;
+}
+
+export interface RolloutPolicy {
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  enabled: boolean;
+  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  windowSeconds: number;
+  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  autoPromote: boolean;
+  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  errorRatioMultiplier: number;
+  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  errorRatioFloor: number;
+  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  minRequests: number;
+  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  undoDirect: boolean;
 }
 
 export interface SecurityEvent {

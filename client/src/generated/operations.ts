@@ -31,6 +31,9 @@ import type {
   Region,
   Rehearsal,
   Revision,
+  Rollout,
+  RolloutEvent,
+  RolloutEventDetails,
   SecurityEvent,
   SecurityState,
   ServiceAccount,
@@ -491,6 +494,114 @@ export interface ClustersRollbackPreviewOutput {
     items: ObjectChange[];
   };
 }
+
+export interface ClustersRolloutInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type ClustersRolloutOutput = Rollout;
+
+export interface ClustersRolloutEventsInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface ClustersRolloutEventsOutput {
+  items: RolloutEvent[];
+  total: number;
+}
+
+export interface ClustersRolloutEventInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Id. 1 to 64 characters. */
+  eventId: string;
+}
+
+export type ClustersRolloutEventOutput = RolloutEventDetails;
+
+export interface ClustersRolloutPolicyInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export interface ClustersRolloutPolicyOutput {
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  enabled: boolean;
+  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  windowSeconds: number;
+  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  autoPromote: boolean;
+  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  errorRatioMultiplier: number;
+  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  errorRatioFloor: number;
+  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  minRequests: number;
+  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  undoDirect: boolean;
+  /** policyUpdatedAt of the rollout. */
+  updatedAt: string;
+}
+
+export interface ClustersSetRolloutPolicyInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  enabled?: boolean | undefined;
+  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  windowSeconds?: number | undefined;
+  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  autoPromote?: boolean | undefined;
+  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  errorRatioMultiplier?: number | undefined;
+  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  errorRatioFloor?: number | undefined;
+  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  minRequests?: number | undefined;
+  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  undoDirect?: boolean | undefined;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export interface ClustersSetRolloutPolicyOutput {
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  enabled: boolean;
+  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  windowSeconds: number;
+  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  autoPromote: boolean;
+  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  errorRatioMultiplier: number;
+  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  errorRatioFloor: number;
+  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  minRequests: number;
+  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  undoDirect: boolean;
+  /** policyUpdatedAt of the rollout. */
+  updatedAt: string;
+}
+
+export interface ClustersAbortRolloutInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type ClustersAbortRolloutOutput = Rollout;
+
+export interface ClustersPromoteRolloutInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type ClustersPromoteRolloutOutput = Rollout;
 
 export interface EnrollmentTokensCreateInput {
   /** Id. 1 to 64 characters. */
@@ -1663,6 +1774,48 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'REVISION_NOT_FOUND' | 'ROLLBACK_RESOURCE_UNAVAILABLE' | 'ROLLBACK_TOO_LARGE' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'clusters.rollout': {
+    input: ClustersRolloutInput;
+    output: ClustersRolloutOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.rolloutEvents': {
+    input: ClustersRolloutEventsInput;
+    output: ClustersRolloutEventsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.rolloutEvent': {
+    input: ClustersRolloutEventInput;
+    output: ClustersRolloutEventOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'ROLLOUT_EVENT_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.rolloutPolicy': {
+    input: ClustersRolloutPolicyInput;
+    output: ClustersRolloutPolicyOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.setRolloutPolicy': {
+    input: ClustersSetRolloutPolicyInput;
+    output: ClustersSetRolloutPolicyOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'clusters.abortRollout': {
+    input: ClustersAbortRolloutInput;
+    output: ClustersAbortRolloutOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ROLLOUT_NOT_ACTIVE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'clusters.promoteRollout': {
+    input: ClustersPromoteRolloutInput;
+    output: ClustersPromoteRolloutOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ROLLOUT_NOT_ACTIVE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'enrollmentTokens.create': {
     input: EnrollmentTokensCreateInput;
     output: EnrollmentTokensCreateOutput;
@@ -2131,6 +2284,13 @@ export const OPERATIONS = {
   'clusters.revisionDiff': { method: 'GET', path: '/clusters/{id}/revisions/{revision}/diff', query: true, text: false },
   'clusters.rollback': { method: 'POST', path: '/clusters/{id}/rollback', query: false, text: false },
   'clusters.rollbackPreview': { method: 'GET', path: '/clusters/{id}/rollback-preview', query: true, text: false },
+  'clusters.rollout': { method: 'GET', path: '/clusters/{id}/rollout', query: true, text: false },
+  'clusters.rolloutEvents': { method: 'GET', path: '/clusters/{id}/rollout-events', query: true, text: false },
+  'clusters.rolloutEvent': { method: 'GET', path: '/clusters/{id}/rollout-events/{eventId}', query: true, text: false },
+  'clusters.rolloutPolicy': { method: 'GET', path: '/clusters/{id}/rollout-policy', query: true, text: false },
+  'clusters.setRolloutPolicy': { method: 'PUT', path: '/clusters/{id}/rollout-policy', query: false, text: false },
+  'clusters.abortRollout': { method: 'POST', path: '/clusters/{id}/rollout/abort', query: false, text: false },
+  'clusters.promoteRollout': { method: 'POST', path: '/clusters/{id}/rollout/promote', query: false, text: false },
   'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false, text: false },
   'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true, text: false },
   'security.incidents': { method: 'GET', path: '/incidents', query: true, text: false },
@@ -2249,6 +2409,8 @@ export interface Api {
     nodes: Call<'changes.nodes'>;
   };
   clusters: {
+    /** Takes what the canary tries back from its nodes. `POST /clusters/{id}/rollout/abort`: Operators; not with a read-only access key. */
+    abortRollout: Call<'clusters.abortRollout'>;
     clientIp: {
       /** Answers how the client address of requests is found. `GET /clusters/{clusterId}/client-ip`: Operators; a read-only access key suffices. */
       get: Call<'clusters.clientIp.get'>;
@@ -2263,6 +2425,8 @@ export interface Api {
     get: Call<'clusters.get'>;
     /** Lists clusters by name. `GET /clusters`: Operators; a read-only access key suffices. Service accounts with the scope clusters:read. */
     list: Call<'clusters.list'>;
+    /** Gives what the canary tries to all nodes now. `POST /clusters/{id}/rollout/promote`: Operators; not with a read-only access key. */
+    promoteRollout: Call<'clusters.promoteRollout'>;
     /** Lists what differs in the settings of two revisions, by object and field. `GET /clusters/{id}/revisions/{revision}/diff`: Operators; a read-only access key suffices. */
     revisionDiff: Call<'clusters.revisionDiff'>;
     /** Lists the latest 200 published revisions of a cluster, newest first. `GET /clusters/{id}/revisions`: Operators; a read-only access key suffices. */
@@ -2271,6 +2435,16 @@ export interface Api {
     rollback: Call<'clusters.rollback'>;
     /** Tells what a rollback to a revision would do, or refuses as it would; writes nothing. `GET /clusters/{id}/rollback-preview`: Operators; a read-only access key suffices. */
     rollbackPreview: Call<'clusters.rollbackPreview'>;
+    /** Answers which change a cluster is trying on its canary nodes, and what came of the last one. `GET /clusters/{id}/rollout`: Operators; a read-only access key suffices. */
+    rollout: Call<'clusters.rollout'>;
+    /** Answers one of them with the nodes and changes that it is about. `GET /clusters/{id}/rollout-events/{eventId}`: Operators; a read-only access key suffices. */
+    rolloutEvent: Call<'clusters.rolloutEvent'>;
+    /** Lists how canaries of a cluster began and ended, and what was taken back, newest first. `GET /clusters/{id}/rollout-events`: Operators; a read-only access key suffices. */
+    rolloutEvents: Call<'clusters.rolloutEvents'>;
+    /** Answers how changes of a cluster are tried out. `GET /clusters/{id}/rollout-policy`: Operators; a read-only access key suffices. */
+    rolloutPolicy: Call<'clusters.rolloutPolicy'>;
+    /** Sets how changes of a cluster are tried out; what is left out stays. `PUT /clusters/{id}/rollout-policy`: Operators; not with a read-only access key. */
+    setRolloutPolicy: Call<'clusters.setRolloutPolicy'>;
     unknownHosts: {
       /** Answers what requests for hosts of no site get. `GET /clusters/{clusterId}/unknown-hosts`: Operators; a read-only access key suffices. */
       get: Call<'clusters.unknownHosts.get'>;

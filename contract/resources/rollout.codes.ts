@@ -1,0 +1,13 @@
+import type { AttentionEntries } from '../attention-entry.ts';
+import { type ErrorEntries, entry } from '../error-entry.ts';
+
+export const errors = {
+  ROLLOUT_NOT_ACTIVE: entry(409, 'No canary runs in the cluster.'),
+  ROLLOUT_EVENT_NOT_FOUND: entry(404, 'The cluster has no such event.'),
+} satisfies ErrorEntries;
+
+export const attention = {
+  canary_rolled_back: { order: 16, level: 'act', page: '/clusters' },
+  canary_awaiting_promotion: { order: 17, level: 'watch', page: '/clusters' },
+  canary_running: { order: 18, level: 'watch', page: '/clusters' },
+} satisfies AttentionEntries;
