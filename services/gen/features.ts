@@ -6,6 +6,7 @@ import { feature as clientIp } from '../client-ip/feature.ts';
 import { feature as clusters } from '../clusters/feature.ts';
 import { feature as enrollment } from '../enrollment/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
+import { feature as nodeChannel } from '../node-channel/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
 import { feature as rollouts } from '../rollouts/feature.ts';
@@ -22,6 +23,7 @@ export const FEATURES = [
   clusters,
   enrollment,
   housekeeping,
+  nodeChannel,
   nodes,
   protection,
   rollouts,

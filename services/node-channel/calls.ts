@@ -1,5 +1,5 @@
 // The unary calls of an authenticated node: plain functions of (identity, request).
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
@@ -12,6 +12,9 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
   type Reached,
+  type ReportVitalsRequest,
+  type ReportVitalsResponseSchema,
+  VitalWatchSchema,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
 import { type PositionMarks, positionMarks } from '../../runtime/position-marks.ts';
@@ -24,6 +27,8 @@ import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
 import type { StatsIngest } from './stats-ingest.ts';
 import type { Turns } from './turns.ts';
+import type { VitalIngest } from './vital-ingest.ts';
+import type { VitalWatches } from './vital-watches.ts';
 import type { ClusterFeed } from './watch/cluster-feed.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
 
@@ -36,6 +41,8 @@ export interface CallContext {
   reports: NodeReports;
   propagation: Propagation;
   stats: StatsIngest;
+  vitals: VitalIngest;
+  watches: VitalWatches;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */
   pulls: Turns;
   /** The same for reports that are stored before they are answered. */
@@ -69,7 +76,10 @@ export async function heartbeat(
   noteReached(context, node, position, { config: [], bans: [] });
   await context.reports.heartbeat(node, { ...beat, missingFeatures }, position, now);
   const claim = { config: request.config, bans };
-  const unproven = await judgeHeartbeat(context, feed, node, claim);
+  const [unproven, watch] = await Promise.all([
+    judgeHeartbeat(context, feed, node, claim),
+    context.watches.of(node.clusterId, request.config?.revision ?? 0n),
+  ]);
   return create(HeartbeatResponseSchema, {
     target: ownTarget(feed.target(now.getTime()), unproven, claim),
     intervalSeconds: HEARTBEAT_SECONDS,
@@ -79,7 +89,19 @@ export async function heartbeat(
     consoleAddresses: context.consoleAddresses(),
     appliedSpreadMs: appliedSpread(context.hub.streamCount),
     challengeKeysVersion: feed.keysVersion,
+    vitalWatch: create(VitalWatchSchema, watch ?? {}),
   });
+}
+
+/** Adds up what a node tells of watched sites; answers what is watched now. */
+export async function reportVitals(
+  context: CallContext,
+  node: NodeIdentity,
+  request: ReportVitalsRequest,
+): Promise<MessageInitShape<typeof ReportVitalsResponseSchema>> {
+  const feed = await feedOf(context, node);
+  const watch = await context.vitals.report(node, request, feed.config.epoch);
+  return { vitalWatch: create(VitalWatchSchema, watch ?? {}) };
 }
 
 export function applied(context: CallContext, node: NodeIdentity, request: AppliedRequest): void {

@@ -7,6 +7,7 @@ import type { CertificateAuthority } from '../../runtime/certificate-authority.t
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { type Authenticator, type RefusalReason, Refused } from './authenticator.ts';
+import type { CallContext } from './calls.ts';
 import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -15,6 +16,8 @@ import type { Propagation } from './propagation.ts';
 import { StatsIngest } from './stats-ingest.ts';
 import { Turns } from './turns.ts';
 import { type Caller, createUnaryHandlers, type Handler } from './unary.ts';
+import { VitalIngest } from './vital-ingest.ts';
+import { VitalWatches } from './vital-watches.ts';
 import { endFrame } from './watch/frames.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
 import { BadWatchRequest, readWatchRequest, STREAM_TYPE } from './watch/watch-request.ts';
@@ -51,6 +54,7 @@ export class Gate {
   readonly #node: Handler;
   readonly #sweep: NodeJS.Timeout;
   readonly #stats: StatsIngest;
+  readonly #vitals: VitalIngest;
 
   constructor(
     runtime: Runtime,
@@ -68,7 +72,20 @@ export class Gate {
     this.#stats = new StatsIngest(runtime);
     const pulls = new Turns(PULLS, MAX_WAITING);
     const writes = new Turns(WRITES, MAX_WAITING);
-    const context = { runtime, hub, reports, propagation, stats: this.#stats, pulls, writes, consoleAddresses };
+    const watches = new VitalWatches(runtime.pools.channel, runtime.log);
+    this.#vitals = new VitalIngest(runtime, watches);
+    const context: CallContext = {
+      runtime,
+      hub,
+      reports,
+      propagation,
+      stats: this.#stats,
+      vitals: this.#vitals,
+      watches,
+      pulls,
+      writes,
+      consoleAddresses,
+    };
     const handlers = createUnaryHandlers(context, authority);
     this.#stranger = handlers.stranger;
     this.#node = handlers.node;
@@ -78,7 +95,7 @@ export class Gate {
   /** Resolves once the batches that were taken are stored. */
   async stop(): Promise<void> {
     clearInterval(this.#sweep);
-    await this.#stats.stop();
+    await Promise.all([this.#stats.stop(), this.#vitals.stop()]);
   }
 
   handle(exchange: Exchange): void {

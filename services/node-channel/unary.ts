@@ -14,7 +14,7 @@ import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
-import { applied, type CallContext, getBans, getConfig, heartbeat } from './calls.ts';
+import { applied, type CallContext, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -111,6 +111,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
       await reportSecurity(context, known(node), request);
       return {};
     },
+    reportVitals: (request, { node }) => reportVitals(context, known(node), request),
     getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
   };
 }
@@ -126,6 +127,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.reportStats, (request, call) => calls.reportStats(request, callerOf(call)));
   router.rpc(method.reportBans, (request, call) => calls.reportBans(request, callerOf(call)));
   router.rpc(method.reportSecurity, (request, call) => calls.reportSecurity(request, callerOf(call)));
+  router.rpc(method.reportVitals, (request, call) => calls.reportVitals(request, callerOf(call)));
   router.rpc(method.getChallengeKeys, (request, call) => calls.getChallengeKeys(request, callerOf(call)));
 }
 

@@ -11,7 +11,7 @@ import type { ConfigPosition, FailedEntry } from "../../node/v1/config_pb.js";
 import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/security_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
-import type { SiteMinute, StatsGap } from "../../node/v1/node_pb.js";
+import type { SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 
 /**
  * Describes the file svc/edge/v1/edge.proto.
@@ -591,6 +591,55 @@ export declare type DrainStatsResponse = Message<"svc.edge.v1.DrainStatsResponse
 export declare const DrainStatsResponseSchema: GenMessage<DrainStatsResponse>;
 
 /**
+ * @generated from message svc.edge.v1.GetVitalsRequest
+ */
+export declare type GetVitalsRequest = Message<"svc.edge.v1.GetVitalsRequest"> & {
+  /**
+   * At most 100.
+   *
+   * @generated from field: repeated string site_ids = 1;
+   */
+  siteIds: string[];
+};
+
+/**
+ * Describes the message svc.edge.v1.GetVitalsRequest.
+ * Use `create(GetVitalsRequestSchema)` to create a new message.
+ */
+export declare const GetVitalsRequestSchema: GenMessage<GetVitalsRequest>;
+
+/**
+ * @generated from message svc.edge.v1.GetVitalsResponse
+ */
+export declare type GetVitalsResponse = Message<"svc.edge.v1.GetVitalsResponse"> & {
+  /**
+   * @generated from field: string instance_id = 1;
+   */
+  instanceId: string;
+
+  /**
+   * What runs now.
+   *
+   * @generated from field: svc.node.v1.ConfigPosition config = 2;
+   */
+  config?: ConfigPosition | undefined;
+
+  /**
+   * Since the start of the process, of the node ("") and of each site asked about that was served. A site that was deleted
+   * and made again starts at 0.
+   *
+   * @generated from field: repeated svc.node.v1.Vitals vitals = 3;
+   */
+  vitals: Vitals[];
+};
+
+/**
+ * Describes the message svc.edge.v1.GetVitalsResponse.
+ * Use `create(GetVitalsResponseSchema)` to create a new message.
+ */
+export declare const GetVitalsResponseSchema: GenMessage<GetVitalsResponse>;
+
+/**
  * @generated from message svc.edge.v1.SetChallengeKeysRequest
  */
 export declare type SetChallengeKeysRequest = Message<"svc.edge.v1.SetChallengeKeysRequest"> & {
@@ -1052,6 +1101,16 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof DrainStatsRequestSchema;
     output: typeof DrainStatsResponseSchema;
+  },
+  /**
+   * How the requests of sites and of the node fared.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.GetVitals
+   */
+  getVitals: {
+    methodKind: "unary";
+    input: typeof GetVitalsRequestSchema;
+    output: typeof GetVitalsResponseSchema;
   },
   /**
    * Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case

@@ -500,6 +500,13 @@ export declare type HeartbeatResponse = Message<"svc.node.v1.HeartbeatResponse">
    * @generated from field: uint32 applied_spread_ms = 8;
    */
   appliedSpreadMs: number;
+
+  /**
+   * What just changed and is watched; unset or of 0 seconds = nothing.
+   *
+   * @generated from field: svc.node.v1.VitalWatch vital_watch = 9;
+   */
+  vitalWatch?: VitalWatch | undefined;
 };
 
 /**
@@ -507,6 +514,137 @@ export declare type HeartbeatResponse = Message<"svc.node.v1.HeartbeatResponse">
  * Use `create(HeartbeatResponseSchema)` to create a new message.
  */
 export declare const HeartbeatResponseSchema: GenMessage<HeartbeatResponse>;
+
+/**
+ * What the console wants to hear of every 5 s (ReportVitals), from now on. It takes the place of the one before.
+ *
+ * @generated from message svc.node.v1.VitalWatch
+ */
+export declare type VitalWatch = Message<"svc.node.v1.VitalWatch"> & {
+  /**
+   * At most 100. The traffic of the whole node is told in any case.
+   *
+   * @generated from field: repeated string site_ids = 1;
+   */
+  siteIds: string[];
+
+  /**
+   * @generated from field: uint32 seconds = 2;
+   */
+  seconds: number;
+};
+
+/**
+ * Describes the message svc.node.v1.VitalWatch.
+ * Use `create(VitalWatchSchema)` to create a new message.
+ */
+export declare const VitalWatchSchema: GenMessage<VitalWatch>;
+
+/**
+ * @generated from message svc.node.v1.ReportVitalsRequest
+ */
+export declare type ReportVitalsRequest = Message<"svc.node.v1.ReportVitalsRequest"> & {
+  /**
+   * New with each process of the data plane.
+   *
+   * @generated from field: string data_plane_instance = 1;
+   */
+  dataPlaneInstance: string;
+
+  /**
+   * How long the figures are of.
+   *
+   * @generated from field: uint32 covered_ms = 2;
+   */
+  coveredMs: number;
+
+  /**
+   * What ran in that time: a report ends where another position begins.
+   *
+   * @generated from field: svc.node.v1.ConfigPosition config = 3;
+   */
+  config?: ConfigPosition | undefined;
+
+  /**
+   * Differences since the report before. site_id "" is all traffic of the node.
+   *
+   * @generated from field: repeated svc.node.v1.Vitals vitals = 4;
+   */
+  vitals: Vitals[];
+
+  /**
+   * Entries that fail since this position and did not before it.
+   *
+   * @generated from field: uint32 failed = 5;
+   */
+  failed: number;
+
+  /**
+   * Another process of the data plane than at the report before.
+   *
+   * @generated from field: bool restarted = 6;
+   */
+  restarted: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.ReportVitalsRequest.
+ * Use `create(ReportVitalsRequestSchema)` to create a new message.
+ */
+export declare const ReportVitalsRequestSchema: GenMessage<ReportVitalsRequest>;
+
+/**
+ * @generated from message svc.node.v1.ReportVitalsResponse
+ */
+export declare type ReportVitalsResponse = Message<"svc.node.v1.ReportVitalsResponse"> & {
+  /**
+   * @generated from field: svc.node.v1.VitalWatch vital_watch = 1;
+   */
+  vitalWatch?: VitalWatch | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.ReportVitalsResponse.
+ * Use `create(ReportVitalsResponseSchema)` to create a new message.
+ */
+export declare const ReportVitalsResponseSchema: GenMessage<ReportVitalsResponse>;
+
+/**
+ * How requests fared. What the edge refused, challenged or answered otherwise without an error is not among them.
+ *
+ * @generated from message svc.node.v1.Vitals
+ */
+export declare type Vitals = Message<"svc.node.v1.Vitals"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * @generated from field: uint64 requests = 2;
+   */
+  requests: bigint;
+
+  /**
+   * Answers of origins with a status of 5xx.
+   *
+   * @generated from field: uint64 origin_errors = 3;
+   */
+  originErrors: bigint;
+
+  /**
+   * Answers 5xx that the edge made, by the code of X-Svc-Error. Those of disabled sites and of challenges are not errors.
+   *
+   * @generated from field: repeated svc.node.v1.NamedCount edge_errors = 4;
+   */
+  edgeErrors: NamedCount[];
+};
+
+/**
+ * Describes the message svc.node.v1.Vitals.
+ * Use `create(VitalsSchema)` to create a new message.
+ */
+export declare const VitalsSchema: GenMessage<Vitals>;
 
 /**
  * @generated from message svc.node.v1.Metrics
@@ -945,6 +1083,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportSecurityRequestSchema;
     output: typeof ReportSecurityResponseSchema;
+  },
+  /**
+   * Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ReportVitals
+   */
+  reportVitals: {
+    methodKind: "unary";
+    input: typeof ReportVitalsRequestSchema;
+    output: typeof ReportVitalsResponseSchema;
   },
 }>;
 

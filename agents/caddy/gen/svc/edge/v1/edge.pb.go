@@ -1176,6 +1176,114 @@ func (x *DrainStatsResponse) GetGaps() []*v1.StatsGap {
 	return nil
 }
 
+type GetVitalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 100.
+	SiteIds       []string `protobuf:"bytes,1,rep,name=site_ids,json=siteIds,proto3" json:"site_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVitalsRequest) Reset() {
+	*x = GetVitalsRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVitalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVitalsRequest) ProtoMessage() {}
+
+func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVitalsRequest.ProtoReflect.Descriptor instead.
+func (*GetVitalsRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetVitalsRequest) GetSiteIds() []string {
+	if x != nil {
+		return x.SiteIds
+	}
+	return nil
+}
+
+type GetVitalsResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	InstanceId string                 `protobuf:"bytes,1,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// What runs now.
+	Config *v1.ConfigPosition `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
+	// Since the start of the process, of the node ("") and of each site asked about that was served. A site that was deleted
+	// and made again starts at 0.
+	Vitals        []*v1.Vitals `protobuf:"bytes,3,rep,name=vitals,proto3" json:"vitals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVitalsResponse) Reset() {
+	*x = GetVitalsResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVitalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVitalsResponse) ProtoMessage() {}
+
+func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVitalsResponse.ProtoReflect.Descriptor instead.
+func (*GetVitalsResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetVitalsResponse) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *GetVitalsResponse) GetConfig() *v1.ConfigPosition {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *GetVitalsResponse) GetVitals() []*v1.Vitals {
+	if x != nil {
+		return x.Vitals
+	}
+	return nil
+}
+
 type SetChallengeKeysRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Keys          *v1.ChallengeKeys      `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
@@ -1185,7 +1293,7 @@ type SetChallengeKeysRequest struct {
 
 func (x *SetChallengeKeysRequest) Reset() {
 	*x = SetChallengeKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1305,7 @@ func (x *SetChallengeKeysRequest) String() string {
 func (*SetChallengeKeysRequest) ProtoMessage() {}
 
 func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1318,7 @@ func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
@@ -1228,7 +1336,7 @@ type SetChallengeKeysResponse struct {
 
 func (x *SetChallengeKeysResponse) Reset() {
 	*x = SetChallengeKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1348,7 @@ func (x *SetChallengeKeysResponse) String() string {
 func (*SetChallengeKeysResponse) ProtoMessage() {}
 
 func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1361,7 @@ func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
 }
 
 type WatchSecurityRequest struct {
@@ -1267,7 +1375,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1387,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1400,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -1326,7 +1434,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1446,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1459,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -1409,7 +1517,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1529,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1542,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -1469,7 +1577,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1589,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1602,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -1521,7 +1629,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1641,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1654,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -1573,7 +1681,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1693,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1706,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -1623,7 +1731,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1743,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1756,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -1670,7 +1778,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1790,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1803,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -1796,7 +1904,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1916,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1929,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -1861,7 +1969,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1981,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +1994,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -1931,7 +2039,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +2051,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +2064,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -1992,7 +2100,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2112,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2125,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -2142,7 +2250,14 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x12DrainStatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
 	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\x12)\n" +
-	"\x04gaps\x18\x03 \x03(\v2\x15.svc.node.v1.StatsGapR\x04gaps\"I\n" +
+	"\x04gaps\x18\x03 \x03(\v2\x15.svc.node.v1.StatsGapR\x04gaps\"-\n" +
+	"\x10GetVitalsRequest\x12\x19\n" +
+	"\bsite_ids\x18\x01 \x03(\tR\asiteIds\"\x96\x01\n" +
+	"\x11GetVitalsResponse\x12\x1f\n" +
+	"\vinstance_id\x18\x01 \x01(\tR\n" +
+	"instanceId\x123\n" +
+	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12+\n" +
+	"\x06vitals\x18\x03 \x03(\v2\x13.svc.node.v1.VitalsR\x06vitals\"I\n" +
 	"\x17SetChallengeKeysRequest\x12.\n" +
 	"\x04keys\x18\x01 \x01(\v2\x1a.svc.node.v1.ChallengeKeysR\x04keys\"\x1a\n" +
 	"\x18SetChallengeKeysResponse\"M\n" +
@@ -2198,7 +2313,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\x97\a\n" +
+	"removedIds2\xe3\a\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -2209,7 +2324,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"ReloadBans\x12\x1e.svc.edge.v1.ReloadBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12J\n" +
 	"\tRetryBans\x12\x1d.svc.edge.v1.RetryBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12M\n" +
 	"\n" +
-	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponse\x12_\n" +
+	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponse\x12J\n" +
+	"\tGetVitals\x12\x1d.svc.edge.v1.GetVitalsRequest\x1a\x1e.svc.edge.v1.GetVitalsResponse\x12_\n" +
 	"\x10SetChallengeKeys\x12$.svc.edge.v1.SetChallengeKeysRequest\x1a%.svc.edge.v1.SetChallengeKeysResponse\x12P\n" +
 	"\rWatchSecurity\x12!.svc.edge.v1.WatchSecurityRequest\x1a\x1a.svc.edge.v1.SecurityBatch0\x01\x12\\\n" +
 	"\x0fRestoreSecurity\x12#.svc.edge.v1.RestoreSecurityRequest\x1a$.svc.edge.v1.RestoreSecurityResponseB'Z%edge.svc/caddy/gen/svc/edge/v1;edgev1b\x06proto3"
@@ -2226,7 +2342,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),         // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),        // 1: svc.edge.v1.GetStatusResponse
@@ -2245,114 +2361,121 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*BanState)(nil),                 // 14: svc.edge.v1.BanState
 	(*DrainStatsRequest)(nil),        // 15: svc.edge.v1.DrainStatsRequest
 	(*DrainStatsResponse)(nil),       // 16: svc.edge.v1.DrainStatsResponse
-	(*SetChallengeKeysRequest)(nil),  // 17: svc.edge.v1.SetChallengeKeysRequest
-	(*SetChallengeKeysResponse)(nil), // 18: svc.edge.v1.SetChallengeKeysResponse
-	(*WatchSecurityRequest)(nil),     // 19: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),            // 20: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),           // 21: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),               // 22: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),           // 23: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),   // 24: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),  // 25: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),            // 26: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),            // 27: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),             // 28: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),             // 29: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                // 30: svc.edge.v1.BanChange
-	nil,                              // 31: svc.edge.v1.Connections.RefusedEntry
-	nil,                              // 32: svc.edge.v1.Connections.EvictedEntry
-	nil,                              // 33: svc.edge.v1.Connections.Http2ErrorsEntry
-	(*v1.ConfigPosition)(nil),        // 34: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),           // 35: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),          // 36: svc.node.v1.SiteSecurity
-	(*v11.Entry)(nil),                // 37: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),             // 38: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),           // 39: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                   // 40: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),            // 41: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),            // 42: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),              // 43: svc.node.v1.StatsGap
-	(*v1.ChallengeKeys)(nil),         // 44: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 45: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 46: svc.node.v1.SecurityEvent
+	(*GetVitalsRequest)(nil),         // 17: svc.edge.v1.GetVitalsRequest
+	(*GetVitalsResponse)(nil),        // 18: svc.edge.v1.GetVitalsResponse
+	(*SetChallengeKeysRequest)(nil),  // 19: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil), // 20: svc.edge.v1.SetChallengeKeysResponse
+	(*WatchSecurityRequest)(nil),     // 21: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),            // 22: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),           // 23: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),               // 24: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),           // 25: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),   // 26: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),  // 27: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),            // 28: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),            // 29: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),             // 30: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),             // 31: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                // 32: svc.edge.v1.BanChange
+	nil,                              // 33: svc.edge.v1.Connections.RefusedEntry
+	nil,                              // 34: svc.edge.v1.Connections.EvictedEntry
+	nil,                              // 35: svc.edge.v1.Connections.Http2ErrorsEntry
+	(*v1.ConfigPosition)(nil),        // 36: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),           // 37: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),          // 38: svc.node.v1.SiteSecurity
+	(*v11.Entry)(nil),                // 39: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),             // 40: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),           // 41: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                   // 42: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),            // 43: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),            // 44: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),              // 45: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                // 46: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),         // 47: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 48: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 49: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	34, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	36, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	14, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	35, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	36, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	37, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	38, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	3,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	2,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	31, // 6: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	32, // 7: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	33, // 8: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	34, // 9: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	34, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	37, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	38, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	38, // 13: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	34, // 14: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	35, // 15: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	38, // 16: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	34, // 17: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	33, // 6: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	34, // 7: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	35, // 8: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	36, // 9: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	36, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	39, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	40, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	40, // 13: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	36, // 14: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	37, // 15: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	40, // 16: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	36, // 17: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
 	9,  // 18: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	38, // 19: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	39, // 20: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	39, // 21: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	40, // 22: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	41, // 23: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	40, // 19: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	41, // 20: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	41, // 21: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	42, // 22: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	43, // 23: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
 	14, // 24: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	39, // 25: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	42, // 26: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	43, // 27: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	44, // 28: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	45, // 29: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	46, // 30: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	21, // 31: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	22, // 32: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	23, // 33: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	22, // 34: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	45, // 35: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	21, // 36: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	27, // 37: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	28, // 38: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	30, // 39: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	20, // 40: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	29, // 41: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	34, // 42: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	37, // 43: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	38, // 44: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	38, // 45: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	41, // 46: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	39, // 47: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	40, // 48: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 49: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	4,  // 50: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	5,  // 51: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	7,  // 52: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	10, // 53: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	11, // 54: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	12, // 55: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	15, // 56: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	17, // 57: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	19, // 58: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	24, // 59: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 60: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	6,  // 61: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	6,  // 62: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 63: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	13, // 64: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 65: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 66: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 67: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	18, // 68: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	20, // 69: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	25, // 70: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	60, // [60:71] is the sub-list for method output_type
-	49, // [49:60] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	41, // 25: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	44, // 26: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	45, // 27: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	36, // 28: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	46, // 29: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	47, // 30: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	48, // 31: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	49, // 32: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	23, // 33: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	24, // 34: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	25, // 35: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	24, // 36: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	48, // 37: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	23, // 38: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	29, // 39: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	30, // 40: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	32, // 41: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	22, // 42: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	31, // 43: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	36, // 44: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	39, // 45: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	40, // 46: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	40, // 47: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	43, // 48: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	41, // 49: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	42, // 50: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 51: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	4,  // 52: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	5,  // 53: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	7,  // 54: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	10, // 55: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	11, // 56: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	12, // 57: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	15, // 58: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	17, // 59: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	19, // 60: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	21, // 61: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	26, // 62: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 63: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	6,  // 64: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	6,  // 65: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 66: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	13, // 67: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 68: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 69: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 70: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	18, // 71: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	20, // 72: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	22, // 73: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	27, // 74: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	63, // [63:75] is the sub-list for method output_type
+	51, // [51:63] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -2360,7 +2483,7 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[26].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[28].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -2373,7 +2496,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

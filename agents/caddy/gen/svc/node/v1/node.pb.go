@@ -979,8 +979,10 @@ type HeartbeatResponse struct {
 	// The node waits a random time up to this before it reports what it applied (AppliedRequest), so that a thousand
 	// nodes do not answer at once; 0 = at once.
 	AppliedSpreadMs uint32 `protobuf:"varint,8,opt,name=applied_spread_ms,json=appliedSpreadMs,proto3" json:"applied_spread_ms,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What just changed and is watched; unset or of 0 seconds = nothing.
+	VitalWatch    *VitalWatch `protobuf:"bytes,9,opt,name=vital_watch,json=vitalWatch,proto3" json:"vital_watch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
@@ -1069,6 +1071,272 @@ func (x *HeartbeatResponse) GetAppliedSpreadMs() uint32 {
 	return 0
 }
 
+func (x *HeartbeatResponse) GetVitalWatch() *VitalWatch {
+	if x != nil {
+		return x.VitalWatch
+	}
+	return nil
+}
+
+// What the console wants to hear of every 5 s (ReportVitals), from now on. It takes the place of the one before.
+type VitalWatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 100. The traffic of the whole node is told in any case.
+	SiteIds       []string `protobuf:"bytes,1,rep,name=site_ids,json=siteIds,proto3" json:"site_ids,omitempty"`
+	Seconds       uint32   `protobuf:"varint,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VitalWatch) Reset() {
+	*x = VitalWatch{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VitalWatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VitalWatch) ProtoMessage() {}
+
+func (x *VitalWatch) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VitalWatch.ProtoReflect.Descriptor instead.
+func (*VitalWatch) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *VitalWatch) GetSiteIds() []string {
+	if x != nil {
+		return x.SiteIds
+	}
+	return nil
+}
+
+func (x *VitalWatch) GetSeconds() uint32 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+type ReportVitalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New with each process of the data plane.
+	DataPlaneInstance string `protobuf:"bytes,1,opt,name=data_plane_instance,json=dataPlaneInstance,proto3" json:"data_plane_instance,omitempty"`
+	// How long the figures are of.
+	CoveredMs uint32 `protobuf:"varint,2,opt,name=covered_ms,json=coveredMs,proto3" json:"covered_ms,omitempty"`
+	// What ran in that time: a report ends where another position begins.
+	Config *ConfigPosition `protobuf:"bytes,3,opt,name=config,proto3" json:"config,omitempty"`
+	// Differences since the report before. site_id "" is all traffic of the node.
+	Vitals []*Vitals `protobuf:"bytes,4,rep,name=vitals,proto3" json:"vitals,omitempty"`
+	// Entries that fail since this position and did not before it.
+	Failed uint32 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Another process of the data plane than at the report before.
+	Restarted     bool `protobuf:"varint,6,opt,name=restarted,proto3" json:"restarted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportVitalsRequest) Reset() {
+	*x = ReportVitalsRequest{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportVitalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportVitalsRequest) ProtoMessage() {}
+
+func (x *ReportVitalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportVitalsRequest.ProtoReflect.Descriptor instead.
+func (*ReportVitalsRequest) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReportVitalsRequest) GetDataPlaneInstance() string {
+	if x != nil {
+		return x.DataPlaneInstance
+	}
+	return ""
+}
+
+func (x *ReportVitalsRequest) GetCoveredMs() uint32 {
+	if x != nil {
+		return x.CoveredMs
+	}
+	return 0
+}
+
+func (x *ReportVitalsRequest) GetConfig() *ConfigPosition {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *ReportVitalsRequest) GetVitals() []*Vitals {
+	if x != nil {
+		return x.Vitals
+	}
+	return nil
+}
+
+func (x *ReportVitalsRequest) GetFailed() uint32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *ReportVitalsRequest) GetRestarted() bool {
+	if x != nil {
+		return x.Restarted
+	}
+	return false
+}
+
+type ReportVitalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VitalWatch    *VitalWatch            `protobuf:"bytes,1,opt,name=vital_watch,json=vitalWatch,proto3" json:"vital_watch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportVitalsResponse) Reset() {
+	*x = ReportVitalsResponse{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportVitalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportVitalsResponse) ProtoMessage() {}
+
+func (x *ReportVitalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportVitalsResponse.ProtoReflect.Descriptor instead.
+func (*ReportVitalsResponse) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReportVitalsResponse) GetVitalWatch() *VitalWatch {
+	if x != nil {
+		return x.VitalWatch
+	}
+	return nil
+}
+
+// How requests fared. What the edge refused, challenged or answered otherwise without an error is not among them.
+type Vitals struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	SiteId   string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	Requests uint64                 `protobuf:"varint,2,opt,name=requests,proto3" json:"requests,omitempty"`
+	// Answers of origins with a status of 5xx.
+	OriginErrors uint64 `protobuf:"varint,3,opt,name=origin_errors,json=originErrors,proto3" json:"origin_errors,omitempty"`
+	// Answers 5xx that the edge made, by the code of X-Svc-Error. Those of disabled sites and of challenges are not errors.
+	EdgeErrors    []*NamedCount `protobuf:"bytes,4,rep,name=edge_errors,json=edgeErrors,proto3" json:"edge_errors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Vitals) Reset() {
+	*x = Vitals{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Vitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Vitals) ProtoMessage() {}
+
+func (x *Vitals) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
+func (*Vitals) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Vitals) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *Vitals) GetRequests() uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *Vitals) GetOriginErrors() uint64 {
+	if x != nil {
+		return x.OriginErrors
+	}
+	return 0
+}
+
+func (x *Vitals) GetEdgeErrors() []*NamedCount {
+	if x != nil {
+		return x.EdgeErrors
+	}
+	return nil
+}
+
 type Metrics struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	CpuPercent        float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
@@ -1085,7 +1353,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[14]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1365,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[14]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1378,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Metrics) GetCpuPercent() float64 {
@@ -1186,7 +1454,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1466,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1479,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AppliedRequest) GetConfig() *ConfigPosition {
@@ -1276,7 +1544,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1556,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1569,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -1326,7 +1594,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1606,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1619,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 type ReportStatsRequest struct {
@@ -1371,7 +1639,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1651,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1664,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -1444,7 +1712,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1724,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1737,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -1490,7 +1758,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1770,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1783,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -1554,7 +1822,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1834,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1847,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -1648,7 +1916,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1928,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1941,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -1701,7 +1969,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +1981,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +1994,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NamedCount) GetName() string {
@@ -1812,7 +2080,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15certificate_not_after\x18\b \x01(\x03R\x13certificateNotAfter\x12.\n" +
 	"\x13data_plane_instance\x18\t \x01(\tR\x11dataPlaneInstance\x124\n" +
 	"\x16challenge_keys_version\x18\n" +
-	" \x01(\x04R\x14challengeKeysVersion\"\xf8\x02\n" +
+	" \x01(\x04R\x14challengeKeysVersion\"\xb2\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
@@ -1821,7 +2089,30 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x10missing_features\x18\x05 \x03(\tR\x0fmissingFeatures\x12+\n" +
 	"\x11console_addresses\x18\x06 \x03(\tR\x10consoleAddresses\x124\n" +
 	"\x16challenge_keys_version\x18\a \x01(\x04R\x14challengeKeysVersion\x12*\n" +
-	"\x11applied_spread_ms\x18\b \x01(\rR\x0fappliedSpreadMs\"\x96\x02\n" +
+	"\x11applied_spread_ms\x18\b \x01(\rR\x0fappliedSpreadMs\x128\n" +
+	"\vvital_watch\x18\t \x01(\v2\x17.svc.node.v1.VitalWatchR\n" +
+	"vitalWatch\"A\n" +
+	"\n" +
+	"VitalWatch\x12\x19\n" +
+	"\bsite_ids\x18\x01 \x03(\tR\asiteIds\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\rR\aseconds\"\xfc\x01\n" +
+	"\x13ReportVitalsRequest\x12.\n" +
+	"\x13data_plane_instance\x18\x01 \x01(\tR\x11dataPlaneInstance\x12\x1d\n" +
+	"\n" +
+	"covered_ms\x18\x02 \x01(\rR\tcoveredMs\x123\n" +
+	"\x06config\x18\x03 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12+\n" +
+	"\x06vitals\x18\x04 \x03(\v2\x13.svc.node.v1.VitalsR\x06vitals\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\rR\x06failed\x12\x1c\n" +
+	"\trestarted\x18\x06 \x01(\bR\trestarted\"P\n" +
+	"\x14ReportVitalsResponse\x128\n" +
+	"\vvital_watch\x18\x01 \x01(\v2\x17.svc.node.v1.VitalWatchR\n" +
+	"vitalWatch\"\x9c\x01\n" +
+	"\x06Vitals\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1a\n" +
+	"\brequests\x18\x02 \x01(\x04R\brequests\x12#\n" +
+	"\rorigin_errors\x18\x03 \x01(\x04R\foriginErrors\x128\n" +
+	"\vedge_errors\x18\x04 \x03(\v2\x17.svc.node.v1.NamedCountR\n" +
+	"edgeErrors\"\x96\x02\n" +
 	"\aMetrics\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12\x14\n" +
@@ -1877,7 +2168,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"NamedCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count2\xf1\x06\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count2\xc6\a\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -1890,7 +2181,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"ReportBans\x12\x1e.svc.node.v1.ReportBansRequest\x1a\x1f.svc.node.v1.ReportBansResponse\x12P\n" +
 	"\vReportStats\x12\x1f.svc.node.v1.ReportStatsRequest\x1a .svc.node.v1.ReportStatsResponse\x12_\n" +
 	"\x10GetChallengeKeys\x12$.svc.node.v1.GetChallengeKeysRequest\x1a%.svc.node.v1.GetChallengeKeysResponse\x12Y\n" +
-	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponse\x12S\n" +
+	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_node_proto_rawDescOnce sync.Once
@@ -1904,7 +2196,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_node_proto_rawDescData
 }
 
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(*EnrollRequest)(nil),            // 0: svc.node.v1.EnrollRequest
 	(*EnrollResponse)(nil),           // 1: svc.node.v1.EnrollResponse
@@ -1920,84 +2212,95 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*SettingsChanged)(nil),          // 11: svc.node.v1.SettingsChanged
 	(*HeartbeatRequest)(nil),         // 12: svc.node.v1.HeartbeatRequest
 	(*HeartbeatResponse)(nil),        // 13: svc.node.v1.HeartbeatResponse
-	(*Metrics)(nil),                  // 14: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),           // 15: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                  // 16: svc.node.v1.Reached
-	(*AppliedResponse)(nil),          // 17: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),       // 18: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),      // 19: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                 // 20: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),               // 21: svc.node.v1.SiteMinute
-	(*StatusCount)(nil),              // 22: svc.node.v1.StatusCount
-	(*NamedCount)(nil),               // 23: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),           // 24: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),              // 25: svc.node.v1.BanPosition
-	(*FailedEntry)(nil),              // 26: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                // 27: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),         // 28: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),           // 29: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),        // 30: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),  // 31: svc.node.v1.GetChallengeKeysRequest
-	(*ReportSecurityRequest)(nil),    // 32: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),        // 33: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 34: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 35: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil), // 36: svc.node.v1.GetChallengeKeysResponse
-	(*ReportSecurityResponse)(nil),   // 37: svc.node.v1.ReportSecurityResponse
+	(*VitalWatch)(nil),               // 14: svc.node.v1.VitalWatch
+	(*ReportVitalsRequest)(nil),      // 15: svc.node.v1.ReportVitalsRequest
+	(*ReportVitalsResponse)(nil),     // 16: svc.node.v1.ReportVitalsResponse
+	(*Vitals)(nil),                   // 17: svc.node.v1.Vitals
+	(*Metrics)(nil),                  // 18: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),           // 19: svc.node.v1.AppliedRequest
+	(*Reached)(nil),                  // 20: svc.node.v1.Reached
+	(*AppliedResponse)(nil),          // 21: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),       // 22: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),      // 23: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                 // 24: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),               // 25: svc.node.v1.SiteMinute
+	(*StatusCount)(nil),              // 26: svc.node.v1.StatusCount
+	(*NamedCount)(nil),               // 27: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),           // 28: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),              // 29: svc.node.v1.BanPosition
+	(*FailedEntry)(nil),              // 30: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                // 31: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),         // 32: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),           // 33: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),        // 34: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),  // 35: svc.node.v1.GetChallengeKeysRequest
+	(*ReportSecurityRequest)(nil),    // 36: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),        // 37: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),          // 38: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),       // 39: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil), // 40: svc.node.v1.GetChallengeKeysResponse
+	(*ReportSecurityResponse)(nil),   // 41: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	4,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
-	24, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	25, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	28, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	29, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
 	7,  // 3: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	8,  // 4: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	9,  // 5: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	10, // 6: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	11, // 7: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	24, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	25, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	28, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	29, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
 	4,  // 10: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	24, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	26, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	27, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	14, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	28, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	30, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	31, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	18, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
 	8,  // 15: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	24, // 16: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	25, // 17: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	26, // 18: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	16, // 19: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	16, // 20: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	21, // 21: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	20, // 22: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	22, // 23: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	23, // 24: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	0,  // 25: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	2,  // 26: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	5,  // 27: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	12, // 28: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	15, // 29: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	28, // 30: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	29, // 31: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	30, // 32: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	18, // 33: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	31, // 34: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	32, // 35: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	1,  // 36: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	3,  // 37: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	6,  // 38: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	13, // 39: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	17, // 40: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	33, // 41: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	34, // 42: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	35, // 43: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	19, // 44: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	36, // 45: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	37, // 46: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	36, // [36:47] is the sub-list for method output_type
-	25, // [25:36] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	14, // 16: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	28, // 17: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	17, // 18: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	14, // 19: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	27, // 20: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	28, // 21: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	29, // 22: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	30, // 23: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	20, // 24: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	20, // 25: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	25, // 26: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	24, // 27: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	26, // 28: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	27, // 29: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	0,  // 30: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	2,  // 31: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	5,  // 32: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	12, // 33: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	19, // 34: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	32, // 35: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	33, // 36: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	34, // 37: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	22, // 38: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	35, // 39: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	36, // 40: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	15, // 41: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	1,  // 42: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	3,  // 43: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	6,  // 44: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	13, // 45: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	21, // 46: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	37, // 47: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	38, // 48: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	39, // 49: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	23, // 50: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	40, // 51: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	41, // 52: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	16, // 53: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	42, // [42:54] is the sub-list for method output_type
+	30, // [30:42] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2023,7 +2326,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

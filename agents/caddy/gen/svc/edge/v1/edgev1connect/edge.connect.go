@@ -53,6 +53,8 @@ const (
 	EdgeServiceRetryBansProcedure = "/svc.edge.v1.EdgeService/RetryBans"
 	// EdgeServiceDrainStatsProcedure is the fully-qualified name of the EdgeService's DrainStats RPC.
 	EdgeServiceDrainStatsProcedure = "/svc.edge.v1.EdgeService/DrainStats"
+	// EdgeServiceGetVitalsProcedure is the fully-qualified name of the EdgeService's GetVitals RPC.
+	EdgeServiceGetVitalsProcedure = "/svc.edge.v1.EdgeService/GetVitals"
 	// EdgeServiceSetChallengeKeysProcedure is the fully-qualified name of the EdgeService's
 	// SetChallengeKeys RPC.
 	EdgeServiceSetChallengeKeysProcedure = "/svc.edge.v1.EdgeService/SetChallengeKeys"
@@ -83,6 +85,8 @@ type EdgeServiceClient interface {
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Two-phase: the batch is kept until a later call acknowledges it.
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
+	// How the requests of sites and of the node fared.
+	GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error)
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
 	// that it could not write them.
 	SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error)
@@ -153,6 +157,12 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("DrainStats")),
 			connect.WithClientOptions(opts...),
 		),
+		getVitals: connect.NewClient[v1.GetVitalsRequest, v1.GetVitalsResponse](
+			httpClient,
+			baseURL+EdgeServiceGetVitalsProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("GetVitals")),
+			connect.WithClientOptions(opts...),
+		),
 		setChallengeKeys: connect.NewClient[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse](
 			httpClient,
 			baseURL+EdgeServiceSetChallengeKeysProcedure,
@@ -184,6 +194,7 @@ type edgeServiceClient struct {
 	reloadBans       *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
 	retryBans        *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
 	drainStats       *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
+	getVitals        *connect.Client[v1.GetVitalsRequest, v1.GetVitalsResponse]
 	setChallengeKeys *connect.Client[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse]
 	watchSecurity    *connect.Client[v1.WatchSecurityRequest, v1.SecurityBatch]
 	restoreSecurity  *connect.Client[v1.RestoreSecurityRequest, v1.RestoreSecurityResponse]
@@ -229,6 +240,11 @@ func (c *edgeServiceClient) DrainStats(ctx context.Context, req *connect.Request
 	return c.drainStats.CallUnary(ctx, req)
 }
 
+// GetVitals calls svc.edge.v1.EdgeService.GetVitals.
+func (c *edgeServiceClient) GetVitals(ctx context.Context, req *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error) {
+	return c.getVitals.CallUnary(ctx, req)
+}
+
 // SetChallengeKeys calls svc.edge.v1.EdgeService.SetChallengeKeys.
 func (c *edgeServiceClient) SetChallengeKeys(ctx context.Context, req *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error) {
 	return c.setChallengeKeys.CallUnary(ctx, req)
@@ -263,6 +279,8 @@ type EdgeServiceHandler interface {
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Two-phase: the batch is kept until a later call acknowledges it.
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
+	// How the requests of sites and of the node fared.
+	GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error)
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
 	// that it could not write them.
 	SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error)
@@ -329,6 +347,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(edgeServiceMethods.ByName("DrainStats")),
 		connect.WithHandlerOptions(opts...),
 	)
+	edgeServiceGetVitalsHandler := connect.NewUnaryHandler(
+		EdgeServiceGetVitalsProcedure,
+		svc.GetVitals,
+		connect.WithSchema(edgeServiceMethods.ByName("GetVitals")),
+		connect.WithHandlerOptions(opts...),
+	)
 	edgeServiceSetChallengeKeysHandler := connect.NewUnaryHandler(
 		EdgeServiceSetChallengeKeysProcedure,
 		svc.SetChallengeKeys,
@@ -365,6 +389,8 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceRetryBansHandler.ServeHTTP(w, r)
 		case EdgeServiceDrainStatsProcedure:
 			edgeServiceDrainStatsHandler.ServeHTTP(w, r)
+		case EdgeServiceGetVitalsProcedure:
+			edgeServiceGetVitalsHandler.ServeHTTP(w, r)
 		case EdgeServiceSetChallengeKeysProcedure:
 			edgeServiceSetChallengeKeysHandler.ServeHTTP(w, r)
 		case EdgeServiceWatchSecurityProcedure:
@@ -410,6 +436,10 @@ func (UnimplementedEdgeServiceHandler) RetryBans(context.Context, *connect.Reque
 
 func (UnimplementedEdgeServiceHandler) DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.DrainStats is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.GetVitals is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error) {

@@ -60,6 +60,9 @@ const (
 	// NodeServiceReportSecurityProcedure is the fully-qualified name of the NodeService's
 	// ReportSecurity RPC.
 	NodeServiceReportSecurityProcedure = "/svc.node.v1.NodeService/ReportSecurity"
+	// NodeServiceReportVitalsProcedure is the fully-qualified name of the NodeService's ReportVitals
+	// RPC.
+	NodeServiceReportVitalsProcedure = "/svc.node.v1.NodeService/ReportVitals"
 )
 
 // NodeServiceClient is a client for the svc.node.v1.NodeService service.
@@ -81,6 +84,8 @@ type NodeServiceClient interface {
 	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
 	// Every 5 s while there is something to say, and when the state changed.
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
+	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
+	ReportVitals(context.Context, *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error)
 }
 
 // NewNodeServiceClient constructs a client for the svc.node.v1.NodeService service. By default, it
@@ -160,6 +165,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("ReportSecurity")),
 			connect.WithClientOptions(opts...),
 		),
+		reportVitals: connect.NewClient[v1.ReportVitalsRequest, v1.ReportVitalsResponse](
+			httpClient,
+			baseURL+NodeServiceReportVitalsProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("ReportVitals")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -176,6 +187,7 @@ type nodeServiceClient struct {
 	reportStats      *connect.Client[v1.ReportStatsRequest, v1.ReportStatsResponse]
 	getChallengeKeys *connect.Client[v1.GetChallengeKeysRequest, v1.GetChallengeKeysResponse]
 	reportSecurity   *connect.Client[v1.ReportSecurityRequest, v1.ReportSecurityResponse]
+	reportVitals     *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -233,6 +245,11 @@ func (c *nodeServiceClient) ReportSecurity(ctx context.Context, req *connect.Req
 	return c.reportSecurity.CallUnary(ctx, req)
 }
 
+// ReportVitals calls svc.node.v1.NodeService.ReportVitals.
+func (c *nodeServiceClient) ReportVitals(ctx context.Context, req *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error) {
+	return c.reportVitals.CallUnary(ctx, req)
+}
+
 // NodeServiceHandler is an implementation of the svc.node.v1.NodeService service.
 type NodeServiceHandler interface {
 	// Exchanges a one-time token (ewt_) and a certificate request for a node identity.
@@ -252,6 +269,8 @@ type NodeServiceHandler interface {
 	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
 	// Every 5 s while there is something to say, and when the state changed.
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
+	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
+	ReportVitals(context.Context, *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error)
 }
 
 // NewNodeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -327,6 +346,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("ReportSecurity")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceReportVitalsHandler := connect.NewUnaryHandler(
+		NodeServiceReportVitalsProcedure,
+		svc.ReportVitals,
+		connect.WithSchema(nodeServiceMethods.ByName("ReportVitals")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.node.v1.NodeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodeServiceEnrollProcedure:
@@ -351,6 +376,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceGetChallengeKeysHandler.ServeHTTP(w, r)
 		case NodeServiceReportSecurityProcedure:
 			nodeServiceReportSecurityHandler.ServeHTTP(w, r)
+		case NodeServiceReportVitalsProcedure:
+			nodeServiceReportVitalsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -402,4 +429,8 @@ func (UnimplementedNodeServiceHandler) GetChallengeKeys(context.Context, *connec
 
 func (UnimplementedNodeServiceHandler) ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportSecurity is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) ReportVitals(context.Context, *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportVitals is not implemented"))
 }

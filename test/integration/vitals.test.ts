@@ -1,0 +1,182 @@
+// How sites that just changed fare: what is watched reaches nodes, what they tell reaches the table, and nothing else.
+import test from 'ava';
+import { endWatch, watchChange } from '../../models/vital-watch.ts';
+import { type ConfigPosition, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { ReportingNode } from '../helpers/reporting-node.ts';
+import { Api } from '../helpers/resources.ts';
+
+const FEATURES = ['bans-v1', 'challenge-v1', 'vitals-v1'];
+
+let running: TestConsole;
+let api: Api;
+let clusterId: string;
+let siteId: string;
+let nodes: ReportingNode[] = [];
+let position: ConfigPosition;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+});
+test.after.always('stop', () => running?.stop());
+
+let clusters = 0;
+test.beforeEach('a cluster with a site and two nodes that run it, and nothing watched', async () => {
+  clusterId = await api.cluster(`vitals-${clusters++}`);
+  siteId = (await api.site(clusterId, `vitals-${clusters}.example`)).id;
+  nodes = [await node(), await node()];
+  position = await eventually(async () => {
+    const { target } = await nodes[0]!.beat();
+    return target.config.revision >= 2n && target.config;
+  });
+  await unwatched();
+});
+test.afterEach.always('disconnect', () => {
+  for (const node of nodes) node.stop();
+});
+
+const node = () => ReportingNode.enroll(running, clusterId, FEATURES);
+const revision = () => position.revision;
+
+/** Ends what publications have watched. */
+async function unwatched(): Promise<void> {
+  await api.sql('vital_watch').delete();
+  await eventually(async () => (await nodes[0]!.beat()).vitalWatch.seconds === 0);
+}
+
+async function watch(sites: { id: string; origins: boolean }[], seconds = 3600): Promise<void> {
+  await watchChange(api.sql, { clusterId, revision: revision(), track: 'S', sites, seconds });
+  await eventually(async () => (await nodes[0]!.beat()).vitalWatch.seconds > 0);
+}
+
+const report = (from: ReportingNode, more: object) =>
+  from.connection.call('reportVitals', { dataPlaneInstance: 'one', coveredMs: 5_000, config: position, ...more });
+
+interface Sum {
+  site_id: string;
+  track: string;
+  revision: number;
+  requests: number;
+  origin: number;
+  edge: number;
+  restarts: number;
+  failed: number;
+}
+
+async function stored(): Promise<Sum[]> {
+  const { rows } = await api.sql.raw<{ rows: Sum[] }>(
+    `select site_id, track, revision::int, sum(requests)::int as requests, sum(origin_5xx)::int as origin,
+        sum(edge_5xx)::int as edge, sum(restarts)::int as restarts, sum(failed)::int as failed
+       from vital where cluster_id = ? group by 1, 2, 3 order by 1, 2, 3`,
+    [clusterId],
+  );
+  return rows;
+}
+
+const sumOf = async (siteId: string) => (await stored()).find(({ site_id }) => site_id === siteId);
+
+test.serial('what changed is watched by the nodes of its cluster until its time is over', async (t) => {
+  const other = await ReportingNode.enroll(running, await api.cluster('elsewhere'), FEATURES);
+  await watch([{ id: siteId, origins: false }]);
+  const { vitalWatch } = await nodes[1]!.beat();
+  t.deepEqual(vitalWatch.siteIds, [siteId]);
+  t.true(vitalWatch.seconds > 0 && vitalWatch.seconds <= 3600);
+  t.is((await other.beat()).vitalWatch.seconds, 0);
+  other.stop();
+  t.deepEqual((await report(nodes[0]!, {})).vitalWatch?.siteIds, [siteId], 'an answer to a report says it, too');
+  await endWatch(api.sql, clusterId, revision());
+  await eventually(async () => (await nodes[0]!.beat()).vitalWatch.seconds === 0);
+
+  await watchChange(api.sql, { clusterId, revision: revision(), track: 'S', sites: [], seconds: 1 });
+  await eventually(async () => (await nodes[0]!.beat()).vitalWatch.seconds === 0);
+  t.is((await report(nodes[0]!, {})).vitalWatch?.seconds, 0);
+});
+
+test.serial('a node that says it runs a new revision is told at once what is watched of it', async (t) => {
+  await nodes[0]!.beat({ config: position });
+  await watchChange(api.sql, { clusterId, revision: revision(), track: 'S', sites: [], seconds: 3600 });
+  const next = { ...position, revision: position.revision + 1n };
+  t.true((await nodes[0]!.beat({ config: next })).vitalWatch.seconds > 0);
+});
+
+test.serial('of a large change a hundred sites are watched, and the traffic of the nodes as a whole', async (t) => {
+  const sites = Array.from({ length: 150 }, (_, index) => ({ id: `site-${index}`, origins: index === 120 }));
+  await watch(sites);
+  t.is((await nodes[0]!.beat()).vitalWatch.siteIds.length, 100);
+  const rows = await api.sql('vital_watch').where({ cluster_id: clusterId }).select('site_id', 'origins');
+  t.is(rows.length, 101);
+  t.deepEqual(
+    rows.filter(({ origins }) => origins),
+    [{ site_id: '', origins: true }],
+  );
+});
+
+test.serial('reports of nodes are added up by site, track and revision', async (t) => {
+  await watch([{ id: siteId, origins: false }]);
+  const vitals = (
+    requests: bigint,
+    errors: { originErrors?: bigint; edgeErrors?: { name: string; count: bigint }[] },
+  ) => [
+    { siteId: '', requests: requests * 2n, ...errors },
+    { siteId, requests, ...errors },
+  ];
+  await report(nodes[0]!, { vitals: vitals(100n, { originErrors: 3n }), restarted: true });
+  await report(nodes[1]!, { vitals: vitals(50n, { edgeErrors: [{ name: 'no-origin', count: 7n }] }), failed: 2 });
+  await report(nodes[1]!, { vitals: vitals(10n, { edgeErrors: [{ name: 'no-origin', count: 1n }] }) });
+  await eventually(async () => (await sumOf(siteId))?.requests === 160);
+  const of = { track: 'S', revision: Number(revision()), origin: 3, edge: 8 };
+  t.deepEqual(await stored(), [
+    { ...of, site_id: '', requests: 320, restarts: 1, failed: 2 },
+    { ...of, site_id: siteId, requests: 160, restarts: 0, failed: 0 },
+  ]);
+  const codes = await api.sql('vital').where({ site_id: siteId }).whereRaw(`edge_codes <> '{}'`).pluck('edge_codes');
+  t.is(
+    codes.reduce((sum, { 'no-origin': count }) => sum + count, 0),
+    8,
+  );
+});
+
+test.serial('a report is believed as far as a node may know', async (t) => {
+  await watch([{ id: siteId, origins: false }]);
+  const one = [{ siteId, requests: 1n }];
+  const [first] = nodes as [ReportingNode];
+  const lies = [
+    { config: { ...position, revision: position.revision + 1_000n }, vitals: one },
+    { config: { ...position, epoch: position.epoch + 1n }, vitals: one },
+    { config: { ...position, track: Track.UNSPECIFIED }, vitals: one },
+    { config: undefined, vitals: one },
+    { coveredMs: 4_000_000, vitals: one },
+  ];
+  for (const lie of lies) await report(first, lie);
+  const errors = Array.from({ length: 5_000 }, (_, index) => ({ name: `code-${index}`, count: 2n ** 64n - 1n }));
+  await report(first, {
+    failed: 2 ** 32 - 1,
+    vitals: [
+      { siteId: 'of-somebody-else', requests: 5n },
+      { siteId, requests: 2n ** 64n - 1n, originErrors: 2n ** 64n - 1n, edgeErrors: errors },
+      { siteId, requests: 5n },
+    ],
+  });
+  await eventually(async () => (await stored()).length > 0);
+  const most = 2_500_000;
+  const of = { track: 'S', revision: Number(revision()), restarts: 0 };
+  t.deepEqual(await stored(), [
+    { ...of, site_id: '', requests: 0, origin: 0, edge: 0, failed: 1_000_000 },
+    { ...of, site_id: siteId, requests: most, origin: most, edge: most, failed: 0 },
+  ]);
+});
+
+test.serial('a node that reports without end is heard a few times in 5 seconds', async (t) => {
+  await watch([{ id: siteId, origins: false }]);
+  const before = Date.now();
+  for (let count = 0; count < 200; count++) await report(nodes[0]!, { vitals: [{ siteId, requests: 1n }] });
+  const slots = Math.floor(Date.now() / 5_000) - Math.floor(before / 5_000) + 1;
+  await report(nodes[1]!, { vitals: [{ siteId, requests: 1_000n }] });
+  const sum = await eventually(async () => {
+    const sum = await sumOf(siteId);
+    return sum && sum.requests >= 1_000 && sum;
+  });
+  t.true(sum.requests - 1_000 <= 4 * slots, `${sum.requests} in ${slots} slots`);
+});
