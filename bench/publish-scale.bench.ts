@@ -2,12 +2,13 @@
 // that encodes the difference, and the wire. The stores run without fsync, as in tests: what is compared is the work.
 import { readConfigHead } from '../models/config-history.ts';
 import { createCluster } from '../models/create-cluster.ts';
+import { Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../runtime/call.ts';
+import { configSource } from '../runtime/config-source.ts';
 import { FanoutWriter } from '../runtime/fanout-stream.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { fanoutStream } from '../runtime/stream-names.ts';
 import { write } from '../runtime/write.ts';
-import { configSource } from '../services/revision-fanout/config-source.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { updateSite } from '../services/sites/update-site.ts';
 import { startBenchRuntime } from './lib/bench-runtime.ts';
@@ -80,7 +81,7 @@ async function changeSites(
   counted: boolean,
 ): Promise<void> {
   const { clusterId, siteIds } = sample;
-  const source = configSource(runtime);
+  const source = configSource(runtime, Track.STABLE);
   const writer = new FanoutWriter(runtime);
   for (let index = 0; index < count; index++) {
     const before = (await readConfigHead(runtime.pools.channel, clusterId))!;

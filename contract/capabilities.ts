@@ -8,6 +8,7 @@ export const CAPABILITIES = {
   'challenge-v1': 'challenges, passes, CC mitigation and automatic bans',
   'metrics-v1': 'machine metrics in heartbeats',
   'partial-config-v1': 'holds entries that need a capability it lacks, and takes over everything else',
+  'canary-v1': 'runs what a canary of its cluster tries, when it takes part in one',
   'vitals-v1': 'tells every 5 s how sites that just changed fare, while the console asks for it',
 } as const;
 

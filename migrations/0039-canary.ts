@@ -49,6 +49,9 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     );
     create index rollout_event_cluster on rollout_event (cluster_id, at desc, id desc);
 
+    -- Whether nodes outside of a canary got another revision with it.
+    alter table config_revision add column stable boolean not null default true;
+
     -- Entries of the set that canaries run, as differences to the stable one: sums of buckets modulo 2^256, and how many
     -- more entries need a capability.
     comment on table config_bucket is 'track C: what is added to the sum of S';

@@ -5,7 +5,7 @@ import type { Pool } from 'pg';
 import { EntryKeySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import { ENTRY_OVERHEAD_BYTES, type EntryRow, PULLED_BYTES, toEntry } from './config-entry.ts';
-import type { ConfigHead, TrackColumn } from './config-history.ts';
+import { type ConfigPlace, type TrackHead, trackColumn } from './config-history.ts';
 
 /** Bytes of bodies in a pushed difference; a larger one travels as numbers only. */
 export const PUSHED_DELTA_BYTES = 256 * 1024;
@@ -21,23 +21,22 @@ export const CHANGED_KEYS = `
     where cluster_id = $1 and track = $2 and to_revision > $3 and to_revision <= $4`;
 
 /** The one row of a name `k` that is live at a revision, `columns` of it. */
-export const liveAt = (revision: string, columns: string) => `
+export const liveAt = (revision: string, columns: string, track = '$2') => `
   select ${columns} from config_entry e
-    where e.cluster_id = $1 and e.track = $2 and e.kind = k.kind and e.resource_id = k.resource_id
+    where e.cluster_id = $1 and e.track = ${track} and e.kind = k.kind and e.resource_id = k.resource_id
       and e.from_revision <= ${revision} and (e.to_revision is null or e.to_revision > ${revision})
     order by e.from_revision desc limit 1`;
 
 // In one statement, for it follows each publication: the revision, how large the difference is, and the entries unless it
-// is too large. A row for each entry, or one without.
-const DELTA = `
-  with changed as materialized (
-    select k.kind, k.resource_id, l.features, l.blob_hash
-      from (${CHANGED_KEYS}) k left join lateral (${liveAt('$4', 'e.blob_hash, e.features')}) l on true
+// is too large. A row for each entry, or one without. `changed`: SQL of their names, features and blobs.
+const deltaOf = (changed: string) => `
+  with changed as materialized (${changed}
   ), size as materialized (
     select coalesce(sum(octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}), 0) as bytes
       from changed c left join config_blob b on b.hash = c.blob_hash
   )
-  select r.set_hash, (extract(epoch from r.created_at) * 1000000)::bigint as published_at_us, size.bytes,
+  select case when $2 = 'C' then r.canary_set_hash else r.set_hash end as set_hash,
+    (extract(epoch from r.created_at) * 1000000)::bigint as published_at_us, size.bytes,
     c.kind, c.resource_id, c.features, b.body
     from config_revision r cross join size
     left join changed c on size.bytes <= $6
@@ -45,37 +44,77 @@ const DELTA = `
     where r.cluster_id = $1 and r.epoch = $5 and r.number = $4
     order by c.kind, c.resource_id`;
 
+/** Between two stable revisions. */
+const DELTA = deltaOf(`
+    select k.kind, k.resource_id, l.features, l.blob_hash
+      from (${CHANGED_KEYS}) k left join lateral (${liveAt('$4', 'e.blob_hash, e.features')}) l on true`);
+
+/** What a canary runs of a name `k`: what it has over the stable entry, which may be nothing, or that one. */
+const shownAt = (revision: string, track: string) => `
+    left join lateral (${liveAt(revision, 'true as over, e.blob_hash, e.features', "'C'")}) c on ${track} = 'C'
+    left join lateral (${liveAt(revision, 'e.blob_hash, e.features', "'S'")}) s on c.over is null`;
+const SHOWN =
+  'coalesce(c.features, s.features) as features, case when c.over then c.blob_hash else s.blob_hash end as blob_hash';
+
+/** With a canary at one end or both: from track $7 to track $2. What is the same at both ends is left out. */
+const TRACKS_DELTA = deltaOf(`
+    select k.kind, k.resource_id, a.features, a.blob_hash from (
+      select kind, resource_id from config_entry
+        where cluster_id = $1 and from_revision > $3 and from_revision <= $4
+      union
+      select kind, resource_id from config_entry where cluster_id = $1 and to_revision > $3 and to_revision <= $4
+      union
+      select kind, resource_id from config_entry
+        where $2 <> $7 and cluster_id = $1 and track = 'C' and from_revision <= $4 and to_revision is null
+      union
+      select kind, resource_id from config_entry
+        where $2 <> $7 and cluster_id = $1 and track = 'C' and from_revision <= $4 and to_revision > $4) k
+    cross join lateral (select ${SHOWN} from (select 1) one ${shownAt('$4', '$2')}) a
+    cross join lateral (select ${SHOWN} from (select 1) one ${shownAt('$3', '$7')}) b
+    where (a.blob_hash, coalesce(a.features, '{}')) is distinct from (b.blob_hash, coalesce(b.features, '{}'))`);
+
 interface DeltaRow extends EntryRow {
   set_hash: Buffer;
   published_at_us: string;
   bytes: string;
 }
 
+/** A revision on a track. */
+export type TrackPlace = Pick<ConfigPlace, 'track' | 'revision'>;
+
 /**
- * The final state of the entries changed in (base, to]; `truncated` and empty when their bodies exceed `maxBytes`.
- * The caller has checked that the base is valid. Throws when the history has or remembers no revision `to`.
+ * The final state of the entries that differ between the base and `to`, on one track or from one to the other; `truncated`
+ * and empty when their bodies exceed `maxBytes`. The caller has checked that the base is valid. Throws when the history
+ * has or remembers no revision `to`, or had no canary then.
  */
 export async function readConfigDelta(
   pool: Pick<Pool, 'query'>,
   clusterId: string,
-  track: TrackColumn,
-  epoch: bigint,
-  base: bigint,
-  to: bigint,
+  base: TrackPlace,
+  to: TrackPlace & { epoch: bigint },
   maxBytes: number = PUSHED_DELTA_BYTES,
 ): Promise<ConfigDelta> {
-  const { rows } = await pool.query<DeltaRow | (DeltaRow & { kind: null })>({
-    name: 'config-delta',
-    text: DELTA,
-    values: [clusterId, track, base.toString(), to.toString(), epoch.toString(), maxBytes],
-  });
+  const values = [
+    clusterId,
+    trackColumn(to.track),
+    base.revision.toString(),
+    to.revision.toString(),
+    to.epoch.toString(),
+    maxBytes,
+  ];
+  const { rows } = await pool.query<DeltaRow | (DeltaRow & { kind: null })>(
+    isStable(base) && isStable(to)
+      ? { name: 'config-delta', text: DELTA, values }
+      : { name: 'config-tracks-delta', text: TRACKS_DELTA, values: [...values, trackColumn(base.track)] },
+  );
   const [first] = rows;
-  if (!first) throw new Error(`cluster ${clusterId} has no revision ${to} in epoch ${epoch}`);
+  if (!first?.set_hash) throw new Error(`cluster ${clusterId} has no revision ${to.revision} in epoch ${to.epoch}`);
   const delta = create(ConfigDeltaSchema, {
-    epoch,
-    track: Track.STABLE,
-    base,
-    revision: to,
+    epoch: to.epoch,
+    track: to.track,
+    base: base.revision,
+    baseTrack: base.track,
+    revision: to.revision,
     setHash: first.set_hash,
     publishedAtUs: BigInt(first.published_at_us),
     truncated: Number(first.bytes) > maxBytes,
@@ -88,34 +127,52 @@ export async function readConfigDelta(
   return delta;
 }
 
+function isStable({ track }: TrackPlace): boolean {
+  return track !== Track.CANARY;
+}
+
 /**
- * Up to which revision a difference from `base` can go in one answer of {@link PULLED_BYTES}: the head, an earlier one,
- * or null when the next revision alone is larger (then a snapshot is due).
+ * Up to which revision a difference from the base can go in one answer of {@link PULLED_BYTES}: the head, an earlier one
+ * of the stable track, or null when the next step alone is larger (then a snapshot is due).
  */
 export async function reachableRevision(
   pool: Pick<Pool, 'query'>,
   clusterId: string,
-  base: bigint,
-  head: ConfigHead,
+  base: TrackPlace,
+  head: TrackHead,
 ): Promise<bigint | null> {
-  const to = head.revision - base > DELTA_REVISIONS ? base + DELTA_REVISIONS : head.revision;
+  const stable = isStable(base) && isStable(head);
+  const far = head.revision - base.revision > DELTA_REVISIONS;
+  if (far && !stable) return null;
+  const to = far ? base.revision + DELTA_REVISIONS : head.revision;
   const { rows } = await pool.query<{ total: string | null; reachable: string | null }>({
     name: 'config-delta-reach',
     text: `
       with change as (
         select e.from_revision as revision, octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES} as bytes
           from config_entry e left join config_blob b on b.hash = e.blob_hash
-          where e.cluster_id = $1 and e.track = 'S' and e.from_revision > $2 and e.from_revision <= $3
+          where e.cluster_id = $1 and e.track = any($5) and e.from_revision > $2 and e.from_revision <= $3
         union all
         select to_revision, ${ENTRY_OVERHEAD_BYTES} from config_entry
-          where cluster_id = $1 and track = 'S' and to_revision > $2 and to_revision <= $3
+          where cluster_id = $1 and track = any($5) and to_revision > $2 and to_revision <= $3
+        union all
+        select $3, octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}
+          from config_entry e left join config_blob b on b.hash = e.blob_hash
+          where $6 and e.cluster_id = $1 and e.track = 'C' and e.from_revision <= $2 and e.to_revision is null
       ), running as (
         select revision, sum(bytes) over (order by revision) as bytes from change
       )
       select max(bytes) as total, max(revision) filter (where bytes <= $4) as reachable from running`,
-    values: [clusterId, base.toString(), to.toString(), PULLED_BYTES],
+    values: [
+      clusterId,
+      base.revision.toString(),
+      to.toString(),
+      PULLED_BYTES,
+      stable ? ['S'] : ['S', 'C'],
+      base.track !== head.track,
+    ],
   });
   const { total, reachable } = rows[0]!;
   if (Number(total ?? 0) <= PULLED_BYTES) return to;
-  return reachable === null ? null : BigInt(reachable);
+  return reachable === null || !stable ? null : BigInt(reachable);
 }

@@ -1,7 +1,8 @@
 // Entries as rows and as messages.
 import { create } from '@bufbuild/protobuf';
 import { type Entry, EntrySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
-import { type ConfigPosition, ConfigPositionSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
+import { type ConfigPosition, ConfigPositionSchema } from '../proto/gen/svc/node/v1/config_pb.js';
+import type { ConfigPlace } from './config-history.ts';
 
 /** Bytes of bodies in one answer of GetConfig. */
 export const PULLED_BYTES = 4 * 1024 * 1024;
@@ -25,7 +26,7 @@ export function toEntry(row: EntryRow): Entry {
   });
 }
 
-/** A position on the stable track as messages carry it. */
-export function position(epoch: bigint, revision: bigint, setHash: Uint8Array): ConfigPosition {
-  return create(ConfigPositionSchema, { epoch, track: Track.STABLE, revision, setHash });
+/** A position as messages carry it. */
+export function position({ epoch, track, revision, setHash }: ConfigPlace): ConfigPosition {
+  return create(ConfigPositionSchema, { epoch, track, revision, setHash });
 }

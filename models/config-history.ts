@@ -1,24 +1,39 @@
 // Places in the history of a cluster's configuration: where its head is, and whether a node's base belongs to it.
 import type { Pool } from 'pg';
 import { HASH_BYTES } from '../proto/entry-hash.ts';
-
-/** Tracks as columns hold them; only 'S' (stable) is in use. */
-export type TrackColumn = 'S' | 'C';
+import { Track } from '../proto/gen/svc/node/v1/config_pb.js';
 
 /** A position; numbers are 64-bit. */
 export interface ConfigPlace {
   epoch: bigint;
+  track: Track;
   revision: bigint;
   /** 32 bytes. */
   setHash: Uint8Array;
 }
 
-export interface ConfigHead extends ConfigPlace {
+/** Where a track is. */
+export interface TrackHead extends ConfigPlace {
   /** Differences and snapshots reach back to this revision. */
   deltaFloor: bigint;
+}
+
+/** Where a cluster is: what everybody runs, and what a canary runs. */
+export interface ConfigHead extends TrackHead {
+  /** Entries that everybody runs. */
   entryCount: number;
-  /** Null before the first revision. */
-  publishedAt: Date | null;
+  /** Null: no canary runs. */
+  canary: TrackHead | null;
+}
+
+/** The head of what a node of the track should run: everybody's, where no canary runs (any more). */
+export function headOn(head: ConfigHead, track: Track): TrackHead {
+  return track === Track.CANARY && head.canary ? head.canary : head;
+}
+
+/** The track as columns hold it. */
+export function trackColumn(track: Track): 'S' | 'C' {
+  return track === Track.CANARY ? 'C' : 'S';
 }
 
 /** Changes of a batch `b` of the feed with their times and those of the changes before them (runtime/feeds.ts). */
@@ -36,10 +51,12 @@ interface HeadRow {
   set_hash: Buffer;
   delta_floor: string;
   entry_count: string;
-  published_at: Date | null;
+  canary_revision: string | null;
+  canary_set_hash: Buffer | null;
 }
 
-const HEAD_COLUMNS = 'cluster_id, epoch, revision, set_hash, delta_floor, entry_count, published_at';
+const HEAD_COLUMNS =
+  'cluster_id, epoch, revision, set_hash, delta_floor, entry_count, canary_revision, canary_set_hash';
 
 /** What the cluster's nodes should run; null when there is no such cluster. */
 export async function readConfigHead(pool: Pick<Pool, 'query'>, clusterId: string): Promise<ConfigHead | null> {
@@ -71,23 +88,28 @@ export async function isValidBase(
   head: ConfigHead,
   base: ConfigPlace,
 ): Promise<boolean> {
-  if (base.epoch !== head.epoch || base.revision > head.revision || base.revision < head.deltaFloor) return false;
-  if (base.revision === head.revision) return sameBytes(base.setHash, head.setHash);
+  const { epoch, revision, setHash } = headOn(head, base.track);
+  if (base.epoch !== epoch || base.revision > revision || base.revision < head.deltaFloor) return false;
   if (base.revision === 0n) return sameBytes(base.setHash, EMPTY_SET_HASH);
-  const stored = await storedHash(pool, clusterId, base.epoch, base.revision);
+  if (base.revision === revision && hasTrack(head, base.track)) return sameBytes(base.setHash, setHash);
+  const stored = await storedHash(pool, clusterId, base);
   return stored !== undefined && sameBytes(base.setHash, stored);
+}
+
+function hasTrack({ canary }: ConfigHead, track: Track): boolean {
+  return track !== Track.CANARY || canary !== null;
 }
 
 async function storedHash(
   pool: Pick<Pool, 'query'>,
   clusterId: string,
-  epoch: bigint,
-  revision: bigint,
+  { epoch, track, revision }: Omit<ConfigPlace, 'setHash'>,
 ): Promise<Buffer | undefined> {
   const { rows } = await pool.query<{ set_hash: Buffer }>({
     name: 'config-base',
-    text: 'select set_hash from config_revision where cluster_id = $1 and epoch = $2 and number = $3',
-    values: [clusterId, epoch.toString(), revision.toString()],
+    text: `select case when $4 = 'C' then coalesce(canary_set_hash, set_hash) else set_hash end as set_hash
+      from config_revision where cluster_id = $1 and epoch = $2 and number = $3`,
+    values: [clusterId, epoch.toString(), revision.toString(), trackColumn(track)],
   });
   return rows[0]?.set_hash;
 }
@@ -100,39 +122,44 @@ export async function knowsPlace(
   pool: Pick<Pool, 'query'>,
   clusterId: string,
   head: ConfigHead,
-  { epoch, revision, setHash }: ConfigPlace,
+  place: ConfigPlace,
 ): Promise<boolean> {
-  if (epoch !== head.epoch) return epoch < head.epoch;
-  if (revision > head.revision) return false;
-  const stored = revision === 0n ? undefined : await storedHash(pool, clusterId, epoch, revision);
-  return stored === undefined || sameBytes(setHash, stored);
+  if (place.epoch !== head.epoch) return place.epoch < head.epoch;
+  if (place.revision > headOn(head, place.track).revision) return false;
+  const stored = place.revision === 0n ? undefined : await storedHash(pool, clusterId, place);
+  return stored === undefined || sameBytes(place.setHash, stored);
 }
 
-/** Hash of the entries at a revision, 32 bytes. Throws when the history has or remembers none of the number. */
+/** Hash of the entries at a place, 32 bytes. Throws when the history has or remembers none of the number. */
 export async function readSetHash(
   pool: Pick<Pool, 'query'>,
   clusterId: string,
-  epoch: bigint,
-  revision: bigint,
+  place: Omit<ConfigPlace, 'setHash'>,
 ): Promise<Uint8Array> {
-  if (revision === 0n) return EMPTY_SET_HASH;
-  const { rows } = await pool.query<{ set_hash: Buffer }>({
-    name: 'config-set-hash',
-    text: 'select set_hash from config_revision where cluster_id = $1 and epoch = $2 and number = $3',
-    values: [clusterId, epoch.toString(), revision.toString()],
-  });
-  if (!rows[0]) throw new Error(`cluster ${clusterId} has no revision ${revision} in epoch ${epoch}`);
-  return rows[0].set_hash;
+  if (place.revision === 0n) return EMPTY_SET_HASH;
+  const stored = await storedHash(pool, clusterId, place);
+  if (!stored) throw new Error(`cluster ${clusterId} has no revision ${place.revision} in epoch ${place.epoch}`);
+  return stored;
 }
 
 function toHead(row: HeadRow): ConfigHead {
+  const epoch = BigInt(row.epoch);
+  const deltaFloor = BigInt(row.delta_floor);
+  const canary = row.canary_revision !== null && {
+    epoch,
+    deltaFloor,
+    track: Track.CANARY,
+    revision: BigInt(row.canary_revision),
+    setHash: row.canary_set_hash!,
+  };
   return {
-    epoch: BigInt(row.epoch),
+    epoch,
+    deltaFloor,
+    track: Track.STABLE,
     revision: BigInt(row.revision),
     setHash: row.set_hash,
-    deltaFloor: BigInt(row.delta_floor),
     entryCount: Number(row.entry_count),
-    publishedAt: row.published_at,
+    canary: canary || null,
   };
 }
 

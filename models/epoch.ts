@@ -54,9 +54,12 @@ export async function beginEpoch(
     await trx('cluster_head').update({ epoch });
     // A base is checked by the hash of its revision: the numbers go on from here under the new epoch.
     await trx.raw(
-      `insert into config_revision (cluster_id, epoch, number, reason, params, actor, set_hash, entry_count)
-       select cluster_id, epoch, revision, 'history_restarted', ?::jsonb, ?::jsonb, set_hash, entry_count
-       from cluster_head where revision > 0`,
+      `insert into config_revision (cluster_id, epoch, number, reason, params, actor, set_hash, entry_count,
+           canary_set_hash, canary_entry_count)
+       select cluster_id, epoch, number, 'history_restarted', ?::jsonb, ?::jsonb, set_hash, entry_count,
+         case when number = canary_revision then canary_set_hash end,
+         case when number = canary_revision then canary_entry_count end
+       from cluster_head, lateral (select revision union select canary_revision) n(number) where number > 0`,
       [JSON.stringify({ why }), JSON.stringify({ type: 'system', id: null, name: 'history' })],
     );
     await trx.raw(LOCK_BAN_FEED);
@@ -66,6 +69,7 @@ export async function beginEpoch(
     );
     await trx('outbox').insert([
       { topic: 'config', key: '*' },
+      { topic: 'canary', key: '*' },
       { topic: 'bans', key: '*' },
     ]);
     return { epoch, begun: true };

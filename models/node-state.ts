@@ -45,7 +45,7 @@ export interface BeatRow {
 export interface PositionRow {
   nodeId: string;
   at: Date;
-  config: { at: Date; epoch: bigint; revision: bigint; setHash: string; failed: string } | undefined;
+  config: { at: Date; epoch: bigint; track: 'S' | 'C'; revision: bigint; setHash: string; failed: string } | undefined;
   bans: { at: Date; epoch: bigint; sequence: bigint } | undefined;
 }
 
@@ -91,6 +91,7 @@ export async function writePositions(pool: Queries, rows: readonly PositionRow[]
     configAt: config?.at,
     bansAt: bans?.at,
     epoch: config && String(config.epoch),
+    track: config?.track,
     revision: config && String(config.revision),
     hash: config?.setHash,
     failed: config?.failed,
@@ -100,7 +101,7 @@ export async function writePositions(pool: Queries, rows: readonly PositionRow[]
   const { rowCount } = await pool.query({
     name: 'write-positions',
     text: `with moved as (update node_state s set
-        epoch = coalesce(v.epoch, s.epoch), track = case when v.epoch is null then s.track else 'S' end,
+        epoch = coalesce(v.epoch, s.epoch), track = coalesce(v.track, s.track),
         revision = coalesce(v.revision, s.revision),
         set_hash = coalesce(decode(v.hash, 'hex'), s.set_hash),
         failed = coalesce(v.failed::jsonb, s.failed),
@@ -111,10 +112,11 @@ export async function writePositions(pool: Queries, rows: readonly PositionRow[]
           when (v."banEpoch", v."banSequence") is distinct from (s.ban_epoch, s.ban_sequence) and v."banEpoch" is not null
           then v."bansAt" else s.bans_applied_at end
       from jsonb_to_recordset($1::jsonb) as v(
-        "nodeId" text, "configAt" timestamptz, "bansAt" timestamptz, epoch bigint, revision bigint, hash text, failed text,
+        "nodeId" text, "configAt" timestamptz, "bansAt" timestamptz, epoch bigint, track text, revision bigint, hash text, failed text,
         "banEpoch" bigint, "banSequence" bigint)
       where s.node_id = v."nodeId"
-      returning s.node_id, (old.epoch, old.revision, old.failed) is distinct from (new.epoch, new.revision, new.failed)
+      returning s.node_id, (old.epoch, old.track, old.revision, old.failed)
+          is distinct from (new.epoch, new.track, new.revision, new.failed)
           as config,
         (old.ban_epoch, old.ban_sequence) is distinct from (new.ban_epoch, new.ban_sequence) as bans),
       changed as (select m.*, n.cluster_id from moved m join node n on n.id = m.node_id where m.config or m.bans)

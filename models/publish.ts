@@ -6,19 +6,21 @@ import { fail } from '../contract/errors.ts';
 import { bodyHash, bucketOf } from '../proto/entry-hash.ts';
 import type { Tx } from '../runtime/write.ts';
 import { recordAudits } from './audit-entry.ts';
+import { type Changes, publishChanges } from './canary/publish-changes.ts';
+import { splitChange, type TriedEntry } from './canary/split-change.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS } from './entries/kinds.ts';
 import { LOCK_PLATFORM } from './locks.ts';
 import {
-  type Difference,
   distinct,
   type EntryName,
   type Head,
   keyOf,
   type LiveEntry,
   lockHead,
+  type OverlayDifference,
   type RevisionNote,
-  writeRevision,
+  type WrittenEntry,
 } from './write-revision.ts';
 
 /** Larger bodies are refused: they travel to every node in one message. A kind can allow more. */
@@ -59,12 +61,12 @@ async function publishEntries(tx: Tx, publication: Publication, always: boolean)
   const names = distinct([...entries, ...(ends.length > 0 ? dependants() : [])]);
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
   const head = await lockHead(tx, clusterId, names, ends);
-  const differences = await findDifferences(tx, clusterId, affected(names, entries, head), head);
-  if (differences.length === 0 && !always) {
+  const changes = await findChanges(tx, clusterId, affected(names, entries, head), head);
+  if (changes.differences.length + changes.overlays.length === 0 && !always) {
     if (audit) await recordAudits([[tx, audit]]);
     return null;
   }
-  return writeRevision(tx, publication, head, differences);
+  return publishChanges(tx, publication, head, changes);
 }
 
 /**
@@ -97,8 +99,8 @@ function dependants(): EntryName[] {
 }
 
 /** The names to compile: those asked for that do not end, and those that depend on a kind of which one does. */
-function affected(names: readonly ChangedEntry[], asked: readonly EntryName[], { entries }: Head): ChangedEntry[] {
-  const ended = entries.filter((entry) => entry.ended);
+function affected(names: readonly ChangedEntry[], asked: readonly EntryName[], head: Head): ChangedEntry[] {
+  const ended = [...head.entries, ...(head.canary?.entries ?? [])].filter((entry) => entry.ended);
   if (ended.length === 0 && names.length === asked.length) return [...names];
   const gone = new Set(ended.map(keyOf));
   const wanted = new Set(asked.map(keyOf));
@@ -110,60 +112,62 @@ function affected(names: readonly ChangedEntry[], asked: readonly EntryName[], {
   );
 }
 
-async function findDifferences(
-  tx: Tx,
-  clusterId: string,
-  names: readonly ChangedEntry[],
-  head: Head,
-): Promise<Difference[]> {
+async function findChanges(tx: Tx, clusterId: string, names: readonly ChangedEntry[], head: Head): Promise<Changes> {
   const live = new Map(head.entries.map((entry) => [keyOf(entry), entry]));
-  const differences: Difference[] = head.entries
-    .filter(({ ended }) => ended)
-    .map((before) => ({ kind: before.kind, id: before.id, bucket: before.bucket, before, after: undefined }));
+  const overlaid = new Map((head.canary?.entries ?? []).map((entry) => [keyOf(entry), entry]));
+  const changes = endedEntries(head, live);
+  const tried = head.tries || head.canary !== null;
   for (const [name, group] of Map.groupBy(names, ({ kind }) => kind)) {
     const kind = kindNamed(name);
     const open = group.flatMap(({ id, compiled }) => (compiled === undefined ? [id] : []));
     const compiled = open.length > 0 ? await kind.compile(tx.sql, clusterId, open) : new Map<string, CompiledEntry>();
     for (const entry of group) {
       const { id } = entry;
-      const after = entry.compiled === undefined ? compiled.get(id) : (entry.compiled ?? undefined);
-      const difference = compare(kind, id, live.get(keyOf(entry)), after);
-      if (difference) differences.push(difference);
+      const [stable, overlay] = [live.get(keyOf(entry)), overlaid.get(keyOf(entry))];
+      const now = entry.compiled === undefined ? (compiled.get(id) ?? null) : entry.compiled;
+      const change = { id, bucket: bucketOf(name, id), stable, overlay, compiled: now, straight: !tried };
+      addChange(changes, kind, { ...change, now: now ? written(kind, id, now) : undefined });
     }
   }
-  return differences;
+  return changes;
 }
 
-function compare(
-  kind: EntryKind,
-  id: string,
-  before: LiveEntry | undefined,
-  compiled: CompiledEntry | undefined,
-): Difference | undefined {
-  const hash = compiled && bodyHash(compiled.body);
-  if (!before && !compiled) return undefined;
-  if (before && compiled && before.hash === hash!.toString('hex') && sameList(before.features, compiled.features)) {
-    return undefined;
-  }
-  if (before && before.compilerVersion > kind.compilerVersion) {
+/** What ends does so everywhere. */
+function endedEntries({ entries, canary }: Head, live: ReadonlyMap<string, LiveEntry>): Changes {
+  const differences = entries
+    .filter(({ ended }) => ended)
+    .map((before) => ({ kind: before.kind, id: before.id, bucket: before.bucket, before, after: undefined }));
+  const overlays = (canary?.entries ?? [])
+    .filter(({ ended }) => ended)
+    .map((before): OverlayDifference => {
+      const { kind, id, bucket } = before;
+      return { kind, id, bucket, owner: null, stable: [live.get(keyOf(before)), undefined], before, after: undefined };
+    });
+  return { differences, overlays };
+}
+
+function addChange(changes: Changes, kind: EntryKind, entry: TriedEntry): void {
+  const { difference, overlay } = splitChange(kind, entry, (compiled) => written(kind, entry.id, compiled));
+  if (!difference && !overlay) return;
+  const known = Math.max(entry.stable?.compilerVersion ?? 0, entry.overlay?.compilerVersion ?? 0);
+  if (known > kind.compilerVersion) {
     // This process is older than the one that compiled the entry: its bytes could lack what the newer one knows.
     fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 5, reason: 'newer_compiler' });
   }
+  if (difference) changes.differences.push(difference);
+  if (overlay) changes.overlays.push(overlay);
+}
+
+function written(kind: EntryKind, id: string, compiled: CompiledEntry): WrittenEntry {
   const limit = kind.maxBodyBytes ?? MAX_BODY_BYTES;
-  if (compiled && compiled.body.length > limit) {
+  if (compiled.body.length > limit) {
     fail('PAYLOAD_TOO_LARGE', { kind: kind.kind, id, bytes: compiled.body.length, limit });
   }
   return {
-    kind: kind.kind,
-    id,
-    bucket: bucketOf(kind.kind, id),
-    before,
-    after: compiled && {
-      ...compiled,
-      hash: hash!,
-      compilerVersion: kind.compilerVersion,
-      owner: kind.ownerOf(id),
-    },
+    ...compiled,
+    hash: bodyHash(compiled.body),
+    compilerVersion: kind.compilerVersion,
+    owner: kind.ownerOf(id),
   };
 }
 
@@ -171,8 +175,4 @@ function kindNamed(name: string): EntryKind {
   const kind = ENTRY_KINDS.find((candidate) => candidate.kind === name);
   if (!kind) throw new Error(`no kind of entries is called ${name}`);
   return kind;
-}
-
-function sameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

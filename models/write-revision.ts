@@ -1,9 +1,10 @@
 // Writing a revision: the head of a cluster under its lock, and the entries that differ with the sums that follow.
-import { bucketOf, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
+import { addSums, bucketOf, fromSum, toSum } from '../proto/entry-hash.ts';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
 import { type AuditRecord, auditArguments } from './audit-entry.ts';
 import type { CompiledEntry } from './entries/kind.ts';
+import { SetMove } from './set-move.ts';
 import { snapshotOf } from './settings-snapshot.ts';
 
 export interface EntryName {
@@ -18,15 +19,31 @@ export interface LiveEntry extends EntryName {
   compilerVersion: number;
   /** Removed, because its owner ends. */
   ended: boolean;
+  /** What it was compiled from, where a change could be one of a canary and the kind keeps it. */
+  settings?: object | null;
 }
 
-export interface Head {
-  epoch: string;
+/** An entry that a canary has over the stable one; without a hash it removes it. */
+export interface OverlaidEntry extends Omit<LiveEntry, 'hash'> {
+  hash: string | null;
+}
+
+/** Where a set of entries is, and what is live of the names asked about. */
+interface SetHead<Entry> {
   revision: string;
   setHash: string;
   entryCount: number;
-  entries: LiveEntry[];
+  entries: Entry[];
+  /** Sums of the names' buckets, hexadecimal; those of a canary as differences to the stable ones. */
   buckets: Record<string, string>;
+}
+
+export interface Head extends SetHead<LiveEntry> {
+  epoch: string;
+  /** Whether changes are tried by a canary first. */
+  tries: boolean;
+  /** What the canary that runs has over the stable entries. */
+  canary: SetHead<OverlaidEntry> | null;
 }
 
 /** What an entry becomes. Without a body it is one of before: bytes and settings are known by their hashes. */
@@ -39,10 +56,29 @@ export interface WrittenEntry extends Pick<CompiledEntry, 'features' | 'refs' | 
   owner: string | null;
 }
 
+/** A stable entry and what becomes of it. */
 export interface Difference extends EntryName {
   bucket: number;
   before: LiveEntry | undefined;
   after: WrittenEntry | undefined;
+}
+
+/** What a canary has over the stable entry of the name, and what becomes of that. */
+export interface OverlayDifference extends EntryName {
+  bucket: number;
+  owner: string | null;
+  /** The stable entry before and after the publication. */
+  stable: readonly [before: Identity | undefined, after: Identity | undefined];
+  before: OverlaidEntry | undefined;
+  /** Null: the canary does not have the entry; undefined: it has the stable one. */
+  after: WrittenEntry | null | undefined;
+}
+
+/** What an entry adds to the hash of its set. */
+export interface Identity {
+  /** Of the body, hexadecimal or its bytes. */
+  hash: string | Buffer;
+  features: readonly string[];
 }
 
 /** What a revision is called, by whom, and the audit entry that comes with it. */
@@ -78,66 +114,101 @@ export async function lockHead(
   return rows[0]!.head;
 }
 
-/** Writes the next revision of a head that this transaction has locked; answers its number. */
+/** What becomes of a canary with a publication. */
+export interface CanaryMove {
+  overlays?: readonly OverlayDifference[];
+  /** It ends, and leaves nothing of what it had over the stable entries. */
+  ends?: boolean;
+}
+
+/**
+ * Writes the next revision of a head that this transaction has locked; answers its number. While a canary runs the stable
+ * entries stay where they are unless one of them differs, or the canary ends.
+ */
 export async function writeRevision(
   tx: Tx,
   { clusterId, reason, params, actor, audit, source = 'save' }: RevisionNote,
   head: Head,
   differences: readonly Difference[],
+  { overlays = [], ends = false }: CanaryMove = {},
 ): Promise<string> {
-  const number = (BigInt(head.revision) + 1n).toString();
-  const sums = new Map<number, bigint>();
-  const features = new Map<string, number>();
-  let total = toSum(Buffer.from(head.setHash, 'hex'));
-  let count = head.entryCount;
-  for (const { kind, id, bucket, before, after } of differences) {
-    const removed = before ? [entryHash(kind, id, Buffer.from(before.hash, 'hex'), before.features)] : [];
-    const added = after ? [entryHash(kind, id, after.hash, after.features)] : [];
-    total = moveSum(total, removed, added);
-    const sum = sums.get(bucket) ?? toSum(Buffer.from(head.buckets[bucket] ?? '', 'hex'));
-    sums.set(bucket, moveSum(sum, removed, added));
-    count += added.length - removed.length;
-    for (const feature of before?.features ?? []) features.set(feature, (features.get(feature) ?? 0) - 1);
-    for (const feature of after?.features ?? []) features.set(feature, (features.get(feature) ?? 0) + 1);
+  const canary = ends ? null : head.canary;
+  const number = nextNumber(head);
+  const moved = new SetMove();
+  for (const difference of differences) moved.move(difference, [difference.before], [difference.after]);
+  const stands = canary === null || differences.length > 0;
+  const over = new SetMove();
+  for (const overlay of overlays) {
+    const [before, after] = overlay.stable;
+    over.move(overlay, [after, shownBy(overlay.before, before)], [before, shownBy(overlay.after, after)]);
   }
-  const entries = differences.map(({ kind, id, bucket, after }) => {
-    const snapshot = after?.settings && snapshotOf(after.settings);
-    return {
-      kind,
-      id,
-      bucket,
-      features: after?.features ?? [],
-      refs: after?.refs ?? [],
-      compilerVersion: after?.compilerVersion ?? 0,
-      owner: after?.owner ?? null,
-      settings: snapshot?.json,
-      settingsHash: snapshot?.hash ?? after?.settingsHash,
-    };
-  });
+  const changes = [
+    ...differences.map(({ after, ...name }) => ({ track: 'S' as const, name, after })),
+    ...overlays.map(({ after, ...name }) => ({ track: 'C' as const, name, after })),
+  ];
+  const heads = {
+    ...(stands ? { stable: headAfter(head, [moved]) } : {}),
+    ...(canary ? { canary: headAfter(canary, [moved, over]) } : {}),
+    ends,
+  };
   const values = [
     clusterId,
     number,
-    fromSum(total),
-    count,
-    reason,
-    JSON.stringify(params ?? {}),
-    JSON.stringify(actor ?? tx.call.actor),
-    source,
-    JSON.stringify(entries),
-    differences.map(({ after }) => after?.hash ?? null),
-    differences.map(({ after }) => (after?.body ? Buffer.from(after.body) : null)),
-    [...sums.keys()],
-    [...sums.values()].map(fromSum),
-    [...features.keys()],
-    [...features.values()],
-    ...(audit ? auditArguments([[tx, audit]]) : []),
+    JSON.stringify(heads),
+    JSON.stringify({ reason, params: params ?? {}, actor: actor ?? tx.call.actor, source }),
+    JSON.stringify(changes.map(({ track, name, after }) => ({ track, ...row(name, after) }))),
+    changes.map(({ after }) => after?.hash ?? null),
+    changes.map(({ after }) => (after?.body ? Buffer.from(after.body) : null)),
+    JSON.stringify([...moved.sumsAfter('S', head.buckets), ...over.sumsAfter('C', canary?.buckets ?? {})]),
+    JSON.stringify([...moved.featureMoves('S'), ...over.featureMoves('C')]),
+    ...(audit ? auditArguments([[tx, audit]]) : [null, null]),
   ];
-  const marks = values.map(() => '?').join(', ');
-  const statement = audit ? `select config_publish_recorded(${marks})` : `select config_publish(${marks})`;
-  await tx.sql.raw(statement, values as never);
+  await tx.sql.raw(`select config_write(${values.map(() => '?').join(', ')})`, values as never);
   tx.wake = true;
   tx.call.changes.push(`${clusterId}=${number}`);
   return number;
+}
+
+/** One sequence for what everybody runs and what a canary runs. */
+export function nextNumber({ revision, canary }: Head): string {
+  const [stable, candidate] = [BigInt(revision), BigInt(canary?.revision ?? 0)];
+  return ((stable > candidate ? stable : candidate) + 1n).toString();
+}
+
+/** What a canary runs where it has this over the stable entry. */
+function shownBy(
+  overlay: { hash: string | Buffer | null; features: readonly string[] } | null | undefined,
+  stable: Identity | undefined,
+): Identity | undefined {
+  if (overlay === undefined) return stable;
+  return overlay === null || overlay.hash === null ? undefined : { hash: overlay.hash, features: overlay.features };
+}
+
+function headAfter({ setHash, entryCount }: SetHead<unknown>, moves: readonly SetMove[]): object {
+  const sum = moves.reduce((total, move) => addSums(total, move.total), toSum(Buffer.from(setHash, 'hex')));
+  return {
+    setHash: fromSum(sum).toString('hex'),
+    entryCount: moves.reduce((count, move) => count + move.count, entryCount),
+  };
+}
+
+function row(
+  { kind, id, bucket, owner = null }: EntryName & { bucket: number; owner?: string | null },
+  after: WrittenEntry | null | undefined,
+): object {
+  const snapshot = after?.settings && snapshotOf(after.settings);
+  return {
+    kind,
+    id,
+    bucket,
+    features: after?.features ?? [],
+    refs: after?.refs ?? [],
+    compilerVersion: after?.compilerVersion ?? 0,
+    owner: after ? after.owner : owner,
+    settings: snapshot?.json,
+    settingsHash: snapshot?.hash ?? after?.settingsHash,
+    removes: after === null,
+  };
 }
 
 export function distinct<T extends EntryName>(names: readonly T[]): T[] {

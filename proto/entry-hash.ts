@@ -39,6 +39,11 @@ export function fromSum(sum: bigint): Buffer {
   return Buffer.from(sum.toString(16).padStart(HASH_BYTES * 2, '0'), 'hex');
 }
 
+/** The sum of two sums, modulo 2^256. */
+export function addSums(one: bigint, other: bigint): bigint {
+  return (one + other) % MODULUS;
+}
+
 /** `sum` with the hashes in `removed` taken out and those in `added` put in, modulo 2^256. */
 export function moveSum(sum: bigint, removed: Iterable<Uint8Array>, added: Iterable<Uint8Array>): bigint {
   let next = sum;

@@ -20,7 +20,7 @@ export interface FeedSource {
   mark(target: FeedTarget): Uint8Array;
 }
 
-/** A feed as its folder registers it. Names, topics, locks and events are those of one feed only. */
+/** A feed as its folder registers it. Names, topics and locks are those of one feed only. */
 export interface Feed {
   /** In streams, metrics, statistics and logs. */
   readonly name: string;
@@ -28,7 +28,8 @@ export interface Feed {
   readonly topic: string;
   /** First key of the advisory locks that its owners hold, "SV" and a number: the same in every version. */
   readonly ownerLock: number;
-  /** Field of WatchEvent that carries a batch to nodes; null for a feed that their streams do not carry. */
+  /** Field of WatchEvent that carries a batch to nodes; null for a feed that their streams do not carry. Feeds of which a
+   * node gets one share it. */
   readonly event: number | null;
   /** What open pages of the Web UI are told to read again. */
   readonly hint: LiveTopic | null;
@@ -54,10 +55,6 @@ export class Feeds implements Iterable<Feed> {
     this.#byName = distinct(feeds, 'name');
     this.#byTopic = distinct(feeds, 'topic');
     if (distinct(feeds, 'ownerLock').has(LOCK_CLASS.job)) throw new Error('a feed takes the lock of the jobs');
-    distinct(
-      feeds.filter(({ event }) => event !== null),
-      'event',
-    );
   }
 
   /** Undefined for a topic that no feed here has: of a later version. */
@@ -81,10 +78,7 @@ export class Feeds implements Iterable<Feed> {
   }
 }
 
-function distinct<K extends 'name' | 'topic' | 'ownerLock' | 'event'>(
-  feeds: readonly Feed[],
-  field: K,
-): Map<Feed[K], Feed> {
+function distinct<K extends 'name' | 'topic' | 'ownerLock'>(feeds: readonly Feed[], field: K): Map<Feed[K], Feed> {
   const found = new Map<Feed[K], Feed>();
   for (const feed of feeds) {
     const other = found.get(feed[field]);

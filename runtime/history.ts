@@ -1,6 +1,6 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
 import { readBanTarget } from '../models/ban-feed.ts';
-import { knowsPlace, readConfigHead } from '../models/config-history.ts';
+import { headOn, knowsPlace, readConfigHead } from '../models/config-history.ts';
 import { beginEpoch, readHistory } from '../models/epoch.ts';
 import { withOneConnection } from './one-connection.ts';
 import { type BanPlaceOf, type Claimed, type ConfigPlaceOf, positionMarks } from './position-marks.ts';
@@ -57,7 +57,7 @@ export async function judgeClaim(runtime: Runtime, { clusterId, config, bans }: 
   };
   if (config && head && !(await knowsPlace(pool, clusterId, head, config))) {
     if ((await positionMarks(runtime)).provesConfig(clusterId, config)) forget(config.epoch);
-    else unproven.config = config.epoch > head.epoch || config.revision > head.revision;
+    else unproven.config = config.epoch > head.epoch || config.revision > headOn(head, config.track).revision;
   }
   if (bans && (bans.epoch === target.epoch ? bans.sequence > target.sequence : bans.epoch > target.epoch)) {
     if ((await positionMarks(runtime)).provesBans(clusterId, bans)) forget(bans.epoch);

@@ -17,4 +17,6 @@ export const attention = {
 
 export const reasons = {
   rollback: 'Rolled back to an earlier revision.',
+  rollout_promoted: 'Canary promoted: everybody gets what it tried.',
+  rollout_rollback: 'Canary ended: its nodes get again what everybody runs.',
 } satisfies ReasonEntries;

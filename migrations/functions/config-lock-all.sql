@@ -1,8 +1,10 @@
--- version 1
+-- version 2
 -- Takes the head lock, then reads what a publication compares with: in that order, because only a statement that
 -- starts after the lock is had sees what the holder before committed.
 -- The arrays run in parallel: the bucket, kind and id of each name. p_ends: owners all of whose live entries are answered,
 -- too, as ended.
+-- While a canary runs it answers the same of what the canary has over the stable entries, where an entry without a hash is
+-- one that the canary removes; and while a change could be one of a canary, what the stable entries were compiled from.
 -- Looks entries up one by one, whatever the statistics say: joined with a list of names, which the planner takes for 100
 -- long, it read all entries of a cluster of 5,000 (1.6 ms under the lock instead of 0.1), and with the statistics of an
 -- empty table all of them for each name.
@@ -14,7 +16,10 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
   head cluster_head;
+  rollout cluster_rollout;
   entries jsonb;
+  overlay jsonb;
+  buckets smallint[];
 begin
   select * into head from cluster_head where cluster_id = p_cluster for no key update;
   if not found then
@@ -30,9 +35,12 @@ begin
   if not found then
     select * into head from cluster_head where cluster_id = p_cluster;
   end if;
+  select * into rollout from cluster_rollout where cluster_id = p_cluster;
   select coalesce(jsonb_agg(jsonb_build_object(
       'kind', e.kind, 'id', e.resource_id, 'bucket', e.bucket, 'hash', encode(e.blob_hash, 'hex'),
-      'features', to_jsonb(e.features), 'compilerVersion', e.compiler_version, 'ended', e.ended)), '[]') into entries
+      'features', to_jsonb(e.features), 'compilerVersion', e.compiler_version, 'ended', e.ended, 'settings',
+      case when rollout.enabled or head.canary_revision is not null then
+        (select s.settings::jsonb from config_settings s where s.hash = e.settings_hash) end)), '[]') into entries
     from (
       select l.*, false as ended from unnest(p_buckets, p_kinds, p_ids) as key(bucket, kind, id)
         cross join lateral (
@@ -43,6 +51,23 @@ begin
         cross join lateral (
           select * from config_entry where owner = ends.owner and cluster_id = p_cluster and track = 'S'
             and to_revision is null) l) e;
+  if head.canary_revision is not null then
+    select coalesce(jsonb_agg(jsonb_build_object(
+        'kind', e.kind, 'id', e.resource_id, 'bucket', e.bucket, 'hash', encode(e.blob_hash, 'hex'),
+        'features', to_jsonb(e.features), 'compilerVersion', e.compiler_version, 'ended', e.ended)), '[]') into overlay
+      from (
+        select l.*, false as ended from unnest(p_buckets, p_kinds, p_ids) as key(bucket, kind, id)
+          cross join lateral (
+            select * from config_entry where cluster_id = p_cluster and track = 'C' and bucket = key.bucket
+              and kind = key.kind and resource_id = key.id and to_revision is null limit 1) l
+        union all
+        select l.*, true from unnest(p_ends) as ends(owner)
+          cross join lateral (
+            select * from config_entry where owner = ends.owner and cluster_id = p_cluster and track = 'C'
+              and to_revision is null) l) e;
+  end if;
+  buckets := case when cardinality(p_ends) = 0 then p_buckets else p_buckets || array(
+    select (e->>'bucket')::smallint from jsonb_array_elements(entries || coalesce(overlay, '[]')) e) end;
   return jsonb_build_object(
     'epoch', head.epoch::text,
     'revision', head.revision::text,
@@ -51,7 +76,14 @@ begin
     'entries', entries,
     'buckets', (
       select coalesce(jsonb_object_agg(b.bucket, encode(b.sum, 'hex')), '{}')
-      from config_bucket b
-      where b.cluster_id = p_cluster and b.track = 'S' and (b.bucket = any(p_buckets) or (cardinality(p_ends) > 0
-        and b.bucket = any(array(select (e->>'bucket')::smallint from jsonb_array_elements(entries) e))))));
+      from config_bucket b where b.cluster_id = p_cluster and b.track = 'S' and b.bucket = any(buckets)),
+    'tries', coalesce(rollout.enabled, false),
+    'canary', case when head.canary_revision is not null then jsonb_build_object(
+      'revision', head.canary_revision::text,
+      'setHash', encode(head.canary_set_hash, 'hex'),
+      'entryCount', head.canary_entry_count,
+      'entries', overlay,
+      'buckets', (
+        select coalesce(jsonb_object_agg(b.bucket, encode(b.sum, 'hex')), '{}')
+        from config_bucket b where b.cluster_id = p_cluster and b.track = 'C' and b.bucket = any(buckets))) end);
 end $$;

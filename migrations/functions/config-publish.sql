@@ -1,4 +1,5 @@
--- version 3
+-- version 4
+-- As consoles of the release before write a publication, which know no canary: while one runs they are refused.
 -- Writes a publication whose differences were found under config_lock. Arrays of one group run in parallel;
 -- a null hash removes the entry. An entry of p_entries may have an owner, and settings (canonical JSON as text) with their
 -- hash; consoles of the release before give neither. An entry of before comes by its hashes alone: blob and settings
@@ -26,6 +27,9 @@ declare
   v_sites bigint := 0;
   v_moved bigint;
 begin
+  if exists (select from cluster_head where cluster_id = p_cluster and canary_revision is not null) then
+    raise exception 'a canary runs' using errcode = 'lock_not_available';
+  end if;
   insert into config_blob (hash, body)
     select distinct on (new.hash) new.hash, new.body
     from unnest(p_hashes, p_bodies) as new(hash, body)

@@ -15,7 +15,7 @@ const KINDS: Record<string, IpListKind> = {
 export const ipListKind: EntryKind = {
   kind: 'ip-list',
   compilerVersion: 1,
-  bypass: true,
+  bypass: false,
   onRollback: 'current',
   scope: 'platform',
   ownerOf: listOwner,
@@ -47,7 +47,7 @@ export function chunkId(listId: string, chunk: number): string {
 export const ipListChunkKind: EntryKind = {
   kind: 'ip-list-chunk',
   compilerVersion: 1,
-  bypass: true,
+  bypass: false,
   onRollback: 'current',
   scope: 'platform',
   ownerOf: (id) => listOwner(id.split('/')[0]!),

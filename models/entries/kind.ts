@@ -43,12 +43,17 @@ export interface Missing extends Reference {
   label: string;
 }
 
+/**
+ * What of a change nodes outside of a canary get at once: all of it, nothing, or what is answered for the settings that
+ * they run (undefined: nothing; null: no entry) and the entry as it is now. None of the rest may be in the answer.
+ */
+export type Bypass = boolean | ((stable: object, now: CompiledEntry | null) => CompiledEntry | null | undefined);
+
 export interface EntryKind {
   readonly kind: string;
   /** Raised with every change of the bytes a compiler makes from the same rows. */
   readonly compilerVersion: number;
-  /** Whether a publication goes straight to everybody during a canary. */
-  readonly bypass: boolean;
+  readonly bypass: Bypass;
   readonly onRollback: 'restore' | 'current' | 'dropIfDisabled';
   /** What the resource is without an entry; settings of the past that lack a field have it of these. */
   readonly defaults?: object;

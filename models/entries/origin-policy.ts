@@ -7,7 +7,7 @@ import type { EntryKind } from './kind.ts';
 export const originPolicyKind: EntryKind = {
   kind: 'origin-policy',
   compilerVersion: 1,
-  bypass: true,
+  bypass: false,
   onRollback: 'current',
   scope: 'platform',
   ownerOf: () => null,

@@ -18,14 +18,17 @@ export const PROTECTION_KIND = 'protection';
 
 const LIST_BATCH = 1000;
 
+/** What is thrown against an attack: no rollback takes it back, and no canary holds it back. */
+const SWITCH = ['underAttack', 'underAttackChallenge'] as const;
+
 export const protectionKind: EntryKind = {
   kind: PROTECTION_KIND,
   compilerVersion: 1,
-  bypass: true,
+  bypass: switched,
   onRollback: 'restore',
   defaults: DEFAULT_PROTECTION,
   compileSettings: (settings) => compileProtection(settings as ProtectionOfSite),
-  keptOnRollback: ['underAttack', 'underAttackChallenge'],
+  keptOnRollback: SWITCH,
   scope: 'cluster',
   ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
@@ -57,6 +60,13 @@ export const protectionKind: EntryKind = {
 /** Capabilities that a site with these settings needs, sorted. */
 export function featuresOfProtection({ underAttack, cc, logJa4 }: ProtectionOfSite): string[] {
   return [...(underAttack || cc.enabled ? ['challenge-v1'] : []), ...(logJa4 ? ['ja4-v1'] : [])];
+}
+
+function switched(stable: object, now: CompiledEntry | null): CompiledEntry | null | undefined {
+  const before = { ...DEFAULT_PROTECTION, ...stable };
+  const { underAttack, underAttackChallenge } = (now?.settings ?? DEFAULT_PROTECTION) as ProtectionOfSite;
+  const settings = { ...before, underAttack, underAttackChallenge };
+  return SWITCH.every((field) => settings[field] === before[field]) ? undefined : compileProtection(settings);
 }
 
 /** The entry of a site's settings; null for those that do what the defaults do. */

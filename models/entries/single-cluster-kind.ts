@@ -8,6 +8,8 @@ interface SingleKind<T> {
   compilerVersion: number;
   /** Null for settings that equal the default: the cluster needs no entry then. */
   compile(settings: T): CompiledEntry | null;
+  /** The settings that nodes outside of a canary run, with what of a change must not wait; undefined: nothing of it. */
+  bypass?(stable: T, now: T): T | undefined;
 }
 
 export function singleClusterKind<T extends object>({
@@ -15,11 +17,22 @@ export function singleClusterKind<T extends object>({
   setting,
   compilerVersion,
   compile,
+  bypass,
 }: SingleKind<T>): EntryKind {
+  const entryOf = (settings: T): CompiledEntry | null => {
+    const entry = compile(settings);
+    return entry && { ...entry, settings };
+  };
   return {
     kind,
     compilerVersion,
-    bypass: false,
+    bypass:
+      bypass === undefined
+        ? false
+        : (stable, now) => {
+            const settings = bypass(stable as T, (now?.settings as T | undefined) ?? setting.read(null));
+            return settings && entryOf(settings);
+          },
     onRollback: 'restore',
     defaults: setting.read(null),
     scope: 'cluster',
@@ -27,8 +40,8 @@ export function singleClusterKind<T extends object>({
     async compile(sql, clusterId, ids) {
       if (!ids.includes('')) return new Map();
       const found = await readClusterSetting(sql, clusterId, setting);
-      const entry = found ? compile(found.settings) : null;
-      return new Map(entry && found ? [['', { ...entry, settings: found.settings }]] : []);
+      const entry = found ? entryOf(found.settings) : null;
+      return new Map(entry ? [['', entry]] : []);
     },
     async *list() {
       yield [''];

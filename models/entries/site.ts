@@ -1,7 +1,7 @@
 // Kind "site": a site as the edge executes it. Origins get an id made of what they are, so that health an edge has
 // observed survives every change that leaves the origin itself alone.
 import { createHash } from 'node:crypto';
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
 import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
 import { type Domain, type DomainForm as Form, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
@@ -48,7 +48,7 @@ const POLICIES: Record<OriginSettings['policy'], BalancePolicy> = {
 export const siteKind: EntryKind = {
   kind: 'site',
   compilerVersion: 1,
-  bypass: false,
+  bypass: withdrawn,
   onRollback: 'dropIfDisabled',
   shown: (settings) => ({ ...settings, domains: (settings as SiteSource).domains.map(formatDomain) }),
   provides: { site: missingSites, domain: missingDomains },
@@ -102,6 +102,22 @@ export function compileSite(site: SiteSource): CompiledEntry {
     refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
     settings: { name, enabled, domains, origins, originSettings, contentSettings },
   };
+}
+
+/**
+ * A site that was disabled, and domains that it lost, are served nowhere any more: who has them now must not share them
+ * with nodes that a canary leaves alone.
+ */
+function withdrawn(stable: object, now: CompiledEntry | null): CompiledEntry | undefined {
+  const before = stable as Omit<SiteSource, 'id' | 'createdAt'>;
+  const after = now?.settings as typeof before | undefined;
+  if (!now || !after) return undefined;
+  const kept = new Set(after.domains.map(formatDomain));
+  const domains = before.domains.filter((domain) => kept.has(formatDomain(domain)));
+  const enabled = before.enabled && after.enabled;
+  if (enabled === before.enabled && domains.length === before.domains.length) return undefined;
+  const createdAt = new Date(Number(fromBinary(SiteSchema, now.body).createdAtMs));
+  return compileSite({ ...before, id: '', createdAt, enabled, domains });
 }
 
 /** Capabilities that a site with these domains needs. */

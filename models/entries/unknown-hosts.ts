@@ -38,6 +38,9 @@ export const unknownHostsKind = singleClusterKind({
   kind: 'unknown-hosts',
   setting: UNKNOWN_HOSTS,
   compilerVersion: 1,
+  // A default site that is one no more, because it was deleted.
+  bypass: (stable, { defaultSiteId }) =>
+    stable.defaultSiteId !== null && defaultSiteId === null ? { ...stable, defaultSiteId } : undefined,
   compile({ unknownHost, ipAccess, defaultSiteId, scan }) {
     if (unknownHost === 'page' && ipAccess === 'page' && !scan.enabled) return null;
     const used = unknownHost === 'site' || ipAccess === 'site';

@@ -81,7 +81,7 @@ export async function heartbeat(
     context.watches.of(node.clusterId, request.config?.revision ?? 0n),
   ]);
   return create(HeartbeatResponseSchema, {
-    target: ownTarget(feed.target(now.getTime()), unproven, claim),
+    target: ownTarget(feed.target(now.getTime(), node), unproven, claim),
     intervalSeconds: HEARTBEAT_SECONDS,
     renewCertificate: node.certificateNotAfter.getTime() - now.getTime() < RENEW_MS,
     serverTimeMs: BigInt(now.getTime()),
@@ -145,7 +145,7 @@ export async function getConfig(
   const { runtime, pulls } = context;
   const { base } = request;
   return pulls.take(async () => {
-    const read = () => answerGetConfig(runtime.pools.channel, node.clusterId, request);
+    const read = () => answerGetConfig(runtime.pools.channel, node.clusterId, feed.trackOf(node), request);
     let answer = await read();
     // A base that is refused is one that the node never had, or one that the database has forgotten.
     const refused =

@@ -28,18 +28,25 @@ export interface Unproven {
 const NONE: Unproven = { config: false, bans: false };
 
 /** What may have been forgotten, judged from memory: everything else needs no look into the database. */
-export function mayBeForgotten(feed: Pick<ClusterFeed, 'target'>, claim: Claim): boolean {
-  const { config, bans } = feed.target(0);
-  return isBeyond(claim.config, config!) || areBeyond(claim.bans, bans!);
+export function mayBeForgotten(feed: Pick<ClusterFeed, 'headOf' | 'bans'>, { config, bans }: Claim): boolean {
+  const { epoch, ring } = feed.bans;
+  return (
+    (config !== undefined && isBeyond(config, feed.headOf(config.track))) ||
+    areBeyond(bans, { epoch, sequence: ring.head })
+  );
 }
 
-function isBeyond(claimed: ConfigPosition | undefined, { epoch, revision, setHash }: ConfigPosition): boolean {
-  if (!claimed || claimed.epoch !== epoch) return claimed !== undefined && claimed.epoch > epoch;
+function isBeyond(claimed: ConfigPosition, { epoch, track, revision, setHash }: ConfigPosition): boolean {
+  if (claimed.epoch !== epoch) return claimed.epoch > epoch;
   if (claimed.revision !== revision) return claimed.revision > revision;
-  return revision > 0n && Buffer.compare(claimed.setHash, setHash) !== 0;
+  // Of a canary that ended its own numbers are all that is known.
+  return claimed.track === track && revision > 0n && Buffer.compare(claimed.setHash, setHash) !== 0;
 }
 
-function areBeyond(claimed: BanPosition | undefined, { epoch, sequence }: BanPosition): boolean {
+function areBeyond(
+  claimed: BanPosition | undefined,
+  { epoch, sequence }: Pick<BanPosition, 'epoch' | 'sequence'>,
+): boolean {
   if (!claimed || claimed.epoch !== epoch) return claimed !== undefined && claimed.epoch > epoch;
   return claimed.sequence > sequence;
 }

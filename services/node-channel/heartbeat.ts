@@ -3,6 +3,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Capability } from '../../contract/capabilities.ts';
+import { trackColumn } from '../../models/config-history.ts';
 import type { NodeAddressEntry } from '../../models/node-address.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
@@ -110,6 +111,7 @@ export function readPosition(
     config: config && {
       at,
       epoch: bounded(config.epoch),
+      track: trackColumn(config.track),
       revision: bounded(config.revision),
       setHash: Buffer.from(config.setHash.subarray(0, 32)).toString('hex'),
       failed: JSON.stringify(failed.slice(0, MAX_FAILED).map(readFailed)),

@@ -210,6 +210,7 @@ function mergePositions(last: PositionRow, next: PositionRow, overtaken: boolean
 function samePosition(a: PositionRow, b: PositionRow): boolean {
   return (
     a.config?.epoch === b.config?.epoch &&
+    a.config?.track === b.config?.track &&
     a.config?.revision === b.config?.revision &&
     a.config?.setHash === b.config?.setHash &&
     a.config?.failed === b.config?.failed &&

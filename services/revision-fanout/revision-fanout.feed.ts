@@ -1,8 +1,9 @@
 // The configuration feed: revisions of a cluster's configuration, as differences.
 import { CONFIG_CHANGES } from '../../models/config-history.ts';
+import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { configSource } from '../../runtime/config-source.ts';
 import type { Feed } from '../../runtime/feeds.ts';
-import { configSource } from './config-source.ts';
 
 const configFeed: Feed = {
   name: 'config',
@@ -11,7 +12,7 @@ const configFeed: Feed = {
   event: WatchEventSchema.field.configDelta.number,
   hint: 'revisions',
   changes: CONFIG_CHANGES,
-  source: configSource,
+  source: (runtime) => configSource(runtime, Track.STABLE),
 };
 
 export default configFeed;

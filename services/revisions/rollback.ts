@@ -2,6 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { NAMED_SITES, type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import { noteEnd } from '../../models/canary/rollout.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { revisionPlace } from '../../models/config-revision.ts';
 import { hint, leaveHints } from '../../models/live-hint.ts';
@@ -93,13 +94,16 @@ async function publishPlan(
     tx.sql,
     restored.flatMap(({ owner }) => (owner?.startsWith('site:') ? [hint('sites', owner.slice('site:'.length))] : [])),
   );
-  if (differences.length === 0) {
+  const head = await lockHead(tx, target.id, differences);
+  if (differences.length === 0 && !head.canary) {
     if (restored.length > 0) await recordAudit(tx, audit.action, target, metadata);
     return null;
   }
-  const head = await lockHead(tx, target.id, differences);
   const note = { clusterId: target.id, reason: 'rollback', params, source: 'rollback', audit } as const;
-  return writeRevision(tx, note, head, differences);
+  // Everybody gets it, and what a canary tries is over with it.
+  const number = await writeRevision(tx, note, head, differences, { ends: head.canary !== null });
+  if (head.canary) await noteEnd(tx, target.id, { outcome: 'manual_rollback', revision: number });
+  return number;
 }
 
 /** The cluster's latest revision, beside which the asked one is kept. Throws CLUSTER_NOT_FOUND and REVISION_NOT_FOUND. */

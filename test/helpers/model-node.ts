@@ -3,7 +3,7 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { answerGetBans, readBanTarget } from '../../models/ban-feed.ts';
-import { readConfigHead } from '../../models/config-history.ts';
+import { headOn, readConfigHead } from '../../models/config-history.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import { BUCKET_COUNT, bodyHash, bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
 import type { Entry } from '../../proto/gen/svc/config/v1/entry_pb.js';
@@ -11,6 +11,7 @@ import { type Ban, BanBatchSchema, GetBansRequestSchema } from '../../proto/gen/
 import {
   type ConfigDelta,
   ConfigDeltaSchema,
+  type ConfigPosition,
   ConfigPositionSchema,
   GetConfigRequestSchema,
   type GetConfigResponse,
@@ -19,6 +20,10 @@ import {
 
 /** Answers that a heartbeat may need before the node is where it should be. */
 const MAX_PULLS = 200;
+
+function placeOf({ epoch, track, revision }: ConfigPosition): ModelNode['config'] {
+  return { epoch, track, revision };
+}
 
 export type Outcome = 'applied' | 'ignored' | 'pull';
 
@@ -32,7 +37,9 @@ interface Shadow {
 export class ModelNode {
   readonly clusterId: string;
   entries = new Map<string, Entry>();
-  config = { epoch: 0n, revision: 0n };
+  config = { epoch: 0n, track: Track.STABLE, revision: 0n };
+  /** The track that the console decides on for the node. */
+  asked: Track = Track.STABLE;
   readonly bans = new Map<string, Ban>();
   banPlace = { epoch: 0n, sequence: 0n };
   /** What the last heartbeat pulled: `delta`, `page`, `repair`, `bans`, `reset`. */
@@ -48,9 +55,12 @@ export class ModelNode {
   }
 
   #applyDelta(delta: ConfigDelta): Outcome {
-    if (delta.epoch !== this.config.epoch || delta.track !== Track.STABLE) return 'pull';
-    if (delta.revision <= this.config.revision) return 'ignored';
-    if (delta.truncated || delta.base > this.config.revision) return 'pull';
+    if (delta.epoch !== this.config.epoch) return 'pull';
+    if (delta.track === this.config.track) {
+      if (delta.revision <= this.config.revision) return 'ignored';
+      if (delta.base > this.config.revision || delta.baseTrack !== delta.track) return 'pull';
+    } else if (delta.baseTrack !== this.config.track || delta.base !== this.config.revision) return 'pull';
+    if (delta.truncated) return 'pull';
     const next = new Map(this.entries);
     for (const { kind, id } of delta.deletes) next.delete(keyOf(kind, id));
     for (const entry of delta.upserts) next.set(keyOf(entry.kind, entry.id), entry);
@@ -59,7 +69,7 @@ export class ModelNode {
       return 'pull';
     }
     this.entries = next;
-    this.config = { epoch: delta.epoch, revision: delta.revision };
+    this.config = { epoch: delta.epoch, track: delta.track, revision: delta.revision };
     return 'applied';
   }
 
@@ -84,8 +94,9 @@ export class ModelNode {
   async #pullConfig(pool: Pool): Promise<void> {
     let shadow: Shadow | null = null;
     for (let count = 0; count < MAX_PULLS; count++) {
-      const head = (await readConfigHead(pool, this.clusterId))!;
-      const same = head.epoch === this.config.epoch && head.revision === this.config.revision;
+      const head = headOn((await readConfigHead(pool, this.clusterId))!, this.asked);
+      const { epoch, track, revision } = this.config;
+      const same = head.epoch === epoch && head.track === track && head.revision === revision;
       if (same && this.setHash().equals(head.setHash)) {
         this.#drifted = false;
         return;
@@ -93,8 +104,9 @@ export class ModelNode {
       const answer: GetConfigResponse = (await answerGetConfig(
         pool,
         this.clusterId,
+        this.asked,
         create(GetConfigRequestSchema, {
-          base: create(ConfigPositionSchema, { ...this.config, track: Track.STABLE, setHash: this.setHash() }),
+          base: create(ConfigPositionSchema, { ...this.config, setHash: this.setHash() }),
           pageToken: shadow?.token ?? '',
           bucketSums: this.entries.size > 0 || this.#drifted ? this.#bucketSums() : new Uint8Array(),
         }),
@@ -108,10 +120,10 @@ export class ModelNode {
         const replaced = new Set(buckets);
         for (const [key, { kind, id }] of this.entries) if (replaced.has(bucketOf(kind, id))) this.entries.delete(key);
         for (const entry of entries) this.entries.set(keyOf(entry.kind, entry.id), entry);
-        this.config = { epoch: checkpoint!.epoch, revision: checkpoint!.revision };
+        this.config = placeOf(checkpoint!);
       } else if (result.case === 'page') {
         const { checkpoint, entries, nextPageToken } = result.value;
-        const name = `${checkpoint!.epoch} ${checkpoint!.revision}`;
+        const name = `${checkpoint!.epoch} ${checkpoint!.track} ${checkpoint!.revision}`;
         const current: Shadow =
           (shadow as Shadow | null)?.checkpoint === name
             ? shadow!
@@ -122,7 +134,7 @@ export class ModelNode {
         if (nextPageToken === '') {
           if (!setHash(current.entries).equals(checkpoint!.setHash)) throw new Error('a snapshot has another hash');
           this.entries = current.entries;
-          this.config = { epoch: checkpoint!.epoch, revision: checkpoint!.revision };
+          this.config = placeOf(checkpoint!);
           shadow = null;
         }
       }

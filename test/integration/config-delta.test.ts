@@ -8,7 +8,12 @@ import { readConfigPage } from '../../models/config-page.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions, sweepSettings } from '../../models/sweeps.ts';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
-import { type ConfigDelta, ConfigDeltaSchema, GetConfigRequestSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
+import {
+  type ConfigDelta,
+  ConfigDeltaSchema,
+  GetConfigRequestSchema,
+  Track,
+} from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { ModelNode } from '../helpers/model-node.ts';
 import {
@@ -56,9 +61,9 @@ test('a difference between any two revisions leads from the one to the other', a
         for (const [index, from] of states.entries()) {
           for (const to of states.slice(index + 1)) {
             const other = new ModelNode(clusterId);
-            other.config = { epoch: from.epoch, revision: from.revision };
+            other.config = { epoch: from.epoch, track: from.track, revision: from.revision };
             other.entries = new Map(from.entries);
-            const delta = await readConfigDelta(pool, clusterId, 'S', from.epoch, from.revision, to.revision);
+            const delta = await readConfigDelta(pool, clusterId, from, to);
             const outcome = other.receiveConfig(encoded(delta));
             t.is(outcome, 'applied');
             t.deepEqual(heldThings(other.entries), heldThings(to.entries));
@@ -119,7 +124,7 @@ test('a snapshot goes on below its checkpoint while the cluster changes, and the
     body: Buffer.alloc(61_440, index),
   }));
   await publishThings(runtime, clusterId, many);
-  const first = (await readConfigPage(pool, clusterId, ''))!;
+  const first = (await readConfigPage(pool, clusterId, Track.STABLE, ''))!;
   t.not(first.nextPageToken, '');
   await publishThings(runtime, clusterId, [
     { id: 'big39', body: null },
@@ -128,7 +133,7 @@ test('a snapshot goes on below its checkpoint while the cluster changes, and the
   ]);
   const ids = first.entries.map(({ id }) => id);
   for (let token = first.nextPageToken; token !== ''; ) {
-    const page = (await readConfigPage(pool, clusterId, token))!;
+    const page = (await readConfigPage(pool, clusterId, Track.STABLE, token))!;
     t.is(page.checkpoint!.revision, first.checkpoint!.revision);
     ids.push(...page.entries.map(({ id }) => id));
     token = page.nextPageToken;
@@ -147,10 +152,10 @@ test('a page token that no page carried starts a snapshot', async (t) => {
   const clusterId = await addCluster(runtime);
   await publishThings(runtime, clusterId, [{ id: 'a', body: 'x' }]);
   const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
-  const beyond = Buffer.from(JSON.stringify([String(head.epoch), '99', 'z', 'z'])).toString('base64url');
-  const zero = Buffer.from(JSON.stringify([String(head.epoch), '1', '\0', ''])).toString('base64url');
+  const beyond = Buffer.from(JSON.stringify([String(head.epoch), 'S', '99', 'z', 'z'])).toString('base64url');
+  const zero = Buffer.from(JSON.stringify([String(head.epoch), 'S', '1', '\0', ''])).toString('base64url');
   for (const token of ['x', '%', 'W10', beyond, zero, 'A'.repeat(5000)]) {
-    const page = (await readConfigPage(runtime.pools.channel, clusterId, token))!;
+    const page = (await readConfigPage(runtime.pools.channel, clusterId, Track.STABLE, token))!;
     t.is(page.checkpoint!.revision, head.revision, token.slice(0, 40));
     t.true(page.entries.some(({ id }) => id === 'a'));
   }
@@ -170,7 +175,7 @@ test('a difference larger than may be pushed carries numbers only; pulled, it co
     await publishThings(runtime, clusterId, big);
   }
   const head = (await readConfigHead(pool, clusterId))!;
-  const pushed = await readConfigDelta(pool, clusterId, 'S', head.epoch, before.revision, head.revision);
+  const pushed = await readConfigDelta(pool, clusterId, before, head);
   t.true(pushed.truncated);
   t.is(pushed.upserts.length, 0);
   await node.heartbeat(pool);
@@ -187,8 +192,8 @@ test('what travels for a change does not depend on how many entries the cluster 
     for (let from = 0; from < count; from += 500) await publishThings(runtime, clusterId, many.slice(from, from + 500));
     const before = (await readConfigHead(runtime.pools.channel, clusterId))!;
     await publishThings(runtime, clusterId, [{ id: 't1', body: 'changed' }]);
-    const { revision } = (await readConfigHead(runtime.pools.channel, clusterId))!;
-    const delta = await readConfigDelta(runtime.pools.channel, clusterId, 'S', before.epoch, before.revision, revision);
+    const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
+    const delta = await readConfigDelta(runtime.pools.channel, clusterId, before, head);
     t.deepEqual(
       delta.upserts.map(({ id }) => id),
       ['t1'],
@@ -279,5 +284,5 @@ test.serial('a blob that nobody uses goes after a day, and comes back with the e
 });
 
 test('there is no answer for a cluster that does not exist', async (t) => {
-  t.is(await answerGetConfig(runtime.pools.channel, 'nobody', create(GetConfigRequestSchema, {})), null);
+  t.is(await answerGetConfig(runtime.pools.channel, 'nobody', Track.STABLE, create(GetConfigRequestSchema, {})), null);
 });

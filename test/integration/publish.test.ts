@@ -304,7 +304,7 @@ test('a base is valid only with the hash of its revision, in its epoch', async (
   const pool = runtime.pools.channel;
   const head = (await readConfigHead(pool, clusterId))!;
   const row = await runtime.pools.api('config_revision').where({ cluster_id: clusterId, number: 2 }).first();
-  const base = { epoch: head.epoch, revision: 2n, setHash: row.set_hash as Buffer };
+  const base = { epoch: head.epoch, track: head.track, revision: 2n, setHash: row.set_hash as Buffer };
   t.true(await isValidBase(pool, clusterId, head, base));
   t.true(await isValidBase(pool, clusterId, head, head));
   t.false(await isValidBase(pool, clusterId, head, { ...base, setHash: head.setHash }));

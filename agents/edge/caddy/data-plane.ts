@@ -261,7 +261,7 @@ export class DataPlane {
     const { config } = this.options;
     const held = config.position;
     if (held.revision === 0n) return position.revision > 0n && !config.isOfAnotherCluster;
-    return position.epoch === held.epoch && position.track === held.track && position.revision > held.revision;
+    return position.epoch === held.epoch && position.revision > held.revision;
   }
 
   private areBansAhead(position: BanPosition): boolean {

@@ -94,9 +94,10 @@ export class ConfigFeed {
   /** What the console says the node should run. */
   onTarget(target: ConfigPosition): void {
     const mine = this.store.position;
-    if (target.epoch === mine.epoch && target.track === mine.track) {
+    // Numbers grow over all tracks: what is told late is known by its own.
+    if (target.epoch === mine.epoch && target.revision <= mine.revision) {
       if (target.revision < mine.revision) return;
-      if (target.revision === mine.revision) {
+      if (target.track === mine.track) {
         if (mine.revision > 0n && target.setHash.length > 0 && !sameHash(target.setHash, mine.setHash))
           this.startRepair('hash');
         return;
@@ -142,7 +143,10 @@ export class ConfigFeed {
   }
 
   private want(target: ConfigPosition): void {
-    if (this.wanted?.epoch !== target.epoch || this.wanted.revision < target.revision) this.wanted = target;
+    const { wanted } = this;
+    if (wanted?.epoch !== target.epoch || wanted.track !== target.track || wanted.revision < target.revision) {
+      this.wanted = target;
+    }
   }
 
   private isBehind(): boolean {
@@ -312,7 +316,11 @@ export class ConfigFeed {
   private addPage(page: ConfigPage): void {
     const checkpoint = checked(page.checkpoint);
     const before = this.resume?.checkpoint;
-    if (before?.epoch !== checkpoint.epoch || before.revision !== checkpoint.revision) {
+    if (
+      before?.epoch !== checkpoint.epoch ||
+      before.track !== checkpoint.track ||
+      before.revision !== checkpoint.revision
+    ) {
       this.dropResume();
       this.lastFullSet = performance.now();
       this.resume = { snapshot: this.store.startSnapshot(), checkpoint, pageToken: '' };

@@ -5,8 +5,8 @@ import type { Log } from '../../kit/log.ts';
 
 const KERNEL_BANS: Capability = 'kernel-ban-v1';
 const METRICS: Capability = 'metrics-v1';
-/** No entry asks for it: it says what becomes of those that ask for something else. */
-const PARTIAL_CONFIG: Capability = 'partial-config-v1';
+/** No entry asks for these: they say what becomes of those that ask for something else, and which sets it can run. */
+const FOLLOWS: readonly Capability[] = ['partial-config-v1', 'canary-v1'];
 
 /** What the agent can do by itself on some machine; the data plane takes entries that ask for it. */
 export const AGENT_CAPABILITIES: readonly Capability[] = [KERNEL_BANS, METRICS];
@@ -39,7 +39,7 @@ export class NodeCapabilities {
 
   /** Names of everything this node can do now, sorted; kernel bans only while their table works. */
   names(kernelBansWork: boolean): ReadonlySet<string> {
-    return new Set([...this.dataPlane, METRICS, PARTIAL_CONFIG, ...(kernelBansWork ? [KERNEL_BANS] : [])].sort());
+    return new Set([...this.dataPlane, METRICS, ...FOLLOWS, ...(kernelBansWork ? [KERNEL_BANS] : [])].sort());
   }
 
   private read(): readonly string[] {

@@ -5,13 +5,13 @@ import { ChallengeKeysMarkerSchema } from '../../../proto/gen/svc/config/v1/prot
 import { ConfigDeltaSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { FanoutBatch } from '../../../runtime/fanout-stream.ts';
 import type { Feed } from '../../../runtime/feeds.ts';
-import { type ClusterFeed, CONFIG } from './cluster-feed.ts';
+import { CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 import { batchFrame } from './frames.ts';
 
 /** Call `wake` of the cluster's feed after the last of several. Throws for a configuration that cannot be read. */
 export function appendBatch(cluster: ClusterFeed, { name, event }: Feed, { from, to, bytes }: FanoutBatch): void {
   const batch = { from, to, frame: batchFrame(event!, bytes), at: Date.now() };
-  if (name !== CONFIG) {
+  if (name !== CONFIG && name !== CANARY) {
     cluster.append(name, batch);
     return;
   }
@@ -19,5 +19,6 @@ export function appendBatch(cluster: ClusterFeed, { name, event }: Feed, { from,
   const features = delta.upserts.flatMap((entry) => entry.features);
   const marker = delta.upserts.find((entry) => entry.kind === CHALLENGE_KEYS_KIND);
   if (marker) cluster.setKeysVersion(fromBinary(ChallengeKeysMarkerSchema, marker.body).version);
-  cluster.appendConfig(batch, delta.setHash, features);
+  if (name === CANARY) cluster.appendCanary(batch, delta.setHash, features);
+  else cluster.appendConfig(batch, delta.setHash, features);
 }

@@ -4,7 +4,7 @@ import type { Pool } from 'pg';
 import { readConfigHead } from '../../../models/config-history.ts';
 import type { Feed, FeedSource } from '../../../runtime/feeds.ts';
 import { appendBatch } from './append.ts';
-import { type ClusterFeed, CONFIG } from './cluster-feed.ts';
+import { CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 
 /** Batches read in one go; what is further behind is told by a Target. */
 const MAX_BATCHES = 10;
@@ -14,7 +14,7 @@ export async function catchUp(pool: Pool, cluster: ClusterFeed, feed: Feed, sour
   const track = cluster.tracks.get(feed.name)!;
   const { epoch } = track;
   const { clusterId } = cluster;
-  if (feed.name === CONFIG && !(await differencesReach(pool, cluster))) return;
+  if ((feed.name === CONFIG || feed.name === CANARY) && !(await differencesReach(pool, cluster, feed.name))) return;
   for (let count = 0; count < MAX_BATCHES; count++) {
     const from = track.ring.head;
     const target = (await source.targets([clusterId])).get(clusterId);
@@ -28,11 +28,13 @@ export async function catchUp(pool: Pool, cluster: ClusterFeed, feed: Feed, sour
 }
 
 /** Where differences do not reach back that far, nodes are told the head and fetch it. */
-async function differencesReach(pool: Pool, cluster: ClusterFeed): Promise<boolean> {
-  const { epoch, ring } = cluster.config;
+async function differencesReach(pool: Pool, cluster: ClusterFeed, name: string): Promise<boolean> {
+  const track = cluster.tracks.get(name)!;
+  const { epoch, ring } = track;
   const from = ring.head;
-  const head = await readConfigHead(pool, cluster.clusterId);
-  if (!head || head.epoch !== epoch || cluster.config.epoch !== epoch) return false;
+  const heads = await readConfigHead(pool, cluster.clusterId);
+  const head = name === CANARY ? heads?.canary : heads;
+  if (!head || head.epoch !== epoch || track.epoch !== epoch) return false;
   if (from >= head.deltaFloor) return true;
   ring.clear(head.revision);
   cluster.wake();

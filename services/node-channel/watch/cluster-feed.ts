@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { Capability } from '../../../contract/capabilities.ts';
 import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import { ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import { type ConfigPosition, ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { FeedTarget } from '../../../runtime/feeds.ts';
 import type { NodeIdentity } from '../identity.ts';
@@ -16,6 +16,15 @@ const RING_LIMITS = { bytes: 2 * 1024 * 1024, ageMs: 10 * 60_000 };
 
 const HOLDS_ENTRIES: Capability = 'partial-config-v1';
 
+/** What the nodes of a canary should run, and who they are. */
+export interface CanaryHead {
+  revision: bigint;
+  setHash: Uint8Array;
+  /** Capabilities that its entries need. */
+  features: ReadonlySet<string>;
+  members: ReadonlySet<string>;
+}
+
 /** Heads as PostgreSQL has them. */
 export interface ClusterHeads {
   config: { epoch: bigint; revision: bigint; setHash: Uint8Array };
@@ -23,6 +32,8 @@ export interface ClusterHeads {
   others: ReadonlyMap<string, FeedTarget>;
   /** Capabilities the cluster's live entries need. */
   features: ReadonlySet<string>;
+  /** Null: no canary runs. */
+  canary: CanaryHead | null;
   /** Version of its challenge keys; 0 = none. */
   keysVersion: bigint;
 }
@@ -73,7 +84,11 @@ export class FeedTrack {
 
 /** The feeds that positions of the protocol name. */
 export const CONFIG = 'config';
+/** What the nodes of a canary get instead of it. */
+export const CANARY = 'canary';
 export const BANS = 'bans';
+
+const NOBODY: ReadonlySet<string> = new Set();
 
 /** What a comparison with PostgreSQL found, by feed. */
 export type Comparison = Map<string, 'same' | 'behind' | 'restarted'>;
@@ -86,7 +101,8 @@ export class ClusterFeed {
   #setHash: Uint8Array;
   #required: Set<string>;
   #keysVersion: bigint;
-  #targetFrame: { key: string; at: number; frame: Buffer } | null = null;
+  #canary: CanaryHead | null;
+  readonly #targetFrames = new Map<string, { key: string; at: number; frame: Buffer }>();
   readonly #propagation: Pick<Propagation, 'pushed'> | undefined;
 
   constructor(clusterId: string, heads: ClusterHeads, propagation?: Pick<Propagation, 'pushed'>) {
@@ -99,6 +115,21 @@ export class ClusterFeed {
     this.#setHash = heads.config.setHash;
     this.#required = new Set(heads.features);
     this.#keysVersion = heads.keysVersion;
+    this.#canary = heads.canary;
+  }
+
+  /** Whether a canary runs, as far as this process knows. */
+  get hasCanary(): boolean {
+    return this.#canary !== null;
+  }
+
+  /** Name of the feed with the node's configuration. */
+  configFeedOf({ nodeId }: Pick<NodeIdentity, 'nodeId'>): typeof CONFIG | typeof CANARY {
+    return this.#canary?.members.has(nodeId) ? CANARY : CONFIG;
+  }
+
+  trackOf(node: Pick<NodeIdentity, 'nodeId'>): Track {
+    return this.configFeedOf(node) === CANARY ? Track.CANARY : Track.STABLE;
   }
 
   get config(): FeedTrack {
@@ -118,40 +149,54 @@ export class ClusterFeed {
     this.#keysVersion = version;
   }
 
-  /** What the cluster's nodes should run, as far as this process knows. */
-  target(now: number): Target {
+  /** Where the track is, as far as this process knows; the stable one where no canary runs. */
+  headOf(track: Track): ConfigPosition {
+    const { epoch } = this.config;
+    if (track !== Track.CANARY || !this.#canary) {
+      const { head: revision } = this.config.ring;
+      return create(ConfigPositionSchema, { epoch, track: Track.STABLE, revision, setHash: this.#setHash });
+    }
+    const { revision, setHash } = this.#canary;
+    return create(ConfigPositionSchema, { epoch, track, revision, setHash });
+  }
+
+  /** What the node should run, as far as this process knows. */
+  target(now: number, node: Pick<NodeIdentity, 'nodeId'>): Target {
     return create(TargetSchema, {
-      config: create(ConfigPositionSchema, {
-        epoch: this.config.epoch,
-        track: Track.STABLE,
-        revision: this.config.ring.head,
-        setHash: this.#setHash,
-      }),
+      config: this.headOf(this.trackOf(node)),
       bans: create(BanPositionSchema, { epoch: this.bans.epoch, sequence: this.bans.ring.head }),
       serverTimeMs: BigInt(now),
     });
   }
 
   /** The Target as a frame; streams that start within a second share it. */
-  targetFrame(): Buffer {
-    const key = `${this.config.epoch}/${this.config.ring.head}/${this.bans.epoch}/${this.bans.ring.head}`;
+  targetFrame(node: NodeIdentity): Buffer {
+    const track = this.configFeedOf(node);
+    const config = this.headOf(this.trackOf(node));
+    const key = `${config.epoch}/${config.revision}/${this.bans.epoch}/${this.bans.ring.head}`;
     const now = Date.now();
-    if (this.#targetFrame?.key !== key || now - this.#targetFrame.at > 1000) {
-      this.#targetFrame = { key, at: now, frame: eventFrame({ case: 'target', value: this.target(now) }) };
+    let known = this.#targetFrames.get(track);
+    if (known?.key !== key || now - known.at > 1000) {
+      known = { key, at: now, frame: eventFrame({ case: 'target', value: this.target(now, node) }) };
+      this.#targetFrames.set(track, known);
     }
-    return this.#targetFrame.frame;
+    return known.frame;
   }
 
   /** Capabilities that the cluster's configuration needs and the node lacks. */
   missingFeatures(node: NodeIdentity): string[] {
-    return [...this.#required].filter((feature) => !node.features.has(feature)).sort();
+    return [...this.#requiredOf(node)].filter((feature) => !node.features.has(feature)).sort();
   }
 
   /** Whether the node may not be sent the configuration: it lacks something and cannot hold just what needs it. */
   isFrozen(node: NodeIdentity): boolean {
     if (node.features.has(HOLDS_ENTRIES)) return false;
-    for (const feature of this.#required) if (!node.features.has(feature)) return true;
+    for (const feature of this.#requiredOf(node)) if (!node.features.has(feature)) return true;
     return false;
+  }
+
+  #requiredOf(node: NodeIdentity): ReadonlySet<string> {
+    return this.configFeedOf(node) === CANARY ? this.#canary!.features : this.#required;
   }
 
   /** Call {@link wake} after the last of several batches. */
@@ -163,6 +208,13 @@ export class ClusterFeed {
     this.#pushed(CONFIG, this.config, batch);
   }
 
+  /** As {@link appendConfig}, for the nodes of the canary that runs. */
+  appendCanary(batch: RingBatch, setHash: Uint8Array, features: Iterable<string>): void {
+    if (!this.#canary || !this.tracks.get(CANARY)!.ring.append(batch)) return;
+    const required = new Set([...this.#canary.features, ...features]);
+    this.#canary = { ...this.#canary, revision: batch.to, setHash, features: required };
+  }
+
   /** A batch of a feed other than the configuration. */
   append(name: string, batch: RingBatch): void {
     const track = this.tracks.get(name);
@@ -171,7 +223,11 @@ export class ClusterFeed {
 
   #pushed(name: string, { epoch }: FeedTrack, { from, to, at }: RingBatch): void {
     const exempt: string[] = [];
-    if (name === CONFIG) for (const { node } of this.streams) if (this.isFrozen(node)) exempt.push(node.nodeId);
+    if (name === CONFIG) {
+      for (const { node } of this.streams) {
+        if (this.isFrozen(node) || this.configFeedOf(node) !== CONFIG) exempt.push(node.nodeId);
+      }
+    }
     this.#propagation?.pushed(this.clusterId, name, { epoch, from, to }, at, new Set(exempt));
   }
 
@@ -190,8 +246,9 @@ export class ClusterFeed {
     const comparison: Comparison = new Map();
     for (const [name, { epoch, position }] of heads.others) {
       const track = this.tracks.get(name);
-      if (track) comparison.set(name, track.compare(epoch, position, impatient, known.get(name)));
+      if (track && name !== CANARY) comparison.set(name, track.compare(epoch, position, impatient, known.get(name)));
     }
+    const moved = this.#compareCanary(heads, comparison, impatient, known);
     const { epoch, revision } = heads.config;
     comparison.set(CONFIG, this.config.compare(epoch, revision, impatient, known.get(CONFIG)));
     // What batches said that this look is too old to know stays.
@@ -207,8 +264,38 @@ export class ClusterFeed {
     if (restarted || before !== [...this.#required].sort().join()) {
       for (const stream of this.streams) stream.demandTarget();
       this.wake();
-    } else if (keysBefore !== this.#keysVersion) this.wake();
+    } else {
+      for (const stream of this.streams) if (moved.has(stream.node.nodeId)) stream.demandTarget();
+      if (moved.size > 0 || keysBefore !== this.#keysVersion) this.wake();
+    }
     return comparison;
+  }
+
+  /** Answers the nodes whose configuration is another track's now. What began or ended meanwhile has no past here. */
+  #compareCanary(
+    { config: { epoch }, canary }: ClusterHeads,
+    comparison: Comparison,
+    impatient: boolean,
+    known: ReadonlyMap<string, bigint>,
+  ): ReadonlySet<string> {
+    const track = this.tracks.get(CANARY);
+    if (!track) return NOBODY;
+    const before = this.#canary;
+    if (before && canary) {
+      comparison.set(CANARY, track.compare(epoch, canary.revision, impatient, known.get(CANARY)));
+      if (canary.revision >= before.revision || track.ring.head === canary.revision) this.#canary = canary;
+      return before.members.symmetricDifference(canary.members);
+    }
+    this.#canary = canary;
+    if (!before && !canary) {
+      track.epoch = epoch;
+      return NOBODY;
+    }
+    const restarted = track.epoch !== epoch;
+    track.epoch = epoch;
+    track.ring.clear(canary?.revision ?? 0n);
+    comparison.set(CANARY, restarted ? 'restarted' : 'same');
+    return (canary ?? before!).members;
   }
 
   wake(): void {

@@ -5,7 +5,7 @@ import type { Feed } from '../../../runtime/feeds.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { fanoutStream } from '../../../runtime/stream-names.ts';
 import { appendBatch } from './append.ts';
-import type { ClusterFeed } from './cluster-feed.ts';
+import { CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 
 interface Followed {
   cluster: ClusterFeed;
@@ -17,12 +17,17 @@ export class FanOut {
   readonly #runtime: Runtime;
   readonly #reader: FanoutReader;
   readonly #onGap: (cluster: ClusterFeed, feed: Feed) => void;
+  readonly #onCanary: () => void;
   readonly #followed = new Map<string, Followed>();
 
-  /** `onGap`: a batch is known to exist and its bytes are not there. */
-  constructor(runtime: Runtime, onGap: (cluster: ClusterFeed, feed: Feed) => void) {
+  /**
+   * `onGap`: a batch is known to exist and its bytes are not there. `onCanary`: one began, or the one that runs may have
+   * ended, which a look at the heads tells.
+   */
+  constructor(runtime: Runtime, onGap: (cluster: ClusterFeed, feed: Feed) => void, onCanary: () => void) {
     this.#runtime = runtime;
     this.#onGap = onGap;
+    this.#onCanary = onCanary;
     this.#reader = new FanoutReader(runtime, { onBatches: (stream, batches) => this.#deliver(stream, batches) });
   }
 
@@ -69,6 +74,8 @@ export class FanOut {
     if (!followed) return;
     const { cluster, feed, epoch } = followed;
     if (cluster.tracks.get(feed.name)?.epoch !== epoch) return;
+    if (feed.name === (cluster.hasCanary ? CONFIG : CANARY)) this.#onCanary();
+    if (feed.name === CANARY && !cluster.hasCanary) return;
     try {
       for (const batch of batches) if (!append(cluster, feed, batch)) this.#onGap(cluster, feed);
     } catch (err) {

@@ -1,4 +1,6 @@
 // Heads of clusters as PostgreSQL has them: what Redis is compared with, and what counts when Redis is away.
+
+import { canaryMembers } from '../../../models/canary/rollout.ts';
 import { readKeysVersions } from '../../../models/challenge-key.ts';
 import { requiredFeatures } from '../../../models/config-feature.ts';
 import { readConfigHeads } from '../../../models/config-history.ts';
@@ -6,7 +8,7 @@ import type { FeedSource, FeedTarget } from '../../../runtime/feeds.ts';
 import type { Pools } from '../../../runtime/runtime.ts';
 import { type ClusterHeads, CONFIG } from './cluster-feed.ts';
 
-const NOTHING: ReadonlySet<string> = new Set();
+const NOTHING = { stable: new Set<string>(), canary: new Set<string>() };
 
 /** By cluster id; clusters that are gone are absent. `sources`: those of the feeds that streams carry, by name. */
 export async function readHeads(
@@ -21,6 +23,8 @@ export async function readHeads(
     readKeysVersions(pool, clusterIds),
     ...others.map(([, source]) => source.targets(clusterIds)),
   ]);
+  const trying = [...configs].flatMap(([id, { canary }]) => (canary ? [id] : []));
+  const members = await canaryMembers(pool, trying);
   const heads = new Map<string, ClusterHeads>();
   for (const [clusterId, config] of configs) {
     const found = new Map<string, FeedTarget>();
@@ -31,7 +35,13 @@ export async function readHeads(
     // Made or deleted between two reads.
     if (found.size < others.length) continue;
     const keysVersion = keys.get(clusterId) ?? 0n;
-    heads.set(clusterId, { config, others: found, features: features.get(clusterId) ?? NOTHING, keysVersion });
+    const needed = features.get(clusterId) ?? NOTHING;
+    const canary = config.canary && {
+      ...config.canary,
+      features: needed.canary,
+      members: members.get(clusterId) ?? new Set<string>(),
+    };
+    heads.set(clusterId, { config, canary, others: found, features: needed.stable, keysVersion });
   }
   return heads;
 }

@@ -43,7 +43,12 @@ export class WatchHub {
     this.#propagation = propagation;
     const carried = [...runtime.feeds].filter(({ event }) => event !== null);
     this.#sources = new Map(carried.map((feed) => [feed.name, feed.source(runtime)]));
-    this.#fanOut = new FanOut(runtime, (cluster, feed) => void this.#catchUp(cluster, feed));
+    this.#fanOut = new FanOut(
+      runtime,
+      (cluster, feed) => void this.#catchUp(cluster, feed),
+      // What is compared now may have been read before.
+      () => void (this.#comparing ?? Promise.resolve()).then(() => this.compare()),
+    );
   }
 
   get streamCount(): number {

@@ -8,11 +8,12 @@
 // | any      | cursor off the ring, new epoch | the next event is a Target: the node pulls    |
 import type { Writable } from 'node:stream';
 import { create } from '@bufbuild/protobuf';
+import { trackColumn } from '../../../models/config-history.ts';
 import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { KeysChangedSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../identity.ts';
-import { BANS, type ClusterFeed, CONFIG } from './cluster-feed.ts';
+import { BANS, CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 import { endFrame, eventFrame } from './frames.ts';
 
 /** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
@@ -23,6 +24,8 @@ export interface StartPositions {
   config: ConfigPosition | undefined;
   bans: BanPosition | undefined;
 }
+
+const CONFIGURATIONS: ReadonlySet<string> = new Set([CONFIG, CANARY]);
 
 export class WatchStream {
   readonly node: NodeIdentity;
@@ -95,9 +98,10 @@ export class WatchStream {
       this.#keysVersion = version;
       return eventFrame({ case: 'keysChanged', value: create(KeysChangedSchema, { version }) });
     }
+    const own = this.#feed.configFeedOf(this.node);
     for (const [name, { ring }] of this.#feed.tracks) {
       // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
-      if (name === CONFIG && this.#feed.isFrozen(this.node)) {
+      if (CONFIGURATIONS.has(name) && (name !== own || this.#feed.isFrozen(this.node))) {
         this.#cursors.set(name, ring.head);
         continue;
       }
@@ -121,19 +125,23 @@ export class WatchStream {
    * about to be pushed.
    */
   #placeCursors(): Buffer {
-    const { config, bans } = this.#start ?? {};
+    const { bans } = this.#start ?? {};
+    const own = this.#feed.configFeedOf(this.node);
+    // What it holds of another track is nothing that the feed of its own goes on from.
+    const held = this.#start?.config;
+    const config = held && trackColumn(held.track) === trackColumn(this.#feed.trackOf(this.node)) ? held : undefined;
     this.#start = null;
     let fromHeads = true;
     for (const [name, track] of this.#feed.tracks) {
       const [epoch, number] =
-        name === CONFIG ? [config?.epoch, config?.revision] : name === BANS ? [bans?.epoch, bans?.sequence] : [];
+        name === own ? [config?.epoch, config?.revision] : name === BANS ? [bans?.epoch, bans?.sequence] : [];
       const cursor = track.cursorFor(epoch, number);
       this.#cursors.set(name, cursor);
       fromHeads &&= cursor === track.ring.head;
     }
-    if (fromHeads || this.#feed.isFrozen(this.node)) return this.#feed.targetFrame();
-    const target = this.#feed.target(Date.now());
-    if (config && this.#cursors.get(CONFIG) === config.revision) target.config = config;
+    if (fromHeads || this.#feed.isFrozen(this.node)) return this.#feed.targetFrame(this.node);
+    const target = this.#feed.target(Date.now(), this.node);
+    if (config && this.#cursors.get(own) === config.revision) target.config = config;
     if (bans && this.#cursors.get(BANS) === bans.sequence) target.bans = bans;
     return eventFrame({ case: 'target', value: target });
   }

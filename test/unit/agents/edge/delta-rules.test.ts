@@ -16,7 +16,10 @@ for (const [title, base, revision, expected] of [
   ['an empty one at mine', 10n, 10n, 'ignore'],
 ] as [string, bigint, bigint, Verdict][]) {
   test(`a delta that is ${title}: ${expected}`, (t) => {
-    t.is(judgeDelta(mine, { epoch: 7n, track: Track.STABLE, base, revision, truncated: false }), expected);
+    t.is(
+      judgeDelta(mine, { epoch: 7n, track: Track.STABLE, baseTrack: Track.STABLE, base, revision, truncated: false }),
+      expected,
+    );
   });
   test(`a batch that is ${title}: ${expected}`, (t) => {
     t.is(judgeBatch({ epoch: 7n, sequence: 10n }, { epoch: 7n, from: base, to: revision, truncated: false }), expected);
@@ -31,18 +34,54 @@ test('another epoch is always pulled, whatever the numbers', (t) => {
       [10n, 10n],
       [20n, 21n],
     ] as const) {
-      t.is(judgeDelta(mine, { epoch, track: Track.STABLE, base, revision, truncated: false }), 'pull');
+      t.is(
+        judgeDelta(mine, { epoch, track: Track.STABLE, baseTrack: Track.STABLE, base, revision, truncated: false }),
+        'pull',
+      );
       t.is(judgeBatch({ epoch: 7n, sequence: 10n }, { epoch, from: base, to: revision, truncated: false }), 'pull');
     }
   }
 });
 
-test('another track is pulled', (t) => {
-  t.is(judgeDelta(mine, { epoch: 7n, track: Track.CANARY, base: 10n, revision: 11n, truncated: false }), 'pull');
+const onto = (track: Track, baseTrack: Track, base: bigint, revision: bigint, truncated = false) =>
+  judgeDelta(mine, { epoch: 7n, track, baseTrack, base, revision, truncated });
+
+test('a delta of another track is pulled, one that leads to it from where the node is applies', (t) => {
+  t.is(onto(Track.CANARY, Track.CANARY, 10n, 11n), 'pull');
+  t.is(onto(Track.CANARY, Track.UNSPECIFIED, 10n, 11n), 'pull');
+  t.is(onto(Track.CANARY, Track.STABLE, 10n, 11n), 'apply');
+  t.is(onto(Track.CANARY, Track.STABLE, 10n, 10n), 'apply', 'a number that both tracks reached');
+  t.is(onto(Track.CANARY, Track.STABLE, 9n, 11n), 'pull', 'it says what differs from 9, not from 10');
+  t.is(onto(Track.CANARY, Track.STABLE, 10n, 11n, true), 'pull');
+});
+
+test('a delta that leads to the own track from another is pulled when it is news', (t) => {
+  t.is(onto(Track.STABLE, Track.CANARY, 9n, 11n), 'pull');
+  t.is(onto(Track.STABLE, Track.CANARY, 9n, 10n), 'ignore');
 });
 
 test('a truncated one is pulled when it is news and ignored when it is not', (t) => {
-  t.is(judgeDelta(mine, { epoch: 7n, track: Track.STABLE, base: 10n, revision: 11n, truncated: true }), 'pull');
-  t.is(judgeDelta(mine, { epoch: 7n, track: Track.STABLE, base: 9n, revision: 10n, truncated: true }), 'ignore');
+  t.is(
+    judgeDelta(mine, {
+      epoch: 7n,
+      track: Track.STABLE,
+      baseTrack: Track.STABLE,
+      base: 10n,
+      revision: 11n,
+      truncated: true,
+    }),
+    'pull',
+  );
+  t.is(
+    judgeDelta(mine, {
+      epoch: 7n,
+      track: Track.STABLE,
+      baseTrack: Track.STABLE,
+      base: 9n,
+      revision: 10n,
+      truncated: true,
+    }),
+    'ignore',
+  );
   t.is(judgeBatch({ epoch: 7n, sequence: 10n }, { epoch: 7n, from: 10n, to: 11n, truncated: true }), 'pull');
 });

@@ -32,7 +32,7 @@ function slowDatabase(): { runtime: Runtime; asked: Asked[] } {
 const node = (nodeId: string) => ({ nodeId, clusterId: 'c', name: nodeId }) as unknown as NodeIdentity;
 const at = (nodeId: string, revision: number): PositionRow => {
   const now = new Date();
-  const config = { at: now, epoch: 1n, revision: BigInt(revision), setHash: '', failed: '[]' };
+  const config = { at: now, epoch: 1n, track: 'S' as const, revision: BigInt(revision), setHash: '', failed: '[]' };
   return { nodeId, at: now, config, bans: undefined };
 };
 const revisions = ({ values }: Asked) =>

@@ -124,6 +124,13 @@ export declare type ConfigDelta = Message<"svc.node.v1.ConfigDelta"> & {
    * @generated from field: bytes mark = 10;
    */
   mark: Uint8Array;
+
+  /**
+   * Of the base; unspecified: the same. To another track it applies iff the receiver is at the base exactly.
+   *
+   * @generated from field: svc.node.v1.Track base_track = 11;
+   */
+  baseTrack: Track;
 };
 
 /**

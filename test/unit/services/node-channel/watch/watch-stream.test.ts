@@ -15,6 +15,7 @@ const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): Cl
   config: { epoch: EPOCH, revision: BigInt(revision), setHash: new Uint8Array(32) },
   others: new Map([['bans', { epoch: EPOCH, position: BigInt(sequence) }]]),
   features: new Set(),
+  canary: null,
   keysVersion: 1n,
   ...more,
 });

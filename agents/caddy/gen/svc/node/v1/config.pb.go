@@ -174,7 +174,9 @@ type ConfigDelta struct {
 	// Console clock when the revision was published, Unix microseconds.
 	PublishedAtUs int64 `protobuf:"varint,9,opt,name=published_at_us,json=publishedAtUs,proto3" json:"published_at_us,omitempty"`
 	// Of the position that the delta leads to.
-	Mark          []byte `protobuf:"bytes,10,opt,name=mark,proto3" json:"mark,omitempty"`
+	Mark []byte `protobuf:"bytes,10,opt,name=mark,proto3" json:"mark,omitempty"`
+	// Of the base; unspecified: the same. To another track it applies iff the receiver is at the base exactly.
+	BaseTrack     Track `protobuf:"varint,11,opt,name=base_track,json=baseTrack,proto3,enum=svc.node.v1.Track" json:"base_track,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -277,6 +279,13 @@ func (x *ConfigDelta) GetMark() []byte {
 		return x.Mark
 	}
 	return nil
+}
+
+func (x *ConfigDelta) GetBaseTrack() Track {
+	if x != nil {
+		return x.BaseTrack
+	}
+	return Track_TRACK_UNSPECIFIED
 }
 
 type GetConfigRequest struct {
@@ -659,7 +668,7 @@ const file_svc_node_v1_config_proto_rawDesc = "" +
 	"\x05track\x18\x02 \x01(\x0e2\x12.svc.node.v1.TrackR\x05track\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x19\n" +
 	"\bset_hash\x18\x04 \x01(\fR\asetHash\x12\x12\n" +
-	"\x04mark\x18\x05 \x01(\fR\x04mark\"\xd5\x02\n" +
+	"\x04mark\x18\x05 \x01(\fR\x04mark\"\x88\x03\n" +
 	"\vConfigDelta\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12(\n" +
 	"\x05track\x18\x02 \x01(\x0e2\x12.svc.node.v1.TrackR\x05track\x12\x12\n" +
@@ -671,7 +680,9 @@ const file_svc_node_v1_config_proto_rawDesc = "" +
 	"\ttruncated\x18\b \x01(\bR\ttruncated\x12&\n" +
 	"\x0fpublished_at_us\x18\t \x01(\x03R\rpublishedAtUs\x12\x12\n" +
 	"\x04mark\x18\n" +
-	" \x01(\fR\x04mark\"\x83\x01\n" +
+	" \x01(\fR\x04mark\x121\n" +
+	"\n" +
+	"base_track\x18\v \x01(\x0e2\x12.svc.node.v1.TrackR\tbaseTrack\"\x83\x01\n" +
 	"\x10GetConfigRequest\x12/\n" +
 	"\x04base\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x04base\x12\x1d\n" +
 	"\n" +
@@ -738,19 +749,20 @@ var file_svc_node_v1_config_proto_depIdxs = []int32{
 	0,  // 1: svc.node.v1.ConfigDelta.track:type_name -> svc.node.v1.Track
 	8,  // 2: svc.node.v1.ConfigDelta.upserts:type_name -> svc.config.v1.Entry
 	9,  // 3: svc.node.v1.ConfigDelta.deletes:type_name -> svc.config.v1.EntryKey
-	1,  // 4: svc.node.v1.GetConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	2,  // 5: svc.node.v1.GetConfigResponse.delta:type_name -> svc.node.v1.ConfigDelta
-	5,  // 6: svc.node.v1.GetConfigResponse.page:type_name -> svc.node.v1.ConfigPage
-	6,  // 7: svc.node.v1.GetConfigResponse.repair:type_name -> svc.node.v1.ConfigRepair
-	1,  // 8: svc.node.v1.ConfigPage.checkpoint:type_name -> svc.node.v1.ConfigPosition
-	8,  // 9: svc.node.v1.ConfigPage.entries:type_name -> svc.config.v1.Entry
-	1,  // 10: svc.node.v1.ConfigRepair.checkpoint:type_name -> svc.node.v1.ConfigPosition
-	8,  // 11: svc.node.v1.ConfigRepair.entries:type_name -> svc.config.v1.Entry
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	0,  // 4: svc.node.v1.ConfigDelta.base_track:type_name -> svc.node.v1.Track
+	1,  // 5: svc.node.v1.GetConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	2,  // 6: svc.node.v1.GetConfigResponse.delta:type_name -> svc.node.v1.ConfigDelta
+	5,  // 7: svc.node.v1.GetConfigResponse.page:type_name -> svc.node.v1.ConfigPage
+	6,  // 8: svc.node.v1.GetConfigResponse.repair:type_name -> svc.node.v1.ConfigRepair
+	1,  // 9: svc.node.v1.ConfigPage.checkpoint:type_name -> svc.node.v1.ConfigPosition
+	8,  // 10: svc.node.v1.ConfigPage.entries:type_name -> svc.config.v1.Entry
+	1,  // 11: svc.node.v1.ConfigRepair.checkpoint:type_name -> svc.node.v1.ConfigPosition
+	8,  // 12: svc.node.v1.ConfigRepair.entries:type_name -> svc.config.v1.Entry
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_config_proto_init() }

@@ -1,0 +1,13 @@
+// Emits what canaries run to the node channel's processes.
+import type { ServiceSchema } from 'moleculer';
+import { feedActor } from '../../mixins/feed-actor.ts';
+import type { Role } from '../../runtime/env.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import canaryFeed from './canary-fanout.feed.ts';
+
+export const roles: readonly Role[] = ['worker'];
+
+export default (runtime: Runtime): ServiceSchema => ({
+  name: 'canary-fanout',
+  mixins: [feedActor(runtime, canaryFeed)],
+});
