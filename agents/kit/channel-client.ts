@@ -29,6 +29,8 @@ import {
   type RenewCertificateResponse,
   type ReportStatsRequest,
   type ReportStatsResponse,
+  type ReportVitalsRequest,
+  type VitalWatch,
   type WatchEvent,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { ChallengeKeys, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
@@ -216,6 +218,11 @@ export class NodeChannel {
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {
     return this.connection.client.reportStats(request, options);
+  }
+
+  /** Answers what the console watches now. */
+  async reportVitals(request: Init<ReportVitalsRequest>, options?: CallOptions): Promise<VitalWatch | undefined> {
+    return (await this.connection.client.reportVitals(request, options)).vitalWatch;
   }
 
   renewCertificate(csrPem: string, options?: CallOptions): Promise<RenewCertificateResponse> {

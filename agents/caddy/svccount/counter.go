@@ -1,6 +1,7 @@
 package svccount
 
 import (
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -16,7 +17,10 @@ type counter struct {
 	exchange.Account
 	siteID   string
 	requests atomic.Uint64
-	latency  [latencyBuckets]atomic.Uint64
+	// Answers 5xx that no edge made.
+	originErrors atomic.Uint64
+	fared        fared
+	latency      [latencyBuckets]atomic.Uint64
 	// By status and name. A table is never changed: a new key makes a new one, which shares the figures.
 	keyed atomic.Pointer[[]keyedFigure]
 	grow  sync.Mutex
@@ -68,8 +72,8 @@ func (c *counter) make(f field) *atomic.Uint64 {
 	return figures[len(figures)-1].n
 }
 
-// take empties the counter into put.
-func (c *counter) take(put func(f field, n uint64)) {
+// take empties the counter into put, and answers how many errors of origins were among the answers.
+func (c *counter) take(put func(f field, n uint64)) (originErrors uint64) {
 	received, sent := c.Take()
 	give := func(f field, n uint64) {
 		if n > 0 {
@@ -91,11 +95,18 @@ func (c *counter) take(put func(f field, n uint64)) {
 			}
 		}
 	}
+	if c.originErrors.Load() > 0 {
+		originErrors = c.originErrors.Swap(0)
+	}
+	return originErrors
 }
 
 // refused counts a request that the server answered before any stage saw it.
 func (c *counter) refused(status int) {
 	c.requests.Add(1)
 	c.add(statusField(status))
+	if status >= http.StatusInternalServerError {
+		c.add(nameField(edgeError("")))
+	}
 	c.Touch()
 }

@@ -1,6 +1,7 @@
 package svccount
 
 import (
+	"net/http"
 	"time"
 
 	"edge.svc/caddy/exchange"
@@ -30,6 +31,9 @@ func Answered(core *svccore.Core) exchange.ResponseStage {
 			return
 		}
 		c := stats.of(x)
+		if a.Status >= http.StatusInternalServerError {
+			c.noteError(x, a)
+		}
 		c.add(statusField(a.Status))
 		c.marks(x)
 		c.Touch()

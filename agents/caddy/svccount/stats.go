@@ -36,7 +36,9 @@ type Stats struct {
 	// nil until something is to be kept.
 	spool *spool
 	// Counters that are still to be emptied.
-	todo  []*counter
+	todo []*counter
+	// Of all traffic.
+	fared fared
 	last  time.Time
 	ended bool
 }
@@ -129,7 +131,13 @@ func (s *Stats) flush() {
 		for len(s.todo) > 0 {
 			c := s.todo[len(s.todo)-1]
 			s.todo = s.todo[:len(s.todo)-1]
-			c.take(func(f field, n uint64) { spool.count(c.siteID, minute, f, n) })
+			originErrors := c.take(func(f field, n uint64) {
+				c.fared.add(f, n)
+				s.fared.add(f, n)
+				spool.count(c.siteID, minute, f, n)
+			})
+			c.fared.originErrors += originErrors
+			s.fared.originErrors += originErrors
 		}
 		spool.current.flushed(now, spool.clock.offset())
 	})

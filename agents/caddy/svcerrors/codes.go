@@ -1,5 +1,10 @@
 package svcerrors
 
+import (
+	"maps"
+	"slices"
+)
+
 // Codes of the header X-Svc-Error.
 const (
 	BadRequest           = "bad-request"
@@ -141,4 +146,9 @@ var texts = map[string]text{
 var plain = map[string]string{
 	LoopDetected:    "loop detected\n",
 	SNIHostMismatch: "the host does not belong to this connection\n",
+}
+
+// Codes returns all codes, in no order.
+func Codes() []string {
+	return slices.AppendSeq(slices.Collect(maps.Keys(texts)), maps.Keys(plain))
 }

@@ -19,6 +19,7 @@ import {
   type DrainStatsResponse,
   EdgeService,
   type GetStatusResponse,
+  type GetVitalsResponse,
   type ListFailingResponse,
   type RestoreSecurityRequest,
   type SecurityBatch,
@@ -33,6 +34,8 @@ import { serverStream } from './edge-stream.ts';
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_SOCKETS = 4;
 const CALL_TIMEOUT_MS = 10_000;
+/** Figures that come later are not of now. */
+const VITALS_TIMEOUT_MS = 4_000;
 /** Reading 100,000 sites again takes seconds on a small machine. */
 const RELOAD_TIMEOUT_MS = 120_000;
 
@@ -79,6 +82,11 @@ export class EdgeClient {
   drainStats(acknowledged: bigint, clockOffsetMs: number): Promise<DrainStatsResponse> {
     const request = { acknowledged, clockOffsetMs: BigInt(clockOffsetMs) };
     return this.call(EdgeService.method.drainStats, request, CALL_TIMEOUT_MS);
+  }
+
+  /** How requests of the node and of these sites fared since Caddy started. */
+  getVitals(siteIds: string[]): Promise<GetVitalsResponse> {
+    return this.call(EdgeService.method.getVitals, { siteIds }, VITALS_TIMEOUT_MS);
   }
 
   async setChallengeKeys(keys: Init<SetChallengeKeysRequest>): Promise<void> {

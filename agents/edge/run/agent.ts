@@ -31,6 +31,7 @@ import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './nod
 import { ServerClock } from './server-clock.ts';
 import { SkippedMessages } from './skipped-messages.ts';
 import { StatusFile } from './status-file.ts';
+import { VitalReporter } from './vital-reporter.ts';
 
 const MAINTAIN_MS = 30_000;
 const VERIFY_MS = 10 * 60_000;
@@ -75,6 +76,7 @@ export class EdgeAgent {
   private readonly banFeed: BanFeed;
   private readonly applied: AppliedReporter;
   private readonly heartbeat: HeartbeatLoop;
+  private readonly vitals: VitalReporter;
   private readonly stats: Statistics;
   private readonly protection: Protection;
   private readonly capabilities: NodeCapabilities;
@@ -131,6 +133,7 @@ export class EdgeAgent {
       configApplied: (position, failed, micros) => {
         this.appliedConfig = position;
         this.noteFailed(failed);
+        this.vitals.onApplied(position, failed, this.dataPlane.status?.instanceId ?? '');
         this.applied.configApplied(position, failed, micros);
         this.reportSoon();
       },
@@ -192,6 +195,11 @@ export class EdgeAgent {
       build: () => buildHeartbeat(this.view()),
       answered: (answer) => this.onAnswer(answer),
     });
+    this.vitals = new VitalReporter({
+      client: this.client,
+      channel: () => (this.connected ? channel() : undefined),
+      log,
+    });
     removeFile(paths.oldStatsLedger);
     this.stats = new Statistics({
       folder: paths.statsFolder,
@@ -250,6 +258,7 @@ export class EdgeAgent {
     this.clockFile.keep(this.clock.reading());
     this.heartbeat.stop();
     this.applied.stop();
+    this.vitals.stop();
     this.stopping.abort();
     this.channel.close();
     await Promise.all([
@@ -355,6 +364,7 @@ export class EdgeAgent {
     this.configFeed.onMissingFeatures(answer.missingFeatures);
     if (answer.target) this.onTarget(answer.target);
     this.protection.onKeysVersion(answer.challengeKeysVersion);
+    this.vitals.watch(answer.vitalWatch);
     const names = [
       new URL(this.options.identity.serverUrl).hostname.replace(/^\[|\]$/g, ''),
       ...answer.consoleAddresses,
