@@ -35,6 +35,12 @@ export async function ipListCount(sql: Knex): Promise<number> {
   return rows[0].total;
 }
 
+/** Names of all lists. */
+export async function ipListNames(sql: Knex): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { name: string }[] }>('select name from ip_list');
+  return rows.map(({ name }) => name);
+}
+
 export async function ipListById(sql: Knex, id: string): Promise<IpListRow | undefined> {
   const { rows } = await sql.raw(`select ${COLUMNS} from ip_list where id = ?`, [id]);
   return rows[0];

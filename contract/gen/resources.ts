@@ -21,6 +21,7 @@ import * as protection from '../resources/protection.ts';
 import * as regions from '../resources/regions.ts';
 import * as revisions from '../resources/revisions.ts';
 import * as rollout from '../resources/rollout.ts';
+import * as rules from '../resources/rules.ts';
 import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
 import * as settings from '../resources/settings.ts';
@@ -55,6 +56,7 @@ export const RESOURCE_FILES = [
   regions,
   revisions,
   rollout,
+  rules,
   security,
   serviceAccounts,
   settings,

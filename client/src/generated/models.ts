@@ -444,6 +444,18 @@ export interface EnrollmentProgress {
   } | null;
 }
 
+export interface ExpressionCheck {
+  valid: boolean;
+  /** Offset of the character that is wrong, from 0, in UTF-16 code units; 0 when nothing is. */
+  position: number;
+  /** What is wrong there, in English; empty when nothing is. */
+  message: string;
+  /** Stable name of what is wrong. */
+  code?: string | undefined;
+  /** Values that the message has in it, by name. */
+  params?: Record<string, string> | undefined;
+}
+
 export interface FieldChange {
   /** Dotted, elements of lists by their number: origins.0.address. */
   path: string;

@@ -11,6 +11,7 @@ import type {
   ClientIpSettings,
   Cluster,
   EnrollmentProgress,
+  ExpressionCheck,
   Incidents,
   IpList,
   IpListSummary,
@@ -898,6 +899,17 @@ export interface RegionsDeleteInput {
 }
 
 export type RegionsDeleteOutput = Record<string, never>;
+
+export interface RulesValidateInput {
+  /** Up to 16384 characters. */
+  expression: string;
+  /** Phase of the rule. Without it, and for a cacheRule, fields of the response cannot be read. */
+  phase?: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression' | undefined;
+  /** condition: of a rule; value: computes a text; cacheRule: condition of a cache rule, which may be longer. Default "condition". */
+  kind?: 'condition' | 'value' | 'cacheRule' | undefined;
+}
+
+export type RulesValidateOutput = ExpressionCheck;
 
 export interface ServiceAccountsListInput {
   /** 1 to 1000000; default 1. */
@@ -1978,6 +1990,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'REGION_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'rules.validate': {
+    input: RulesValidateInput;
+    output: RulesValidateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'serviceAccounts.list': {
     input: ServiceAccountsListInput;
     output: ServiceAccountsListOutput;
@@ -2318,6 +2336,7 @@ export const OPERATIONS = {
   'regions.create': { method: 'POST', path: '/regions', query: false, text: false },
   'regions.update': { method: 'PATCH', path: '/regions/{id}', query: false, text: false },
   'regions.delete': { method: 'DELETE', path: '/regions/{id}', query: true, text: false },
+  'rules.validate': { method: 'POST', path: '/rules/validate', query: false, text: false },
   'serviceAccounts.list': { method: 'GET', path: '/service-accounts', query: true, text: false },
   'serviceAccounts.create': { method: 'POST', path: '/service-accounts', query: false, text: false },
   'serviceAccounts.update': { method: 'PUT', path: '/service-accounts/{id}', query: false, text: false },
@@ -2523,6 +2542,10 @@ export interface Api {
     list: Call<'regions.list'>;
     /** Changes the name or the code of a region. `PATCH /regions/{id}`: Operators; not with a read-only access key. */
     update: Call<'regions.update'>;
+  };
+  rules: {
+    /** Tells whether an expression of a rule is valid, and if not, which character is wrong and why. `POST /rules/validate`: Operators; a read-only access key suffices. */
+    validate: Call<'rules.validate'>;
   };
   security: {
     /** Lists a site's security events, newest first. `GET /sites/{id}/security/events`: Operators; a read-only access key suffices. */
