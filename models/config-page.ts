@@ -68,7 +68,7 @@ const SETS = {
       `and not exists (select from config_entry c where c.cluster_id = $1 and c.track = 'C' and c.kind = e.kind
         and c.resource_id = e.resource_id and c.from_revision <= $2 and (c.to_revision is null or c.to_revision > $2))`,
     )})
-    union all (${rowsOf('C', 'and blob_hash is not null')})) both order by kind, resource_id limit $5`,
+    union all (${rowsOf('C', 'and blob_hash is not null')})) shown order by kind, resource_id limit $5`,
 };
 
 async function hasMore(

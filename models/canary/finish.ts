@@ -1,37 +1,35 @@
 // Ends the canary of a cluster: everybody gets what it ran, or its nodes get again what everybody runs.
+import { fail } from '../../contract/errors.ts';
 import type { Tx } from '../../runtime/write.ts';
-import type { AuditRecord } from '../audit-entry.ts';
 import { type Difference, type EntryName, keyOf, type LiveEntry, lockHead, writeRevision } from '../write-revision.ts';
 import { type Finding, noteEnd, type RolloutOutcome } from './rollout.ts';
 
-export interface CanaryEnd {
-  outcome: RolloutOutcome;
-  /** Why it was aborted, where it was not by hand. */
-  finding?: Finding;
-  audit?: AuditRecord;
-}
-
-/** Publishes for everybody what the canary runs; answers the revision, null where no canary runs. */
-export async function promoteCanary(tx: Tx, clusterId: string, { audit, ...end }: CanaryEnd): Promise<string | null> {
-  if (!(await lockHead(tx, clusterId, [])).canary) return null;
+/** Publishes for everybody what the canary runs; answers the revision. Throws ROLLOUT_NOT_ACTIVE where none runs. */
+export async function promoteCanary(tx: Tx, clusterId: string, outcome: RolloutOutcome): Promise<string> {
+  if (!(await lockHead(tx, clusterId, [])).canary) fail('ROLLOUT_NOT_ACTIVE');
   const overlays = await overlaysOf(tx, clusterId);
   // Again for what is live of them, and the sums of their buckets.
   const head = await lockHead(tx, clusterId, overlays);
   const live = new Map(head.entries.map((entry) => [keyOf(entry), entry]));
   const differences = overlays.map((overlay) => becoming(live.get(keyOf(overlay)), overlay));
   const note = { clusterId, reason: 'rollout_promoted', params: { revision: head.canary!.revision } };
-  const revision = await writeRevision(tx, { ...note, ...(audit ? { audit } : {}) }, head, differences, { ends: true });
-  await noteEnd(tx, clusterId, { ...end, revision });
+  const revision = await writeRevision(tx, note, head, differences, { ends: true });
+  await noteEnd(tx, clusterId, { outcome, revision });
   return revision;
 }
 
-/** Takes from the canary's nodes what only they run; answers the revision, null where no canary runs. */
-export async function abortCanary(tx: Tx, clusterId: string, { audit, ...end }: CanaryEnd): Promise<string | null> {
+/** Takes from the canary's nodes what only they run; answers the revision. Throws ROLLOUT_NOT_ACTIVE where none runs. */
+export async function abortCanary(
+  tx: Tx,
+  clusterId: string,
+  outcome: RolloutOutcome,
+  finding?: Finding,
+): Promise<string> {
   const head = await lockHead(tx, clusterId, []);
-  if (!head.canary) return null;
+  if (!head.canary) fail('ROLLOUT_NOT_ACTIVE');
   const note = { clusterId, reason: 'rollout_rollback', params: { revision: head.canary.revision } };
-  const revision = await writeRevision(tx, { ...note, ...(audit ? { audit } : {}) }, head, [], { ends: true });
-  await noteEnd(tx, clusterId, { ...end, revision });
+  const revision = await writeRevision(tx, note, head, [], { ends: true });
+  await noteEnd(tx, clusterId, { outcome, revision, finding });
   return revision;
 }
 

@@ -3,6 +3,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { RolloutPolicy, rollout } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import { promoteCanary } from '../../models/canary/finish.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { readRollout, writeRolloutPolicy } from '../../models/rollout.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -10,7 +11,6 @@ import { lockHead } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
-import { promoteCanary } from './finish-canary.ts';
 
 type SavedPolicy = Output<typeof rollout.rolloutPolicy>;
 

@@ -2,13 +2,13 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { rollout } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { type RolloutRow, readRollout } from '../../models/rollout.ts';
 import { canaryNodes, candidateChanges } from '../../models/rollout-view.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
-import { abortCanary, promoteCanary } from './finish-canary.ts';
 import { presentFinding } from './present-finding.ts';
 
 type Rollout = Output<typeof rollout.rollout>;
