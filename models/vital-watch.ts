@@ -11,30 +11,27 @@ export interface WatchedChange {
   revision: string | number | bigint;
   /** Whose revision it is: that of all nodes, or that of a canary. */
   track: 'S' | 'C';
-  /** '' stands for a change of what concerns the whole cluster. `origins`: it touched origins or routing of the site. */
+  /**
+   * '' stands for a change of what concerns the whole cluster, and so does an empty list. `origins`: it touched origins or
+   * routing of the site.
+   */
   sites: readonly { id: string; origins: boolean }[];
   /** How long it is watched from now on. */
   seconds: number;
 }
 
-/** Part of what changed with a revision, as it is watched. */
-export interface WatchedSite {
-  /** '' for the traffic of the nodes as a whole. */
-  siteId: string;
-  origins: boolean;
-}
-
 /**
- * Has nodes tell how what changed fares: the first 100 sites of the change, and in any case the traffic of the nodes as a
- * whole, which counts as touched in its origins where any site is. Told again it is watched for longer.
+ * Has nodes tell how what changed fares: the first 100 sites of the change. One of more sites than that concerns the whole
+ * cluster. Told again it is watched for longer.
  */
 export async function watchChange(sql: Knex, change: WatchedChange): Promise<void> {
   const { clusterId, revision, track, sites, seconds } = change;
-  const named = new Map<string, boolean>([['', sites.some(({ origins }) => origins)]]);
-  for (const { id, origins } of sites) {
-    if (named.size > MAX_WATCHED_SITES && !named.has(id)) continue;
-    named.set(id, origins || (named.get(id) ?? false));
-  }
+  const named = new Map<string, boolean>();
+  for (const { id, origins } of sites) named.set(id, origins || (named.get(id) ?? false));
+  const ids = [...named.keys()].filter((id) => id !== '');
+  const tooMany = ids.length > MAX_WATCHED_SITES;
+  if (tooMany || ids.length === 0) named.set('', named.get('') || ids.some((id) => named.get(id)));
+  for (const id of ids.slice(MAX_WATCHED_SITES)) named.delete(id);
   await sql.raw(
     `insert into vital_watch (cluster_id, site_id, revision, track, origins, since, until)
        select :clusterId, v.site_id, :revision::bigint, :track, v.origins, now(), now() + make_interval(secs => :seconds)
@@ -83,19 +80,6 @@ export async function readWatches(pool: Pick<Pool, 'query'>): Promise<Map<string
       group by w.cluster_id, h.head`,
   });
   return new Map(rows.map(({ clusterId, head, ...watch }) => [clusterId, { ...watch, head: BigInt(head) }]));
-}
-
-/** What is, or was within the last hour, watched of a revision: the whole first, then sites by id. */
-export async function watchedSites(
-  sql: Knex,
-  clusterId: string,
-  revision: string | number | bigint,
-): Promise<WatchedSite[]> {
-  const { rows } = await sql.raw<{ rows: WatchedSite[] }>(
-    `select site_id as "siteId", origins from vital_watch where cluster_id = ? and revision = ?::bigint order by site_id`,
-    [clusterId, String(revision)],
-  );
-  return rows;
 }
 
 /** Deletes a batch of what is not watched for an hour; answers how many rows. */

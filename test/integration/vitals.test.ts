@@ -1,6 +1,7 @@
 // How sites that just changed fare: what is watched reaches nodes, what they tell reaches the table, and nothing else.
 import test from 'ava';
 import { endWatch, watchChange } from '../../models/vital-watch.ts';
+import { readBefore, readVitals } from '../../models/vitals.ts';
 import { type ConfigPosition, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -179,4 +180,106 @@ test.serial('a node that reports without end is heard a few times in 5 seconds',
     return sum && sum.requests >= 1_000 && sum;
   });
   t.true(sum.requests - 1_000 <= 4 * slots, `${sum.requests} in ${slots} slots`);
+});
+
+test.serial('nodes with a change are read beside nodes without, in the same time, and before it', async (t) => {
+  await unwatched();
+  const now = Date.now();
+  const since = new Date(now - 60_000);
+  const other = 'other-site';
+  const sites = [
+    { id: siteId, origins: true },
+    { id: other, origins: false },
+  ];
+  await watchChange(api.sql, { clusterId, revision: 11, track: 'C', sites, seconds: 300 });
+  await watchChange(api.sql, { clusterId, revision: 12, track: 'S', sites: [], seconds: 300 });
+  const row = (site_id: string, ageMs: number, track: string, revision: number, more: object) => ({
+    cluster_id: clusterId,
+    slot: new Date(now - ageMs),
+    site_id,
+    track,
+    revision,
+    writer: 'one',
+    nodes: 1,
+    requests: 100,
+    origin_5xx: 1,
+    edge_5xx: 0,
+    edge_codes: '{}',
+    restarts: 0,
+    failed: 0,
+    ...more,
+  });
+  await api
+    .sql('vital')
+    .insert([
+      row(siteId, 200_000, 'S', 9, { requests: 1_000 }),
+      row(siteId, 30_000, 'S', 10, { edge_5xx: 2, edge_codes: '{"no-origin":2}' }),
+      row(siteId, 30_000, 'S', 10, { writer: 'two', edge_5xx: 1, edge_codes: '{"no-origin":1}' }),
+      row(siteId, 20_000, 'S', 10, {}),
+      row(siteId, 30_000, 'C', 11, { edge_5xx: 3, edge_codes: '{"no-origin":2,"internal-error":1}' }),
+      row(siteId, 20_000, 'C', 12, {}),
+      row(siteId, 20_000, 'C', 10, { requests: 1 }),
+      row('not-watched', 20_000, 'C', 11, {}),
+      row('', 30_000, 'C', 11, { restarts: 1, failed: 2 }),
+      row('', 20_000, 'C', 11, { restarts: 1, failed: 1 }),
+    ]);
+  const nothing = { nodes: 0, requests: 0, origin5xx: 0, edgeCodes: {}, restarts: 0, failed: 0 };
+  const calm = { restarts: 0, failed: 0 };
+  t.deepEqual(await readVitals(api.sql, { clusterId, revision: 11, canary: true, since }), {
+    concernsAll: false,
+    sites: [
+      {
+        siteId: '',
+        origins: false,
+        changed: { nodes: 1, requests: 200, origin5xx: 2, edgeCodes: {}, restarts: 2, failed: 2 },
+        lacking: nothing,
+      },
+      { siteId: other, origins: false, changed: nothing, lacking: nothing },
+      {
+        siteId,
+        origins: true,
+        changed: { nodes: 1, requests: 200, origin5xx: 2, edgeCodes: { 'no-origin': 2, 'internal-error': 1 }, ...calm },
+        lacking: { nodes: 2, requests: 300, origin5xx: 3, edgeCodes: { 'no-origin': 3 }, ...calm },
+      },
+    ].sort((a, b) => (a.siteId < b.siteId ? -1 : 1)),
+  });
+  const direct = await readVitals(api.sql, { clusterId, revision: 12, canary: false, since });
+  t.true(direct.concernsAll, 'a change of no site is one of the cluster');
+  t.like(direct.sites, [{ siteId: '', changed: { requests: 0 }, lacking: { requests: 200 } }]);
+  const before = await readBefore(api.sql, clusterId, since, [siteId, other]);
+  t.deepEqual([...before], [[siteId, { nodes: 0, requests: 1_000, origin5xx: 1, edgeCodes: {} }]]);
+});
+
+test.serial('before a change is what nodes counted by the minute, where they did', async (t) => {
+  const since = new Date(Math.floor(Date.now() / 60_000) * 60_000 - 5_000);
+  const minute = (ago: number) => BigInt(Math.floor(since.getTime() / 60_000 - ago) * 60);
+  const minutes = [
+    {
+      siteId,
+      minute: minute(2),
+      requests: 120n,
+      statuses: [
+        { code: 200, count: 60n },
+        { code: 500, count: 10n },
+        { code: 502, count: 20n },
+        { code: 503, count: 10n },
+      ],
+      counts: [
+        { name: 'blocked.ban', count: 5n },
+        { name: 'challenge.shown.js', count: 4n },
+        { name: 'challenge.passed.js', count: 3n },
+        { name: 'error.origin-unreachable', count: 20n },
+        { name: 'error.site-disabled', count: 10n },
+      ],
+    },
+    { siteId, minute: minute(3), requests: 30n, statuses: [{ code: 500, count: 1n }] },
+    { siteId, minute: minute(30), requests: 1_000n },
+    { siteId, minute: minute(0), requests: 1_000n },
+  ];
+  await nodes[0]!.connection.call('reportStats', { sequence: 1n, minutes });
+  const figures = { nodes: 0, requests: 131, origin5xx: 11, edgeCodes: { 'origin-unreachable': 20 } };
+  t.deepEqual([...(await readBefore(api.sql, clusterId, since, ['', siteId]))].sort(), [
+    ['', figures],
+    [siteId, figures],
+  ]);
 });
