@@ -54,6 +54,14 @@ export async function up(trx: Knex.Transaction): Promise<void> {
 
     -- Entries of the set that canaries run, as differences to the stable one: sums of buckets modulo 2^256, and how many
     -- more entries need a capability.
+    -- What each node should run: its cluster's candidate where it takes part in a canary.
+    create view node_target as
+      select n.id as node_id, h.epoch, case when m.node_id is null then 'S' else 'C' end as track,
+          case when m.node_id is null then h.revision else h.canary_revision end as revision
+        from node n join cluster_head h on h.cluster_id = n.cluster_id
+        left join rollout_member m
+          on h.canary_revision is not null and m.cluster_id = n.cluster_id and m.node_id = n.id;
+
     comment on table config_bucket is 'track C: what is added to the sum of S';
     comment on table config_feature is 'track C: what is added to the count of S';
   `);

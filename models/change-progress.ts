@@ -71,15 +71,16 @@ const ENTRY_FAILED = `exists (select from jsonb_to_recordset(s.failed) as f(kind
 
 /**
  * The nodes of a revision; bindings: cluster, number. A node that lacks what the changed entries need holds them: it is at
- * the revision and has not applied it; that a site is switched off it takes over even from what it holds.
+ * the revision and has not applied it; that a site is switched off it takes over even from what it holds. What only a
+ * canary tries concerns nobody else.
  */
 const NODES_OF_REVISION = `with r as (
-      select r.*, h.epoch as head_epoch from config_revision r join cluster_head h on h.cluster_id = r.cluster_id
+      select r.*, h.epoch as head_epoch, not r.stable and h.canary_revision is not null as tried from config_revision r join cluster_head h on h.cluster_id = r.cluster_id
       where r.cluster_id = ? and r.number = ? order by r.epoch desc limit 1
     ), needed as (
       select coalesce(array_agg(distinct f), '{}') as features from r
       cross join lateral jsonb_to_recordset(r.changed) as c(kind text, id text)
-      join config_entry e on e.cluster_id = r.cluster_id and e.track = 'S' and e.resource_id = c.id and e.kind = c.kind
+      join config_entry e on e.cluster_id = r.cluster_id and e.resource_id = c.id and e.kind = c.kind
         and e.to_revision is null
       cross join lateral unnest(e.features) as f
       where r.reason <> 'site_disabled'
@@ -89,6 +90,7 @@ const NODES_OF_REVISION = `with r as (
         coalesce(s.epoch = r.head_epoch and s.revision >= r.number and d.features <@ s.features and ${ENTRY_FAILED}, false) as failed,
         ${WHY(ENTRY_FAILED, 'entry_failed')} as reason
       from r cross join needed d join node n on n.cluster_id = r.cluster_id and n.status = 'active'
+        and (not r.tried or exists (select from rollout_member m where m.cluster_id = r.cluster_id and m.node_id = n.id))
       left join node_state s on s.node_id = n.id
     )`;
 

@@ -54,8 +54,8 @@ const SUMMARY = `
         from node n
         left join lateral (
           select s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS}) as online,
-                 s.epoch = h.epoch and s.revision = h.revision as on_target
-            from node_state s where s.node_id = n.id
+                 s.epoch = t.epoch and s.track = t.track and s.revision = t.revision as on_target
+            from node_state s join node_target t on t.node_id = s.node_id where s.node_id = n.id
         ) s on true
        where n.cluster_id = c.id
     ) n on true

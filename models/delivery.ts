@@ -55,6 +55,7 @@ const MAX_NAMED = 5;
 
 /** Online active nodes of a cluster in the same state. */
 export interface NodeGroup {
+  track: Track;
   /** -1 for nodes without a configuration of this history. */
   revision: number;
   healthy: boolean;
@@ -67,9 +68,16 @@ export interface NodeGroup {
   failed: Map<string, Failure[]>;
 }
 
+/** What everybody runs, and what a canary has over it. */
+type Track = 'S' | 'C';
+
 /** Revisions [from, to) in which one entry of the site was one version; to is null for the latest. */
 export interface Interval {
+  track: Track;
   kind: string;
+  id: string;
+  /** The canary does not have the entry. */
+  removed: boolean;
   from: number;
   to: number | null;
   disabled: boolean;
@@ -87,28 +95,34 @@ interface Failure {
 /** The nodes of one cluster by what they run, at one moment. */
 export interface Situation {
   groups: NodeGroup[];
+  /** The canary that runs. */
+  canary: Delivery['canary'];
 }
 
 /** The groups of the nodes of a cluster. In one statement, so that the nodes are read once. Parameter: SQL of the cluster. */
 const groupsSql = (cluster: string) => `
   with need as materialized (
-    select coalesce(array_agg(feature), '{}') as features from config_feature where cluster_id = ${cluster} and track = 'S'
+    select t.track, array(select feature from config_feature where cluster_id = ${cluster} and track in ('S', t.track)
+        group by feature having sum(count) > 0) as features
+      from (values ('S'), ('C')) t(track)
   ), present as materialized (
-    select n.id, n.name, case when t.epoch = h.epoch then t.revision else -1 end as revision,
+    select n.id, n.name, case when t.epoch = h.epoch then t.revision else -1 end as revision, need.track,
       t.data_plane_healthy as healthy, t.failed,
       case when t.features @> need.features then '{}'
         else array(select unnest(need.features) except select unnest(t.features) order by 1) end as lacks
     from node n
     join node_state t on t.node_id = n.id
     join cluster_head h on h.cluster_id = n.cluster_id
-    cross join need
+    join need on need.track = coalesce(t.track, 'S')
     where n.cluster_id = ${cluster} and n.status = 'active'
       and t.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
   )
-  select revision, healthy, lacks, failed, count(*)::int as nodes,
+  select revision, track, healthy, lacks, failed, count(*)::int as nodes,
+    (select jsonb_build_object('endsAt', r.window_ends_at, 'autoPromote', r.auto_promote) from cluster_rollout r
+      where r.cluster_id = ${cluster} and r.candidate_revision is not null) as canary,
     coalesce(jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by name, id)
       filter (where lacks <> '{}' or failed <> '[]'), '$[0 to ${MAX_NAMED - 1}]'), '[]') as named
-  from present group by 1, 2, 3, 4`;
+  from present group by 1, 2, 3, 4, 5`;
 
 /** The nodes of a cluster as one JSON array, for {@link situationOf}. Parameter: SQL of the cluster. */
 export function nodesSql(cluster: string): string {
@@ -123,9 +137,8 @@ export const EARLIER = 8;
  * closed after the revision of the node most behind. Parameters: SQL of the cluster, of the owner and of that revision.
  */
 export function intervalsSql(cluster: string, owner: string, behind: string): string {
-  const columns = `e.kind, e.from_revision as "from", e.to_revision as "to", '${DISABLED_REF}' = any(e.refs) as disabled, e.features`;
-  const mine = `from config_entry e where e.owner = ${owner} and e.cluster_id = ${cluster} and e.track = 'S'
-    and e.blob_hash is not null`;
+  const columns = `e.track, e.kind, e.resource_id as id, e.blob_hash is null as removed, e.from_revision as "from", e.to_revision as "to", '${DISABLED_REF}' = any(e.refs) as disabled, e.features`;
+  const mine = `from config_entry e where e.owner = ${owner} and e.cluster_id = ${cluster}`;
   return `(select coalesce(jsonb_agg(i), '[]') from (
     select ${columns} ${mine} and e.to_revision is null
     union all (select ${columns} ${mine} and e.to_revision is not null order by e.to_revision desc limit ${EARLIER})
@@ -171,12 +184,21 @@ async function readSituation(sql: Knex, clusterId: string): Promise<Situation> {
 
 /** A group as the database has it. */
 export interface GroupRow extends Omit<NodeGroup, 'failed' | 'revision'> {
+  canary: { endsAt: string; autoPromote: boolean } | null;
   failed: Failure[];
   revision: string | number;
 }
 
 export function situationOf(rows: readonly GroupRow[]): Situation {
-  return { groups: rows.map((row) => ({ ...row, revision: Number(row.revision), failed: byOwner(row.failed) })) };
+  const canary = rows[0]?.canary ?? null;
+  return {
+    groups: rows.map(({ canary: _canary, ...row }) => ({
+      ...row,
+      revision: Number(row.revision),
+      failed: byOwner(row.failed),
+    })),
+    canary: canary && { ...canary, endsAt: new Date(canary.endsAt).toISOString() },
+  };
 }
 
 /** What belongs to the cluster, or is of a kind that only a newer console knows, is nobody's here. */
@@ -251,17 +273,18 @@ function isStopped(blocked: readonly Blocked[]): boolean {
 /** The delivery of a site with these versions of its entries: all that a node of the cluster can run. */
 export function delivery(site: DeliveredSite, situation: Situation, intervals: readonly Interval[]): Delivery {
   const owner = siteOwner(site.id);
-  const live = intervals.filter(({ to }) => to === null);
-  const latest = intervals.length === 0 ? null : Math.max(...intervals.map(({ from, to }) => to ?? from));
-  const versions = intervals.filter(({ kind }) => kind === 'site').sort((a, b) => b.from - a.from);
+  const tried = intervals.some(({ track, to }) => track === 'C' && to === null);
+  const views = { S: viewOf(intervals, 'S'), C: viewOf(intervals, 'C') };
   let [totalNodes, servingNodes, currentNodes] = [0, 0, 0];
   const blocked: Blocked[] = [];
   for (const group of situation.groups) {
+    const { live, latest, versions } = views[group.track];
     const failed = group.failed.get(owner) ?? [];
     const held = live.flatMap((version) => heldAt(group, version));
     const hasLatest = group.healthy && latest !== null && group.revision >= latest;
     totalNodes += group.nodes;
-    if (hasLatest && failed.length + held.length === 0) currentNodes += group.nodes;
+    const runsLatest = hasLatest && !(tried && group.track === 'S');
+    if (runsLatest && failed.length + held.length === 0) currentNodes += group.nodes;
     if (serves(group, versions, failed)) servingNodes += group.nodes;
     if (latest !== null && group.revision >= latest) blocked.push(...failed.map((failure) => failedAt(group, failure)));
     blocked.push(...held);
@@ -275,8 +298,34 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
     currentNodes,
     blocked: merged(blocked),
     unserved: state === 'pending' && settled,
-    canary: null,
+    canary: tried ? situation.canary : null,
   };
+}
+
+/** The versions of a site's entries as nodes of a track may run them. */
+interface TrackView {
+  live: Interval[];
+  /** The last change of what they run; null: there was none. */
+  latest: number | null;
+  /** Of the site's own entry, newest first; what a canary has over it before the stable ones. */
+  versions: Interval[];
+}
+
+function viewOf(intervals: readonly Interval[], track: Track): TrackView {
+  const seen = intervals.filter((interval) => interval.track === 'S' || interval.track === track);
+  const live = seen.filter(({ to }) => to === null);
+  const over = new Set(live.filter((interval) => interval.track === 'C').map(nameOf));
+  return {
+    live: live.filter((interval) => !interval.removed && (interval.track === 'C' || !over.has(nameOf(interval)))),
+    latest: seen.length === 0 ? null : Math.max(...seen.map(({ from, to }) => to ?? from)),
+    versions: seen
+      .filter(({ kind }) => kind === 'site')
+      .sort((a, b) => (a.track === b.track ? b.from - a.from : a.track === 'C' ? -1 : 1)),
+  };
+}
+
+function nameOf({ kind, id }: Interval): string {
+  return `${kind} ${id}`;
 }
 
 /**
@@ -286,9 +335,9 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
 function serves(group: NodeGroup, versions: readonly Interval[], failed: readonly Failure[]): boolean {
   if (failed.some(({ kind, running }) => kind === 'site' && !running)) return false;
   const at = versions.findIndex(({ from, to }) => from <= group.revision && (to === null || group.revision < to));
-  if (at < 0 || versions[at]!.disabled) return false;
+  if (at < 0 || versions[at]!.disabled || versions[at]!.removed) return false;
   const running = versions.slice(at).find(({ features }) => lacking(group, features).length === 0);
-  return running !== undefined && !running.disabled;
+  return running !== undefined && !running.disabled && !running.removed;
 }
 
 function lacking({ lacks }: NodeGroup, features: readonly string[]): string[] {

@@ -48,7 +48,7 @@ export async function enrollmentProgress(sql: Knex, id: string): Promise<Enrollm
        from enrollment_token t
        left join node n on n.id = t.node_id
        left join node_state s on s.node_id = n.id
-       left join cluster_head h on h.cluster_id = n.cluster_id
+       left join node_target h on h.node_id = n.id
       where t.id = :id`,
     { id },
   );

@@ -76,7 +76,7 @@ const FROM = `
   join node_group g on g.id = n.node_group_id
   left join region r on r.id = g.region_id
   left join node_state s on s.node_id = n.id
-  left join cluster_head h on h.cluster_id = n.cluster_id`;
+  left join node_target h on h.node_id = n.id`;
 
 const ONLINE = `coalesce(s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS}), false)`;
 

@@ -76,9 +76,9 @@ export interface FleetView {
 
 const FLEET = `
   with fleet as materialized (
-    select n.id, n.name, n.cluster_id, n.status, n.enrolled_at, h.revision as target, h.published_at,
+    select n.id, n.name, n.cluster_id, n.status, n.enrolled_at, h.revision as target, h.track, d.published_at,
         coalesce(s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds', false) as online,
-        coalesce((s.epoch, s.revision) = (h.epoch, h.revision), false) as on_target,
+        coalesce((s.epoch, s.track, s.revision) = (h.epoch, h.track, h.revision), false) as on_target,
         case when s.epoch = h.epoch then s.revision else -1 end as revision,
         case when s.ban_epoch = t.epoch then s.ban_sequence else -1 end as sequence,
         greatest(b.seq, p.seq, 0) as ban_target,
@@ -88,7 +88,8 @@ const FLEET = `
       join cluster c on c.id = n.cluster_id
       cross join console_state t
       left join node_state s on s.node_id = n.id
-      left join cluster_head h on h.cluster_id = n.cluster_id
+      left join cluster_head d on d.cluster_id = n.cluster_id
+      left join node_target h on h.node_id = n.id
       left join ban_head b on b.cluster_id = n.cluster_id
       left join ban_head p on p.cluster_id = ''
       left join (select node_id, max(not_after) as ends from node_certificate where state = 'active' group by node_id) k
@@ -106,7 +107,8 @@ const FLEET = `
         when missing_features <> '{}' then 'upgrade_required'
         when target is not null and not on_target and greatest(enrolled_at, (
             select r.created_at from config_revision r join cluster_head h using (cluster_id, epoch)
-             where r.cluster_id = f.cluster_id and r.number = f.revision + 1)) < now() - ${ON_ITS_WAY} then 'config_behind'
+             where r.cluster_id = f.cluster_id and r.number > f.revision and (r.stable or f.track = 'C')
+             order by r.number limit 1)) < now() - ${ON_ITS_WAY} then 'config_behind'
         when sequence < ban_target and enrolled_at < now() - ${ON_ITS_WAY} and exists (
             (select from ban_change c where c.cluster_id = f.cluster_id and c.seq > f.sequence
               and c.changed_at < now() - ${ON_ITS_WAY} limit 1)

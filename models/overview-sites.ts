@@ -38,11 +38,14 @@ export interface SiteStates {
   disabled: number;
 }
 
-// Owners of what changed since a revision (a removed entry until nodes pass the one that closed it), failed or is held.
+// Owners of what changed since a revision (a removed entry until nodes pass the one that closed it), is tried by a canary,
+// failed or is held.
 const NOT_CURRENT = `
   select e.owner from config_entry e where e.cluster_id = c.id and e.track = 'S' and e.from_revision > c.least
   union all
   select e.owner from config_entry e where e.cluster_id = c.id and e.track = 'S' and e.to_revision > c.least
+  union all
+  select e.owner from config_entry e where e.cluster_id = c.id and e.track = 'C' and e.to_revision is null
   union all
   select unnest(c.failed)
   union all
