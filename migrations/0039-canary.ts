@@ -45,6 +45,8 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       revision bigint,
       outcome text,
       finding jsonb,
+      -- Ids of sites; '' for what concerns the whole cluster.
+      sites text[] not null default '{}',
       actor jsonb not null
     );
     create index rollout_event_cluster on rollout_event (cluster_id, at desc, id desc);

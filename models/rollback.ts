@@ -9,7 +9,7 @@ import { ENTRY_KINDS } from './entries/kinds.ts';
 import { siteOwner } from './entries/owner.ts';
 import { DISABLED_REF, siteKind } from './entries/site.ts';
 import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
-import type { Difference, WrittenEntry } from './write-revision.ts';
+import { type Difference, keyOf, type WrittenEntry } from './write-revision.ts';
 
 /** Entries that one rollback changes at most: it is one publication, under the lock of the cluster's head. */
 export const MAX_ROLLBACK_ENTRIES = 5000;
@@ -26,18 +26,26 @@ export interface RollbackPlan {
 
 const SITE = siteOwner('');
 
+export interface RollbackScope {
+  /** Owners whose saved settings are put back, too. */
+  restoring?: ReadonlySet<string>;
+  /** Keys of the entries that are put back; all, unless given. */
+  only?: ReadonlySet<string>;
+}
+
 /**
- * What a rollback from `head` to `revision` publishes. `restoring`: owners whose saved settings are put back, too. Throws
- * ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and ROLLBACK_TOO_LARGE.
+ * What a rollback from `head` to `revision` publishes. Throws ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, and
+ * ROLLBACK_TOO_LARGE.
  */
 export async function planRollback(
   sql: Knex,
   clusterId: string,
   { revision, head }: { revision: string; head: string },
-  restoring: ReadonlySet<string> = new Set(),
+  { restoring = new Set(), only }: RollbackScope = {},
 ): Promise<RollbackPlan> {
   const kinds = ENTRY_KINDS.filter(({ onRollback }) => onRollback !== 'current').map(({ kind }) => kind);
-  const found = await changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1);
+  const differing = await changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1);
+  const found = only ? differing.filter((entry) => only.has(keyOf(entry))) : differing;
   if (found.length > MAX_ROLLBACK_ENTRIES) fail('ROLLBACK_TOO_LARGE', { limit: MAX_ROLLBACK_ENTRIES });
   const kept = found.filter(staysDisabled);
   const restored = found.filter((entry) => !staysDisabled(entry));

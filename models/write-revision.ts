@@ -42,6 +42,8 @@ export interface Head extends SetHead<LiveEntry> {
   epoch: string;
   /** Whether changes are tried by a canary first. */
   tries: boolean;
+  /** Whether a change that went to everybody is taken back where visitors suffer. */
+  undoes: boolean;
   /** What the canary that runs has over the stable entries. */
   canary: SetHead<OverlaidEntry> | null;
 }

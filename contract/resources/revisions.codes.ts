@@ -17,6 +17,7 @@ export const attention = {
 
 export const reasons = {
   rollback: 'Rolled back to an earlier revision.',
+  change_undone: 'A change was taken back by itself, because visitors suffered.',
   rollout_promoted: 'Canary promoted: everybody gets what it tried.',
   rollout_rollback: 'Canary ended: its nodes get again what everybody runs.',
 } satisfies ReasonEntries;

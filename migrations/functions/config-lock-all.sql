@@ -39,7 +39,7 @@ begin
   select coalesce(jsonb_agg(jsonb_build_object(
       'kind', e.kind, 'id', e.resource_id, 'bucket', e.bucket, 'hash', encode(e.blob_hash, 'hex'),
       'features', to_jsonb(e.features), 'compilerVersion', e.compiler_version, 'ended', e.ended, 'settings',
-      case when rollout.enabled or head.canary_revision is not null then
+      case when rollout.enabled or rollout.undo_direct or head.canary_revision is not null then
         (select s.settings::jsonb from config_settings s where s.hash = e.settings_hash) end)), '[]') into entries
     from (
       select l.*, false as ended from unnest(p_buckets, p_kinds, p_ids) as key(bucket, kind, id)
@@ -78,6 +78,7 @@ begin
       select coalesce(jsonb_object_agg(b.bucket, encode(b.sum, 'hex')), '{}')
       from config_bucket b where b.cluster_id = p_cluster and b.track = 'S' and b.bucket = any(buckets)),
     'tries', coalesce(rollout.enabled, false),
+    'undoes', coalesce(rollout.undo_direct, false),
     'canary', case when head.canary_revision is not null then jsonb_build_object(
       'revision', head.canary_revision::text,
       'setHash', encode(head.canary_set_hash, 'hex'),

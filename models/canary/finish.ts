@@ -1,8 +1,9 @@
 // Ends the canary of a cluster: everybody gets what it ran, or its nodes get again what everybody runs.
 import { fail } from '../../contract/errors.ts';
+import type { Finding } from '../../contract/resources/rollout.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { type Difference, type EntryName, keyOf, type LiveEntry, lockHead, writeRevision } from '../write-revision.ts';
-import { type Finding, noteEnd, type RolloutOutcome } from './rollout.ts';
+import { noteEnd, type RolloutOutcome } from './rollout.ts';
 
 /** Publishes for everybody what the canary runs; answers the revision. Throws ROLLOUT_NOT_ACTIVE where none runs. */
 export async function promoteCanary(tx: Tx, clusterId: string, outcome: RolloutOutcome): Promise<string> {

@@ -12,6 +12,7 @@ import {
   writeRevision,
 } from '../write-revision.ts';
 import { noteCandidate, noteDirect, noteEnd, noteStart, settleMembers } from './rollout.ts';
+import { watchCandidate, watchForUndo } from './watch-change.ts';
 
 /** What everybody gets, and what only the nodes of a canary get. */
 export interface Changes {
@@ -28,16 +29,17 @@ export async function publishChanges(
 ): Promise<string> {
   const { clusterId } = note;
   if (head.canary) return moveCanary(tx, note, head, { differences, overlays });
-  if (overlays.length === 0) return writeRevision(tx, note, head, differences);
+  if (overlays.length === 0) return publishDirect(tx, note, head, differences);
   const features = overlays.flatMap(({ after }) => after?.features ?? []);
   if ((await settleMembers(tx, clusterId, features)) > 0) {
     const { revision, setHash, entryCount } = head;
     const begun = { ...head, canary: { revision, setHash, entryCount, entries: [], buckets: {} } };
     const number = await writeRevision(tx, note, begun, differences, { overlays });
     await noteStart(tx, clusterId, revision, number);
+    await watchCandidate(tx, clusterId, number, overlays);
     return number;
   }
-  const number = await writeRevision(tx, note, head, forEverybody(differences, overlays));
+  const number = await publishDirect(tx, note, head, forEverybody(differences, overlays));
   await noteDirect(tx, clusterId, number);
   await recordAudit(tx, 'cluster.rollout_direct', await clusterTarget(tx, clusterId), { revision: number });
   return number;
@@ -55,7 +57,21 @@ async function moveCanary(tx: Tx, note: RevisionNote, head: Head, { differences,
   const move: CanaryMove = (await isWithdrawn(tx, clusterId, overlays)) ? { ends: true } : { overlays };
   const number = await writeRevision(tx, note, head, differences, move);
   if (move.ends) await noteEnd(tx, clusterId, { outcome: 'withdrawn', revision: number });
-  else await noteCandidate(tx, clusterId, number);
+  else {
+    await noteCandidate(tx, clusterId, number);
+    await watchCandidate(tx, clusterId, number, overlays);
+  }
+  return number;
+}
+
+async function publishDirect(
+  tx: Tx,
+  note: RevisionNote,
+  head: Head,
+  differences: readonly Difference[],
+): Promise<string> {
+  const number = await writeRevision(tx, note, head, differences);
+  if (head.undoes) await watchForUndo(tx, note.clusterId, number, differences);
   return number;
 }
 

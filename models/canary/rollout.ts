@@ -1,38 +1,13 @@
 // The canary of a cluster: how changes are tried, who tries the one that runs, and what came of it. Written in the
 // transaction of the publication that begins, moves or ends it, under the lock of the cluster's head.
 import type { Pool } from 'pg';
+import type { Finding, Rollout } from '../../contract/resources/rollout.ts';
 import type { Tx } from '../../runtime/write.ts';
+import { hint, leaveHints } from '../live-hint.ts';
 import { ONLINE_SECONDS } from '../node-state.ts';
 
-export type RolloutState = 'idle' | 'canary' | 'awaiting_promotion' | 'promoted' | 'rolled_back' | 'direct';
-
-export type RolloutOutcome =
-  | 'auto_promote'
-  | 'manual_promote'
-  | 'policy_disabled'
-  | 'apply_failed'
-  | 'apply_timeout'
-  | 'unhealthy'
-  | 'error_ratio'
-  | 'manual_abort'
-  | 'manual_rollback'
-  | 'withdrawn'
-  | 'no_canary';
-
-/** Why a canary was ended, or a change taken back: which figure moved from what to what, or what nodes said. */
-export interface Finding {
-  reason: 'error_ratio' | 'edge_errors' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'offline' | 'restarts';
-  siteId?: string;
-  siteName?: string;
-  nodeIds?: string[];
-  figure?: string;
-  /** Shares of requests, 0 to 1: before the change, at nodes that lack it, at those that have it. */
-  before?: number;
-  baseline?: number;
-  now?: number;
-  requests?: number;
-  message?: string;
-}
+export type RolloutState = Rollout['state'];
+export type RolloutOutcome = NonNullable<Rollout['outcome']>;
 
 /** Capability of a node that can run another set of entries than its cluster. */
 export const CANARY_CAPABILITY = 'canary-v1';
@@ -94,6 +69,15 @@ export async function noteCandidate(tx: Tx, clusterId: string, candidate: string
     .update({ candidate_revision: candidate, last_candidate_revision: candidate, updated_at: tx.now });
 }
 
+/** The window is over, and somebody has to promote it. */
+export async function noteWaiting(tx: Tx, clusterId: string): Promise<void> {
+  await tx
+    .sql('cluster_rollout')
+    .where({ cluster_id: clusterId })
+    .update({ state: 'awaiting_promotion', updated_at: tx.now });
+  await leaveHints(tx.sql, [hint('revisions', clusterId)]);
+}
+
 /** The canary ended, with this revision. */
 export async function noteEnd(
   tx: Tx,
@@ -134,17 +118,19 @@ export interface RolloutEvent {
   revision?: string;
   outcome?: RolloutOutcome;
   finding?: Finding | undefined;
+  /** Ids of the sites concerned, '' for what concerns the whole cluster. */
+  sites?: readonly string[];
 }
 
 /** Adds to the history of the cluster's canaries. */
 export async function noteEvent(
   tx: Tx,
   clusterId: string,
-  { kind, revision, outcome, finding }: RolloutEvent,
+  { kind, revision, outcome, finding, sites = [] }: RolloutEvent,
 ): Promise<void> {
   await tx.sql.raw(
-    `insert into rollout_event (id, cluster_id, at, kind, revision, outcome, finding, actor)
-     values (uuidv7()::text, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb)`,
+    `insert into rollout_event (id, cluster_id, at, kind, revision, outcome, finding, sites, actor)
+     values (uuidv7()::text, ?, ?, ?, ?, ?, ?::jsonb, ?, ?::jsonb)`,
     [
       clusterId,
       tx.now,
@@ -152,6 +138,7 @@ export async function noteEvent(
       revision ?? null,
       outcome ?? null,
       finding ? JSON.stringify(finding) : null,
+      sites,
       JSON.stringify(tx.call.actor),
     ] as never,
   );

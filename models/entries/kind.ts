@@ -54,6 +54,11 @@ export interface EntryKind {
   /** Raised with every change of the bytes a compiler makes from the same rows. */
   readonly compilerVersion: number;
   readonly bypass: Bypass;
+  /**
+   * Whether a change of the settings can make requests go elsewhere: then errors of origins count as caused by it. Without
+   * it none of the kind can.
+   */
+  routes?(before: object, after: object): boolean;
   readonly onRollback: 'restore' | 'current' | 'dropIfDisabled';
   /** What the resource is without an entry; settings of the past that lack a field have it of these. */
   readonly defaults?: object;

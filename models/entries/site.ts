@@ -1,6 +1,7 @@
 // Kind "site": a site as the edge executes it. Origins get an id made of what they are, so that health an edge has
 // observed survives every change that leaves the origin itself alone.
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
 import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
@@ -49,6 +50,7 @@ export const siteKind: EntryKind = {
   kind: 'site',
   compilerVersion: 1,
   bypass: withdrawn,
+  routes: (before, after) => !isDeepStrictEqual(routingOf(before as SiteSource), routingOf(after as SiteSource)),
   onRollback: 'dropIfDisabled',
   shown: (settings) => ({ ...settings, domains: (settings as SiteSource).domains.map(formatDomain) }),
   provides: { site: missingSites, domain: missingDomains },
@@ -102,6 +104,10 @@ export function compileSite(site: SiteSource): CompiledEntry {
     refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
     settings: { name, enabled, domains, origins, originSettings, contentSettings },
   };
+}
+
+function routingOf({ domains, origins, originSettings }: SiteSource): object {
+  return { domains, origins, originSettings };
 }
 
 /**

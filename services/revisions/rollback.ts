@@ -26,7 +26,7 @@ export async function previewRollback(
   const head = await headOver(sql, id, revision);
   const settings = await settingsToRestore(sql, id, { revision, head });
   if (restoring) assertRestorable(settings);
-  const plan = await planRollback(sql, id, { revision, head }, ownersOf(restoring ? settings : []));
+  const plan = await planRollback(sql, id, { revision, head }, { restoring: ownersOf(restoring ? settings : []) });
   const { differences, sites, keptDisabled } = plan;
   const named = (ids: readonly string[]) => siteLabels(sql, ids.slice(0, NAMED_SITES));
   return {
@@ -62,7 +62,7 @@ export async function rollBack(
     const now = await headOver(tx.sql, id, revision);
     // What came between may have changed settings that were not locked.
     if (restoring && now !== head) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
-    const plan = await planRollback(tx.sql, id, { revision, head: now }, ownersOf(restored));
+    const plan = await planRollback(tx.sql, id, { revision, head: now }, { restoring: ownersOf(restored) });
     const target = { type: 'cluster', id, name: cluster.name };
     const number = await publishPlan(tx, plan, restored, { target, revision, ...(note === undefined ? {} : { note }) });
     return { revision: number, restoredSettings: restored.length };

@@ -1,8 +1,17 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import { rolloutAttention } from '../../models/rollout.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { evaluateCanaries } from './evaluate.ts';
+import { undoHarm } from './undo.ts';
+
+/** What was undone within seconds was hardly seen by anybody. */
+const LOOK_MS = 2_000;
 
 export const feature = {
+  jobs: [
+    { name: 'rollouts.evaluate', everyMs: LOOK_MS, run: evaluateCanaries },
+    { name: 'rollouts.undo', everyMs: LOOK_MS, run: undoHarm },
+  ],
   async attention(sql, clusterId) {
     const found = await rolloutAttention(sql, clusterId, MAX_ATTENTION);
     return found.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() ?? null }));

@@ -1,0 +1,74 @@
+// Has nodes tell how what a publication changed fares.
+import type { Tx } from '../../runtime/write.ts';
+import { ENTRY_KINDS } from '../entries/kinds.ts';
+import { siteOwner } from '../entries/owner.ts';
+import { watchChange } from '../vital-watch.ts';
+import type { Difference, OverlayDifference, WrittenEntry } from '../write-revision.ts';
+
+/** How long a publication to everybody is watched. */
+export const UNDO_SECONDS = 300;
+
+const SITE = siteOwner('');
+
+/** For as long as the canary can run: its window, and as much again for nodes that are late. */
+export async function watchCandidate(
+  tx: Tx,
+  clusterId: string,
+  revision: string,
+  overlays: readonly OverlayDifference[],
+): Promise<void> {
+  const { seconds } = (await tx
+    .sql('cluster_rollout')
+    .where({ cluster_id: clusterId })
+    .first(tx.sql.raw('ceil(extract(epoch from window_ends_at - now()))::int + window_seconds as seconds'))) as {
+    seconds: number;
+  };
+  // Told whether this one routes otherwise than what everybody runs, whatever it was before.
+  const changes = overlays.map(({ stable: [, stable], ...overlay }) => ({ ...overlay, before: stable as Settled }));
+  await watch(tx, { clusterId, revision, track: 'C', seconds: Math.max(60, seconds) }, changes);
+}
+
+/** What everybody got is watched, so that it can be taken back. */
+export async function watchForUndo(
+  tx: Tx,
+  clusterId: string,
+  revision: string,
+  differences: readonly Difference[],
+): Promise<void> {
+  await watch(tx, { clusterId, revision, track: 'S', seconds: UNDO_SECONDS }, differences);
+}
+
+type Settled = { settings?: object | null } | undefined;
+
+interface Changed {
+  kind: string;
+  id: string;
+  before: Settled;
+  after: WrittenEntry | null | undefined;
+}
+
+async function watch(
+  tx: Tx,
+  watched: { clusterId: string; revision: string; track: 'S' | 'C'; seconds: number },
+  changes: readonly Changed[],
+): Promise<void> {
+  const sites = changes.map((change) => ({ id: siteOf(change), origins: routes(change) }));
+  await watchChange(tx.sql, { ...watched, sites });
+}
+
+function siteOf({ kind, id }: Changed): string {
+  const owner = kindNamed(kind)?.ownerOf(id) ?? null;
+  return owner?.startsWith(SITE) ? owner.slice(SITE.length) : '';
+}
+
+/** What is not known counts as touched: errors of origins are looked at then. */
+function routes({ kind: name, before, after }: Changed): boolean {
+  const kind = kindNamed(name);
+  if (!kind?.routes) return false;
+  const [from, to] = [before?.settings, after?.settings];
+  return !from || !to || kind.routes({ ...kind.defaults, ...from }, { ...kind.defaults, ...to });
+}
+
+function kindNamed(name: string) {
+  return ENTRY_KINDS.find(({ kind }) => kind === name);
+}
