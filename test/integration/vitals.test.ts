@@ -1,9 +1,14 @@
 // How sites that just changed fare: what is watched reaches nodes, what they tell reaches the table, and nothing else.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import test from 'ava';
+import { freePort } from '../../bench/lib/servers.ts';
 import { endWatch, watchChange } from '../../models/vital-watch.ts';
 import { readBefore, readVitals } from '../../models/vitals.ts';
 import { type ConfigPosition, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { startEdgeNode } from '../helpers/edge-node.ts';
+import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
@@ -18,7 +23,10 @@ let nodes: ReportingNode[] = [];
 let position: ConfigPosition;
 
 test.before('start', async () => {
-  running = await startTestConsole();
+  const port = await freePort();
+  running = await startTestConsole({
+    env: { NODE_API_PORT: String(port), SVC_NODE_API_URL: `https://localhost:${port}` },
+  });
   api = new Api(running);
 });
 test.after.always('stop', () => running?.stop());
@@ -76,7 +84,17 @@ async function stored(): Promise<Sum[]> {
   return rows;
 }
 
-const sumOf = async (siteId: string) => (await stored()).find(({ site_id }) => site_id === siteId);
+/** Of all revisions together. */
+async function sumOf(siteId: string): Promise<Pick<Sum, 'requests' | 'origin' | 'edge'>> {
+  const sum = { requests: 0, origin: 0, edge: 0 };
+  for (const row of await stored()) {
+    if (row.site_id !== siteId) continue;
+    sum.requests += row.requests;
+    sum.origin += row.origin;
+    sum.edge += row.edge;
+  }
+  return sum;
+}
 
 test.serial('what changed is watched by the nodes of its cluster until its time is over', async (t) => {
   const other = await ReportingNode.enroll(running, await api.cluster('elsewhere'), FEATURES);
@@ -84,13 +102,15 @@ test.serial('what changed is watched by the nodes of its cluster until its time 
   const { vitalWatch } = await nodes[1]!.beat();
   t.deepEqual(vitalWatch.siteIds, [siteId]);
   t.true(vitalWatch.seconds > 0 && vitalWatch.seconds <= 3600);
-  t.is((await other.beat()).vitalWatch.seconds, 0);
+  t.false((await other.beat()).vitalWatch.siteIds.includes(siteId));
   other.stop();
   t.deepEqual((await report(nodes[0]!, {})).vitalWatch?.siteIds, [siteId], 'an answer to a report says it, too');
   await endWatch(api.sql, clusterId, revision());
   await eventually(async () => (await nodes[0]!.beat()).vitalWatch.seconds === 0);
 
   await watchChange(api.sql, { clusterId, revision: revision(), track: 'S', sites: [], seconds: 1 });
+  const active = api.sql('vital_watch').where({ cluster_id: clusterId }).whereRaw('until > now()');
+  await eventually(async () => (await active.clone().first()) === undefined);
   await eventually(async () => (await nodes[0]!.beat()).vitalWatch.seconds === 0);
   t.is((await report(nodes[0]!, {})).vitalWatch?.seconds, 0);
 });
@@ -126,7 +146,7 @@ test.serial('reports of nodes are added up by site, track and revision', async (
   await report(nodes[0]!, { vitals: vitals(100n, { originErrors: 3n }), restarted: true });
   await report(nodes[1]!, { vitals: vitals(50n, { edgeErrors: [{ name: 'no-origin', count: 7n }] }), failed: 2 });
   await report(nodes[1]!, { vitals: vitals(10n, { edgeErrors: [{ name: 'no-origin', count: 1n }] }) });
-  await eventually(async () => (await sumOf(siteId))?.requests === 160);
+  await eventually(async () => (await sumOf(siteId)).requests === 160);
   const of = { track: 'S', revision: Number(revision()), origin: 3, edge: 8 };
   t.deepEqual(await stored(), [
     { ...of, site_id: '', requests: 320, restarts: 1, failed: 2 },
@@ -177,7 +197,7 @@ test.serial('a node that reports without end is heard a few times in 5 seconds',
   await report(nodes[1]!, { vitals: [{ siteId, requests: 1_000n }] });
   const sum = await eventually(async () => {
     const sum = await sumOf(siteId);
-    return sum && sum.requests >= 1_000 && sum;
+    return sum.requests >= 1_000 && sum;
   });
   t.true(sum.requests - 1_000 <= 4 * slots, `${sum.requests} in ${slots} slots`);
 });
@@ -282,4 +302,47 @@ test.serial('before a change is what nodes counted by the minute, where they did
     ['', figures],
     [siteId, figures],
   ]);
+});
+
+test.serial('a real edge tells who made the errors of a watched site', async (t) => {
+  const origin = createServer((_request, response) => {
+    response.statusCode = 500;
+    response.end();
+  });
+  await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
+  const { port } = origin.address() as AddressInfo;
+  await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['127.0.0.0/8'] });
+  const listen = await freePort();
+  const edge = await startEdgeNode({
+    client: running.client,
+    clusterId,
+    listen: `127.0.0.1:${listen}`,
+    kernelBans: 'off',
+  });
+  t.teardown(async () => {
+    if (!t.passed) for (const line of edge.log().split('\n').slice(-40)) t.log(line);
+    origin.close();
+    await edge.stop();
+  });
+  const input = { clusterId, domains: ['real.example'], origins: [{ address: '127.0.0.1', port }] };
+  siteId = (await api.ok('POST', '/sites', input)).site.id;
+  const ask = () => edgeGet({ host: '127.0.0.1', port: listen }, 'real.example');
+  await eventually(async () => (await ask()).status === 500);
+  await watch([{ id: siteId, origins: false }]);
+  // Nodes hear of it after they applied something, or with the next heartbeat.
+  await api.site(clusterId, 'applied-later.example');
+  const told = await eventually(async () => {
+    await ask();
+    const sum = await sumOf(siteId);
+    return sum.origin > 0 && sum;
+  });
+  t.true(told.requests >= told.origin);
+  origin.closeAllConnections();
+  await new Promise((resolve) => origin.close(resolve));
+  await eventually(async () => {
+    const { status } = await ask();
+    return status === 502 && (await sumOf(siteId)).edge > 0;
+  });
+  const [codes] = await api.sql('vital').where({ site_id: siteId }).where('edge_5xx', '>', 0).pluck('edge_codes');
+  t.deepEqual(Object.keys(codes), ['origin-unreachable']);
 });
