@@ -4,9 +4,13 @@ import { NAMED_SITES } from '../contract/resources/revisions.ts';
 import { CANARY_NODES, LISTED_CHANGES, type Rollout } from '../contract/resources/rollout.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 import { siteLabels } from './site.ts';
+import { SLOT_MS } from './vital.ts';
 
 type Changes = NonNullable<Rollout['candidateChanges']>;
 type SiteChange = keyof Changes['sites'];
+
+/** For this long counts of nodes are kept. */
+const KEPT_MS = 3_600_000;
 
 /** Active nodes of canary groups and who takes part, or took part last, by name. */
 export async function canaryNodes(sql: Knex, clusterId: string): Promise<Rollout['canaryNodes']> {
@@ -47,15 +51,15 @@ const SITES = `
   )
   select change, count(*)::int as count, (array_agg(id order by id))[1:${NAMED_SITES}] as ids from judged group by change`;
 
-/** How the candidate of a canary that runs differs from the stable revision. */
-export async function candidateChanges(sql: Knex, clusterId: string, stableRevision: string): Promise<Changes> {
+/** How the candidate of a canary that runs differs from what the other nodes run; `startedFrom`: what they ran at first. */
+export async function candidateChanges(sql: Knex, clusterId: string, startedFrom: string): Promise<Changes> {
   const { rows: found } = await sql.raw<{ rows: { change: SiteChange; count: number; ids: string[] }[] }>(SITES, {
     clusterId,
   });
   const { rows: reasons } = await sql.raw<{ rows: { reason: string }[] }>(
     `select r.reason from config_revision r join cluster_head h using (cluster_id, epoch)
       where r.cluster_id = ? and r.number > ? group by r.reason order by min(r.number) limit ${LISTED_CHANGES}`,
-    [clusterId, stableRevision],
+    [clusterId, startedFrom],
   );
   const ids = found.flatMap((one) => one.ids);
   const labels = new Map((await siteLabels(sql, ids)).map((site) => [site.id, site]));
@@ -67,4 +71,30 @@ export async function candidateChanges(sql: Knex, clusterId: string, stableRevis
     siteCounts: { added: count('added'), changed: count('changed'), removed: count('removed') },
     reasons: reasons.map(({ reason }) => reason),
   };
+}
+
+/**
+ * What nodes counted since the canary began until it ended, those with it and all others, of the last hour; null: nothing.
+ * Each slot is looked up: rows of watched sites stand between.
+ */
+export async function windowFigures(
+  sql: Knex,
+  clusterId: string,
+  { windowStartedAt, finishedAt }: { windowStartedAt: Date | null; finishedAt: Date | null },
+): Promise<Rollout['window']> {
+  if (windowStartedAt === null) return null;
+  const first = Math.max(windowStartedAt.getTime(), Date.now() - KEPT_MS);
+  const last = Math.min(finishedAt?.getTime() ?? Number.POSITIVE_INFINITY, Date.now());
+  const sum = (column: string, track: 'S' | 'C') =>
+    `coalesce(sum(${column}) filter (where v.track = '${track}'), 0)::float8`;
+  const { rows } = await sql.raw<{ rows: (NonNullable<Rollout['window']> & { counted: number })[] }>(
+    `select count(v.slot)::int as counted,
+         ${sum('v.requests', 'C')} as "canaryRequests", ${sum('v.origin_5xx + v.edge_5xx', 'C')} as "canary5xx",
+         ${sum('v.requests', 'S')} as "baselineRequests", ${sum('v.origin_5xx + v.edge_5xx', 'S')} as "baseline5xx"
+       from generate_series(:first::bigint, :last::bigint, ${SLOT_MS}) as g(ms)
+       join vital v on v.cluster_id = :clusterId and v.slot = to_timestamp(g.ms / 1000) and v.site_id = ''`,
+    { clusterId, first: Math.ceil(first / SLOT_MS) * SLOT_MS, last } as never,
+  );
+  const { counted, ...figures } = rows[0]!;
+  return counted === 0 ? null : figures;
 }

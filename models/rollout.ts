@@ -34,6 +34,8 @@ export interface RolloutRow {
   state: Rollout['state'];
   /** What nodes outside of a canary run. */
   stableRevision: string;
+  /** What they ran when the canary began. */
+  startedFrom: string;
   candidateRevision: string | null;
   lastCandidateRevision: string | null;
   windowStartedAt: Date | null;
@@ -51,8 +53,8 @@ export async function readRollout(sql: Knex, clusterId: string): Promise<Rollout
     `select c.id as "clusterId", c.name as "clusterName",
          case when r.cluster_id is not null then jsonb_build_object(${policy.join(', ')}) end as policy,
          coalesce(r.policy_updated_at, c.created_at) as "policyUpdatedAt", coalesce(r.state, 'idle') as state,
-         coalesce(case when r.candidate_revision is not null then r.stable_revision end, h.revision, 0)::text
-           as "stableRevision",
+         coalesce(h.revision, 0)::text as "stableRevision",
+         coalesce(r.stable_revision, h.revision, 0)::text as "startedFrom",
          r.candidate_revision::text as "candidateRevision", r.last_candidate_revision::text as "lastCandidateRevision",
          r.window_started_at as "windowStartedAt", r.window_ends_at as "windowEndsAt", r.outcome, r.finding,
          r.finished_at as "finishedAt", coalesce(r.updated_at, c.created_at) as "updatedAt"

@@ -46,6 +46,7 @@ export const FINDING_REASONS = [
   'apply_timeout',
   'unhealthy',
   'offline',
+  'restarts',
 ] as const;
 
 export const ROLLOUT_EVENT_KINDS = ['started', 'promoted', 'rolled_back', 'direct', 'undone', 'undo_stopped'] as const;
@@ -140,7 +141,8 @@ export const Rollout = Type.Object({
   }),
   window: {
     ...Nullable(Type.Object({ canaryRequests: Count, canary5xx: Count, baselineRequests: Count, baseline5xx: Count })),
-    description: 'Since the canary began, of its nodes and of the others; null: nothing was counted.',
+    description:
+      'What nodes counted since the canary began until it ended, those that have it and all others, of the last hour; null: nothing.',
   },
   candidateChanges: {
     ...Nullable(

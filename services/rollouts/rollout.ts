@@ -5,7 +5,7 @@ import { recordAudit } from '../../models/audit-entry.ts';
 import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { type RolloutRow, readRollout } from '../../models/rollout.ts';
-import { canaryNodes, candidateChanges } from '../../models/rollout-view.ts';
+import { canaryNodes, candidateChanges, windowFigures } from '../../models/rollout-view.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
@@ -56,9 +56,11 @@ async function finish(
 
 async function rolloutOf(sql: Sql, id: string): Promise<Rollout> {
   const row = (await readRollout(sql, id)) ?? fail('CLUSTER_NOT_FOUND');
-  const nodes = await canaryNodes(sql, id);
-  const changes = row.candidateRevision === null ? null : await candidateChanges(sql, id, row.stableRevision);
-  return present(row, { canaryNodes: nodes, candidateChanges: changes, window: null });
+  return present(row, {
+    canaryNodes: await canaryNodes(sql, id),
+    candidateChanges: row.candidateRevision === null ? null : await candidateChanges(sql, id, row.startedFrom),
+    window: await windowFigures(sql, id, row),
+  });
 }
 
 function present(row: RolloutRow, beside: Pick<Rollout, 'canaryNodes' | 'candidateChanges' | 'window'>): Rollout {

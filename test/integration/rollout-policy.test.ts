@@ -254,7 +254,7 @@ test.serial('while a canary runs, its changes are told by site, and why they wer
   const answer = await rollout(id);
   t.like(answer, {
     state: 'canary',
-    stableRevision: stable,
+    stableRevision: newest,
     candidateRevision: newest,
     windowStartedAt: startedAt.toISOString(),
     outcome: null,
@@ -348,4 +348,127 @@ test.serial('events are listed newest first, and one names its nodes and the cha
     (await api.ok('GET', `${events}/e1`)).changes.map(({ revision }: Body) => revision),
     [began],
   );
+});
+
+// A canary that runs -------------------------------------------------------------------------------------------------------
+
+/** A cluster with one node that tries changes, and a site. */
+async function trying(name: string): Promise<{ id: string; node: string; site: string }> {
+  const id = await api.cluster(name);
+  const { id: siteId } = await api.site(id, `${name}.example`);
+  const group = await api.ok('POST', '/node-groups', { clusterId: id, name: 'canary', isCanary: true });
+  const node = await api.node(id, 'tries', { features: ['canary-v1'] });
+  await api.sql('node').where({ id: node }).update({ node_group_id: group.id });
+  // It stays online, however long the test takes.
+  const tomorrow = new Date(Date.now() + 86_400_000);
+  await api.sql('node_state').where({ node_id: node }).update({ last_seen_at: tomorrow });
+  await api.ok('PUT', `/clusters/${id}/rollout-policy`, { enabled: true, windowSeconds: 3600, autoPromote: false });
+  return { id, node, site: siteId };
+}
+const lastAudit = async (id: string) => (await api.audit(id)).at(-1)!;
+
+test.serial('what is tried is promoted by hand, once, and audited', async (t) => {
+  const { id, node, site } = await trying('promotes');
+  const stable = (await rollout(id)).stableRevision;
+  await api.ok('PATCH', `/sites/${site}`, { name: 'Tried' });
+  const tried = await rollout(id);
+  const candidate = String(BigInt(stable) + 1n);
+  t.like(tried, { state: 'canary', stableRevision: stable, candidateRevision: candidate, outcome: null, window: null });
+  t.like(tried.canaryNodes, [{ id: node, participating: true }]);
+  t.deepEqual(tried.candidateChanges, {
+    sites: { added: [], changed: [{ id: site, name: 'Tried' }], removed: [] },
+    siteCounts: { added: 0, changed: 1, removed: 0 },
+    reasons: ['site_updated'],
+  });
+  t.is(Date.parse(tried.windowEndsAt) - Date.parse(tried.windowStartedAt), 3_600_000);
+
+  const path = `/clusters/${id}/rollout/promote`;
+  const promoted = await api.ok('POST', path, {});
+  t.like(promoted, {
+    state: 'promoted',
+    outcome: 'manual_promote',
+    stableRevision: String(BigInt(candidate) + 1n),
+    candidateRevision: null,
+    lastCandidateRevision: candidate,
+    candidateChanges: null,
+  });
+  t.like(await lastAudit(id), { action: 'cluster.rollout_promote', metadata: { candidateRevision: candidate } });
+  await api.refused(t, [409, 'ROLLOUT_NOT_ACTIVE'], 'POST', path, {});
+  const { items } = await api.ok('GET', `/clusters/${id}/rollout-events`);
+  t.deepEqual(
+    items.map(({ kind, revision }: Body) => [kind, revision]),
+    [
+      ['promoted', promoted.stableRevision],
+      ['started', candidate],
+    ],
+  );
+  const { changes, actor } = await api.ok('GET', `/clusters/${id}/rollout-events/${items[0].id}`);
+  t.is(actor.type, 'api_key');
+  t.deepEqual(
+    changes.map(({ revision, subject }: Body) => [revision, subject.id]),
+    [[candidate, site]],
+  );
+});
+
+test.serial('what is tried is aborted by hand, and nodes outside of the canary never had it', async (t) => {
+  const { id, site } = await trying('aborts');
+  await api.ok('PATCH', `/sites/${site}`, { name: 'Tried' });
+  const { candidateRevision } = await rollout(id);
+  const aborted = await api.ok('POST', `/clusters/${id}/rollout/abort`, {});
+  t.like(aborted, { state: 'rolled_back', outcome: 'manual_abort', finding: null, candidateRevision: null });
+  t.like(await lastAudit(id), { action: 'cluster.rollout_abort', metadata: { candidateRevision } });
+  t.is((await api.reasons(id)).at(-1), 'rollout_rollback');
+  await api.refused(t, [409, 'ROLLOUT_NOT_ACTIVE'], 'POST', `/clusters/${id}/rollout/abort`, {});
+});
+
+test.serial('turned off while something is tried, everybody gets it in the same change', async (t) => {
+  const { id, site } = await trying('ends');
+  await api.ok('PATCH', `/sites/${site}`, { name: 'Tried' });
+  const path = `/clusters/${id}/rollout-policy`;
+  await api.ok('PUT', path, { windowSeconds: 60 });
+  t.is((await rollout(id)).state, 'canary');
+  const { updatedAt } = await api.ok('GET', path);
+  await api.ok('PUT', path, { enabled: false, expectedUpdatedAt: updatedAt });
+  t.like(await rollout(id), { state: 'promoted', outcome: 'policy_disabled', candidateRevision: null });
+  t.is((await api.reasons(id)).at(-1), 'rollout_promoted');
+});
+
+test.serial('what nodes counted since it began is answered, those with it beside all others', async (t) => {
+  const { id, site } = await trying('counts');
+  await api.ok('PATCH', `/sites/${site}`, { name: 'Tried' });
+  t.is((await rollout(id)).window, null);
+  const slot = Math.floor(Date.now() / 5_000) * 5_000 - MINUTE;
+  await store(id, { window_started_at: new Date(slot) });
+  const counted = (track: string, more: Body = {}) => ({
+    cluster_id: id,
+    slot: new Date(slot),
+    site_id: '',
+    track,
+    revision: 1,
+    writer: 'a',
+    nodes: 1,
+    requests: 10,
+    origin_5xx: 2,
+    edge_5xx: 1,
+    edge_codes: '{}',
+    restarts: 0,
+    failed: 0,
+    ...more,
+  });
+  await api
+    .sql('vital')
+    .insert([
+      counted('C'),
+      counted('C', { slot: new Date(slot + 5_000), requests: 5 }),
+      counted('C', { site_id: site }),
+      counted('S', { requests: 100, origin_5xx: 0, edge_5xx: 0 }),
+      counted('S', { writer: 'b', requests: 200 }),
+      counted('S', { slot: new Date(slot - 5_000), requests: 1000 }),
+    ]);
+  t.deepEqual((await rollout(id)).window, {
+    canaryRequests: 15,
+    canary5xx: 6,
+    baselineRequests: 300,
+    baseline5xx: 3,
+  });
 });

@@ -466,7 +466,7 @@ export interface FieldChange {
 }
 
 export interface Finding {
-  reason: 'error_ratio' | 'edge_errors' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'offline';
+  reason: 'error_ratio' | 'edge_errors' | 'apply_failed' | 'apply_timeout' | 'unhealthy' | 'offline' | 'restarts';
   /** null: it is no site alone. */
   siteId: string | null;
   siteName: string | null;
@@ -1183,7 +1183,7 @@ export interface Rollout {
   finishedAt: string | null;
   /** Nodes of canary groups, and who took part. Up to 200 entries. */
   canaryNodes: CanaryNode[];
-  /** Since the canary began, of its nodes and of the others; null: nothing was counted. */
+  /** What nodes counted since the canary began until it ended, those that have it and all others, of the last hour; null: nothing. */
   window: {
     canaryRequests: number;
     canary5xx: number;

@@ -7,6 +7,7 @@ import { AUTH_ENDPOINTS } from '../../../../../../contract/auth-endpoints.ts';
 import { ERRORS } from '../../../../../../contract/errors.ts';
 import { PROCEDURES } from '../../../../../../contract/index.ts';
 import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
+import { FINDING_REASONS } from '../../../../../../contract/resources/rollout.ts';
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 /** Everything the services and their parts write. */
@@ -41,7 +42,9 @@ const auditActions = [
   ...Object.values(AUTH_ENDPOINTS).flatMap(({ audit }) => audit as string | readonly string[] | null),
   ...all(/\baction: '([a-z_]+\.[a-z_]+)'/g),
 ].filter((action) => action !== null);
-const reasons = all(/\breason: '([a-z]+_[a-z_]+)'/g).filter((reason) => reason !== 'newer_compiler');
+/** Reasons of something else than revisions. */
+const OTHER_REASONS: readonly string[] = ['newer_compiler', ...FINDING_REASONS];
+const reasons = all(/\breason: '([a-z]+_[a-z_]+)'/g).filter((reason) => !OTHER_REASONS.includes(reason));
 const literalsOf = (schema: unknown) =>
   ((schema as { anyOf?: { const: string }[]; enum?: string[] }).anyOf?.map((part) => part.const) ??
     (schema as { enum?: string[] }).enum ??
