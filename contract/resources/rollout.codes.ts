@@ -7,7 +7,7 @@ export const errors = {
 } satisfies ErrorEntries;
 
 export const attention = {
-  canary_rolled_back: { order: 16, level: 'act', page: '/clusters' },
-  canary_awaiting_promotion: { order: 17, level: 'watch', page: '/clusters' },
-  canary_running: { order: 18, level: 'watch', page: '/clusters' },
+  canary_rolled_back: { order: 16, level: 'act', page: '/rollouts' },
+  canary_awaiting_promotion: { order: 17, level: 'watch', page: '/rollouts' },
+  canary_running: { order: 18, level: 'watch', page: '/rollouts' },
 } satisfies AttentionEntries;

@@ -21,6 +21,7 @@ import { chooseRare, offersRare, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne, startTestFleet } from '../helpers/fleet.ts';
 import { rolledUpUsage } from '../helpers/rolled-up-usage.ts';
+import { runningRollout, takenBack, takenBackEvent } from '../helpers/rollout-answers.ts';
 
 const NODES = 3;
 const WORDS = JSON.parse(readFileSync('console/src/features/network/words/en.json', 'utf8')) as {
@@ -640,3 +641,97 @@ for (const [part, looksOf] of Object.entries(PARTS))
       t.deepEqual([...faults, ...visitor.faults()], []);
       await visitor.close();
     });
+
+// Rollouts ----------------------------------------------------------------------------------------------------------------
+
+for (const [theme, language] of [
+  ['light', 'en'],
+  ['dark', 'zh-CN'],
+] as const)
+  test.serial(`rollouts: each state and the report can be read by everybody, ${theme}, ${language}`, async (t) => {
+    const visitor = await operatorVisit('/account', { theme, language });
+    const { page } = visitor;
+    const event = takenBackEvent(clusterId);
+    let answer = runningRollout(clusterId);
+    await page.route('**/rpc/clusters/rollout', (route) => route.fulfill({ json: answer }));
+    await page.route('**/rpc/clusters/rolloutEvents', (route) => route.fulfill({ json: { items: [event], total: 1 } }));
+    await page.route('**/rpc/clusters/rolloutEvent', (route) => route.fulfill({ json: event }));
+    const faults: string[] = [];
+    const look = async (name: string) => {
+      await settled(page);
+      for (const width of [1440, 375]) {
+        await page.setViewportSize({ width, height: 900 });
+        const wrong = await layoutFaults(page);
+        if (theme === 'light' || width === 1440) wrong.push(...(await accessibilityFaults(page)));
+        faults.push(...wrong.map((fault) => `${name} ${width}: ${fault}`));
+        await screenshot(page, `network-${name}-${theme}-${width}`);
+      }
+      await page.setViewportSize({ width: 1440, height: 900 });
+    };
+    await page.goto(`/clusters/${clusterId}/canary`);
+    await page.locator('.canary-figures').waitFor();
+    await look('rollout-running');
+    await page.locator('.rollout-state .el-button--danger').click();
+    await opened(page);
+    await look('rollout-abort');
+    answer = takenBack(clusterId);
+    await page.goto(`/rollouts?clusterId=${clusterId}`);
+    await page.locator('.rollout-history__kind').waitFor();
+    await look('rollout-taken-back');
+    await page.locator('.rollout-history__kind').click();
+    await page.locator('.rollout-report').waitFor();
+    await look('rollout-event');
+    t.deepEqual([...faults, ...visitor.faults()], []);
+    await visitor.close();
+  });
+
+test.serial('a canary is told in words and figures, and aborted after one question', async (t) => {
+  const visitor = await operatorVisit('/account');
+  const { page } = visitor;
+  let answer = runningRollout(clusterId);
+  await page.route('**/rpc/clusters/rollout', (route) => route.fulfill({ json: answer }));
+  await page.route('**/rpc/clusters/abortRollout', (route) => {
+    answer = takenBack(clusterId);
+    return route.fulfill({ json: answer });
+  });
+  await page.goto(`/clusters/${clusterId}/canary`);
+  const now = page.getByRole('region', { name: 'What is being tried' });
+  await now.getByText('2 nodes try revision 42; all others stay at revision 41 meanwhile.').waitFor();
+  await now.getByText(/left; all nodes get it at/).waitFor();
+  const figures = page.getByRole('region', { name: 'Canary beside the rest' });
+  await figures.getByRole('row', { name: 'Canary nodes 2,000 30 1.5%' }).waitFor();
+  await figures.getByRole('row', { name: 'All others 48,000 96 0.2%' }).waitFor();
+  await figures.getByText('Above 5% it is taken back by itself.').waitFor();
+  await page.getByRole('region', { name: 'What it changes' }).getByRole('link', { name: 'shop.example.com' }).waitFor();
+
+  await now.getByRole('button', { name: 'Abort' }).focus();
+  await page.keyboard.press('Enter');
+  await dialog(page).getByText('3 sites of what is tried').waitFor();
+  await dialog(page).getByText('Correct the settings, too.').waitFor();
+  await dialog(page).getByRole('button', { name: 'Abort' }).click();
+  await now.getByText('was taken back from the canary nodes').waitFor();
+  await now
+    .getByText('Of the requests of shop.example.com 0.12% had been 5xx answers of origins; with the change it was 93%.')
+    .waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('canaries are switched on where it is said how to begin', async (t) => {
+  const { id } = await api<{ id: string }>('POST', '/clusters', { name: 'begins' });
+  const visitor = await operatorVisit(`/rollouts?clusterId=${id}`);
+  const { page } = visitor;
+  await page.getByText('Canaries are switched off in this cluster').waitFor();
+  await page.getByRole('link', { name: 'Node groups of the cluster' }).waitFor();
+  await page.getByRole('switch', { name: 'Try changes on the canary nodes first' }).press('Space');
+  await page.getByLabel('Share of 5xx answers that is never too much').fill('2');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('at most 1').waitFor();
+  await page.getByLabel('Share of 5xx answers that is never too much').fill('0.1');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('Nothing is being tried', { exact: true }).waitFor();
+  t.like(await api('GET', `/clusters/${id}/rollout-policy`), { enabled: true, errorRatioFloor: 0.1 });
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  await api('DELETE', `/clusters/${id}`);
+});

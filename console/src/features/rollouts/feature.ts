@@ -1,3 +1,35 @@
+import { Promotion } from '@element-plus/icons-vue';
 import type { Feature } from '@/app/feature.ts';
 
-export default {} satisfies Feature;
+const title = { en: 'Rollouts', 'zh-CN': '灰度发布' };
+
+export default {
+  routes: [
+    { path: '/rollouts', name: 'rollouts', title, component: () => import('./RolloutsPage.vue') },
+    {
+      path: '/rollouts/:clusterId/events/:eventId',
+      name: 'rollout-event',
+      title: { en: 'Rollout event', 'zh-CN': '灰度事件' },
+      component: () => import('./EventPage.vue'),
+    },
+  ],
+  navigation: [{ group: 'network', order: 40, title, icon: Promotion, to: '/rollouts' }],
+  parts: [
+    {
+      of: 'cluster',
+      name: 'canary',
+      group: 'last',
+      order: 5,
+      title: { en: 'Canary', 'zh-CN': '灰度' },
+      component: () => import('./ClusterCanary.vue'),
+    },
+  ],
+  actions: [
+    {
+      title: { en: 'What is being tried', 'zh-CN': '正在试用的更改' },
+      words: { en: 'canary promote abort undo', 'zh-CN': '灰度 推广 中止 撤销' },
+      to: '/rollouts',
+    },
+  ],
+  uses: ['contract', 'network'],
+} satisfies Feature;

@@ -6,6 +6,9 @@ import { placeOf } from '@/shared/page/places.ts';
 import type { Tone } from '@/shared/state/tone.ts';
 import type { AttentionItem } from './use-overview.ts';
 
+/** Pages that show one cluster alone where the address names it. */
+const OF_CLUSTER = new Set(['/nodes', '/sites', '/rollouts']);
+
 export const loadAttentionWords = (): Promise<void> => loadMessages(['attention']);
 
 export function attentionTone({ level }: Pick<AttentionItem, 'level'>): Tone {
@@ -51,6 +54,6 @@ export function attentionPlace(item: AttentionItem): string {
   // Pages of which one cluster alone can be seen.
   const [path, query] = page.split('?');
   if (path === '/clusters') return placeOf('cluster', item.clusterId) ?? page;
-  if (path === '/nodes' || path === '/sites') return `${path}?${query ? `${query}&` : ''}clusterId=${item.clusterId}`;
+  if (OF_CLUSTER.has(path!)) return `${path}?${query ? `${query}&` : ''}clusterId=${item.clusterId}`;
   return page;
 }
