@@ -7,115 +7,43 @@ import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { readConfigDelta } from '../../models/config-delta.ts';
 import { headOn, readConfigHead } from '../../models/config-history.ts';
 import { readConfigPage } from '../../models/config-page.ts';
-import type { CompiledEntry } from '../../models/entries/kind.ts';
 import { beginEpoch } from '../../models/epoch.ts';
-import { publish } from '../../models/publish.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { ModelNode } from '../helpers/model-node.ts';
 import {
-  addCluster,
-  change,
-  createPipeline,
-  type Pipeline,
-  saveThings,
-  THING,
-  thingKind,
-} from '../helpers/pipeline.ts';
+  addNode,
+  bodyOf,
+  canaryCluster,
+  converge,
+  rolloutOf,
+  type Settings,
+  save,
+  setPolicy,
+  switchThings,
+  thingsOf,
+  unswitch,
+} from '../helpers/canary-cluster.ts';
+import { ModelNode } from '../helpers/model-node.ts';
+import { addCluster, change, createPipeline, type Pipeline, THING } from '../helpers/pipeline.ts';
 
 let pipeline: Pipeline;
 let runtime: Runtime;
 
-/** What a thing is; its switch must not wait. */
-interface Settings {
-  version: number;
-  on: boolean;
-}
-
-const bodyOf = ({ version, on }: Settings) => JSON.stringify({ version, on });
-const compiled = (settings: Settings): CompiledEntry => ({
-  body: Buffer.from(bodyOf(settings)),
-  features: settings.version % 3 === 0 ? ['every-third-v1'] : [],
-  refs: [],
-  settings,
-});
-
 test.before(async () => {
   pipeline = await createPipeline();
   runtime = pipeline.runtime;
-  Object.assign(thingKind, {
-    bypass: (stable: object, now: CompiledEntry | null) => {
-      const [before, after] = [stable as Settings, now?.settings as Settings | undefined];
-      return after && before.on !== after.on ? compiled({ ...before, on: after.on }) : undefined;
-    },
-  });
+  switchThings();
 });
 test.after.always(async () => {
-  Object.assign(thingKind, { bypass: false });
+  unswitch();
   await pipeline?.close();
 });
-
-/** A node in a group that is a canary or in one that is none. */
-async function addNode(
-  clusterId: string,
-  id: string,
-  {
-    isCanary,
-    features = ['canary-v1', 'every-third-v1'],
-    online = true,
-  }: { isCanary: boolean; features?: string[]; online?: boolean },
-): Promise<void> {
-  const sql = runtime.pools.api;
-  const group = `${id}-group`;
-  await sql('node_group').insert({ id: group, cluster_id: clusterId, name: group, is_canary: isCanary });
-  await sql('node').insert({ id, name: id, cluster_id: clusterId, node_group_id: group });
-  await sql.raw(
-    `insert into node_state (node_id, features, last_seen_at) values (?, ?, now() - make_interval(secs => ?))
-     on conflict (node_id) do update set features = excluded.features, last_seen_at = excluded.last_seen_at`,
-    [id, features as never, online ? 0 : 3600],
-  );
-}
-
-async function setPolicy(clusterId: string, enabled: boolean): Promise<void> {
-  const sql = runtime.pools.api;
-  await sql('cluster_rollout').insert({ cluster_id: clusterId, enabled }).onConflict('cluster_id').merge({ enabled });
-}
-
-async function save(clusterId: string, id: string, settings: Settings | null, owner = false): Promise<string | null> {
-  const entry = settings && compiled(settings);
-  const { output } = await change(
-    runtime,
-    async (tx) => {
-      const thing = { id, body: entry ? Buffer.from(entry.body) : null, features: entry?.features ?? [] };
-      await saveThings(tx.sql, clusterId, [settings ? { ...thing, settings } : thing]);
-      const ends = owner ? [id.split('/')[0]!] : [];
-      return publish(tx, { clusterId, entries: owner ? [] : [{ kind: THING, id }], ends, reason: 'test' });
-    },
-    { clusterId },
-  );
-  return output;
-}
 
 const promote = (clusterId: string) =>
   change(runtime, (tx) => promoteCanary(tx, clusterId, 'manual_promote'), { clusterId });
 const abort = (clusterId: string) => change(runtime, (tx) => abortCanary(tx, clusterId, 'manual_abort'), { clusterId });
-const rolloutOf = (clusterId: string) => runtime.pools.api('cluster_rollout').where({ cluster_id: clusterId }).first();
-
-/** The things that the node runs. */
-const thingsOf = (node: ModelNode) =>
-  Object.fromEntries(
-    [...node.entries.values()]
-      .filter(({ kind }) => kind === THING)
-      .map(({ id, body }) => [id, Buffer.from(body).toString()])
-      .sort(),
-  );
 const texts = (things: ReadonlyMap<string, Settings>) =>
   Object.fromEntries([...things].map(([id, settings]) => [id, bodyOf(settings)]).sort());
-
-async function converge(node: ModelNode, track: Track): Promise<void> {
-  node.asked = track;
-  await node.heartbeat(runtime.pools.channel);
-}
 
 /** What the rules say that nodes run. */
 class Model {
@@ -200,15 +128,15 @@ async function take(clusterId: string, model: Model, taken: Step): Promise<void>
   switch (taken.act) {
     case 'save': {
       const settings = { version: taken.version, on: taken.on };
-      await save(clusterId, taken.id, settings);
+      await save(runtime, clusterId, taken.id, settings);
       return model.save(taken.id, settings);
     }
     case 'remove':
-      await save(clusterId, taken.id, null);
+      await save(runtime, clusterId, taken.id, null);
       return model.save(taken.id, null);
     case 'end':
       await runtime.pools.api('test_thing').where({ cluster_id: clusterId }).whereLike('id', 'd/%').delete();
-      await save(clusterId, 'd/x', null, true);
+      await save(runtime, clusterId, 'd/x', null, true);
       for (const id of ['d/x', 'd/y']) model.end(id);
       return;
     case 'policy':
@@ -216,7 +144,7 @@ async function take(clusterId: string, model: Model, taken: Step): Promise<void>
         await promote(clusterId);
         model.promote();
       }
-      await setPolicy(clusterId, taken.enabled);
+      await setPolicy(runtime, clusterId, taken.enabled);
       model.enabled = taken.enabled;
       return;
     case 'epoch':
@@ -241,7 +169,7 @@ test('whatever happens, each node runs exactly the versions of its track', async
       fc.array(fc.tuple(step, fc.nat({ max: 15 })), { minLength: 4, maxLength: 22 }),
       async (history) => {
         const clusterId = await addCluster(runtime);
-        await addNode(clusterId, `tries-${++trial}`, { isCanary: true });
+        await addNode(runtime, clusterId, `tries-${++trial}`, { isCanary: true });
         const model = new Model();
         const nodes = Array.from({ length: 4 }, () => new ModelNode(clusterId));
         for (const [taken, awake] of history) {
@@ -252,17 +180,17 @@ test('whatever happens, each node runs exactly the versions of its track', async
           for (const [at, node] of nodes.entries()) {
             if (((awake >> at) & 1) === 0) continue;
             const tries = at % 2 === 0;
-            await converge(node, tries ? Track.CANARY : Track.STABLE);
+            await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
             t.deepEqual(thingsOf(node), texts(tries ? model.candidate : model.stable));
           }
         }
         for (const [at, node] of nodes.entries()) {
           const tries = at % 2 === 0;
-          await converge(node, tries ? Track.CANARY : Track.STABLE);
+          await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
           t.deepEqual(thingsOf(node), texts(tries ? model.candidate : model.stable));
           // A node without anything gets the same.
           const fresh = new ModelNode(clusterId);
-          await converge(fresh, tries ? Track.CANARY : Track.STABLE);
+          await converge(runtime, fresh, tries ? Track.CANARY : Track.STABLE);
           t.deepEqual(thingsOf(fresh), thingsOf(node));
         }
       },
@@ -271,23 +199,16 @@ test('whatever happens, each node runs exactly the versions of its track', async
   );
 });
 
-async function canaryCluster(id: string): Promise<string> {
-  const clusterId = await addCluster(runtime);
-  await addNode(clusterId, id, { isCanary: true });
-  await setPolicy(clusterId, true);
-  return clusterId;
-}
-
 test('the first change begins a canary, further ones replace its candidate, window and members stay', async (t) => {
-  const clusterId = await canaryCluster('first');
+  const clusterId = await canaryCluster(runtime, 'first');
   const { revision: stable } = (await readConfigHead(runtime.pools.channel, clusterId))!;
-  t.is(await save(clusterId, 'a', { version: 1, on: false }), String(stable + 1n));
-  const begun = await rolloutOf(clusterId);
+  t.is(await save(runtime, clusterId, 'a', { version: 1, on: false }), String(stable + 1n));
+  const begun = await rolloutOf(runtime, clusterId);
   t.like(begun, { state: 'canary', stable_revision: String(stable), candidate_revision: String(stable + 1n) });
   t.is(begun.window_ends_at.getTime() - begun.window_started_at.getTime(), 300_000);
-  await addNode(clusterId, 'late', { isCanary: true });
-  t.is(await save(clusterId, 'b', { version: 1, on: false }), String(stable + 2n));
-  const moved = await rolloutOf(clusterId);
+  await addNode(runtime, clusterId, 'late', { isCanary: true });
+  t.is(await save(runtime, clusterId, 'b', { version: 1, on: false }), String(stable + 2n));
+  const moved = await rolloutOf(runtime, clusterId);
   t.like(moved, { state: 'canary', candidate_revision: String(stable + 2n), window_ends_at: begun.window_ends_at });
   const members = await runtime.pools.api('rollout_member').where({ cluster_id: clusterId });
   t.deepEqual(
@@ -297,25 +218,25 @@ test('the first change begins a canary, further ones replace its candidate, wind
 });
 
 test('what is taken back to what everybody runs ends the canary as withdrawn', async (t) => {
-  const clusterId = await canaryCluster('withdrawn');
-  await save(clusterId, 'a', { version: 1, on: false });
-  await save(clusterId, 'a', null);
-  t.like(await rolloutOf(clusterId), { state: 'rolled_back', outcome: 'withdrawn', candidate_revision: null });
+  const clusterId = await canaryCluster(runtime, 'withdrawn');
+  await save(runtime, clusterId, 'a', { version: 1, on: false });
+  await save(runtime, clusterId, 'a', null);
+  t.like(await rolloutOf(runtime, clusterId), { state: 'rolled_back', outcome: 'withdrawn', candidate_revision: null });
   t.is((await readConfigHead(runtime.pools.channel, clusterId))!.canary, null);
 });
 
 test('without a node that can try it a change goes to everybody, which is audited', async (t) => {
   const clusterId = await addCluster(runtime);
-  await addNode(clusterId, 'offline', { isCanary: true, online: false });
-  await addNode(clusterId, 'unable', { isCanary: true, features: ['canary-v1'] });
-  await addNode(clusterId, 'old', { isCanary: true, features: ['every-third-v1'] });
-  await addNode(clusterId, 'other', { isCanary: false });
-  await setPolicy(clusterId, true);
-  const revision = await save(clusterId, 'a', { version: 3, on: false });
+  await addNode(runtime, clusterId, 'offline', { isCanary: true, online: false });
+  await addNode(runtime, clusterId, 'unable', { isCanary: true, features: ['canary-v1'] });
+  await addNode(runtime, clusterId, 'old', { isCanary: true, features: ['every-third-v1'] });
+  await addNode(runtime, clusterId, 'other', { isCanary: false });
+  await setPolicy(runtime, clusterId, true);
+  const revision = await save(runtime, clusterId, 'a', { version: 3, on: false });
   const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
   t.is(head.canary, null);
   t.is(String(head.revision), revision!);
-  t.like(await rolloutOf(clusterId), { state: 'direct', outcome: 'no_canary' });
+  t.like(await rolloutOf(runtime, clusterId), { state: 'direct', outcome: 'no_canary' });
   const audits = await runtime.pools
     .api('audit_entry')
     .where({ action: 'cluster.rollout_direct', target_id: clusterId });
@@ -326,17 +247,17 @@ test('without a node that can try it a change goes to everybody, which is audite
 
 test('a change that does not wait begins no canary', async (t) => {
   const clusterId = await addCluster(runtime);
-  await addNode(clusterId, 'switched', { isCanary: true });
-  await save(clusterId, 'a', { version: 1, on: false });
-  await setPolicy(clusterId, true);
-  await save(clusterId, 'a', { version: 1, on: true });
+  await addNode(runtime, clusterId, 'switched', { isCanary: true });
+  await save(runtime, clusterId, 'a', { version: 1, on: false });
+  await setPolicy(runtime, clusterId, true);
+  await save(runtime, clusterId, 'a', { version: 1, on: true });
   t.is((await readConfigHead(runtime.pools.channel, clusterId))!.canary, null);
-  t.is((await rolloutOf(clusterId)).state, 'idle');
+  t.is((await rolloutOf(runtime, clusterId)).state, 'idle');
 });
 
 test('nodes of a canary that is promoted already run what everybody gets: nothing is sent to them', async (t) => {
-  const clusterId = await canaryCluster('nothing');
-  for (const id of ['a', 'b']) await save(clusterId, id, { version: 1, on: false });
+  const clusterId = await canaryCluster(runtime, 'nothing');
+  for (const id of ['a', 'b']) await save(runtime, clusterId, id, { version: 1, on: false });
   const pool = runtime.pools.channel;
   const before = headOn((await readConfigHead(pool, clusterId))!, Track.CANARY);
   await promote(clusterId);
@@ -349,12 +270,12 @@ test('nodes of a canary that is promoted already run what everybody gets: nothin
 
 test('a snapshot of what a canary runs has what it has over the stable entries', async (t) => {
   const clusterId = await addCluster(runtime);
-  await addNode(clusterId, 'pages', { isCanary: true });
-  for (const id of ['a', 'b', 'c']) await save(clusterId, id, { version: 1, on: false });
-  await setPolicy(clusterId, true);
-  await save(clusterId, 'b', { version: 2, on: false });
-  await save(clusterId, 'c', null);
-  await save(clusterId, 'd', { version: 1, on: false });
+  await addNode(runtime, clusterId, 'pages', { isCanary: true });
+  for (const id of ['a', 'b', 'c']) await save(runtime, clusterId, id, { version: 1, on: false });
+  await setPolicy(runtime, clusterId, true);
+  await save(runtime, clusterId, 'b', { version: 2, on: false });
+  await save(runtime, clusterId, 'c', null);
+  await save(runtime, clusterId, 'd', { version: 1, on: false });
   const read = async (track: Track) => {
     const page = (await readConfigPage(runtime.pools.channel, clusterId, track, ''))!;
     const things = page.entries.filter(({ kind }) => kind === THING);
@@ -365,8 +286,8 @@ test('a snapshot of what a canary runs has what it has over the stable entries',
 });
 
 test('promote and abort at once: one of them is told that no canary runs', async (t) => {
-  const clusterId = await canaryCluster('both');
-  await save(clusterId, 'a', { version: 1, on: false });
+  const clusterId = await canaryCluster(runtime, 'both');
+  await save(runtime, clusterId, 'a', { version: 1, on: false });
   const results = await Promise.allSettled([promote(clusterId), abort(clusterId)]);
   t.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
   const refused = results.find((result) => result.status === 'rejected');
