@@ -136,7 +136,7 @@ const TABLE = {
     'string',
     'The first match replaced, with ${1} to ${8} for its groups; the string itself without a match.',
     'regex_replace(http.request.uri.path, "^/old/(.*)$", "/new/${1}")',
-    { valueOnly: true },
+    { ...V3, valueOnly: true },
   ),
   wildcard_replace: define(
     'wildcard_replace(s, glob, replacement[, "s"])',
@@ -145,7 +145,7 @@ const TABLE = {
     'The replacement, with ${1} to ${8} for what the stars stand for, when all of it matches, else the string itself; ' +
       'with "s" case counts.',
     'wildcard_replace(http.request.uri.path, "/old/*", "/new/${1}")',
-    { valueOnly: true, required: 3 },
+    { ...V3, valueOnly: true, required: 3 },
   ),
 } as const satisfies Record<string, FunctionSpec>;
 

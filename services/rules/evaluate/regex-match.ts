@@ -6,7 +6,7 @@ import { EvaluationFailure } from './failure.ts';
 import type { Assertion, Program } from './regex-program.ts';
 
 /** Steps of one match: some tenths of a second. */
-const MAX_STEPS = 5_000_000;
+const MAX_STEPS = 2_000_000;
 
 /** Offsets where the match and its groups start and end; -1 for a group that took no part. */
 export type Slots = readonly number[];
@@ -21,10 +21,13 @@ export function regexFind(program: Program, subject: Bytes): Slots | null {
   return new Machine(program, subject, true).run();
 }
 
-interface Thread {
-  readonly pc: number;
-  readonly slots: Slots;
+/** Threads in the order in which they are preferred: where each is in the program, and what it has captured. */
+interface Threads {
+  readonly pcs: number[];
+  readonly slots: Slots[];
 }
+
+const noThreads = (): Threads => ({ pcs: [], slots: [] });
 
 class Machine {
   readonly program: Program;
@@ -33,6 +36,8 @@ class Machine {
   readonly capturing: boolean;
   /** Per instruction, the last position at which a thread came to it. */
   readonly seen: Int32Array;
+  /** Threads that wait to be added; emptied by each call of add. */
+  readonly waiting = noThreads();
   steps = 0;
 
   constructor(program: Program, subject: Bytes, capturing: boolean) {
@@ -44,54 +49,64 @@ class Machine {
 
   run(): Slots | null {
     const none: Slots = new Array<number>(this.capturing ? this.program.slots : 0).fill(-1);
-    let threads: Thread[] = [];
+    let threads = noThreads();
     let found: Slots | null = null;
     for (let at = 0; at <= this.subject.length; at++) {
       // A match that starts later counts less than all that are under way.
-      if (!found) this.add(threads, { pc: 0, slots: none }, at);
-      if (threads.length === 0 && found) break;
-      const next: Thread[] = [];
-      for (const thread of threads) {
-        const instruction = this.program.instructions[thread.pc]!;
+      if (!found) this.add(threads, 0, none, at);
+      if (threads.pcs.length === 0 && found) break;
+      const next = noThreads();
+      const byte = this.subject.charCodeAt(at);
+      for (let index = 0; index < threads.pcs.length; index++) {
+        const pc = threads.pcs[index]!;
+        const instruction = this.program.instructions[pc]!;
         if (instruction.op === 'match') {
-          if (!this.capturing) return thread.slots;
-          found = thread.slots;
+          found = threads.slots[index]!;
+          if (!this.capturing) return found;
           break;
         }
-        if (instruction.op !== 'byte' || at === this.subject.length) continue;
-        if (instruction.set.has(this.subject.charCodeAt(at))) this.add(next, { ...thread, pc: thread.pc + 1 }, at + 1);
+        const reads = instruction.op === 'byte' && at < this.subject.length && instruction.set.has(byte);
+        if (reads) this.add(next, pc + 1, threads.slots[index]!, at + 1);
       }
       threads = next;
     }
     return found;
   }
 
-  /** Adds the threads that wait for a byte at `at`, or have matched, in the order in which they are preferred. */
-  add(threads: Thread[], thread: Thread, at: number): void {
-    const stack = [thread];
-    for (let top = stack.pop(); top; top = stack.pop()) {
-      const { pc, slots } = top;
+  /** Adds what a thread at `at` comes to before it waits for a byte or has matched. */
+  add(threads: Threads, start: number, captured: Slots, at: number): void {
+    this.wait(start, captured);
+    while (this.waiting.pcs.length > 0) {
+      const pc = this.waiting.pcs.pop()!;
+      const slots = this.waiting.slots.pop()!;
       if (this.seen[pc] === at) continue;
       this.seen[pc] = at;
       if (++this.steps > MAX_STEPS) throw new EvaluationFailure('pattern_budget');
       const instruction = this.program.instructions[pc]!;
       switch (instruction.op) {
         case 'jump':
-          stack.push({ pc: instruction.to, slots });
+          this.wait(instruction.to, slots);
           break;
         case 'split':
-          stack.push({ pc: instruction.second, slots }, { pc: instruction.first, slots });
+          this.wait(instruction.second, slots);
+          this.wait(instruction.first, slots);
           break;
         case 'save':
-          stack.push({ pc: pc + 1, slots: this.capturing ? slots.with(instruction.slot, at) : slots });
+          this.wait(pc + 1, this.capturing ? slots.with(instruction.slot, at) : slots);
           break;
         case 'assert':
-          if (this.holds(instruction.assertion, at)) stack.push({ pc: pc + 1, slots });
+          if (this.holds(instruction.assertion, at)) this.wait(pc + 1, slots);
           break;
         default:
-          threads.push(top);
+          threads.pcs.push(pc);
+          threads.slots.push(slots);
       }
     }
+  }
+
+  wait(pc: number, slots: Slots): void {
+    this.waiting.pcs.push(pc);
+    this.waiting.slots.push(slots);
   }
 
   holds(assertion: Assertion, at: number): boolean {
