@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { ERRORS } from '../../contract/errors.ts';
 import type { JsonSchema } from '../../contract/examples.ts';
 import { type ApiDocument, type Endpoint, EXAMPLE_URL, endpoints, referred } from './api-document.ts';
+import { languagePage } from './generate-language.ts';
+import { cell, table } from './markdown.ts';
 import { limitsOf } from './schema-types.ts';
 
 const NOTE = '<!-- Written by `npm run generate` from contract/. Changes here are lost. -->\n';
 
-/** Writes README.md, objects.md, errors.md and a page per group into the folder. */
+/** Writes README.md, objects.md, errors.md, expressions.md and a page per group into the folder. */
 export function generateReference(document: ApiDocument, folder: string): void {
   mkdirSync(folder, { recursive: true });
   const all = endpoints(document);
@@ -18,6 +20,7 @@ export function generateReference(document: ApiDocument, folder: string): void {
     ['README.md', index(groups, general)],
     ['errors.md', errorsPage(all)],
     ['objects.md', objectsPage(document)],
+    ['expressions.md', languagePage()],
   ]);
   for (const [group, members] of groups) pages.set(`${fileOf(group)}.md`, groupPage(group, members, general));
   for (const [name, text] of pages) writeFileSync(join(folder, name), `${NOTE}\n${text.trimEnd()}\n`);
@@ -31,9 +34,6 @@ const anchorOf = (heading: string) =>
     .toLowerCase()
     .replaceAll(/[^a-z0-9_ -]/g, '')
     .replaceAll(' ', '-');
-const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
-const table = (head: readonly string[], rows: readonly string[][]) =>
-  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('');
 const headingOf = ({ method, path }: Endpoint) => `${method} ${path}`;
 
 function index(groups: Map<string, Endpoint[]>, general: readonly string[]): string {
@@ -51,7 +51,8 @@ function index(groups: Map<string, Endpoint[]>, general: readonly string[]): str
 
 Every operation below \`/api/v1\`, as the console itself declares it. What holds for all of them (keys, limits, repeated
 requests, lists, errors) is in [The API](../../api.md). Objects that several operations answer are in
-[objects](objects.md), every code in [errors](errors.md).
+[objects](objects.md), every code in [errors](errors.md); what expressions of rules can have in them is in
+[expressions](expressions.md).
 
 Every operation can also answer ${general.map((code) => `\`${code}\``).join(', ')}.
 
