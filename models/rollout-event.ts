@@ -13,6 +13,8 @@ export interface RolloutEventRow {
   revision: string | null;
   outcome: Rollout['outcome'];
   finding: Partial<Finding> | null;
+  /** Ids of the sites concerned. */
+  sites: string[];
   actor: Actor;
 }
 
@@ -23,7 +25,8 @@ export interface TriedRevision extends AboutRevision {
 }
 
 const COLUMNS = `e.id, e.cluster_id as "clusterId", (select name from cluster where id = e.cluster_id) as "clusterName",
-  e.at, e.kind, e.revision::text, e.outcome, e.finding, e.actor`;
+  e.at, e.kind, e.revision::text, e.outcome, e.finding, array_remove(e.sites, '') as sites,
+  e.actor`;
 
 /** Events of a cluster, newest first, and how many there are. */
 export async function rolloutEventPage(
@@ -53,21 +56,26 @@ export async function rolloutEventById(sql: Knex, clusterId: string, id: string)
 
 /**
  * Revisions that an event is about, newest first, those still kept: of a canary's end what was published since it began, of
- * everything else its own.
+ * what was undone the one that was, of everything else its own.
  */
 export async function triedRevisions(sql: Knex, event: RolloutEventRow): Promise<TriedRevision[]> {
   const { rows } = await sql.raw<{ rows: TriedRevision[] }>(
-    `with e as (select * from rollout_event where id = ?),
-       begun as (
-         select b.revision from e join rollout_event b on b.cluster_id = e.cluster_id and b.kind = 'started'
-            and (b.at, b.id) < (e.at, e.id) and e.kind in ('promoted', 'rolled_back')
-          order by b.at desc, b.id desc limit 1)
+    `with e as (select e.*, h.epoch from rollout_event e join cluster_head h using (cluster_id) where id = ?),
+       span as (
+         select coalesce(b.revision, u.undone, e.revision) as first, coalesce(e.revision - b.ends, u.undone, e.revision) as last
+           from e
+           left join lateral (
+             select revision, 1 as ends from rollout_event b where b.cluster_id = e.cluster_id and b.kind = 'started'
+               and (b.at, b.id) < (e.at, e.id) and e.kind in ('promoted', 'rolled_back')
+              order by b.at desc, b.id desc limit 1) b on true
+           left join lateral (
+             select (r.params ->> 'revision')::bigint as undone from config_revision r
+              where r.cluster_id = e.cluster_id and r.epoch = e.epoch and r.number = e.revision and e.kind = 'undone') u on true)
      select r.number::text, r.cluster_id as "clusterId", c.name as "clusterName", r.reason, r.params, r.actor,
          r.created_at as "createdAt"
-       from e join cluster c on c.id = e.cluster_id left join begun on true
-       join cluster_head h on h.cluster_id = e.cluster_id
-       join config_revision r on r.cluster_id = e.cluster_id and r.epoch = h.epoch
-        and r.number between coalesce(begun.revision, e.revision) and e.revision - (begun.revision is not null)::int
+       from e join cluster c on c.id = e.cluster_id cross join span
+       join config_revision r on r.cluster_id = e.cluster_id and r.epoch = e.epoch
+        and r.number between span.first and span.last
       order by r.number desc limit ${LISTED_CHANGES}`,
     [event.id],
   );

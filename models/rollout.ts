@@ -84,30 +84,39 @@ export async function writeRolloutPolicy(
     .merge(values);
 }
 
+const A_DAY = "interval '24 hours'";
+
 export interface RolloutAttention {
-  kind: 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running';
+  kind: 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'changes_undone';
   clusterId: string;
   clusterName: string;
   revision: string | null;
   at: Date | null;
+  /** Changes that were undone, or given up. */
+  count: number;
 }
 
-/** Clusters whose canary runs, waits for somebody, or was taken back within a day; those of the longest time first. */
+/** Clusters whose canary runs, waits for somebody, or was taken back within a day; and where changes were undone in one. */
 export async function rolloutAttention(
   sql: Knex,
   clusterId: string | null,
   limit: number,
 ): Promise<RolloutAttention[]> {
   const { rows } = await sql.raw<{ rows: RolloutAttention[] }>(
-    `select case state when 'rolled_back' then 'canary_rolled_back' when 'canary' then 'canary_running'
-           else 'canary_awaiting_promotion' end as kind,
-         c.id as "clusterId", c.name as "clusterName", coalesce(candidate_revision, last_candidate_revision)::text as revision,
-         case state when 'rolled_back' then finished_at when 'canary' then window_started_at else window_ends_at end as at
-       from cluster_rollout r join cluster c on c.id = r.cluster_id
-      where (candidate_revision is not null and state in ('canary', 'awaiting_promotion')
-          or state = 'rolled_back' and finished_at > now() - interval '24 hours')
-        and (?::text is null or c.id = ?)
-      order by at, c.name limit ?`,
+    `select * from (
+       select case state when 'rolled_back' then 'canary_rolled_back' when 'canary' then 'canary_running'
+             else 'canary_awaiting_promotion' end as kind,
+           c.id as "clusterId", c.name as "clusterName", coalesce(candidate_revision, last_candidate_revision)::text as revision,
+           case state when 'rolled_back' then finished_at when 'canary' then window_started_at else window_ends_at end as at,
+           0 as count
+         from cluster_rollout r join cluster c on c.id = r.cluster_id
+        where candidate_revision is not null and state in ('canary', 'awaiting_promotion')
+           or state = 'rolled_back' and finished_at > now() - ${A_DAY}
+       union all
+       select 'changes_undone', c.id, c.name, max(e.revision)::text, min(e.at), count(*)::int
+         from rollout_event e join cluster c on c.id = e.cluster_id
+        where e.kind in ('undone', 'undo_stopped') and e.at > now() - ${A_DAY} group by c.id) a
+      where ?::text is null or "clusterId" = ? order by at, "clusterName" limit ?`,
     [clusterId, clusterId, limit] as never,
   );
   return rows;

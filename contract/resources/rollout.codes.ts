@@ -9,5 +9,6 @@ export const errors = {
 export const attention = {
   canary_rolled_back: { order: 16, level: 'act', page: '/rollouts' },
   canary_awaiting_promotion: { order: 17, level: 'watch', page: '/rollouts' },
+  changes_undone: { order: 15, level: 'act', page: '/rollouts' },
   canary_running: { order: 18, level: 'watch', page: '/rollouts' },
 } satisfies AttentionEntries;

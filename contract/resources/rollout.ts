@@ -178,6 +178,7 @@ export const RolloutEvent = Type.Object(event);
 export const RolloutEventDetails = Type.Object({
   ...event,
   clusterName: Type.String(),
+  sites: { ...NamedSites, description: 'Sites whose changes were undone.' },
   nodes: Type.Array(Type.Object({ id: Id, name: Nullable(Type.String({ description: 'null: deleted since.' })) }), {
     description: 'Nodes of the finding.',
   }),
@@ -192,7 +193,7 @@ export const RolloutEventDetails = Type.Object({
     }),
     {
       maxItems: LISTED_CHANGES,
-      description: `Revisions published while the canary ran, or the one that it is about; newest first, those still kept, at most ${LISTED_CHANGES}.`,
+      description: `Revisions published while the canary ran, the one that was undone, or its own; newest first, those still kept, at most ${LISTED_CHANGES}.`,
     },
   ),
 });

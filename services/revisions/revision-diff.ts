@@ -5,7 +5,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
 import { revisionPlace } from '../../models/config-revision.ts';
 import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
-import { changedEntries, type EntryVersions, type StoredEntry } from '../../models/entry-versions.ts';
+import { type EntryVersions, type StoredEntry, triedEntries } from '../../models/entry-versions.ts';
 import { ownedSubjects } from '../../models/revision-subject.ts';
 import { settingsDiff } from '../../models/settings-diff.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -22,7 +22,7 @@ export async function diffRevisions(
   await assertKept(pools.api, id, revision);
   const from = against ?? (BigInt(revision) - 1n).toString();
   if (from !== '0') await assertKept(pools.api, id, from);
-  const found = await changedEntries(pools.api, id, { from, to: revision }, [...KINDS.keys()], MOST_ENTRIES);
+  const found = await triedEntries(pools.api, id, { from, to: revision }, [...KINDS.keys()], MOST_ENTRIES);
   const objects = [...Map.groupBy(found, objectOf).values()];
   const { limit, offset } = pageOf(page);
   const shown = objects.slice(offset, offset + limit);

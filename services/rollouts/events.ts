@@ -1,7 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
-import type { rollout } from '../../contract/resources/rollout.ts';
+import { NAMED_SITES } from '../../contract/resources/revisions.ts';
+import { CANARY_NODES, type rollout } from '../../contract/resources/rollout.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { Node } from '../../models/node.ts';
 import { subjectsOf } from '../../models/revision-subject.ts';
@@ -11,6 +12,7 @@ import {
   rolloutEventPage,
   triedRevisions,
 } from '../../models/rollout-event.ts';
+import { siteLabels } from '../../models/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentFinding } from './present-finding.ts';
 
@@ -38,11 +40,12 @@ export async function getRolloutEvent(
   const event = present(row);
   const tried = await triedRevisions(sql, row);
   const subjects = await subjectsOf(sql, tried);
-  const nodeIds = event.finding?.nodeIds ?? [];
+  const nodeIds = (event.finding?.nodeIds ?? []).slice(0, CANARY_NODES);
   const names = new Map((await Node.query(sql).findByIds(nodeIds)).map((node) => [node.id, node.name]));
   return {
     ...event,
     clusterName: row.clusterName,
+    sites: await siteLabels(sql, row.sites.slice(0, NAMED_SITES)),
     nodes: nodeIds.map((nodeId) => ({ id: nodeId, name: names.get(nodeId) ?? null })),
     changes: tried.map(({ number, reason, params, actor, createdAt }, index) => ({
       revision: number,
@@ -55,6 +58,6 @@ export async function getRolloutEvent(
   };
 }
 
-function present({ at, finding, clusterName: _, ...row }: RolloutEventRow): Event {
+function present({ at, finding, clusterName: _name, sites: _sites, ...row }: RolloutEventRow): Event {
   return { ...row, at: at.toISOString(), finding: presentFinding(finding) };
 }

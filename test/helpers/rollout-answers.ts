@@ -92,6 +92,7 @@ export function takenBackEvent(clusterId: string): Event {
     outcome: 'error_ratio',
     finding: FINDING,
     actor: { type: 'system', id: null, name: 'rollouts' },
+    sites: [],
     nodes: [{ id: 'n1', name: 'edge-1' }],
     changes: [
       {

@@ -365,6 +365,11 @@ async function trying(name: string): Promise<{ id: string; node: string; site: s
   await api.ok('PUT', `/clusters/${id}/rollout-policy`, { enabled: true, windowSeconds: 3600, autoPromote: false });
   return { id, node, site: siteId };
 }
+/** The names that a revision gave to sites, as its difference tells. */
+const renamed = async (id: string, revision: string) =>
+  (await api.ok('GET', `/clusters/${id}/revisions/${revision}/diff`)).items.flatMap(({ subject, fields }: Body) =>
+    fields.filter(({ path }: Body) => path === 'name').map(({ from, to }: Body) => [subject.id, from, to]),
+  );
 const lastAudit = async (id: string) => (await api.audit(id)).at(-1)!;
 
 test.serial('what is tried is promoted by hand, once, and audited', async (t) => {
@@ -408,6 +413,9 @@ test.serial('what is tried is promoted by hand, once, and audited', async (t) =>
     changes.map(({ revision, subject }: Body) => [revision, subject.id]),
     [[candidate, site]],
   );
+  const difference = [[site, 'promotes.example', 'Tried']];
+  t.deepEqual(await renamed(id, candidate), difference, 'for the nodes of the canary');
+  t.deepEqual(await renamed(id, promoted.stableRevision), difference, 'for everybody');
 });
 
 test.serial('what is tried is aborted by hand, and nodes outside of the canary never had it', async (t) => {
@@ -418,6 +426,9 @@ test.serial('what is tried is aborted by hand, and nodes outside of the canary n
   t.like(aborted, { state: 'rolled_back', outcome: 'manual_abort', finding: null, candidateRevision: null });
   t.like(await lastAudit(id), { action: 'cluster.rollout_abort', metadata: { candidateRevision } });
   t.is((await api.reasons(id)).at(-1), 'rollout_rollback');
+  t.deepEqual(await renamed(id, candidateRevision), [[site, 'aborts.example', 'Tried']]);
+  const ended = String(BigInt(candidateRevision) + 1n);
+  t.deepEqual(await renamed(id, ended), [[site, 'Tried', 'aborts.example']], 'for the nodes of the canary');
   await api.refused(t, [409, 'ROLLOUT_NOT_ACTIVE'], 'POST', `/clusters/${id}/rollout/abort`, {});
 });
 
@@ -471,4 +482,32 @@ test.serial('what nodes counted since it began is answered, those with it beside
     baselineRequests: 300,
     baseline5xx: 3,
   });
+});
+
+test.serial('a change that was undone is named with its sites, and needs somebody for a day', async (t) => {
+  const id = await api.cluster('undoes');
+  const site = await api.site(id, 'undoes.example');
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Harmful' });
+  const { latestRevision: harmful } = await api.ok('GET', `/clusters/${id}`);
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Undone' });
+  const { latestRevision: revision } = await api.ok('GET', `/clusters/${id}`);
+  // As the console leaves it.
+  await api
+    .sql('config_revision')
+    .where({ cluster_id: id, number: revision })
+    .update({ reason: 'change_undone', params: JSON.stringify({ revision: harmful }) });
+  const at = new Date();
+  const event = { id: 'undone', cluster_id: id, at, kind: 'undone', revision, sites: [site.id], actor: ACTOR };
+  await api.sql('rollout_event').insert(event);
+  const answer = await api.ok('GET', `/clusters/${id}/rollout-events/undone`);
+  t.deepEqual(answer.sites, [{ id: site.id, name: 'Undone' }]);
+  t.like(answer.changes, [{ revision: harmful, reasonCode: 'site_updated' }]);
+  t.is(answer.changes.length, 1);
+  const overview = new Overview(api);
+  t.like(await overview.shown('changes_undone'), { level: 'act', clusterId: id, count: 1, at: at.toISOString() });
+  await api
+    .sql('rollout_event')
+    .where({ id: 'undone' })
+    .update({ at: new Date(Date.now() - 25 * 60 * MINUTE) });
+  await overview.gone('changes_undone');
 });

@@ -895,7 +895,7 @@ export interface Overview {
   readAt: string;
   /** What needs somebody, by kind, at most 50. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'changes_undone' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: it may stop to, or is meant. */
     level: 'act' | 'watch';
     /** null: of no cluster alone. */
@@ -1243,13 +1243,15 @@ export interface RolloutEventDetails {
   finding: Finding | null;
   actor: Author;
   clusterName: string;
+  /** Sites whose changes were undone. Up to 100 entries. */
+  sites: LackingNode[];
   /** Nodes of the finding. */
   nodes: Array<{
     /** Id. 1 to 64 characters. */
     id: string;
     name: string | null;
   }>;
-  /** Revisions published while the canary ran, or the one that it is about; newest first, those still kept, at most 100. Up to 100 entries. */
+  /** Revisions published while the canary ran, the one that was undone, or its own; newest first, those still kept, at most 100. Up to 100 entries. */
   changes: Array<{
     /** Decimal number. */
     revision: string;
