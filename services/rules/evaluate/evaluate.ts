@@ -3,6 +3,7 @@
 import type { FieldName } from '../../../contract/expression/fields.ts';
 import { MAX_RESULT_BYTES } from '../../../contract/expression/limits.ts';
 import { parseRegex } from '../../../contract/expression/regex.ts';
+import { isUsable, type ValueUse } from '../../../contract/expression/results.ts';
 import type {
   Argument,
   CallNode,
@@ -47,6 +48,12 @@ export function evaluateCondition(tree: Condition, around: Surroundings): Evalua
 /** The bytes of a value expression. */
 export function evaluateValue(tree: ValueExpression, around: Surroundings): Evaluated<Bytes> {
   return evaluated(() => (tree.op === 'text' ? bytesOf(tree.value) : (operand(tree, around) as Bytes)));
+}
+
+/** The bytes of a value expression for its use. Those that cannot be used there fail it. */
+export function evaluateFor(use: ValueUse, tree: ValueExpression, around: Surroundings): Evaluated<Bytes> {
+  const result = evaluateValue(tree, around);
+  return !result.ok || isUsable(use, result.value) ? result : { ok: false, failure: 'unusable_result' };
 }
 
 function evaluated<T>(evaluate: () => T): Evaluated<T> {

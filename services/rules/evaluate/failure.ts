@@ -1,5 +1,8 @@
-/** Why an evaluation failed: a result that is too long, or a pattern that costs too much on this value. */
-export type FailureReason = 'result_too_long' | 'pattern_budget';
+/**
+ * Why an evaluation failed: a result that is too long, a pattern that costs too much on this value, or a value that
+ * cannot be used where it is for.
+ */
+export type FailureReason = 'result_too_long' | 'pattern_budget' | 'unusable_result';
 
 /** Ends an evaluation: the request gets 503 policy-unavailable, or a header is left as it is. */
 export class EvaluationFailure extends Error {

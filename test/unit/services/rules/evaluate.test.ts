@@ -2,7 +2,12 @@
 import test, { type ExecutionContext } from 'ava';
 import { checkCondition, checkValue } from '../../../../contract/expression/expression.ts';
 import { contains, parseCidr } from '../../../../contract/scalars/cidr.ts';
-import { evaluateCondition, evaluateValue, type Surroundings } from '../../../../services/rules/evaluate/evaluate.ts';
+import {
+  evaluateCondition,
+  evaluateFor,
+  evaluateValue,
+  type Surroundings,
+} from '../../../../services/rules/evaluate/evaluate.ts';
 import { fieldOf, type TriedRequest } from '../../../../services/rules/evaluate/request-values.ts';
 
 const REQUEST: TriedRequest = {
@@ -146,4 +151,17 @@ test('a result of more than 8192 bytes fails the evaluation, as a pattern does t
   const most = { headers: [['x', 'a'.repeat(32_768)]] as const };
   t.like(run(`http.request.headers["x"] matches "${costly}"`, most), { ok: false, failure: 'pattern_budget' });
   t.like(run('http.request.headers["x"] matches ".*.*.*x"', long), { ok: true, value: false });
+});
+
+test('a target that leads nowhere fails, as what it is computed from may', (t) => {
+  const run = (source: string, request: Partial<TriedRequest> = {}) => {
+    const checked = checkValue(source, PHASE);
+    return checked.valid ? evaluateFor('redirect', checked.tree, around(request)) : checked.error;
+  };
+  t.deepEqual(run('concat("https://", http.host, "/new")'), { ok: true, value: 'https://www.example.com/new' });
+  t.like(run('http.host'), { ok: false, failure: 'unusable_result' });
+  t.like(run('concat("/", http.request.uri.path)'), { ok: false, failure: 'unusable_result' });
+  t.like(run('concat("/", http.referer, http.referer)', { headers: [['referer', 'a'.repeat(5000)]] }), {
+    failure: 'result_too_long',
+  });
 });
