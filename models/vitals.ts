@@ -39,8 +39,12 @@ export interface VitalsOf {
   clusterId: string;
   /** The revision of the change; of a canary the first one of its window. */
   revision: string | number | bigint;
-  /** A canary: nodes on track C run it, those on S do not. Else a revision of all nodes: who is that far runs it. */
+  /**
+   * A canary: nodes on track C run it, those on S do not. Else a revision of all nodes: who is that far runs it, and is told
+   * of until another change of the same comes.
+   */
   canary: boolean;
+  /** From when on: when the change began, or later. */
   since: Date;
 }
 
@@ -54,15 +58,22 @@ export async function readVitals(
   const number = String(revision);
   const side = canary
     ? `case when v.track = 'S' then 'lacking' when v.revision >= :number::bigint then 'changed' end`
-    : `case when v.revision >= :number::bigint then 'changed' else 'lacking' end`;
+    : `case when v.revision < :number::bigint then 'lacking' when s.next is null or v.revision < s.next then 'changed' end`;
   const watched = `select site_id, bool_or(origins) as origins from vital_watch
     where cluster_id = :clusterId and ${canary ? `track = 'C' and revision >=` : 'revision ='} :number::bigint group by 1`;
+  // Another change of the same, or of everything, is judged by itself. Data planes that die after any other change died of
+  // that one, where only sites changed here.
+  const next = `select min(n.revision) from vital_watch n where n.cluster_id = :clusterId and n.revision > :number::bigint
+    and (n.site_id in (a.site_id, '') or not a.watched)`;
   // Nodes and failures are of a moment: the moment with most of them. Everything else adds up.
   const { rows } = await sql.raw<{ rows: (Sums & { siteId: string; side: 'changed' | 'lacking' | null })[] }>(
-    `with watched as (${watched}), part as (
-       select v.*, ${side} as side from vital v
+    `with watched as (${watched}), asked as materialized (
+       select a.site_id, ${canary ? 'null::bigint' : `(${next})`} as next
+         from (select site_id, true as watched from watched
+           union all select '', false where not exists (select from watched where site_id = '')) a
+     ), part as (
+       select v.*, ${side} as side from vital v join asked s using (site_id)
         where v.cluster_id = :clusterId and v.slot >= :since::timestamptz - interval '5 seconds'
-          and (v.site_id = '' or v.site_id in (select site_id from watched))
      ), slots as (
        select site_id, side, slot, sum(nodes) as nodes, sum(requests) as requests, sum(origin_5xx) as origin_5xx,
            sum(restarts) as restarts, sum(failed) as failed

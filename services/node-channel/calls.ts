@@ -5,7 +5,7 @@ import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
-import type { GetConfigRequest, GetConfigResponse } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { type GetConfigRequest, type GetConfigResponse, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
   type AppliedRequest,
   type HeartbeatRequest,
@@ -78,7 +78,7 @@ export async function heartbeat(
   const claim = { config: request.config, bans };
   const [unproven, watch] = await Promise.all([
     judgeHeartbeat(context, feed, node, claim),
-    context.watches.of(node.clusterId, request.config?.revision ?? 0n),
+    context.watches.of(node.clusterId, latestOf(feed)),
   ]);
   return create(HeartbeatResponseSchema, {
     target: ownTarget(feed.target(now.getTime(), node), unproven, claim),
@@ -93,6 +93,14 @@ export async function heartbeat(
   });
 }
 
+/** The latest revision of the cluster, on whichever track, as far as this process knows. */
+function latestOf(feed: ClusterFeed): bigint {
+  const { revision } = feed.headOf(Track.STABLE);
+  const canary = feed.headOf(Track.CANARY).revision;
+  if (canary > revision) return canary;
+  return revision;
+}
+
 /** Adds up what a node tells of watched sites; answers what is watched now. */
 export async function reportVitals(
   context: CallContext,
@@ -100,7 +108,7 @@ export async function reportVitals(
   request: ReportVitalsRequest,
 ): Promise<MessageInitShape<typeof ReportVitalsResponseSchema>> {
   const feed = await feedOf(context, node);
-  const watch = await context.vitals.report(node, request, feed.config.epoch);
+  const watch = await context.vitals.report(node, request, { epoch: feed.config.epoch, head: latestOf(feed) });
   return { vitalWatch: create(VitalWatchSchema, watch ?? {}) };
 }
 

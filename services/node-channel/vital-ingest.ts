@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { Counter } from 'prom-client';
 import { SLOT_MS, type VitalRow, writeVitals } from '../../models/vital.ts';
+import type { WatchNow } from '../../models/vital-watch.ts';
 import type { ReportVitalsRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -15,7 +16,7 @@ const KEPT_MS = 3 * SLOT_MS;
 /** Of all slots that are held: a hundred sites of a hundred clusters, on both tracks. */
 const MAX_ROWS = 60_000;
 /** Of one node in one slot: more than one where its configuration changed in between. */
-const MAX_REPORTS = 4;
+const MAX_REPORTS = 8;
 /** Names that errors of the edge have; the edge knows fewer. */
 const MAX_CODES = 64;
 
@@ -56,9 +57,16 @@ export class VitalIngest {
     });
   }
 
-  /** Adds what a node reports, of the history `epoch`; what makes no sense is left out and counted. */
-  async report(node: Pick<NodeIdentity, 'nodeId' | 'clusterId'>, request: ReportVitalsRequest, epoch: bigint) {
-    const watch = await this.#watches.of(node.clusterId, request.config?.revision ?? 0n);
+  /**
+   * Adds what a node reports of the history `epoch`, of which `head` is the latest revision; what makes no sense is left
+   * out and counted. Answers what is watched now.
+   */
+  async report(
+    node: Pick<NodeIdentity, 'nodeId' | 'clusterId'>,
+    request: ReportVitalsRequest,
+    { epoch, head }: { epoch: bigint; head: bigint },
+  ): Promise<WatchNow | null> {
+    const watch = await this.#watches.of(node.clusterId, head);
     const report = watch && readVitalReport(request, new Set(watch.siteIds));
     let verdict: Verdict = 'taken';
     if (!watch) verdict = 'unwatched';

@@ -13,13 +13,13 @@ import { noteWaiting, type RolloutOutcome } from '../../models/canary/rollout.ts
 import { canaryMembers, type Member, type RunningCanary, runningCanaries } from '../../models/canary/running-canary.ts';
 import { readRollout } from '../../models/rollout.ts';
 import { siteLabels } from '../../models/site.ts';
-import { readBefore, readVitals } from '../../models/vitals.ts';
 import { lockHead } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { finding } from './finding.ts';
-import { type Judgement, judge } from './judge.ts';
+import type { Judgement } from './judge.ts';
+import { judgeChange } from './judge-change.ts';
 
 /** What is done about a canary now. */
 export type Decision =
@@ -43,7 +43,7 @@ export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, no
 
 async function decide(runtime: Runtime, canary: RunningCanary, now: Date): Promise<Decision> {
   const members = await canaryMembers(runtime.pools.api, canary.clusterId, now);
-  const judged = await judgeCandidate(runtime, canary);
+  const judged = await judgeCandidate(runtime, canary, now);
   return decisionOn(canary, members, judged, now);
 }
 
@@ -81,15 +81,10 @@ function outcomeOf({ reason }: Finding): RolloutOutcome {
   return reason === 'apply_failed' || reason === 'unhealthy' ? reason : 'error_ratio';
 }
 
-async function judgeCandidate({ pools }: Runtime, canary: RunningCanary): Promise<Judgement> {
+function judgeCandidate({ pools }: Runtime, canary: RunningCanary, now: Date): Promise<Judgement> {
   const { clusterId, policy, stableRevision, windowStartedAt: since } = canary;
-  const sql = pools.api;
   const revision = BigInt(stableRevision) + 1n;
-  const { concernsAll, sites } = await readVitals(sql, { clusterId, revision, canary: true, since });
-  const ids = sites.map(({ siteId }) => siteId);
-  const before = await readBefore(sql, clusterId, since, ids);
-  const known = sites.map((site) => ({ ...site, before: before.get(site.siteId) }));
-  return judge({ policy, kind: 'canary', concernsAll, sites: known });
+  return judgeChange(pools.api, { clusterId, revision, kind: 'canary', since, policy }, now);
 }
 
 async function act(

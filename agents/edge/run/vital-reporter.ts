@@ -16,10 +16,10 @@ import type { EdgeClient } from '../caddy/edge-client.ts';
 import { samePosition } from '../config/config-store.ts';
 
 const EVERY_MS = 5_000;
-/** After a change all nodes report at once; from then on they are spread by this much of the interval. */
+/** After a change all nodes report together, and should not go on so: the next report comes earlier by up to this much. */
 const SPREAD = 0.6;
 const CALL_MS = 4_000;
-/** Between readings that new sites ask for. */
+/** Between readings: many changes in a row are told together. */
 const MIN_GAP_MS = 1_000;
 /** A death of longer ago has nothing to do with what changes now. */
 const DEATH_MS = 60_000;
@@ -51,8 +51,6 @@ export class VitalReporter {
   private timer: NodeJS.Timeout | undefined;
   private reporting: Promise<void> | undefined;
   private again = false;
-  /** Nodes of a cluster report at the same moment, and should not go on so. */
-  private together = false;
   private stopped = false;
   private last: Reading | undefined;
   private problem = '';
@@ -79,8 +77,7 @@ export class VitalReporter {
     const { last } = this;
     this.siteIds = watch.siteIds.slice(0, MAX_SITES);
     // Figures of a site are differences, so the sooner it is read for the first time, the better.
-    const asksMore = !last || this.siteIds.some((id) => !last.asked.has(id));
-    if (asksMore && performance.now() - (last?.at ?? Number.NEGATIVE_INFINITY) > MIN_GAP_MS) this.soon();
+    if (!last || this.siteIds.some((id) => !last.asked.has(id))) this.soon();
   }
 
   /** The data plane runs this configuration now; or another process of it runs the same. */
@@ -145,32 +142,25 @@ export class VitalReporter {
     this.last = undefined;
   }
 
-  /** Reports at once, or as soon as the report under way is over, and then at intervals. */
+  /** Reports at once, or a second after the reading before, and then at intervals. */
   private soon(): void {
-    this.together = true;
-    this.run();
+    if (this.reporting) this.again = true;
+    else this.schedule((this.last?.at ?? Number.NEGATIVE_INFINITY) + MIN_GAP_MS - performance.now(), true);
   }
 
-  private run(): void {
+  private schedule(delayMs: number, together: boolean): void {
     clearTimeout(this.timer);
-    if (this.stopped) return;
-    this.again = true;
-    this.reporting ??= this.reportAll().finally(() => {
+    if (!this.stopped) this.timer = setTimeout(() => this.run(together), Math.max(0, delayMs));
+  }
+
+  private run(together: boolean): void {
+    this.again = false;
+    this.reporting = this.report().finally(() => {
       this.reporting = undefined;
+      const { everyMs = EVERY_MS } = this.options;
+      if (this.again) this.soon();
+      else if (this.isWatched) this.schedule(everyMs * (1 - (together ? SPREAD * Math.random() : 0)), false);
     });
-  }
-
-  private async reportAll(): Promise<void> {
-    while (this.again) {
-      this.again = false;
-      await this.report();
-    }
-    if (!this.isWatched) return;
-    const { everyMs = EVERY_MS } = this.options;
-    const early = this.together ? SPREAD * Math.random() : 0;
-    this.together = false;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.run(), everyMs * (1 - early));
   }
 
   private difference(before: Reading | undefined, now: Reading): Partial<ReportVitalsRequest> | undefined {

@@ -57,11 +57,12 @@ function start() {
     set(revision: bigint, vitals: Figures[], instanceId = 'one'): void {
       answer = { instanceId, config: at(revision), vitals };
     },
+    /** Has it watched, and waits for what it reads at once. */
     async watch(...siteIds: string[]): Promise<void> {
+      const before = asked.length;
       reporter.watch({ siteIds, seconds: 300 });
-      // What it reads at once is over when another reading is.
-      await reporter.report();
-      sent.length = 0;
+      while (asked.length === before) await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setImmediate(resolve));
     },
     async report(): Promise<Partial<ReportVitalsRequest> | undefined> {
       sent.length = 0;
@@ -183,13 +184,12 @@ test('a data plane that was started again is told once, with what it counted', a
 });
 
 test('a data plane that died of a change is told, also when it died before anything was watched', async (t) => {
-  const { reporter, set, sent } = start();
+  const { reporter, set, watch, sent } = start();
   reporter.onApplied(at(7n), [], 'one');
   reporter.onApplied(at(8n), [], 'one');
   reporter.onApplied(at(8n), [], 'two');
   set(8n, [{ siteId: '', requests: 6n }], 'two');
-  reporter.watch({ siteIds: [], seconds: 300 });
-  await reporter.report();
+  await watch();
   t.true(sent.some(({ restarted, config }) => restarted && config?.revision === 8n));
   reporter.stop();
 });

@@ -27,6 +27,7 @@ const change = (kind: Case['kind'], more: Partial<JudgedSite>, limits: Partial<C
   policy: { ...policy, ...limits },
   kind,
   concernsAll: false,
+  settled: true,
   sites: [site({ siteId: '' }), site(more)],
 });
 
@@ -250,6 +251,14 @@ test('the whole traffic is judged of canaries, and of changes that concern the w
   t.is(judge({ ...change('canary', {}), sites }).verdict, 'bad');
   t.is(judge({ ...change('direct', {}), sites, concernsAll: true }).verdict, 'bad');
   t.is(judge({ ...change('direct', {}), sites }).verdict, 'ok', 'another change may have done it');
+});
+
+test('trouble of origins waits for the nodes without a canary, and errors that edges make do not', (t) => {
+  const early = (more: Partial<JudgedSite>) => judge({ ...change('canary', more), settled: false });
+  const failing = { origins: true, changed: had(1000, 1000), before: had(10_000) };
+  t.is(early(failing).verdict, 'no_evidence');
+  t.is(early({ ...failing, lacking: had(1000) }).verdict, 'bad');
+  t.is(early({ changed: had(1000, 1000, 'internal-error') }).verdict, 'bad');
 });
 
 test('traffic of others is no evidence about the sites that changed', (t) => {
