@@ -59,7 +59,7 @@ async function rolloutOf(sql: Sql, id: string): Promise<Rollout> {
   return present(row, {
     canaryNodes: await canaryNodes(sql, id),
     candidateChanges: row.candidateRevision === null ? null : await candidateChanges(sql, id, row.startedFrom),
-    window: await windowFigures(sql, id, row),
+    window: row.state === 'direct' ? null : await windowFigures(sql, id, row),
   });
 }
 

@@ -701,7 +701,7 @@ test.serial('a canary is told in words and figures, and aborted after one questi
   const figures = page.getByRole('region', { name: 'Canary beside the rest' });
   await figures.getByRole('row', { name: 'Canary nodes 2,000 30 1.5%' }).waitFor();
   await figures.getByRole('row', { name: 'All others 48,000 96 0.2%' }).waitFor();
-  await figures.getByText('Above 5% it is taken back by itself.').waitFor();
+  await figures.getByText('Above 5%, of this or of a changed site alone').waitFor();
   await page.getByRole('region', { name: 'What it changes' }).getByRole('link', { name: 'shop.example.com' }).waitFor();
 
   await now.getByRole('button', { name: 'Abort' }).focus();
