@@ -105,6 +105,33 @@ function nothing(siteId: string, origins: boolean): SiteVitals {
   return { siteId, origins, changed: NOTHING, lacking: NOTHING };
 }
 
+/** Changes that may have done harm: of most of them nobody reports an error, and they need no closer look. */
+export class Trouble {
+  readonly #found: ReadonlySet<string>;
+
+  constructor(found: Iterable<{ clusterId: string; siteId: string; died: boolean }>) {
+    this.#found = new Set(
+      [...found].map(({ clusterId, siteId, died }) => (died ? clusterId : `${clusterId} ${siteId}`)),
+    );
+  }
+
+  /** Whether anything went wrong with one of the sites, '' being all of them, or a data plane of the cluster died. */
+  has(clusterId: string, siteIds: readonly string[]): boolean {
+    return this.#found.has(clusterId) || siteIds.some((id) => this.#found.has(`${clusterId} ${id}`));
+  }
+}
+
+/** Where errors were, or data planes died, in the last `seconds`. */
+export async function readTrouble(sql: Knex, seconds: number): Promise<Trouble> {
+  const { rows } = await sql.raw<{ rows: { clusterId: string; siteId: string; died: boolean }[] }>(
+    `select distinct cluster_id as "clusterId", site_id as "siteId", died
+       from vital, lateral (values (origin_5xx > 0 or edge_5xx > 0, false), (restarts > 0, true)) v(found, died)
+      where slot >= now() - make_interval(secs => ?) and found`,
+    [seconds],
+  );
+  return new Trouble(rows);
+}
+
 /**
  * How sites fared in the ten minutes before a moment, by site; '' is drawn from a part of the traffic. From the minutes
  * that nodes have reported, else from what was watched then; a site of which neither is there is left out. It changes

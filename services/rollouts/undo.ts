@@ -5,6 +5,7 @@ import { errorCodeOf } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { noteEvent } from '../../models/canary/rollout.ts';
+import { UNDO_SECONDS } from '../../models/canary/watch-change.ts';
 import {
   entriesOf,
   isWatched,
@@ -14,6 +15,7 @@ import {
 } from '../../models/canary/watched-change.ts';
 import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
 import { endWatch } from '../../models/vital-watch.ts';
+import { readTrouble } from '../../models/vitals.ts';
 import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -25,11 +27,15 @@ import { judgeChange } from './judge-change.ts';
 /** Sites of which changes are taken back within {@link SPAN_MS}. */
 const MAX_SITES = 3;
 const SPAN_MS = 5 * 60_000;
+/** What was reported while a change was published counts for it, too. */
+const LATE_SECONDS = 30;
 
 /** Looks at what was published lately, and takes back what does harm. */
 export async function undoHarm(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const trouble = await readTrouble(runtime.pools.api, UNDO_SECONDS + LATE_SECONDS);
   for (const change of await watchedPublications(runtime.pools.api)) {
     if (signal.aborted) return;
+    if (!trouble.has(change.clusterId, change.sites)) continue;
     try {
       const { clusterId, revision, since, policy } = change;
       const direct = { clusterId, revision, kind: 'direct', since, policy } as const;
