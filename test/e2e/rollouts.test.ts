@@ -15,6 +15,8 @@ const DOMAIN = 'shop.example';
 const SIMULATED = 100;
 /** Between two rounds of requests of all visitors. */
 const PAUSE_MS = 20;
+/** So that asking does not use up the requests that the API allows. */
+const SELDOM = { everyMs: 500, timeoutMs: 120_000 };
 
 interface Rollout {
   state: string;
@@ -147,7 +149,7 @@ test.serial('with a canary only its nodes are hit, and it is ended by itself', a
       const now = await rollout();
       return now.state === 'rolled_back' && now;
     },
-    { timeoutMs: 120_000, what: 'the canary to end' },
+    { ...SELDOM, what: 'the canary to end' },
   );
   await canary.areServed();
   t.log(`ended and served again ${((Date.now() - changed) / 1000).toFixed(1)} s after the change`);
@@ -176,7 +178,7 @@ test.serial('without one, what everybody got is undone by itself, its site alone
       const found = await events('undone');
       return found.length > 0 && found;
     },
-    { timeoutMs: 120_000, what: 'the change to be undone' },
+    { ...SELDOM, what: 'the change to be undone' },
   );
   await Promise.all([stable.areServed(), canary.areServed()]);
   t.log(`undone and served again ${((Date.now() - changed) / 1000).toFixed(1)} s after the change`);
