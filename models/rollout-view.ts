@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import { NAMED_SITES } from '../contract/resources/revisions.ts';
 import { CANARY_NODES, LISTED_CHANGES, type Rollout } from '../contract/resources/rollout.ts';
+import { CANARY_CAPABILITY } from './canary/rollout.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 import { siteLabels } from './site.ts';
 import { SLOT_MS } from './vital.ts';
@@ -18,6 +19,7 @@ export async function canaryNodes(sql: Knex, clusterId: string): Promise<Rollout
     `select n.id, n.name, n.status = 'active'
            and coalesce(s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS}), false) as online,
          coalesce(s.data_plane_healthy and s.failed = '[]', false) as healthy,
+         coalesce(s.features @> array['${CANARY_CAPABILITY}'], false) as able,
          case when s.epoch = h.epoch then s.revision::text end as "appliedRevision",
          m.node_id is not null as participating
        from node n join node_group g on g.id = n.node_group_id

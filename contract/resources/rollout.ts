@@ -113,6 +113,7 @@ export const CanaryNode = Type.Object({
   name: Type.String(),
   online: Type.Boolean(),
   healthy: Type.Boolean({ description: 'Its data plane works and it could apply everything.' }),
+  able: Type.Boolean({ description: 'Whether it can take part: reports canary-v1.' }),
   appliedRevision: Nullable(Decimal),
   participating: Type.Boolean({
     description: 'Whether it takes part in the canary that runs, or took part in the last one.',

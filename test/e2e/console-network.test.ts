@@ -735,3 +735,41 @@ test.serial('canaries are switched on where it is said how to begin', async (t) 
   await visitor.close();
   await api('DELETE', `/clusters/${id}`);
 });
+
+test.serial('a site says that a canary holds its change back, until it is promoted', async (t) => {
+  const cluster = await api<{ id: string }>('POST', '/clusters', { name: 'trying' });
+  const features = ['bans-v1', 'challenge-v1', 'partial-config-v1', 'canary-v1'];
+  const two = await startTestFleet(console, cluster.id, 2, { features });
+  t.teardown(() => two.stop());
+  const { site } = await api<{ site: { id: string } }>('POST', '/sites', {
+    name: 'Tried',
+    clusterId: cluster.id,
+    domains: ['tried.example.com'],
+    origins: [{ address: '93.184.216.34' }],
+  });
+  const group = { clusterId: cluster.id, name: 'first', isCanary: true };
+  const { id: nodeGroupId } = await api<{ id: string }>('POST', '/node-groups', group);
+  await api('PATCH', `/nodes/${two.nodes[0]!.nodeId}`, { nodeGroupId });
+  await api('PUT', `/clusters/${cluster.id}/rollout-policy`, { enabled: true, windowSeconds: 3600 });
+  await api('PATCH', `/sites/${site.id}`, { name: 'Tried so' });
+
+  const visitor = await operatorVisit(`/sites/${site.id}/overview`);
+  const { page } = visitor;
+  const note = page.getByRole('region', { name: 'A canary holds the latest change back' });
+  await note.getByText('is tried on the canary nodes; all other nodes get it at').waitFor();
+  await note.getByRole('link', { name: 'See how it does' }).click();
+  await page.getByText('One node tries revision').waitFor();
+  await page.getByRole('button', { name: 'Promote now' }).click();
+  await dialog(page).getByText('The canary nodes have had no request of it yet.').waitFor();
+  await dialog(page).getByRole('button', { name: 'Promote now' }).click();
+  await page.getByText('Somebody promoted it.').first().waitFor();
+  await page.goto(`/sites/${site.id}/overview`);
+  await page.getByText('Live', { exact: true }).first().waitFor();
+  t.is(await note.count(), 0);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+  // Later stories count the nodes of the first cluster.
+  for (const { nodeId } of two.nodes) await api('DELETE', `/nodes/${nodeId}`);
+  await api('DELETE', `/sites/${site.id}`);
+  await api('DELETE', `/clusters/${cluster.id}`);
+});

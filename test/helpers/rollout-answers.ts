@@ -22,7 +22,7 @@ const FINDING: NonNullable<Rollout['finding']> = {
 export function runningRollout(clusterId: string): Rollout {
   const now = Date.now();
   const at = (seconds: number) => new Date(now + seconds * 1000).toISOString();
-  const node = { online: true, healthy: true, appliedRevision: '42', participating: true };
+  const node = { online: true, healthy: true, able: true, appliedRevision: '42', participating: true };
   return {
     clusterId,
     policy: {

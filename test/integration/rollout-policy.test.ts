@@ -201,7 +201,7 @@ test.serial('nodes of canary groups are listed with what they run, and who takes
     await api.sql('node').where({ id: node }).update({ node_group_id: group.id });
     return node;
   };
-  const member = await moved('a-member');
+  const member = await moved('a-member', { features: ['canary-v1'] });
   const waiting = await moved('b-waiting', { online: false });
   await moved('c-disabled', { status: 'disabled' });
   const former = await api.node(id, 'd-former');
@@ -214,9 +214,33 @@ test.serial('nodes of canary groups are listed with what they run, and who takes
     .update({ failed: JSON.stringify([{ kind: 'site', id: 'x' }]) });
   for (const node_id of [member, former]) await api.sql('rollout_member').insert({ cluster_id: id, node_id });
   t.deepEqual((await rollout(id)).canaryNodes, [
-    { id: member, name: 'a-member', online: true, healthy: true, appliedRevision: '1', participating: true },
-    { id: former, name: 'd-former', online: true, healthy: false, appliedRevision: null, participating: true },
-    { id: waiting, name: 'b-waiting', online: false, healthy: true, appliedRevision: null, participating: false },
+    {
+      id: member,
+      name: 'a-member',
+      online: true,
+      healthy: true,
+      able: true,
+      appliedRevision: '1',
+      participating: true,
+    },
+    {
+      id: former,
+      name: 'd-former',
+      online: true,
+      healthy: false,
+      able: false,
+      appliedRevision: null,
+      participating: true,
+    },
+    {
+      id: waiting,
+      name: 'b-waiting',
+      online: false,
+      healthy: true,
+      able: false,
+      appliedRevision: null,
+      participating: false,
+    },
   ]);
 });
 

@@ -250,6 +250,8 @@ export interface CanaryNode {
   online: boolean;
   /** Its data plane works and it could apply everything. */
   healthy: boolean;
+  /** Whether it can take part: reports canary-v1. */
+  able: boolean;
   appliedRevision: string | null;
   /** Whether it takes part in the canary that runs, or took part in the last one. */
   participating: boolean;
