@@ -51,8 +51,9 @@ export async function noteStart(tx: Tx, clusterId: string, stable: string, candi
       stable_revision: stable,
       candidate_revision: candidate,
       last_candidate_revision: candidate,
-      window_started_at: tx.now,
-      window_ends_at: tx.sql.raw(`?::timestamptz + make_interval(secs => window_seconds)`, [tx.now.toISOString()]),
+      // By the clock of the database, which is one, whoever looks at it.
+      window_started_at: tx.sql.raw('now()'),
+      window_ends_at: tx.sql.raw('now() + make_interval(secs => window_seconds)'),
       outcome: null,
       finding: null,
       finished_at: null,

@@ -19,13 +19,15 @@ export interface RunningCanary {
   candidateRevision: string;
   windowStartedAt: Date;
   windowEndsAt: Date;
+  /** When it was read, by the clock that the window is measured with. */
+  readAt: Date;
 }
 
 export async function runningCanaries(sql: Knex): Promise<RunningCanary[]> {
   const { rows } = await sql.raw<{ rows: RunningCanary[] }>(
     `select c.id as "clusterId", c.name as "clusterName", r.state, r.stable_revision::text as "stableRevision",
          r.candidate_revision::text as "candidateRevision", r.window_started_at as "windowStartedAt",
-         r.window_ends_at as "windowEndsAt",
+         r.window_ends_at as "windowEndsAt", now() as "readAt",
          jsonb_build_object('autoPromote', r.auto_promote, 'windowSeconds', r.window_seconds,
            'errorRatioMultiplier', r.error_ratio_multiplier, 'errorRatioFloor', r.error_ratio_floor,
            'minRequests', r.min_requests) as policy

@@ -28,12 +28,13 @@ export type Decision =
   | { wait: true }
   | undefined;
 
-/** Looks at each canary; `now` is the time that windows and nodes are measured by. */
-export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, now = () => new Date()): Promise<void> {
+/** Looks at each canary; `aheadMs`: so much later than it is. */
+export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, aheadMs = 0): Promise<void> {
   for (const canary of await runningCanaries(runtime.pools.api)) {
     if (signal.aborted) return;
     try {
-      const decision = await decide(runtime, canary, now());
+      const now = new Date(canary.readAt.getTime() + aheadMs);
+      const decision = await decide(runtime, canary, now);
       if (decision) await act(runtime, canary, decision);
     } catch (err) {
       runtime.log.warn({ err, clusterId: canary.clusterId }, 'a canary could not be looked at');

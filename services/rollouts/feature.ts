@@ -9,7 +9,7 @@ const LOOK_MS = 2_000;
 
 export const feature = {
   jobs: [
-    { name: 'rollouts.evaluate', everyMs: LOOK_MS, run: evaluateCanaries },
+    { name: 'rollouts.evaluate', everyMs: LOOK_MS, run: (runtime, signal) => evaluateCanaries(runtime, signal) },
     { name: 'rollouts.undo', everyMs: LOOK_MS, run: undoHarm },
   ],
   async attention(sql, clusterId) {

@@ -9,6 +9,8 @@ import { headOn, readConfigHead } from '../../models/config-history.ts';
 import { readConfigPage } from '../../models/config-page.ts';
 import { beginEpoch } from '../../models/epoch.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { judgeClaim } from '../../runtime/history.ts';
+import { positionMarks } from '../../runtime/position-marks.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   addNode,
@@ -292,4 +294,33 @@ test('promote and abort at once: one of them is told that no canary runs', async
   t.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
   const refused = results.find((result) => result.status === 'rejected');
   t.is(errorCodeOf(refused!.reason), 'ROLLOUT_NOT_ACTIVE');
+});
+
+test('a database restored to before a canary begins a new history, and who tried it runs what everybody does', async (t) => {
+  const clusterId = await canaryCluster(runtime, 'restored');
+  const pool = runtime.pools.channel;
+  const before = (await readConfigHead(pool, clusterId))!;
+  await save(runtime, clusterId, 'a', { version: 1, on: false });
+  const node = new ModelNode(clusterId);
+  await converge(runtime, node, Track.CANARY);
+  const place = { ...node.config, setHash: node.setHash() };
+  const claim = { ...place, mark: (await positionMarks(runtime)).config(clusterId, place) };
+  const sql = runtime.pools.api;
+  for (const further of [false, true]) {
+    await sql('cluster_head').where({ cluster_id: clusterId }).update({ canary_revision: null, canary_set_hash: null });
+    await sql('config_entry').where({ cluster_id: clusterId, track: 'C' }).delete();
+    await sql('config_revision')
+      .where({ cluster_id: clusterId, number: String(place.revision) })
+      .delete();
+    await sql('cluster_rollout').where({ cluster_id: clusterId }).update({ enabled: false, candidate_revision: null });
+    // The number of the candidate is given away again.
+    if (further) await save(runtime, clusterId, 'b', { version: 2, on: false });
+    const epoch = (await readConfigHead(pool, clusterId))!.epoch;
+    const now = { ...claim, epoch };
+    const proven = { ...now, mark: (await positionMarks(runtime)).config(clusterId, now) };
+    const { began } = await judgeClaim(runtime, { clusterId, config: further ? proven : claim });
+    t.true(began || epoch > before.epoch, 'it was told by the number or the hash');
+    await converge(runtime, node, Track.STABLE);
+    t.deepEqual(thingsOf(node), further ? { b: bodyOf({ version: 2, on: false }) } : {});
+  }
 });

@@ -52,7 +52,6 @@ async function report(
 }
 
 const NEVER = new AbortController().signal;
-const later = (seconds: number) => () => new Date(Date.now() + seconds * 1000);
 
 /** Nodes say that they run what they should. */
 async function arrive(ids: readonly string[], more: object = {}): Promise<void> {
@@ -74,13 +73,13 @@ test.serial(
     const clusterId = await canaryCluster(runtime, 'well');
     await save(runtime, clusterId, 'a', { version: 1, on: false });
     await arrive(['well']);
-    await evaluateCanaries(runtime, NEVER, later(20));
+    await evaluateCanaries(runtime, NEVER, 20_000);
     t.is((await rolloutOf(runtime, clusterId)).state, 'canary');
     await runtime.pools
       .api('node_state')
       .where({ node_id: 'well' })
-      .update({ last_seen_at: later(300)() });
-    await Promise.all([evaluateCanaries(runtime, NEVER, later(301)), evaluateCanaries(runtime, NEVER, later(301))]);
+      .update({ last_seen_at: new Date(Date.now() + 300_000) });
+    await Promise.all([evaluateCanaries(runtime, NEVER, 301_000), evaluateCanaries(runtime, NEVER, 301_000)]);
     t.like(await rolloutOf(runtime, clusterId), { state: 'promoted', outcome: 'auto_promote' });
     const events = await runtime.pools.api('rollout_event').where({ cluster_id: clusterId }).orderBy('id');
     t.deepEqual(
