@@ -47,7 +47,9 @@ function passedOf(
   write: (compiled: CompiledEntry) => WrittenEntry,
 ): WrittenEntry | undefined | typeof STAYS {
   if (typeof bypass === 'boolean') return bypass ? now : STAYS;
-  const settings = stable ? stable.settings && { ...defaults, ...stable.settings } : defaults;
+  // Of an entry that is older than what is kept of its settings nothing can be told apart: what must not wait may be in it.
+  if (stable && !stable.settings) return now;
+  const settings = stable ? { ...defaults, ...stable.settings } : defaults;
   const passed = settings ? bypass(settings, compiled) : undefined;
   if (passed === undefined) return STAYS;
   return passed === null ? undefined : write(passed);
