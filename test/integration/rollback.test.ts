@@ -433,3 +433,67 @@ test('after a rollback to any revision nodes run exactly what they ran then', as
     { numRuns: 15 },
   );
 });
+
+/** A node that tries changes and is well, without a connection. */
+async function addCanaryNode(clusterId: string, id: string): Promise<void> {
+  const { sql } = api;
+  const group = await api.ok('POST', '/node-groups', { clusterId, name: 'tries', isCanary: true });
+  await sql('node').insert({ id, name: id, cluster_id: clusterId, node_group_id: group.id });
+  const state = { features: ['canary-v1'], last_seen_at: new Date(Date.now() + 3_600_000), data_plane_healthy: true };
+  await sql('node_state')
+    .insert({ node_id: id, ...state })
+    .onConflict('node_id')
+    .merge();
+}
+
+test('during a canary what must not wait is in what everybody runs, alone; a rollback ends it', async (t) => {
+  const clusterId = await newCluster();
+  await addCanaryNode(clusterId, 'rollback-tries');
+  const site = await api.site(clusterId, newDomain(), origins('a.example'));
+  const other = await api.site(clusterId, newDomain(), origins('a.example'));
+  const before = await head(clusterId);
+  await api.ok('PUT', `/clusters/${clusterId}/rollout-policy`, { enabled: true });
+  await api.ok('PATCH', `/sites/${site.id}`, origins('b.example'));
+  await api.ok('PATCH', `/sites/${other.id}`, origins('b.example'));
+  const rollout = () => api.ok('GET', `/clusters/${clusterId}/rollout`);
+  t.like(await rollout(), { state: 'canary', stableRevision: before });
+  const held = await api.ok('GET', `/sites/${site.id}`);
+  t.like(held.delivery.canary, { autoPromote: true });
+  const stable = async (id: string): Promise<Body> => {
+    const entry = { cluster_id: clusterId, track: 'S', kind: 'site', resource_id: id, to_revision: null };
+    const { settings_hash: hash, refs } = await api.sql('config_entry').where(entry).first();
+    return { refs, ...JSON.parse((await api.sql('config_settings').where({ hash }).first()).settings) };
+  };
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  const disabled = await stable(site.id);
+  t.false(disabled.enabled);
+  t.is(disabled.origins[0].address, 'a.example', 'nothing of what is tried comes with it');
+  await api.ok('PATCH', `/sites/${other.id}/protection`, { underAttack: true, cc: { enabled: true } });
+  const attacked = { cluster_id: clusterId, track: 'S', kind: 'protection', resource_id: other.id, to_revision: null };
+  const { settings_hash: hash } = await api.sql('config_entry').where(attacked).first();
+  const protection = JSON.parse((await api.sql('config_settings').where({ hash }).first()).settings);
+  t.like(protection, { underAttack: true, cc: { enabled: false } });
+  t.is((await rollout()).state, 'canary');
+  await rollBack(clusterId, before);
+  t.like(await rollout(), { state: 'rolled_back', outcome: 'manual_rollback', candidateRevision: null });
+  t.deepEqual(await api.sql('config_entry').where({ cluster_id: clusterId, track: 'C', to_revision: null }), []);
+  t.is((await stable(other.id)).origins[0].address, 'a.example');
+  t.is((await api.ok('GET', `/sites/${site.id}`)).delivery.canary, null);
+});
+
+test('a promotion is a revision of what was tried, and an abort one of what is not', async (t) => {
+  const clusterId = await newCluster();
+  await addCanaryNode(clusterId, 'promoted-tries');
+  const site = await api.site(clusterId, newDomain(), origins('a.example'));
+  await api.ok('PUT', `/clusters/${clusterId}/rollout-policy`, { enabled: true });
+  const move = (address: string) => api.ok('PATCH', `/sites/${site.id}`, origins(address));
+  const fields = async () => (await diff(clusterId, await head(clusterId)))[0]?.fields;
+  await move('b.example');
+  t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'a.example', to: 'b.example' }]);
+  t.is((await api.ok('POST', `/clusters/${clusterId}/rollout/promote`)).outcome, 'manual_promote');
+  t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'a.example', to: 'b.example' }]);
+  await move('c.example');
+  t.is((await api.ok('POST', `/clusters/${clusterId}/rollout/abort`)).outcome, 'manual_abort');
+  t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'c.example', to: 'b.example' }]);
+  t.is((await api.ok('GET', `/sites/${site.id}`)).origins[0].address, 'c.example', 'settings stay as they were saved');
+});
