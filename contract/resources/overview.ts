@@ -49,12 +49,19 @@ const AttentionItem = Type.Object({
   level: OneOf(['act', 'watch'], { description: 'act: something does not work; watch: it may stop to, or is meant.' }),
   clusterId: { ...Nullable(Id), description: 'null: of no cluster alone.' },
   clusterName: Type.String(),
-  revision: { ...Nullable(Decimal), description: 'nodes_lagging: the revision they should run.' },
+  revision: {
+    ...Nullable(Decimal),
+    description: 'nodes_lagging: the revision they should run; canary kinds: what is or was tried.',
+  },
   at: {
     ...Nullable(Timestamp),
     description: 'Since when, of the oldest; node_certificates_ending: when the first ends.',
   },
-  count: { ...Count, description: 'Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster.' },
+  count: {
+    ...Count,
+    description:
+      'Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster; changes_undone: changes.',
+  },
   version: Type.String(),
   named: Type.Array(
     Type.Object({

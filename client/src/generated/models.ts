@@ -903,11 +903,11 @@ export interface Overview {
     /** null: of no cluster alone. */
     clusterId: string | null;
     clusterName: string;
-    /** nodes_lagging: the revision they should run. */
+    /** nodes_lagging: the revision they should run; canary kinds: what is or was tried. */
     revision: string | null;
     /** Since when, of the oldest; node_certificates_ending: when the first ends. */
     at: string | null;
-    /** Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster. */
+    /** Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster; changes_undone: changes. */
     count: number;
     version: string;
     /** The first of them, at most 5. */
