@@ -298,6 +298,18 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/rollouts/PolicyForm.vue',
+    open: onPage(() => `/clusters/${clusterId}/canary`, 'rollouts.policy.few'),
+    submit: 'shared.form.save',
+    fields: {
+      'rollouts.policy.window': number(3600),
+      'rollouts.policy.floor': number(1),
+      'rollouts.policy.times': number(100),
+      'rollouts.policy.few': number(1_000_000),
+    },
+    stays: true,
+  },
+  {
     file: 'features/network/EditGroup.vue',
     open: opened(() => `/clusters/${clusterId}/groups`, 'network.groups.new'),
     submit: 'shared.form.save',
