@@ -13,6 +13,7 @@ export interface RevisionRow {
   setHash: Buffer;
   entryCount: string;
   siteCount: string;
+  canaryOnly: boolean;
   changed: { kind: string; id: string }[];
   createdAt: Date;
 }
@@ -29,7 +30,7 @@ export async function revisionPage(
 ): Promise<{ rows: RevisionRow[]; total: number }> {
   const { rows } = await sql.raw<{ rows: RevisionRow[] }>(
     `select r.cluster_id as "clusterId", (select name from cluster where id = r.cluster_id) as "clusterName", number,
-       reason, params, actor, r.set_hash as "setHash", r.entry_count as "entryCount", r.site_count as "siteCount", changed,
+       reason, params, actor, r.set_hash as "setHash", r.entry_count as "entryCount", r.site_count as "siteCount", not r.stable as "canaryOnly", changed,
        r.created_at as "createdAt"
      ${LISTED} order by number desc, r.epoch desc limit ? offset ?`,
     [clusterId, limit, offset],

@@ -24,6 +24,7 @@ export const Revision = Type.Object({
   contentHash: Type.String({ description: 'Hash of the published set, 64 hexadecimal digits.' }),
   entryCount: Count,
   siteCount: { ...Count, description: 'Sites that nodes serve with it: the enabled ones.' },
+  canaryOnly: Type.Boolean({ description: 'Only the nodes of a canary got it; the others have what was before it.' }),
   reason: Type.String({ description: 'What happened, in English; clients translate reasonCode.' }),
   reasonCode: Type.String(),
   reasonParams: Type.Record(Type.String(), Type.Unknown()),

@@ -24,6 +24,7 @@ export async function listRevisions(
       contentHash: row.setHash.toString('hex'),
       entryCount: Number(row.entryCount),
       siteCount: Number(row.siteCount),
+      canaryOnly: row.canaryOnly,
       reason: REASONS[row.reason] ?? row.reason,
       reasonCode: row.reason,
       reasonParams: row.params,

@@ -489,8 +489,10 @@ test('a promotion is a revision of what was tried, and an abort one of what is n
   const move = (address: string) => api.ok('PATCH', `/sites/${site.id}`, origins(address));
   const fields = async () => (await diff(clusterId, await head(clusterId)))[0]?.fields;
   await move('b.example');
+  t.true((await latest(clusterId)).canaryOnly);
   t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'a.example', to: 'b.example' }]);
   t.is((await api.ok('POST', `/clusters/${clusterId}/rollout/promote`)).outcome, 'manual_promote');
+  t.false((await latest(clusterId)).canaryOnly);
   t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'a.example', to: 'b.example' }]);
   await move('c.example');
   t.is((await api.ok('POST', `/clusters/${clusterId}/rollout/abort`)).outcome, 'manual_abort');

@@ -1141,6 +1141,8 @@ export interface Revision {
   entryCount: number;
   /** Sites that nodes serve with it: the enabled ones. */
   siteCount: number;
+  /** Only the nodes of a canary got it; the others have what was before it. */
+  canaryOnly: boolean;
   /** What happened, in English; clients translate reasonCode. */
   reason: string;
   reasonCode: string;
