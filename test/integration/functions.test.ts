@@ -97,15 +97,15 @@ function nextRelease(folder: string): string {
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const functions = join(folder, 'migrations', 'functions');
   rewrite(join(functions, 'ban-insert.sql'), /^-- version .*/, '-- version 1000\n-- Of the next release.');
-  const text = readFileSync(join(functions, 'config-publish-recorded.sql'), 'utf8');
-  writeFileSync(join(functions, 'config-publish-recorded-next.sql'), text);
+  const text = readFileSync(join(functions, 'config-write.sql'), 'utf8');
+  writeFileSync(join(functions, 'config-write-next.sql'), text);
   rewrite(
-    join(functions, 'config-publish-recorded-next.sql'),
-    /function config_publish_recorded\(/,
-    'function config_publish_recorded_next(p_new text, ',
+    join(functions, 'config-write-next.sql'),
+    /function config_write\(/,
+    'function config_write_next(p_new text, ',
   );
   const publish = join(folder, 'models', 'write-revision.ts');
-  rewrite(publish, /select config_publish_recorded\(/, 'select config_publish_recorded_next(null, ');
+  rewrite(publish, /select config_write\(/, 'select config_write_next(null, ');
   return folder;
 }
 
@@ -166,9 +166,7 @@ test.serial(
     t.is((await newerClient.api<Body>('GET', '/sites')).total, 4);
     const { version } = await sql('function_version').where({ name: 'ban_insert' }).first();
     t.is(version, 1000);
-    const { rows } = await sql.raw(
-      "select prosrc from pg_proc where proname in ('config_publish_recorded', 'config_publish_recorded_next')",
-    );
+    const { rows } = await sql.raw("select prosrc from pg_proc where proname in ('config_write', 'config_write_next')");
     t.is(rows.length, 2);
   },
 );
