@@ -14,11 +14,16 @@ const smallSet = 8
 
 // equality makes eq, ne and in of values that have the type of the subject.
 func equality(op configOp, subject operand, literals []value) (predicate, error) {
+	if op == opEq || op == opNe {
+		if simple := equalField(op == opEq, subject, literals[0]); simple != nil {
+			return simple, nil
+		}
+	}
 	var equal predicate
 	var err error
 	switch subject.kind {
 	case textKind:
-		equal, err = textIn(subject.text, literals)
+		equal, err = textIn(subject, literals)
 	case numberKind:
 		equal, err = numberIn(subject.number, literals)
 	case truthKind:
@@ -35,6 +40,22 @@ func equality(op configOp, subject operand, literals []value) (predicate, error)
 	}, nil
 }
 
+// equalField makes eq and ne of a string or boolean that a field is; nil for others.
+func equalField(equal bool, subject operand, literal value) predicate {
+	field, name := subject.field, subject.name
+	switch {
+	case field == noField:
+		return nil
+	case subject.kind == textKind:
+		text := literal.text
+		return func(v Values) (bool, Failure) { return (v.Text(field, name) == text) == equal, 0 }
+	case subject.kind == truthKind:
+		truth := (literal.number != 0) == equal
+		return func(v Values) (bool, Failure) { return v.Truth(field) == truth, 0 }
+	}
+	return nil
+}
+
 // sorted reports whether each is greater than the one before.
 func sorted[T any](values []T, compare func(a, b T) int) bool {
 	for i := 1; i < len(values); i++ {
@@ -45,10 +66,11 @@ func sorted[T any](values []T, compare func(a, b T) int) bool {
 	return true
 }
 
-func textIn(subject text, literals []value) (predicate, error) {
+func textIn(of operand, literals []value) (predicate, error) {
 	if !sorted(literals, func(a, b value) int { return strings.Compare(a.text, b.text) }) {
 		return nil, errSorted
 	}
+	subject := of.text
 	if len(literals) == 1 {
 		literal := literals[0].text
 		return func(v Values) (bool, Failure) {
@@ -59,6 +81,9 @@ func textIn(subject text, literals []value) (predicate, error) {
 	texts := make([]string, len(literals))
 	for i, literal := range literals {
 		texts[i] = literal.text
+	}
+	if field, name := of.field, of.name; field != noField && len(texts) <= smallSet {
+		return func(v Values) (bool, Failure) { return slices.Contains(texts, v.Text(field, name)), 0 }, nil
 	}
 	if len(texts) <= smallSet {
 		return func(v Values) (bool, Failure) {
@@ -128,6 +153,10 @@ func addressIn(subject func(Values) netip.Addr, literals []value) (predicate, er
 	}
 	if !sorted(ranges, compareRanges) {
 		return nil, errSorted
+	}
+	if len(ranges) == 1 {
+		only := ranges[0]
+		return func(v Values) (bool, Failure) { return only.Contains(subject(v)), 0 }, nil
 	}
 	if len(ranges) <= smallSet {
 		return func(v Values) (bool, Failure) {

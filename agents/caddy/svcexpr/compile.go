@@ -64,7 +64,10 @@ type compiler struct {
 
 // operand is what a comparison or function takes; what its kind names is there.
 type operand struct {
-	kind    kind
+	kind kind
+	// Of a field as it is; conditions that rules often have ask for it at once instead of by another closure.
+	field   Field
+	name    string
 	text    text
 	number  number
 	truth   predicate
@@ -181,7 +184,7 @@ func (c *compiler) field(n *node) (operand, error) {
 		name = http.CanonicalHeaderKey(name)
 	}
 	c.reads.fields |= 1 << field
-	made := operand{kind: spec.kind}
+	made := operand{kind: spec.kind, field: field, name: name}
 	switch spec.kind {
 	case textKind:
 		made.text = func(v Values) (string, Failure) { return v.Text(field, name), 0 }
@@ -308,6 +311,9 @@ func (c *compiler) measuring(f function, args []*node, depth int) (operand, erro
 	if err != nil {
 		return operand{}, err
 	}
+	if literal, ok := c.literal(args[1], textKind); ok {
+		return operand{kind: truthKind, truth: bordered(f, s, literal.text)}, nil
+	}
 	has := strings.HasPrefix
 	if f == endsWithFunction {
 		has = strings.HasSuffix
@@ -320,6 +326,20 @@ func (c *compiler) measuring(f function, args []*node, depth int) (operand, erro
 		sought, failure := part(v)
 		return failure == 0 && has(of, sought), failure
 	}}, nil
+}
+
+// bordered makes starts_with and ends_with of a literal.
+func bordered(f function, s text, literal string) predicate {
+	if f == endsWithFunction {
+		return func(v Values) (bool, Failure) {
+			of, failure := s(v)
+			return failure == 0 && strings.HasSuffix(of, literal), failure
+		}
+	}
+	return func(v Values) (bool, Failure) {
+		of, failure := s(v)
+		return failure == 0 && strings.HasPrefix(of, literal), failure
+	}
 }
 
 // making makes the functions whose result is a string.

@@ -8,16 +8,22 @@ import (
 
 // engine runs a pattern of the subset over bytes, in time that is linear in the length of the subject. Nothing else knows
 // which library does it: Go's, whose runes are made to be bytes.
-type engine struct{ regexp *regexp.Regexp }
+type engine struct {
+	regexp *regexp.Regexp
+	needed needed
+}
 
 // newEngine compiles a pattern that was checked.
 func newEngine(source string) (engine, error) {
 	compiled, err := regexp.Compile(source)
-	return engine{compiled}, err
+	return engine{compiled, neededBy(source)}, err
 }
 
 // matches reports whether a part of the subject matches.
 func (e engine) matches(subject string) bool {
+	if !e.needed.allow(subject) {
+		return false
+	}
 	if isASCII(subject) {
 		return e.regexp.MatchString(subject)
 	}
@@ -26,6 +32,9 @@ func (e engine) matches(subject string) bool {
 
 // find answers where the first match and its groups start and end, -1 for a group that took no part; nil without a match.
 func (e engine) find(subject string) []int {
+	if !e.needed.allow(subject) {
+		return nil
+	}
 	if isASCII(subject) {
 		return e.regexp.FindStringSubmatchIndex(subject)
 	}

@@ -137,6 +137,8 @@ func TestWhatAnExpressionReadsIsKnown(t *testing.T) {
 func BenchmarkCondition(b *testing.B) {
 	all := classes()
 	all["matches"] = compare(find, "http.user_agent", "", textValue(`(curl|wget|python-requests)/`))
+	all["matches without a text"] = compare(find, "http.user_agent", "", textValue(`[0-9]{4}\.[0-9]`))
+	all["matches what is there"] = compare(find, "http.user_agent", "", textValue(`(Chrome|Firefox)/[0-9]+`))
 	for name, root := range all {
 		b.Run(name, func(b *testing.B) {
 			condition := mustCompile(b, root)

@@ -59,6 +59,38 @@ func TestWhatIsInTheSubsetIsCompiled(t *testing.T) {
 	}
 }
 
+func TestTextsThatEveryMatchHas(t *testing.T) {
+	for source, texts := range map[string]string{
+		"curl":                          "curl",
+		"(curl|wget|python-requests)/":  "curl wget python-requests",
+		"^/shop/([0-9]+)$":              "/shop/",
+		"a+bc":                          "bc",
+		"x{3}":                          "x",
+		"x{0,3}":                        "",
+		"ab?":                           "a",
+		"(ab|)":                         "",
+		"(ab|.)":                        "",
+		"[cC]url":                       "url",
+		"a|b|c|d|ee":                    "",
+		`a\.b`:                          "a.b",
+		"[a-z]+":                        "",
+		"":                              "",
+		"^$":                            "",
+		"(foo|foobar)(longer[0-9]here)": "longer",
+	} {
+		if got := strings.Join(neededBy(source), " "); got != texts {
+			t.Errorf("%q: %q", source, got)
+		}
+	}
+	var many []string
+	for i := range maxNeeded + 1 {
+		many = append(many, fmt.Sprintf("%c%c", 'a'+i, 'b'+i))
+	}
+	if got := neededBy(strings.Join(many, "|")); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestAPatternIsCompiledOnceAndGivenBack(t *testing.T) {
 	const source = "only-in-this-test{100}"
 	first, _ := patternOf(source)
