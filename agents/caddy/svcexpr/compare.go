@@ -29,7 +29,7 @@ func equality(op configOp, subject operand, literals []value) (predicate, error)
 	case truthKind:
 		equal, err = truthIn(subject.truth, literals)
 	case addressKind:
-		equal, err = addressIn(subject.address, literals)
+		equal, err = addressIn(subject.field, literals)
 	}
 	if err != nil || op != opNe {
 		return equal, err
@@ -141,7 +141,8 @@ func truthIn(subject predicate, literals []value) (predicate, error) {
 	}, nil
 }
 
-func addressIn(subject func(Values) netip.Addr, literals []value) (predicate, error) {
+// addressIn takes a field: no function makes an address.
+func addressIn(field Field, literals []value) (predicate, error) {
 	ranges := make([]netip.Prefix, len(literals))
 	for i, literal := range literals {
 		prefix, err := netip.ParsePrefix(literal.text)
@@ -156,11 +157,11 @@ func addressIn(subject func(Values) netip.Addr, literals []value) (predicate, er
 	}
 	if len(ranges) == 1 {
 		only := ranges[0]
-		return func(v Values) (bool, Failure) { return only.Contains(subject(v)), 0 }, nil
+		return func(v Values) (bool, Failure) { return only.Contains(v.Address(field)), 0 }, nil
 	}
 	if len(ranges) <= smallSet {
 		return func(v Values) (bool, Failure) {
-			address := subject(v)
+			address := v.Address(field)
 			for _, each := range ranges {
 				if each.Contains(address) {
 					return true, 0
@@ -173,7 +174,7 @@ func addressIn(subject func(Values) netip.Addr, literals []value) (predicate, er
 	for _, each := range ranges {
 		set.Insert(each)
 	}
-	return func(v Values) (bool, Failure) { return set.Contains(subject(v)), 0 }, nil
+	return func(v Values) (bool, Failure) { return set.Contains(v.Address(field)), 0 }, nil
 }
 
 // compareRanges puts IPv4 first, then goes by address, then puts the larger range first, as the console does.

@@ -175,13 +175,18 @@ func (c *compiler) operandOf(n *node, depth int) (operand, error) {
 	return operand{}, errArgument
 }
 
-func (c *compiler) field(n *node) (operand, error) {
-	field, name, spec := n.field, n.name, fields[n.field]
-	if !spec.naming.accepts(name) {
-		return operand{}, errName
+// fieldKey is the name in the brackets of a field, as Values are asked for it.
+func fieldKey(n *node) string {
+	if fields[n.field].naming == headerName {
+		return http.CanonicalHeaderKey(n.name)
 	}
-	if spec.naming == headerName {
-		name = http.CanonicalHeaderKey(name)
+	return n.name
+}
+
+func (c *compiler) field(n *node) (operand, error) {
+	field, name, spec := n.field, fieldKey(n), fields[n.field]
+	if !spec.naming.accepts(n.name) {
+		return operand{}, errName
 	}
 	c.reads.fields |= 1 << field
 	made := operand{kind: spec.kind, field: field, name: name}
@@ -311,8 +316,8 @@ func (c *compiler) measuring(f function, args []*node, depth int) (operand, erro
 	if err != nil {
 		return operand{}, err
 	}
-	if literal, ok := c.literal(args[1], textKind); ok {
-		return operand{kind: truthKind, truth: bordered(f, s, literal.text)}, nil
+	if literal, ok := c.literal(args[1], textKind); ok && args[0].op == opField {
+		return operand{kind: truthKind, truth: borderedField(f, args[0], literal.text)}, nil
 	}
 	has := strings.HasPrefix
 	if f == endsWithFunction {
@@ -328,18 +333,13 @@ func (c *compiler) measuring(f function, args []*node, depth int) (operand, erro
 	}}, nil
 }
 
-// bordered makes starts_with and ends_with of a literal.
-func bordered(f function, s text, literal string) predicate {
+// borderedField makes starts_with and ends_with of a checked field and a literal, which rules often have.
+func borderedField(f function, n *node, literal string) predicate {
+	field, name := n.field, fieldKey(n)
 	if f == endsWithFunction {
-		return func(v Values) (bool, Failure) {
-			of, failure := s(v)
-			return failure == 0 && strings.HasSuffix(of, literal), failure
-		}
+		return func(v Values) (bool, Failure) { return strings.HasSuffix(v.Text(field, name), literal), 0 }
 	}
-	return func(v Values) (bool, Failure) {
-		of, failure := s(v)
-		return failure == 0 && strings.HasPrefix(of, literal), failure
-	}
+	return func(v Values) (bool, Failure) { return strings.HasPrefix(v.Text(field, name), literal), 0 }
 }
 
 // making makes the functions whose result is a string.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -106,6 +107,29 @@ func TestAPatternIsCompiledOnceAndGivenBack(t *testing.T) {
 		_, there := patterns[source]
 		return !there
 	})
+}
+
+// Rules are compiled while requests are evaluated.
+func TestPatternsAreUsedWhileOthersAreMade(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				p, err := patternOf(fmt.Sprintf("together%d", i%50))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if matches, failure := p.matches(fmt.Sprintf("xtogether%d\xff", i%50)); !matches || failure != 0 {
+					t.Errorf("%d: %v %q", i, matches, failure)
+				}
+				if i%50 == 0 {
+					runtime.GC()
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestAPatternThatCostsTooMuchFailsTheEvaluation(t *testing.T) {
