@@ -133,7 +133,8 @@ export async function readTrouble(sql: Knex, seconds: number): Promise<Trouble> 
 }
 
 /**
- * How sites fared in the ten minutes before a moment, by site; '' is drawn from a part of the traffic. From the minutes
+ * How sites fared in the ten minutes before a moment, by site; '' is drawn from a part of the traffic. What was tried by a
+ * canary or taken back then is no picture of it, nor are the minutes in which that ended. From the minutes
  * that nodes have reported, else from what was watched then; a site of which neither is there is left out. It changes
  * little once it is known, so it is read once for each change.
  */
@@ -166,7 +167,9 @@ async function beforeFromMinutes(
 ): Promise<Map<string, Figures>> {
   const columns = 'site_id, requests, statuses, counts';
   const range = `cluster_id = :clusterId and minute >= :since::timestamptz - interval '${BEFORE_MINUTES} minutes'
-    and minute < date_trunc('minute', :since::timestamptz)`;
+    and minute < date_trunc('minute', :since::timestamptz)
+    and not exists (select from rollout_event e where e.cluster_id = :clusterId and e.kind in ('undone', 'rolled_back')
+      and minute <= e.at and minute > e.at - interval '2 minutes')`;
   const { rows } = await sql.raw<{ rows: Count[] }>(
     `with told as materialized (
        (select ${columns} from usage_minute where site_id = any(:ids) and site_id <> '' and ${range} limit ${MAX_ROWS})
@@ -217,9 +220,11 @@ async function beforeFromVitals(
 ): Promise<Map<string, Figures>> {
   const { rows } = await sql.raw<{ rows: (Figures & { siteId: string })[] }>(
     `with part as (
-       select * from vital where cluster_id = :clusterId and site_id = any(:ids)
-         and slot >= :since::timestamptz - interval '${BEFORE_MINUTES} minutes'
-         and slot < :since::timestamptz - interval '5 seconds'
+       select * from vital v where v.cluster_id = :clusterId and v.site_id = any(:ids) and v.track = 'S'
+         and v.slot >= :since::timestamptz - interval '${BEFORE_MINUTES} minutes'
+         and v.slot < :since::timestamptz - interval '5 seconds'
+         and not exists (select from config_revision u where u.cluster_id = v.cluster_id and u.reason = 'change_undone'
+           and v.revision >= (u.params->>'revision')::bigint and v.revision < u.number)
      ), codes as (
        select site_id, jsonb_object_agg(code, count) as codes from (
          select site_id, e.key as code, sum(e.value::bigint)::float8 as count

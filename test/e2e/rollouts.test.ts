@@ -168,8 +168,10 @@ test.serial('with a canary only its nodes are hit, and it is ended by itself', a
 test.serial('without one, what everybody got is undone by itself, its site alone', async (t) => {
   await setPolicy({ enabled: false, undoDirect: true });
   // What is watched says how it was before.
-  await api('PATCH', `/sites/${siteId}`, { contentSettings: { requestBodyLimit: 1_048_576 } });
-  await reported(200);
+  const { revision } = await api<{ revision: string }>('PATCH', `/sites/${siteId}`, {
+    contentSettings: { requestBodyLimit: 1_048_576 },
+  });
+  await reported(revision, 500);
   const changed = Date.now();
   await goTo(bad);
   await eventually(() => canary.failed > 0 && stable.failed > 0, { what: 'the change at both edges' });
@@ -208,14 +210,13 @@ test.serial('an origin that dies at the moment of an unrelated change undoes not
   t.is((await events('undo_stopped')).length, 0);
 });
 
-/** Waits until edges have told of so many requests to the site that were served. */
-async function reported(requests: number): Promise<void> {
+/** Waits until edges have told of so many requests to the site that were served since a revision. */
+async function reported(revision: string, requests: number): Promise<void> {
   await eventually(
     async () => {
       const { rows } = await sql.query(
-        `select coalesce(sum(requests), 0) as requests from vital where site_id = $1 and slot > now() - interval '1 minute'
-           and origin_5xx = 0`,
-        [siteId],
+        `select coalesce(sum(requests), 0) as requests from vital where site_id = $1 and revision >= $2 and origin_5xx = 0`,
+        [siteId, revision],
       );
       return Number(rows[0].requests) >= requests;
     },

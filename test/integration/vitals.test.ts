@@ -286,6 +286,38 @@ test.serial('nodes with a change are read beside nodes without, in the same time
   t.deepEqual([...before], [[siteId, { nodes: 0, requests: 1_000, origin5xx: 1, edgeCodes: {} }]]);
 });
 
+test.serial('before a change is nothing that was tried by a canary or taken back', async (t) => {
+  const slot = new Date(Math.floor(Date.now() / 5_000) * 5_000 - 60_000);
+  const row = {
+    cluster_id: clusterId,
+    slot,
+    site_id: siteId,
+    writer: 'w',
+    nodes: 1,
+    edge_5xx: 0,
+    edge_codes: '{}',
+    restarts: 0,
+    failed: 0,
+  };
+  await api.sql('vital').insert([
+    { ...row, track: 'S', revision: 40, requests: 300, origin_5xx: 1 },
+    { ...row, track: 'C', revision: 41, requests: 500, origin_5xx: 500 },
+    { ...row, track: 'S', revision: 42, requests: 500, origin_5xx: 500 },
+    { ...row, track: 'S', revision: 43, requests: 200, origin_5xx: 1 },
+  ]);
+  const { epoch } = await api.sql('cluster_head').where({ cluster_id: clusterId }).first();
+  const undone = {
+    reason: 'change_undone',
+    params: { revision: '42' },
+    actor: {},
+    set_hash: Buffer.alloc(32),
+    entry_count: 0,
+  };
+  await api.sql('config_revision').insert({ cluster_id: clusterId, epoch, number: 43, ...undone });
+  const before = await readBefore(api.sql, clusterId, new Date(), [siteId]);
+  t.deepEqual([...before], [[siteId, { nodes: 0, requests: 500, origin5xx: 2, edgeCodes: {} }]]);
+});
+
 test.serial('before a change is what nodes counted by the minute, where they did', async (t) => {
   const since = new Date(Math.floor(Date.now() / 60_000) * 60_000 - 5_000);
   const minute = (ago: number) => BigInt(Math.floor(since.getTime() / 60_000 - ago) * 60);
