@@ -19,6 +19,8 @@ const TRIES = 5;
 
 export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const rounds = quick ? 2 : 20;
+  // Each takes half a minute: nodes without the canary are waited for.
+  const canaries = quick ? 1 : 5;
   const stack = await startStack('rollout');
   const [good, bad] = await Promise.all([startOrigin(200), startOrigin(500)]);
   try {
@@ -27,7 +29,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     const undone = await revertedIn(stack, { rounds, good, bad, policy: { enabled: false, undoDirect: true }, log });
     const publishing = await publishingBeside(stack, quick ? 20 : 200);
     const tried = await revertedIn(stack, {
-      rounds,
+      rounds: canaries,
       good,
       bad,
       policy: { enabled: true, undoDirect: false, windowSeconds: 60 },
@@ -108,7 +110,7 @@ async function revertedIn(stack: Stack, { rounds, good, bad, policy, log }: Reve
     await finished(stack);
     await answers(200);
     // Long enough that it is known how it was before.
-    await ask(stack, 12_000);
+    await ask(stack, 8_000);
     const before = clockMs();
     const asking = new AbortController();
     const visitors = ask(stack, 300_000, asking.signal);
