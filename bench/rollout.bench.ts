@@ -25,7 +25,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const [good, bad] = await Promise.all([startOrigin(200), startOrigin(500)]);
   try {
     // Before anything was published that is watched.
-    const node = await watchedNode(stack, quick ? 20_000 : 60_000);
+    const node = await watchedNode(stack, quick ? 20_000 : 30_000);
     const undone = await revertedIn(stack, { rounds, good, bad, policy: { enabled: false, undoDirect: true }, log });
     const publishing = await publishingBeside(stack, quick ? 20 : 200);
     const tried = await revertedIn(stack, {

@@ -3,6 +3,8 @@ import type { Knex } from 'knex';
 
 /** How far back "before a change" reaches. */
 const BEFORE_MINUTES = 10;
+/** Where minutes tell of fewer, what was watched may tell more. */
+const FEW_REQUESTS = 100;
 /** Rows that a picture of the whole cluster is drawn from. */
 const MAX_ROWS = 20_000;
 
@@ -135,7 +137,7 @@ export async function readTrouble(sql: Knex, seconds: number): Promise<Trouble> 
 /**
  * How sites fared in the ten minutes before a moment, by site; '' is drawn from a part of the traffic. What was tried by a
  * canary or taken back then is no picture of it, nor are the minutes in which that ended. From the minutes
- * that nodes have reported, else from what was watched then; a site of which neither is there is left out. It changes
+ * that nodes have reported, where those are few from what was watched then; a site of which neither is there is left out. It changes
  * little once it is known, so it is read once for each change.
  */
 export async function readBefore(
@@ -145,9 +147,12 @@ export async function readBefore(
   siteIds: readonly string[],
 ): Promise<Map<string, Figures>> {
   const before = await beforeFromMinutes(sql, clusterId, since, siteIds);
-  const missing = siteIds.filter((id) => !((before.get(id)?.requests ?? 0) > 0));
-  if (missing.length > 0) {
-    for (const [id, figures] of await beforeFromVitals(sql, clusterId, since, missing)) before.set(id, figures);
+  const requestsOf = (id: string) => before.get(id)?.requests ?? 0;
+  const few = siteIds.filter((id) => requestsOf(id) < FEW_REQUESTS);
+  if (few.length > 0) {
+    for (const [id, figures] of await beforeFromVitals(sql, clusterId, since, few)) {
+      if (figures.requests > requestsOf(id)) before.set(id, figures);
+    }
   }
   return before;
 }
