@@ -9,9 +9,11 @@ import { headOn, readConfigHead } from '../../models/config-history.ts';
 import { readConfigPage } from '../../models/config-page.ts';
 import { beginEpoch } from '../../models/epoch.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { systemCall } from '../../runtime/call.ts';
 import { judgeClaim } from '../../runtime/history.ts';
 import { positionMarks } from '../../runtime/position-marks.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { rollBack } from '../../services/revisions/rollback.ts';
 import {
   addNode,
   bodyOf,
@@ -53,6 +55,8 @@ class Model {
   readonly stable = new Map<string, Settings>();
   /** What the canary has over the stable things; null where it has none of the name. */
   readonly overlay = new Map<string, Settings | null>();
+  /** What was stable at each revision that nodes could be told to run. */
+  readonly published = new Map<string, Map<string, Settings>>();
   enabled = false;
   running = false;
 
@@ -89,6 +93,13 @@ class Model {
     this.abort();
   }
 
+  rollBack(revision: string): void {
+    const then = [...this.published.get(revision)!];
+    this.stable.clear();
+    for (const [id, settings] of then) this.stable.set(id, settings);
+    this.abort();
+  }
+
   abort(): void {
     this.overlay.clear();
     this.running = false;
@@ -122,6 +133,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ act: fc.constant('remove' as const), id: ID }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constantFrom('end' as const, 'promote' as const, 'abort' as const) }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('policy' as const), enabled: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ act: fc.constant('rollback' as const), to: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('epoch' as const) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -149,6 +161,13 @@ async function take(clusterId: string, model: Model, taken: Step): Promise<void>
       await setPolicy(runtime, clusterId, taken.enabled);
       model.enabled = taken.enabled;
       return;
+    case 'rollback': {
+      const revisions = [...model.published.keys()];
+      const revision = revisions[taken.to % Math.max(1, revisions.length)];
+      if (revision === undefined) return;
+      await rollBack(runtime, { id: clusterId, revision }, systemCall('test'));
+      return model.rollBack(revision);
+    }
     case 'epoch':
       await beginEpoch(runtime.pools.api, 'test');
       return;
@@ -178,6 +197,7 @@ test('whatever happens, each node runs exactly the versions of its track', async
           await take(clusterId, model, taken);
           const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
           t.is(head.canary !== null, model.running);
+          model.published.set(String(head.revision), new Map(model.stable));
           // Two nodes of the canary and two others, of which some are away.
           for (const [at, node] of nodes.entries()) {
             if (((awake >> at) & 1) === 0) continue;
