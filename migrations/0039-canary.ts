@@ -54,8 +54,6 @@ export async function up(trx: Knex.Transaction): Promise<void> {
     -- Whether nodes outside of a canary got another revision with it.
     alter table config_revision add column stable boolean not null default true;
 
-    -- Entries of the set that canaries run, as differences to the stable one: sums of buckets modulo 2^256, and how many
-    -- more entries need a capability.
     -- What each node should run: its cluster's candidate where it takes part in a canary.
     create view node_target as
       select n.id as node_id, h.epoch, case when m.node_id is null then 'S' else 'C' end as track,
@@ -64,6 +62,7 @@ export async function up(trx: Knex.Transaction): Promise<void> {
         left join rollout_member m
           on h.canary_revision is not null and m.cluster_id = n.cluster_id and m.node_id = n.id;
 
+    -- Sums modulo 2^256, and how many entries need a capability: those of what a canary runs as differences.
     comment on table config_bucket is 'track C: what is added to the sum of S';
     comment on table config_feature is 'track C: what is added to the count of S';
   `);

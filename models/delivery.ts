@@ -4,7 +4,7 @@
 // A node is current when it has passed the last change of every entry of the site (one that was removed until it passed
 // the revision that closed it), and none of them failed there or is held: needs a capability that it does not report.
 import type { Knex } from 'knex';
-import { ENTRY_KINDS } from './entries/kinds.ts';
+import { findKind } from './entries/kinds.ts';
 import { siteOwner } from './entries/owner.ts';
 import { DISABLED_REF } from './entries/site.ts';
 import { named } from './named-statement.ts';
@@ -212,7 +212,7 @@ function byOwner(failed: readonly Failure[]): Map<string, Failure[]> {
 
 /** The owner of an entry by its name; null for the cluster's own and unknown kinds. */
 export function ownerOf({ kind, id }: { kind: string; id: string }): string | null {
-  return ENTRY_KINDS.find((candidate) => candidate.kind === kind)?.ownerOf(id) ?? null;
+  return findKind(kind)?.ownerOf(id) ?? null;
 }
 
 /** The delivery of each site, by id. */

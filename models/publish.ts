@@ -9,7 +9,7 @@ import { recordAudits } from './audit-entry.ts';
 import { type Changes, publishChanges } from './canary/publish-changes.ts';
 import { splitChange, type TriedEntry } from './canary/split-change.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
-import { ENTRY_KINDS } from './entries/kinds.ts';
+import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
 import { LOCK_PLATFORM } from './locks.ts';
 import {
   distinct,
@@ -169,10 +169,4 @@ function written(kind: EntryKind, id: string, compiled: CompiledEntry): WrittenE
     compilerVersion: kind.compilerVersion,
     owner: kind.ownerOf(id),
   };
-}
-
-function kindNamed(name: string): EntryKind {
-  const kind = ENTRY_KINDS.find((candidate) => candidate.kind === name);
-  if (!kind) throw new Error(`no kind of entries is called ${name}`);
-  return kind;
 }

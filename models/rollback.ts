@@ -5,8 +5,8 @@ import type { Knex } from 'knex';
 import { fail } from '../contract/errors.ts';
 import { bodyHash } from '../proto/entry-hash.ts';
 import type { CompiledEntry, EntryKind, Missing, Provision, Reference } from './entries/kind.ts';
-import { ENTRY_KINDS } from './entries/kinds.ts';
-import { siteOwner } from './entries/owner.ts';
+import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
+import { siteOfOwner } from './entries/owner.ts';
 import { DISABLED_REF, siteKind } from './entries/site.ts';
 import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
 import { type Difference, keyOf, type WrittenEntry } from './write-revision.ts';
@@ -23,8 +23,6 @@ export interface RollbackPlan {
   /** Ids of sites that the revision serves and that are disabled now. */
   keptDisabled: string[];
 }
-
-const SITE = siteOwner('');
 
 export interface RollbackScope {
   /** Owners whose saved settings are put back, too. */
@@ -56,7 +54,7 @@ export async function planRollback(
     const difference = entry.to?.owner && gone.has(entry.to.owner) ? undefined : differenceOf(entry);
     return difference ? [{ entry, difference }] : [];
   });
-  const keptDisabled = kept.filter(({ to }) => isServed(to)).flatMap(({ to }) => siteOf(to!.owner) ?? []);
+  const keptDisabled = kept.filter(({ to }) => isServed(to)).flatMap(({ to }) => siteOfOwner(to!.owner) ?? []);
   return { differences: changes.map(({ difference }) => difference), sites: sitesOf(changes), keptDisabled };
 }
 
@@ -68,7 +66,7 @@ interface Change {
 function sitesOf(changes: readonly Change[]): RollbackPlan['sites'] {
   const [added, removed, changed] = [new Set<string>(), new Set<string>(), new Set<string>()];
   for (const { entry, difference } of changes) {
-    const site = siteOf(difference.after?.owner ?? entry.from?.owner ?? null);
+    const site = siteOfOwner(difference.after?.owner ?? entry.from?.owner ?? null);
     if (site === null) continue;
     const [before, after] = [isServed(entry.from), isServed(difference.after)];
     if (entry.kind !== siteKind.kind || before === after) changed.add(site);
@@ -76,10 +74,6 @@ function sitesOf(changes: readonly Change[]): RollbackPlan['sites'] {
   }
   const others = changed.difference(added).difference(removed);
   return { added: [...added], changed: [...others], removed: [...removed] };
-}
-
-function siteOf(owner: string | null): string | null {
-  return owner?.startsWith(SITE) ? owner.slice(SITE.length) : null;
 }
 
 /** What is disabled now stays so. */
@@ -190,8 +184,4 @@ function withKept(kind: EntryKind, from: StoredEntry | null, to: StoredEntry | n
   const differing = keptOnRollback.filter((field) => !isDeepStrictEqual(now[field], then[field]));
   if (differing.length === 0) return undefined;
   return compileSettings({ ...then, ...Object.fromEntries(differing.map((field) => [field, now[field]])) });
-}
-
-function kindNamed(name: string): EntryKind {
-  return ENTRY_KINDS.find(({ kind }) => kind === name)!;
 }

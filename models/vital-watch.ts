@@ -57,6 +57,13 @@ export async function endWatch(sql: Knex, clusterId: string, revision: string | 
   );
 }
 
+/** Stops watching what a canary tried, which ended. */
+export async function endCanaryWatches(sql: Knex, clusterId: string): Promise<void> {
+  await sql.raw(`update vital_watch set until = now() where cluster_id = ? and track = 'C' and until > now()`, [
+    clusterId,
+  ]);
+}
+
 /** What is watched of a cluster at this moment. */
 export interface WatchNow {
   /** At most 100, those that changed last. */

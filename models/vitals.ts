@@ -136,8 +136,8 @@ export async function readTrouble(sql: Knex, seconds: number): Promise<Trouble> 
 
 /**
  * How sites fared in the ten minutes before a moment, by site; '' is drawn from a part of the traffic. What was tried by a
- * canary or taken back then is no picture of it, nor are the minutes in which that ended. From the minutes
- * that nodes have reported, where those are few from what was watched then; a site of which neither is there is left out. It changes
+ * canary or taken back then is no picture of it, nor are the minutes in which that ended. From the minutes that nodes have
+ * reported, where those are few from what was watched then; a site of which neither is there is left out. It changes
  * little once it is known, so it is read once for each change.
  */
 export async function readBefore(

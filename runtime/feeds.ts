@@ -28,8 +28,10 @@ export interface Feed {
   readonly topic: string;
   /** First key of the advisory locks that its owners hold, "SV" and a number: the same in every version. */
   readonly ownerLock: number;
-  /** Field of WatchEvent that carries a batch to nodes; null for a feed that their streams do not carry. Feeds of which a
-   * node gets one share it. */
+  /**
+   * Field of WatchEvent that carries a batch to nodes; null for a feed that their streams do not carry. Feeds of which a
+   * node gets one share it.
+   */
   readonly event: number | null;
   /** What open pages of the Web UI are told to read again. */
   readonly hint: LiveTopic | null;

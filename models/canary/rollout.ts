@@ -1,19 +1,20 @@
 // The canary of a cluster: how changes are tried, who tries the one that runs, and what came of it. Written in the
 // transaction of the publication that begins, moves or ends it, under the lock of the cluster's head.
 import type { Pool } from 'pg';
-import type { Finding, Rollout } from '../../contract/resources/rollout.ts';
+import type { Finding, ROLLOUT_EVENT_KINDS, Rollout } from '../../contract/resources/rollout.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { hint, leaveHints } from '../live-hint.ts';
 import { ONLINE_SECONDS } from '../node-state.ts';
+import { endCanaryWatches } from '../vital-watch.ts';
 
-export type RolloutState = Rollout['state'];
+type RolloutState = Rollout['state'];
 export type RolloutOutcome = NonNullable<Rollout['outcome']>;
 
 /** Capability of a node that can run another set of entries than its cluster. */
 export const CANARY_CAPABILITY = 'canary-v1';
 
 /** How a canary ended: whether everybody gets the candidate. */
-export function stateAfter(outcome: RolloutOutcome): RolloutState {
+function stateAfter(outcome: RolloutOutcome): RolloutState {
   if (outcome === 'no_canary') return 'direct';
   return outcome === 'auto_promote' || outcome === 'manual_promote' || outcome === 'policy_disabled'
     ? 'promoted'
@@ -86,6 +87,7 @@ export async function noteEnd(
   { outcome, revision, finding }: { outcome: RolloutOutcome; revision: string; finding?: Finding | undefined },
 ): Promise<void> {
   const state = stateAfter(outcome);
+  await endCanaryWatches(tx.sql, clusterId);
   await tx
     .sql('cluster_rollout')
     .where({ cluster_id: clusterId })
@@ -115,7 +117,7 @@ export async function noteDirect(tx: Tx, clusterId: string, revision: string): P
 }
 
 export interface RolloutEvent {
-  kind: 'started' | 'promoted' | 'rolled_back' | 'direct' | 'undone' | 'undo_stopped';
+  kind: (typeof ROLLOUT_EVENT_KINDS)[number];
   revision?: string;
   outcome?: RolloutOutcome;
   finding?: Finding | undefined;

@@ -52,7 +52,7 @@ export interface Member {
 }
 
 /** `now`: the time at which who was heard of last is online or not. */
-export async function canaryMembers(sql: Knex, clusterId: string, now: Date): Promise<Member[]> {
+export async function membersOf(sql: Knex, clusterId: string, now: Date): Promise<Member[]> {
   const { rows } = await sql.raw<{ rows: Member[] }>(
     `select n.id, n.name, n.status <> 'active' as disabled,
          coalesce(s.last_seen_at > ?::timestamptz - make_interval(secs => ${ONLINE_SECONDS}), false) as online,

@@ -1,14 +1,12 @@
 // Has nodes tell how what a publication changed fares.
 import type { Tx } from '../../runtime/write.ts';
-import { ENTRY_KINDS } from '../entries/kinds.ts';
-import { siteOwner } from '../entries/owner.ts';
+import { kindNamed } from '../entries/kinds.ts';
+import { siteOfOwner } from '../entries/owner.ts';
 import { watchChange } from '../vital-watch.ts';
 import type { Difference, OverlayDifference, WrittenEntry } from '../write-revision.ts';
 
 /** How long a publication to everybody is watched. */
 export const UNDO_SECONDS = 300;
-
-const SITE = siteOwner('');
 
 /** For as long as the canary can run: its window, and as much again for nodes that are late. */
 export async function watchCandidate(
@@ -52,23 +50,17 @@ async function watch(
   watched: { clusterId: string; revision: string; track: 'S' | 'C'; seconds: number },
   changes: readonly Changed[],
 ): Promise<void> {
-  const sites = changes.map((change) => ({ id: siteOf(change), origins: routes(change) }));
+  const sites = changes.map((change) => ({
+    id: siteOfOwner(kindNamed(change.kind).ownerOf(change.id)) ?? '',
+    origins: routes(change),
+  }));
   await watchChange(tx.sql, { ...watched, sites });
-}
-
-function siteOf({ kind, id }: Changed): string {
-  const owner = kindNamed(kind)?.ownerOf(id) ?? null;
-  return owner?.startsWith(SITE) ? owner.slice(SITE.length) : '';
 }
 
 /** What is not known counts as touched: errors of origins are looked at then. */
 function routes({ kind: name, before, after }: Changed): boolean {
   const kind = kindNamed(name);
-  if (!kind?.routes) return false;
+  if (!kind.routes) return false;
   const [from, to] = [before?.settings, after?.settings];
   return !from || !to || kind.routes({ ...kind.defaults, ...from }, { ...kind.defaults, ...to });
-}
-
-function kindNamed(name: string) {
-  return ENTRY_KINDS.find(({ kind }) => kind === name);
 }

@@ -5,6 +5,12 @@ export function siteOwner(id: string): string {
   return `site:${id}`;
 }
 
+/** The site that the owner is; null where it is none. */
+export function siteOfOwner(owner: string | null): string | null {
+  const prefix = siteOwner('');
+  return owner?.startsWith(prefix) ? owner.slice(prefix.length) : null;
+}
+
 /** The owner of an IP list's header and chunks. */
 export function listOwner(id: string): string {
   return `list:${id}`;

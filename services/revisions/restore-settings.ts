@@ -2,7 +2,7 @@
 // of a site would bring back what a rollback took away.
 import { fail } from '../../contract/errors.ts';
 import type { EntryKind } from '../../models/entries/kind.ts';
-import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
+import { kindNamed } from '../../models/entries/kinds.ts';
 import { changedEntries, type EntryVersions } from '../../models/entry-versions.ts';
 import { type FieldChange, settingsDiff } from '../../models/settings-diff.ts';
 import { isRecord } from '../../models/settings-snapshot.ts';
@@ -83,7 +83,7 @@ async function differingFrom(
   touched: readonly EntryVersions[],
 ): Promise<RestoredSettings[]> {
   if (touched.length === 0) return [];
-  const kind = ENTRY_KINDS.find((candidate) => candidate.kind === name)!;
+  const kind = kindNamed(name);
   const there =
     locks === 'site'
       ? await sitesOfCluster(

@@ -5,6 +5,7 @@ import { recordAudit } from '../../models/audit-entry.ts';
 import { noteEnd } from '../../models/canary/rollout.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { revisionPlace } from '../../models/config-revision.ts';
+import { siteOfOwner } from '../../models/entries/owner.ts';
 import { hint, leaveHints } from '../../models/live-hint.ts';
 import { ownedSubjects } from '../../models/revision-subject.ts';
 import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
@@ -92,7 +93,10 @@ async function publishPlan(
   const audit = { action: 'cluster.rollback', target, metadata };
   await leaveHints(
     tx.sql,
-    restored.flatMap(({ owner }) => (owner?.startsWith('site:') ? [hint('sites', owner.slice('site:'.length))] : [])),
+    restored.flatMap(({ owner }) => {
+      const site = siteOfOwner(owner);
+      return site === null ? [] : [hint('sites', site)];
+    }),
   );
   const head = await lockHead(tx, target.id, differences);
   if (differences.length === 0 && !head.canary) {

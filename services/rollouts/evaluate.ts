@@ -10,7 +10,7 @@ import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { noteWaiting, type RolloutOutcome } from '../../models/canary/rollout.ts';
-import { canaryMembers, type Member, type RunningCanary, runningCanaries } from '../../models/canary/running-canary.ts';
+import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/canary/running-canary.ts';
 import { readRollout } from '../../models/rollout.ts';
 import { siteLabels } from '../../models/site.ts';
 import { lockHead } from '../../models/write-revision.ts';
@@ -43,7 +43,7 @@ export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, ah
 }
 
 async function decide(runtime: Runtime, canary: RunningCanary, now: Date): Promise<Decision> {
-  const members = await canaryMembers(runtime.pools.api, canary.clusterId, now);
+  const members = await membersOf(runtime.pools.api, canary.clusterId, now);
   const judged = await judgeCandidate(runtime, canary, now);
   return decisionOn(canary, members, judged, now);
 }
@@ -73,7 +73,7 @@ export function decisionOn(
     return state === 'canary' ? { wait: true } : undefined;
   }
   const deadline = windowEndsAt.getTime() + policy.windowSeconds * 1000;
-  // Once it waits for somebody, a further candidate has the same time to arrive: the next look tells.
+  // While it waits for somebody nothing runs out.
   if (now.getTime() < deadline || state === 'awaiting_promotion') return undefined;
   return { end: 'apply_timeout', finding: of('apply_timeout', late) };
 }

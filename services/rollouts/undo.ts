@@ -32,8 +32,10 @@ const LATE_SECONDS = 30;
 
 /** Looks at what was published lately, and takes back what does harm. */
 export async function undoHarm(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const changes = await watchedPublications(runtime.pools.api);
+  if (changes.length === 0) return;
   const trouble = await readTrouble(runtime.pools.api, UNDO_SECONDS + LATE_SECONDS);
-  for (const change of await watchedPublications(runtime.pools.api)) {
+  for (const change of changes) {
     if (signal.aborted) return;
     if (!trouble.has(change.clusterId, change.sites)) continue;
     try {
