@@ -14,6 +14,8 @@ type Exchange struct {
 	In Inbound
 	// Out is what an origin gets, where that differs from In.
 	Out Outbound
+	// Overrides is what rules put in the place of settings.
+	Overrides Overrides
 	// Plan is the site's, nil before the site is known.
 	Plan *Plan
 	// Tables is the configuration of this moment, loaded once.

@@ -6,6 +6,11 @@ type Outbound struct {
 	// Host is sent where the origin has none of its own.
 	Host   string
 	Target *Target
+	// Group names the origins that are asked, "" the default group.
+	Group string
+	// HostHeader, SNI and Port take the place of what each origin of the group has; empty and 0 leave it.
+	HostHeader, SNI string
+	Port            uint16
 	// Edits are of the header, in their order, after fields of one hop are gone.
 	Edits []HeaderEdit
 }
