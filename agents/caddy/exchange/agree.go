@@ -26,3 +26,10 @@ type OwnBans interface {
 type LiftWatcher interface {
 	Lifted(siteID string, network netip.Prefix)
 }
+
+// IPLists knows the members of every address list, whatever the list is for.
+type IPLists interface {
+	// Contains reports whether an address is on a list, which is named by its id. Not whole means that no version of the
+	// list ever arrived completely: nobody knows who is on it. An address that is not valid is on no list.
+	Contains(t *Tables, list string, addr netip.Addr) (in, whole bool)
+}

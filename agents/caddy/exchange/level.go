@@ -43,6 +43,8 @@ var (
 	RuleDemand, FloodDemand = NewFact[Demand](), NewFact[Demand]()
 	// AllowListed says that the client is on an allow list, for all anybody knows.
 	AllowListed = NewFact[bool]()
+	// RuleAllowed says that an allow rule matched: it spares what Under Attack and CC mitigation ask, not what rules ask.
+	RuleAllowed = NewFact[bool]()
 	// Validation says that a certificate authority asks who controls the host: it has no cookies and follows nobody.
 	Validation = NewFact[bool]()
 	// UnknownHost says that the host is of no site, though a site may answer for it.
