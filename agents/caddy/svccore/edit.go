@@ -85,7 +85,7 @@ func newWriterState() *writerState {
 func (e *Edit) takeNumber(id string) uint32 {
 	s := e.state
 	if e.whole {
-		if number, ok := namesOf(e.published).ids.get(id); ok {
+		if number, ok := namesOf(e.published).ids.Get(id); ok {
 			return number
 		}
 	} else if last := len(s.freeNumbers) - 1; last >= 0 {

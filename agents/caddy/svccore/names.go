@@ -6,6 +6,7 @@ import (
 
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/pmap"
 )
 
 // siteName is a domain of the exact, wildcard or suffix form.
@@ -18,9 +19,9 @@ type siteName struct {
 type names struct {
 	owner *exchange.Owner
 	// By the id of the site.
-	ids pmap[uint32]
+	ids pmap.Map[uint32]
 	// By what hosts it has.
-	exact, wildcard, suffix pmap[uint32]
+	exact, wildcard, suffix pmap.Map[uint32]
 	patterns                patternIndex
 }
 
@@ -38,16 +39,16 @@ func PlanOfHost(t *exchange.Tables, host string) *exchange.Plan {
 
 // PlanOfSite returns the plan of a site by its id, nil when there is no such site.
 func PlanOfSite(t *exchange.Tables, id string) *exchange.Plan {
-	if number, ok := namesOf(t).ids.get(id); ok {
+	if number, ok := namesOf(t).ids.Get(id); ok {
 		return t.Plan(number)
 	}
 	return nil
 }
 
 // SiteCount is the number of sites, disabled ones included.
-func SiteCount(t *exchange.Tables) int { return namesOf(t).ids.size }
+func SiteCount(t *exchange.Tables) int { return namesOf(t).ids.Len() }
 
-func (t *names) form(form configv1.DomainForm) *pmap[uint32] {
+func (t *names) form(form configv1.DomainForm) *pmap.Map[uint32] {
 	switch form {
 	case configv1.DomainForm_DOMAIN_FORM_WILDCARD:
 		return &t.wildcard
@@ -61,18 +62,18 @@ func (t *names) form(form configv1.DomainForm) *pmap[uint32] {
 // find returns the number of the site of a normalised host: exact names, then wildcards of one label, then the longest
 // suffix, then patterns in their order; 0 when none has it.
 func (t *names) find(host string) uint32 {
-	if number, ok := t.exact.get(host); ok {
+	if number, ok := t.exact.Get(host); ok {
 		return number
 	}
 	dot := strings.IndexByte(host, '.')
 	if dot >= 0 {
-		if number, ok := t.wildcard.get(host[dot+1:]); ok {
+		if number, ok := t.wildcard.Get(host[dot+1:]); ok {
 			return number
 		}
-		if t.suffix.size > 0 {
+		if t.suffix.Len() > 0 {
 			for parent := host; dot >= 0; dot = strings.IndexByte(parent, '.') {
 				parent = parent[dot+1:]
-				if number, ok := t.suffix.get(parent); ok {
+				if number, ok := t.suffix.Get(parent); ok {
 					return number
 				}
 			}
@@ -127,9 +128,9 @@ func compareSites(createdA, createdB int64, idA, idB string) int {
 // both may claim it for a moment, in either order: the older site then keeps it until it lets go.
 func (e *Edit) claim(n siteName, s *site) {
 	names := e.names().form(n.form)
-	holder, held := names.get(n.name)
+	holder, held := names.Get(n.name)
 	if !held || holder == s.plan.Number {
-		*names = names.set(e.Owner(), n.name, s.plan.Number)
+		*names = names.Set(e.Owner(), n.name, s.plan.Number)
 		return
 	}
 	claims := e.state.contested[n]
@@ -143,7 +144,7 @@ func (e *Edit) claim(n siteName, s *site) {
 	}
 	e.state.contested[n] = append(claims, s.plan.Number)
 	if e.older(s, holder) {
-		*names = names.set(e.Owner(), n.name, s.plan.Number)
+		*names = names.Set(e.Owner(), n.name, s.plan.Number)
 	}
 }
 
@@ -151,8 +152,8 @@ func (e *Edit) release(n siteName, s *site) {
 	names := e.names().form(n.form)
 	claims, contested := e.state.contested[n]
 	if !contested {
-		if holder, held := names.get(n.name); held && holder == s.plan.Number {
-			*names = names.delete(e.Owner(), n.name)
+		if holder, held := names.Get(n.name); held && holder == s.plan.Number {
+			*names = names.Delete(e.Owner(), n.name)
 		}
 		return
 	}
@@ -172,5 +173,5 @@ func (e *Edit) release(n siteName, s *site) {
 	} else {
 		delete(e.state.contested, n)
 	}
-	*names = names.set(e.Owner(), n.name, first.plan.Number)
+	*names = names.Set(e.Owner(), n.name, first.plan.Number)
 }

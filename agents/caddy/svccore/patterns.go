@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/pmap"
 )
 
 const (
@@ -117,8 +118,8 @@ func comparePatterns(a, b *pattern) int {
 // literal start. Only patterns with neither are tried against every host that no other domain form matched.
 type patternIndex struct {
 	size       int
-	ends       pmap[[]*pattern]
-	starts     pmap[[]*pattern]
+	ends       pmap.Map[[]*pattern]
+	starts     pmap.Map[[]*pattern]
 	endSizes   [maxPatternKey + 1]int32
 	startSizes [maxPatternKey + 1]int32
 	rest       []*pattern
@@ -128,12 +129,12 @@ func (x *patternIndex) add(e *exchange.Owner, p *pattern) {
 	x.size++
 	switch {
 	case len(p.suffix) >= minPatternKey:
-		list, _ := x.ends.get(p.suffix)
-		x.ends = x.ends.set(e, p.suffix, withPattern(list, p))
+		list, _ := x.ends.Get(p.suffix)
+		x.ends = x.ends.Set(e, p.suffix, withPattern(list, p))
 		x.endSizes[len(p.suffix)]++
 	case len(p.prefix) >= minPatternKey:
-		list, _ := x.starts.get(p.prefix)
-		x.starts = x.starts.set(e, p.prefix, withPattern(list, p))
+		list, _ := x.starts.Get(p.prefix)
+		x.starts = x.starts.Set(e, p.prefix, withPattern(list, p))
 		x.startSizes[len(p.prefix)]++
 	default:
 		x.rest = withPattern(x.rest, p)
@@ -154,12 +155,12 @@ func (x *patternIndex) remove(e *exchange.Owner, p *pattern) {
 	}
 }
 
-func dropPattern(m pmap[[]*pattern], e *exchange.Owner, key string, p *pattern) pmap[[]*pattern] {
-	list, _ := m.get(key)
+func dropPattern(m pmap.Map[[]*pattern], e *exchange.Owner, key string, p *pattern) pmap.Map[[]*pattern] {
+	list, _ := m.Get(key)
 	if list = withoutPattern(list, p); len(list) == 0 {
-		return m.delete(e, key)
+		return m.Delete(e, key)
 	}
-	return m.set(e, key, list)
+	return m.Set(e, key, list)
 }
 
 // withPattern and withoutPattern copy: readers may hold the list.
@@ -189,11 +190,11 @@ func (x *patternIndex) find(host string) uint32 {
 	var best *pattern
 	for n := minPatternKey; n <= min(maxPatternKey, len(host)); n++ {
 		if x.endSizes[n] > 0 {
-			list, _ := x.ends.get(host[len(host)-n:])
+			list, _ := x.ends.Get(host[len(host)-n:])
 			best = firstMatch(list, host, best)
 		}
 		if x.startSizes[n] > 0 {
-			list, _ := x.starts.get(host[:n])
+			list, _ := x.starts.Get(host[:n])
 			best = firstMatch(list, host, best)
 		}
 	}

@@ -236,7 +236,7 @@ func (e *Edit) placeNamed(next *site, old *exchange.Plan) {
 	e.Tables.SetPlan(next.plan.Number, &next.plan)
 	if old == nil {
 		names := e.names()
-		names.ids = names.ids.set(e.Owner(), next.plan.SiteID, next.plan.Number)
+		names.ids = names.ids.Set(e.Owner(), next.plan.SiteID, next.plan.Number)
 	}
 	e.addNames(next)
 }
@@ -288,7 +288,7 @@ func (e *Edit) removePart(k *kind, id string) {
 	}
 	e.removeNames(known)
 	names := e.names()
-	names.ids = names.ids.delete(e.Owner(), id)
+	names.ids = names.ids.Delete(e.Owner(), id)
 	e.Tables.SetPlan(old.Number, nil)
 	e.giveBackNumber(old.Number)
 	if len(rest) > 0 {

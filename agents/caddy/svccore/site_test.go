@@ -148,7 +148,7 @@ func TestHostTableAgainstEveryDomainInTurn(t *testing.T) {
 		change(t, c, nil, edgetest.Key("site", id))
 	}
 	names := namesOf(c.Tables())
-	if n := names.ids.size + names.exact.size + names.wildcard.size + names.suffix.size + names.patterns.size + len(c.state.contested); n != 0 {
+	if n := names.ids.Len() + names.exact.Len() + names.wildcard.Len() + names.suffix.Len() + names.patterns.size + len(c.state.contested); n != 0 {
 		t.Errorf("%d names are left of no site", n)
 	}
 }

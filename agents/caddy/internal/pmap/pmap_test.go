@@ -1,4 +1,4 @@
-package svccore
+package pmap
 
 import (
 	"edge.svc/caddy/exchange"
@@ -10,10 +10,10 @@ import (
 // Any run of changes gives what a plain map gives, and maps published before stay what they were.
 func TestPersistentMapBehavesAsAMap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var m pmap[int]
+	var m Map[int]
 	model := map[string]int{}
 	type version struct {
-		m     pmap[int]
+		m     Map[int]
 		model map[string]int
 	}
 	var kept []version
@@ -25,11 +25,11 @@ func TestPersistentMapBehavesAsAMap(t *testing.T) {
 		for range random.IntN(40) {
 			key := fmt.Sprint(random.IntN(600))
 			if random.IntN(3) == 0 {
-				m = m.delete(e, key)
+				m = m.Delete(e, key)
 				delete(model, key)
 			} else {
 				value := random.IntN(1000)
-				m = m.set(e, key, value)
+				m = m.Set(e, key, value)
 				model[key] = value
 			}
 		}
@@ -43,26 +43,26 @@ func TestPersistentMapBehavesAsAMap(t *testing.T) {
 		compareMaps(t, i, v.m, v.model)
 	}
 	for key := range model {
-		m = m.delete(nil, key)
+		m = m.Delete(nil, key)
 	}
 	if m.size != 0 || m.root != nil {
 		t.Errorf("%d entries are left of none", m.size)
 	}
 }
 
-func compareMaps(t *testing.T, version int, m pmap[int], model map[string]int) {
+func compareMaps(t *testing.T, version int, m Map[int], model map[string]int) {
 	t.Helper()
 	if m.size != len(model) {
 		t.Fatalf("version %d: size %d, want %d", version, m.size, len(model))
 	}
 	for key := range 600 {
 		want, wantOK := model[fmt.Sprint(key)]
-		if got, ok := m.get(fmt.Sprint(key)); ok != wantOK || got != want {
+		if got, ok := m.Get(fmt.Sprint(key)); ok != wantOK || got != want {
 			t.Fatalf("version %d: %d is %d %v, want %d %v", version, key, got, ok, want, wantOK)
 		}
 	}
 	seen := 0
-	for key, value := range m.all {
+	for key, value := range m.All {
 		if model[key] != value {
 			t.Fatalf("version %d: %s is %d", version, key, value)
 		}
@@ -76,10 +76,10 @@ func compareMaps(t *testing.T, version int, m pmap[int], model map[string]int) {
 // Keys whose hashes agree to the last level share a bucket.
 func TestPersistentMapWithEqualHashes(t *testing.T) {
 	const h = 0
-	var root *pnode[int]
+	var root *node[int]
 	set := func(key string, value int) bool {
 		added := false
-		root, added = root.set(nil, h, pmapLevels, pleaf[int]{key, value})
+		root, added = root.set(nil, h, levels, entry[int]{key, value})
 		return added
 	}
 	for i, key := range []string{"a", "b", "c"} {
@@ -91,7 +91,7 @@ func TestPersistentMapWithEqualHashes(t *testing.T) {
 	if !root.isBucket() || len(root.leaves) != 3 {
 		t.Fatal("the keys do not share a bucket")
 	}
-	if set("b", 9) || root.leaves[1] != (pleaf[int]{"b", 9}) {
+	if set("b", 9) || root.leaves[1] != (entry[int]{"b", 9}) {
 		t.Error("a key of the bucket was not replaced")
 	}
 	root, removed := root.delete(nil, h, "b")

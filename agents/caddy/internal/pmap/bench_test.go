@@ -1,4 +1,4 @@
-package svccore
+package pmap
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func BenchmarkMapInTurn(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, ok := m.get(names[i]); !ok {
+				if _, ok := m.Get(names[i]); !ok {
 					b.Fatal(names[i])
 				}
 				if i++; i == keys {
@@ -41,7 +41,7 @@ func BenchmarkCollectMap(b *testing.B) {
 			}
 			live := m.size
 			runtime.KeepAlive(m)
-			m = pmap[*int]{}
+			m = Map[*int]{}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			b.ReportMetric(float64(before.HeapObjects-after.HeapObjects)/float64(live), "objects/key")
@@ -52,11 +52,11 @@ func BenchmarkCollectMap(b *testing.B) {
 }
 
 // mapOf makes a map as a journal does, with one editor, and its keys in an order of their own.
-func mapOf(keys int) (pmap[*int], []string) {
-	var m pmap[*int]
+func mapOf(keys int) (Map[*int], []string) {
+	var m Map[*int]
 	e, value := new(exchange.Owner), new(int)
 	for i := range keys {
-		m = m.set(e, fmt.Sprintf("site-%d.bench.example", i), value)
+		m = m.Set(e, fmt.Sprintf("site-%d.bench.example", i), value)
 	}
 	names := make([]string, keys)
 	for i := range names {

@@ -1,4 +1,5 @@
-package svccore
+// Package pmap has a map of which every version stays what it was.
+package pmap
 
 import (
 	"hash/maphash"
@@ -8,51 +9,52 @@ import (
 	"edge.svc/caddy/exchange"
 )
 
-// pmap is a persistent hash map from strings: setting a key yields a new map that shares all but the path to that key
+// Map is a persistent hash map from strings: setting a key yields a new map that shares all but the path to that key
 // with the old one. Readers keep whichever map they loaded; a change of one key costs the same in a map of a hundred
 // entries and of a million. The zero value is an empty map.
-type pmap[V any] struct {
-	root *pnode[V]
+type Map[V any] struct {
+	root *node[V]
 	size int
 }
 
 // Five bits of the hash choose a slot on each level; a 64-bit hash is used up after level 12, below which equal hashes
 // share a bucket.
 const (
-	pmapBits   = 5
-	pmapLevels = 13
+	levelBits = 5
+	levels    = 13
 )
 
-// pnode holds the leaves and the nodes of its slots, each in the order of the slots. Leaves lie in their node: with
+// node holds the leaves and the nodes of its slots, each in the order of the slots. Leaves lie in their node: with
 // thousands of keys, what a lookup reads is in no cache, and each object more on the way is waited for, and marked by
 // each collection. The node itself is a cache line.
-type pnode[V any] struct {
+type node[V any] struct {
 	owner *exchange.Owner
 	// The slots that hold a leaf, and those that hold a node. A bucket has leaves and no slots.
 	leafSlots, subSlots uint32
-	leaves              []pleaf[V]
-	subs                []*pnode[V]
+	leaves              []entry[V]
+	subs                []*node[V]
 }
 
-type pleaf[V any] struct {
+type entry[V any] struct {
 	key   string
 	value V
 }
 
 // The seed makes it infeasible to choose host names that collide.
-var pmapSeed = maphash.MakeSeed()
+var seed = maphash.MakeSeed()
 
-func slotOf(h uint64) uint32 { return uint32(1) << (h & (1<<pmapBits - 1)) }
+func slotOf(h uint64) uint32 { return uint32(1) << (h & (1<<levelBits - 1)) }
 
 // rank is the place of a slot among those in use.
 func rank(slots, slot uint32) int { return bits.OnesCount32(slots & (slot - 1)) }
 
-func (m pmap[V]) get(key string) (value V, ok bool) {
+// Get returns the value of a key. It allocates nothing.
+func (m Map[V]) Get(key string) (value V, ok bool) {
 	if m.root == nil {
 		return value, false
 	}
-	h := maphash.String(pmapSeed, key)
-	for n := m.root; ; h >>= pmapBits {
+	h := maphash.String(seed, key)
+	for n := m.root; ; h >>= levelBits {
 		slot := slotOf(h)
 		switch {
 		case n.subSlots&slot != 0:
@@ -71,9 +73,9 @@ func (m pmap[V]) get(key string) (value V, ok bool) {
 	}
 }
 
-// set returns the map with key set. e may be nil.
-func (m pmap[V]) set(e *exchange.Owner, key string, value V) pmap[V] {
-	root, added := m.root.set(e, maphash.String(pmapSeed, key), 0, pleaf[V]{key, value})
+// Set returns the map with key set. What e made before is changed in place; e may be nil.
+func (m Map[V]) Set(e *exchange.Owner, key string, value V) Map[V] {
+	root, added := m.root.set(e, maphash.String(seed, key), 0, entry[V]{key, value})
 	m.root = root
 	if added {
 		m.size++
@@ -81,12 +83,12 @@ func (m pmap[V]) set(e *exchange.Owner, key string, value V) pmap[V] {
 	return m
 }
 
-// delete returns the map without key. e may be nil.
-func (m pmap[V]) delete(e *exchange.Owner, key string) pmap[V] {
+// Delete returns the map without key. What e made before is changed in place; e may be nil.
+func (m Map[V]) Delete(e *exchange.Owner, key string) Map[V] {
 	if m.root == nil {
 		return m
 	}
-	root, removed := m.root.delete(e, maphash.String(pmapSeed, key), key)
+	root, removed := m.root.delete(e, maphash.String(seed, key), key)
 	if removed {
 		m.root = root
 		m.size--
@@ -94,10 +96,13 @@ func (m pmap[V]) delete(e *exchange.Owner, key string) pmap[V] {
 	return m
 }
 
-// all calls yield for every entry until it returns false; the order is arbitrary.
-func (m pmap[V]) all(yield func(string, V) bool) { m.root.all(yield) }
+// Len is the number of keys.
+func (m Map[V]) Len() int { return m.size }
 
-func (n *pnode[V]) all(yield func(string, V) bool) bool {
+// All calls yield for every entry until it returns false; the order is arbitrary.
+func (m Map[V]) All(yield func(string, V) bool) { m.root.all(yield) }
+
+func (n *node[V]) all(yield func(string, V) bool) bool {
 	if n == nil {
 		return true
 	}
@@ -114,34 +119,34 @@ func (n *pnode[V]) all(yield func(string, V) bool) bool {
 	return true
 }
 
-func (n *pnode[V]) isBucket() bool { return n.leafSlots|n.subSlots == 0 }
+func (n *node[V]) isBucket() bool { return n.leafSlots|n.subSlots == 0 }
 
 // inBucket is the place of a key in a bucket, -1 when it is not there.
-func (n *pnode[V]) inBucket(key string) int {
-	return slices.IndexFunc(n.leaves, func(l pleaf[V]) bool { return l.key == key })
+func (n *node[V]) inBucket(key string) int {
+	return slices.IndexFunc(n.leaves, func(l entry[V]) bool { return l.key == key })
 }
 
 // editable returns the node itself when e made it, else a copy that e owns.
-func (n *pnode[V]) editable(e *exchange.Owner) *pnode[V] {
+func (n *node[V]) editable(e *exchange.Owner) *node[V] {
 	if e != nil && n.owner == e {
 		return n
 	}
-	return &pnode[V]{
+	return &node[V]{
 		owner: e, leafSlots: n.leafSlots, subSlots: n.subSlots, leaves: slices.Clone(n.leaves), subs: slices.Clone(n.subs),
 	}
 }
 
 // set returns the node with the leaf, whose hash is h from this level on, and whether its key is new. n may be nil.
-func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf pleaf[V]) (*pnode[V], bool) {
+func (n *node[V]) set(e *exchange.Owner, h uint64, level int, leaf entry[V]) (*node[V], bool) {
 	slot := slotOf(h)
 	if n == nil {
-		n = &pnode[V]{owner: e, leaves: []pleaf[V]{leaf}}
-		if level < pmapLevels {
+		n = &node[V]{owner: e, leaves: []entry[V]{leaf}}
+		if level < levels {
 			n.leafSlots = slot
 		}
 		return n, true
 	}
-	if level == pmapLevels {
+	if level == levels {
 		i := n.inBucket(leaf.key)
 		n = n.editable(e)
 		if i >= 0 {
@@ -153,7 +158,7 @@ func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf pleaf[V]) (*
 	}
 	if n.subSlots&slot != 0 {
 		i := rank(n.subSlots, slot)
-		sub, added := n.subs[i].set(e, h>>pmapBits, level+1, leaf)
+		sub, added := n.subs[i].set(e, h>>levelBits, level+1, leaf)
 		n = n.editable(e)
 		n.subs[i] = sub
 		return n, added
@@ -171,9 +176,9 @@ func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf pleaf[V]) (*
 		return n, false
 	}
 	// Two keys share the slot: both go a level down.
-	rest := maphash.String(pmapSeed, present.key) >> (pmapBits * (level + 1))
-	sub, _ := (*pnode[V])(nil).set(e, rest, level+1, present)
-	sub, _ = sub.set(e, h>>pmapBits, level+1, leaf)
+	rest := maphash.String(seed, present.key) >> (levelBits * (level + 1))
+	sub, _ := (*node[V])(nil).set(e, rest, level+1, present)
+	sub, _ = sub.set(e, h>>levelBits, level+1, leaf)
 	n.removeLeaf(slot)
 	n.subs = inserted(n.subs, rank(n.subSlots, slot), sub)
 	n.subSlots |= slot
@@ -181,12 +186,12 @@ func (n *pnode[V]) set(e *exchange.Owner, h uint64, level int, leaf pleaf[V]) (*
 }
 
 // delete returns the node without key, whose hash is h from this level on: nil when nothing is left.
-func (n *pnode[V]) delete(e *exchange.Owner, h uint64, key string) (*pnode[V], bool) {
+func (n *node[V]) delete(e *exchange.Owner, h uint64, key string) (*node[V], bool) {
 	slot := slotOf(h)
 	switch {
 	case n.subSlots&slot != 0:
 		i := rank(n.subSlots, slot)
-		sub, removed := n.subs[i].delete(e, h>>pmapBits, key)
+		sub, removed := n.subs[i].delete(e, h>>levelBits, key)
 		if !removed {
 			return n, false
 		}
@@ -223,12 +228,12 @@ func (n *pnode[V]) delete(e *exchange.Owner, h uint64, key string) (*pnode[V], b
 	return n, true
 }
 
-func (n *pnode[V]) insertLeaf(slot uint32, leaf pleaf[V]) {
+func (n *node[V]) insertLeaf(slot uint32, leaf entry[V]) {
 	n.leaves = inserted(n.leaves, rank(n.leafSlots, slot), leaf)
 	n.leafSlots |= slot
 }
 
-func (n *pnode[V]) removeLeaf(slot uint32) {
+func (n *node[V]) removeLeaf(slot uint32) {
 	i := rank(n.leafSlots, slot)
 	n.leaves = slices.Delete(n.leaves, i, i+1)
 	n.leafSlots &^= slot
