@@ -27,6 +27,13 @@ type LiftWatcher interface {
 	Lifted(siteID string, network netip.Prefix)
 }
 
+// Passes knows what visitors have shown.
+type Passes interface {
+	// PassLevel is the highest level that the client of the exchange has a pass of, Normal without one. It is found out
+	// once an exchange.
+	PassLevel(x *Exchange) Level
+}
+
 // IPLists knows the members of every address list, whatever the list is for.
 type IPLists interface {
 	// Contains reports whether an address is on a list, which is named by its id. Not whole means that no version of the

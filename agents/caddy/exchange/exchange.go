@@ -158,6 +158,9 @@ func (x *Exchange) Hold(make Stage) {
 	}
 }
 
+// Holds reports whether an answer is kept back.
+func (x *Exchange) Holds() bool { return x.held != nil }
+
 // Held returns the answer that was kept back, nil when there is none.
 func (x *Exchange) Held() *Answer {
 	if x.held == nil {

@@ -16,7 +16,21 @@ type Overrides struct {
 	// LogSampleRate is in parts per 10,000, where HasLogSampleRate says so.
 	LogSampleRate    uint32
 	HasLogSampleRate bool
+	// Codings are those that an answer may be compressed with, in the order of preference, none for an answer that stays
+	// as it is; where HasCodings says so.
+	Codings    []Coding
+	HasCodings bool
 }
+
+// Coding is a way to compress answers.
+type Coding uint8
+
+// The codings, in the order in which they are preferred where nothing else is said.
+const (
+	Zstd Coding = iota + 1
+	Brotli
+	Gzip
+)
 
 // Switch is a setting that is overridden to on or off, or is not.
 type Switch uint8

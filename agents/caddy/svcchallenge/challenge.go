@@ -134,8 +134,8 @@ func (c *Challenges) Admit(x *exchange.Exchange, v *Visit, demand Demand) *excha
 	}
 	b := bind(v.SiteID, v.Client, userAgent(x))
 	now := c.now().Unix()
-	if level, issued := bestPass(keys, &b, x.In.Header["Cookie"], now); level >= demand.Level {
-		if now-issued <= verifiedSeconds {
+	if pass := passOf(x, keys, &b, now); pass.level >= demand.Level {
+		if now-pass.issued <= verifiedSeconds {
 			c.cookieKept(x, v, &b, now)
 		}
 		return nil

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 const (
@@ -93,6 +95,34 @@ func bestPass(keys *keySet, b *binding, headers []string, now int64) (level Leve
 		}
 	}
 	return level, issued
+}
+
+// heldPass is the best pass of a request.
+type heldPass struct {
+	level  Level
+	issued int64
+}
+
+var heldPasses = exchange.NewFact[heldPass]()
+
+// passOf finds the best pass of a request, once.
+func passOf(x *exchange.Exchange, keys *keySet, b *binding, now int64) heldPass {
+	if known, ok := heldPasses.Known(x); ok {
+		return known
+	}
+	pass := heldPasses.Of(x)
+	pass.level, pass.issued = bestPass(keys, b, x.In.Header["Cookie"], now)
+	return *pass
+}
+
+// PassLevel is the highest level that the client of an exchange has a pass of; without keys nobody has one.
+func (c *Challenges) PassLevel(x *exchange.Exchange) Level {
+	keys := c.keys.Load()
+	if keys == nil {
+		return Normal
+	}
+	b := bind(x.Plan.SiteID, x.In.Client, userAgent(x))
+	return passOf(x, keys, &b, c.now().Unix()).level
 }
 
 // passHeader makes the value of Set-Cookie that carries a pass.

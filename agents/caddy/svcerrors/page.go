@@ -64,14 +64,16 @@ type page struct{ before, after string }
 // The pages that requests meet most are put together once.
 var pages = func() map[pageKey]page {
 	made := map[pageKey]page{}
-	for code, status := range map[string]int{
-		BadRequest: 400, BodyTooLarge: 413, IPBanned: 403, InternalError: 500, MethodNotAllowed: 405, NoOrigin: 502,
-		NotFound: 404, OriginError: 502, OriginTimeout: 504, OriginUnreachable: 502, PolicyDenied: 403, SiteDisabled: 503,
-		ChallengeUnavailable: 503, PolicyUnavailable: 503, TooLarge: 413, HeaderTooLarge: 400, URITooLong: 414,
-		UnknownHost: 404, WebSocketDisabled: 403,
+	for code, statuses := range map[string][]int{
+		BadRequest: {400}, BodyTooLarge: {413}, IPBanned: {403}, InternalError: {500}, MethodNotAllowed: {405}, NoOrigin: {502},
+		NotFound: {404}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
+		SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {400},
+		URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
 	} {
-		for language := range languages {
-			made[pageKey{status, code, language}] = build(status, code, language)
+		for _, status := range statuses {
+			for language := range languages {
+				made[pageKey{status, code, language}] = build(status, code, language)
+			}
 		}
 	}
 	return made
