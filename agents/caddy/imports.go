@@ -19,5 +19,6 @@ import (
 	_ "edge.svc/caddy/svclisten"
 	_ "edge.svc/caddy/svclists"
 	_ "edge.svc/caddy/svcorigin"
+	_ "edge.svc/caddy/svcrate"
 	_ "edge.svc/caddy/svcsites"
 )
