@@ -17,7 +17,7 @@ func claims(t *testing.T, wrapper map[string]any) *edge {
 	port := startOrigin(t)
 	list := func(id string, kind configv1.IpListKind, cidrs ...string) []*configv1.Entry {
 		return []*configv1.Entry{
-			edgetest.Entry("ip-list", id, &configv1.IpList{ListKind: kind}),
+			edgetest.Entry("ip-list", id, &configv1.IpList{ListKind: kind, EntryCount: uint32(len(cidrs))}),
 			edgetest.Entry("ip-list-chunk", id+"/0", &configv1.IpListChunk{ListId: id, Cidrs: cidrs}),
 		}
 	}

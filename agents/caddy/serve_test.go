@@ -34,9 +34,9 @@ func TestEdgeServesFromItsJournals(t *testing.T) {
 			edgetest.Entry("site", "site-off", disabled),
 			edgetest.Entry("site", "site-limited", limited),
 			edgetest.Entry("site", "site-nosocket", noSocket),
-			edgetest.Entry("ip-list", "bad", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+			edgetest.Entry("ip-list", "bad", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 			edgetest.Entry("ip-list-chunk", "bad/0", &configv1.IpListChunk{ListId: "bad", Cidrs: []string{"198.51.100.0/24"}}),
-			edgetest.Entry("ip-list", "good", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
+			edgetest.Entry("ip-list", "good", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 2}),
 			edgetest.Entry("ip-list-chunk", "good/0", &configv1.IpListChunk{ListId: "good", Cidrs: []string{"198.51.100.5/32", "203.0.113.9/32"}}),
 		}),
 	}, []*edgev1.JournalRecord{

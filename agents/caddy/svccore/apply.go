@@ -83,6 +83,7 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 		e.delete(entryKey{key.GetKind(), key.GetId()})
 	}
 	e.markUnserved(unserved)
+	e.settle()
 	e.settleUnserved()
 	c.publish(e.Tables)
 	c.position = proto.CloneOf(target)
@@ -116,6 +117,7 @@ func (c *Core) readConfig(isNew bool) error {
 			e.delete(entryKey{key.GetKind(), key.GetId()})
 		}
 		e.markUnserved(change.GetUnserved())
+		e.settle()
 		if change.GetPosition() != nil {
 			position = proto.CloneOf(change.GetPosition())
 			r.Stated = true
@@ -157,6 +159,13 @@ func (e *Edit) delete(key entryKey) {
 	}
 	e.forget(key)
 	delete(e.state.running, key)
+}
+
+// settle lets features see that a whole change is in the edit.
+func (e *Edit) settle() {
+	for _, settle := range settlers {
+		settle(e)
+	}
 }
 
 // forget forgets what was wrong with the newest version of a key.

@@ -24,6 +24,9 @@ type Edit struct {
 // Owner is the token of this edit: what it made itself it may change in place.
 func (e *Edit) Owner() *exchange.Owner { return e.Tables.Owner() }
 
+// Serving is what serves while the edit is made.
+func (e *Edit) Serving() *exchange.Tables { return e.published }
+
 // Whole reports that the edit starts from nothing: everything in its tables is its own.
 func (e *Edit) Whole() bool { return e.whole }
 

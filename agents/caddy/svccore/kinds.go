@@ -23,6 +23,9 @@ type Kind struct {
 	// Compile decodes and checks, and changes nothing. It may run while requests are served.
 	Compile func(c *Core, id string, body []byte) (Change, error)
 	Remove  func(e *Edit, id string)
+	// Settle is for what follows from several entries together; nil where nothing does. It is called whenever a whole
+	// change is in the edit, be it of this kind or not, and cannot fail.
+	Settle func(e *Edit)
 }
 
 // Change puts a compiled entry into an edit. It cannot fail, so a change is taken whole.
@@ -62,6 +65,7 @@ var (
 	kinds = map[string]*kind{}
 	// The kind that each part comes from, by the index of the part.
 	kindOfPart []*kind
+	settlers   []func(*Edit)
 )
 
 // partOfSites reports whether parts of sites come from the kind.
@@ -82,6 +86,9 @@ func RegisterKind(k Kind) {
 		panic("two features bring the kind " + k.Name)
 	}
 	to.own = &k
+	if k.Settle != nil {
+		settlers = append(settlers, k.Settle)
+	}
 }
 
 // ConfigureKind says what holds for a kind of settings or parts. Call it from init.

@@ -109,7 +109,7 @@ func challenged(a *exchange.Answer) string {
 
 func TestNeverChallenged(t *testing.T) {
 	list := []*configv1.Entry{
-		edgetest.Entry("ip-list", "l", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
+		edgetest.Entry("ip-list", "l", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "l/0", &configv1.IpListChunk{ListId: "l", Cidrs: []string{"198.51.100.0/24"}}),
 	}
 	h := newProtected(t, append(list, platform(js))...)
@@ -209,7 +209,7 @@ func TestPlaceOfTheChallenge(t *testing.T) {
 	if w, _ = h.send(preflight); w.Code != 403 || challengeOf(w) != "required" {
 		t.Errorf("a preflight got %d %v", w.Code, w.Header())
 	}
-	h.change(t, edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+	h.change(t, edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.1/32"}}))
 	if w, _ = h.send(request("GET", "a.com", "/")); challengeOf(w) != "policy-denied" {
 		t.Errorf("a blocked client got %v", w.Header())

@@ -44,7 +44,7 @@ func TestClientOverItsRateIsAnsweredAsBanned(t *testing.T) {
 	clientIP := func(c *configv1.ClientIp) *configv1.Entry { return edgetest.Entry("client-ip", "", c) }
 	list := func(kind configv1.IpListKind, cidr string) []*configv1.Entry {
 		return []*configv1.Entry{
-			edgetest.Entry("ip-list", "l", &configv1.IpList{ListKind: kind}),
+			edgetest.Entry("ip-list", "l", &configv1.IpList{ListKind: kind, EntryCount: 1}),
 			edgetest.Entry("ip-list-chunk", "l/0", &configv1.IpListChunk{ListId: "l", Cidrs: []string{cidr}}),
 		}
 	}

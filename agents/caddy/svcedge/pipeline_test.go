@@ -111,7 +111,7 @@ func TestOrderOfTheStages(t *testing.T) {
 	}
 	h.ban(t, "", "192.0.2.0/24")
 	block := []*configv1.Entry{
-		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.1/32"}}),
 	}
 	h.change(t, block...)
@@ -135,7 +135,7 @@ func TestOrderOfTheStages(t *testing.T) {
 	r = make1("GET", "/")
 	r.Header.Del("Cdn-Loop")
 	expect(r, 403, "policy-denied")
-	h.change(t, edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_COLLECTION}))
+	h.change(t, edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_COLLECTION, EntryCount: 1}))
 	expect(r, 403, "websocket-disabled")
 	r = request("POST", "a.com", "/")
 	r.ContentLength, r.Body = 6, io.NopCloser(strings.NewReader("abcdef"))
@@ -146,9 +146,9 @@ func TestOrderOfTheStages(t *testing.T) {
 
 func TestAllowListsExempt(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")),
-		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.0/24"}}),
-		edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
+		edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "a/0", &configv1.IpListChunk{ListId: "a", Cidrs: []string{"192.0.2.1/32"}}))
 	h.ban(t, "", "192.0.2.0/24")
 	if w, _ := h.send(request("GET", "a.com", "/")); w.Header().Get("X-Svc-Error") != "no-origin" {

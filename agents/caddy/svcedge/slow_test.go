@@ -39,7 +39,7 @@ func TestWhatTheEdgeAnswersDoesNotWaitForBodies(t *testing.T) {
 		edgetest.Entry("protection", "c", &configv1.SiteProtection{
 			UnderAttack: true, UnderAttackChallenge: configv1.ChallengeType_CHALLENGE_TYPE_JS, PowDifficulty: 8, PowHighDifficulty: 9,
 		}),
-		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.77/32"}}))
 	h.ban(t, "", "192.0.2.66/32")
 	for name, c := range map[string]struct {

@@ -24,7 +24,7 @@ func newCore(t *testing.T, clientIP *configv1.ClientIp) *svccore.Core {
 	c := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 	_, failed, err := c.Apply(nil, edgetest.Position(1), []*configv1.Entry{
 		edgetest.Entry("client-ip", "", clientIP),
-		edgetest.Entry("ip-list", "allow", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
+		edgetest.Entry("ip-list", "allow", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "allow/0", &configv1.IpListChunk{ListId: "allow", Cidrs: []string{"192.0.2.200/32"}}),
 	}, nil)
 	if err != nil || len(failed) > 0 {
@@ -107,7 +107,7 @@ func TestEndOfAnExemptionEndsWhatItKeptOpen(t *testing.T) {
 	r.watch(core)
 	allowed, there := open(t, r, core, "192.0.2.200")
 	banAll(t, core, "", "192.0.2.0/24")
-	if _, _, err := core.Apply(edgetest.Position(1), edgetest.Position(2), nil, []*configv1.EntryKey{edgetest.Key("ip-list-chunk", "allow/0")}); err != nil {
+	if _, _, err := core.Apply(edgetest.Position(1), edgetest.Position(2), nil, []*configv1.EntryKey{edgetest.Key("ip-list", "allow"), edgetest.Key("ip-list-chunk", "allow/0")}); err != nil {
 		t.Fatal(err)
 	}
 	_ = there.SetReadDeadline(time.Now().Add(20 * time.Second))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gaissmai/bart"
 	"google.golang.org/protobuf/proto"
 
 	"edge.svc/caddy/exchange"
@@ -17,25 +16,17 @@ import (
 	"edge.svc/caddy/svccore"
 )
 
-// Edits of more prefixes than this copy a table once instead of deriving one after the other.
-const bulkPrefixes = 1500
-
-// networks is the union of the lists of one kind: how many lists hold each prefix.
-type networks struct {
-	bart.Table[uint32]
-	// Who made it, and may change it in place.
-	owner *exchange.Owner
-}
-
 var (
 	allow = exchange.NewSetting("allow lists", new(networks))
 	block = exchange.NewSetting("block lists", new(networks))
-	// The lists by their ids.
-	lists = svccore.NewWriterState(func() *map[string]*ipList { return &map[string]*ipList{} })
+	// What arrived of the lists, by their ids.
+	arrived = svccore.NewWriterState(func() *arrivals {
+		return &arrivals{lists: map[string]*ipList{}, touched: map[string]struct{}{}}
+	})
 )
 
 func init() {
-	svccore.RegisterKind(svccore.Kind{Name: "ip-list", Compile: compileIPList, Remove: removeIPList})
+	svccore.RegisterKind(svccore.Kind{Name: "ip-list", Compile: compileIPList, Remove: removeIPList, Settle: settleLists})
 	svccore.RegisterKind(svccore.Kind{Name: "ip-list-chunk", Compile: compileIPListChunk, Remove: removeIPListChunk})
 	svccore.RegisterExemption(svccore.Exemption{
 		Exempts: Allowed,
@@ -49,18 +40,28 @@ func Allowed(t *exchange.Tables, addr netip.Addr) bool { return allow.Of(t).has(
 // onBlockList reports whether addr is on a block list, whatever allow lists say.
 func onBlockList(t *exchange.Tables, addr netip.Addr) bool { return block.Of(t).has(addr) }
 
-func (n *networks) has(addr netip.Addr) bool {
-	if n.Size() == 0 {
-		return false
-	}
-	_, ok := n.Lookup(addr)
-	return ok
+// arrivals is what the writer knows of lists.
+type arrivals struct {
+	lists map[string]*ipList
+	// Ids of lists that changed since they were settled.
+	touched map[string]struct{}
 }
 
-// ipList is what the writer knows of a list. Header and chunks arrive in any order.
+// ipList is what arrived of a list. Header and chunks come in any order.
 type ipList struct {
-	kind   configv1.IpListKind
-	chunks map[string][]netip.Prefix
+	// Unspecified without a header.
+	kind configv1.IpListKind
+	// How many entries the header says that there are.
+	count  int
+	chunks map[string]chunkOfList
+}
+
+// chunkOfList is immutable.
+type chunkOfList struct {
+	// Sorted, each once.
+	prefixes []netip.Prefix
+	// The entries as they came; different ones may be one prefix.
+	count int
 }
 
 func compileIPList(_ *svccore.Core, id string, body []byte) (svccore.Change, error) {
@@ -77,12 +78,16 @@ func compileIPList(_ *svccore.Core, id string, body []byte) (svccore.Change, err
 	default:
 		return nil, fmt.Errorf("IP list kind %d needs a capability this node lacks", kind)
 	}
-	return func(e *svccore.Edit) { setListKind(e, id, kind) }, nil
+	count := int(message.GetEntryCount())
+	return func(e *svccore.Edit) {
+		l := touch(e, id)
+		l.kind, l.count = kind, count
+	}, nil
 }
 
 func removeIPList(e *svccore.Edit, id string) {
-	setListKind(e, id, configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED)
-	dropEmptyList(e, id)
+	l := touch(e, id)
+	l.kind, l.count = configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED, 0
 }
 
 func compileIPListChunk(_ *svccore.Core, id string, body []byte) (svccore.Change, error) {
@@ -104,111 +109,59 @@ func compileIPListChunk(_ *svccore.Core, id string, body []byte) (svccore.Change
 	}
 	slices.SortFunc(prefixes, netip.Prefix.Compare)
 	prefixes = slices.Compact(prefixes)
-	return func(e *svccore.Edit) { setChunk(e, listID, id, prefixes) }, nil
+	next := chunkOfList{prefixes, len(message.GetCidrs())}
+	return func(e *svccore.Edit) { touch(e, listID).chunks[id] = next }, nil
 }
 
 func removeIPListChunk(e *svccore.Edit, id string) {
 	listID, _, _ := strings.Cut(id, "/")
-	setChunk(e, listID, id, nil)
-	dropEmptyList(e, listID)
+	delete(touch(e, listID).chunks, id)
 }
 
-func listOf(e *svccore.Edit, id string) *ipList {
-	l := (*lists.Of(e))[id]
+// touch answers what arrived of a list that is about to change.
+func touch(e *svccore.Edit, id string) *ipList {
+	all := arrived.Of(e)
+	all.touched[id] = struct{}{}
+	l := all.lists[id]
 	if l == nil {
-		l = &ipList{chunks: map[string][]netip.Prefix{}}
-		(*lists.Of(e))[id] = l
+		l = &ipList{chunks: map[string]chunkOfList{}}
+		all.lists[id] = l
 	}
 	return l
 }
 
-func dropEmptyList(e *svccore.Edit, id string) {
-	if l := (*lists.Of(e))[id]; l != nil && len(l.chunks) == 0 && l.kind == configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED {
-		delete(*lists.Of(e), id)
-	}
+func (l *ipList) hasHeader() bool {
+	return l.kind != configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED
 }
 
-func setListKind(e *svccore.Edit, id string, kind configv1.IpListKind) {
-	l := listOf(e, id)
-	if l.kind == kind {
-		return
-	}
-	total := 0
-	for _, prefixes := range l.chunks {
-		total += len(prefixes)
-	}
-	from, to := networksOf(e, l.kind, total), networksOf(e, kind, total)
-	for _, prefixes := range l.chunks {
-		for _, p := range prefixes {
-			from.change(p, -1)
-			to.change(p, +1)
-		}
-	}
-	l.kind = kind
-}
-
-func setChunk(e *svccore.Edit, listID, chunkID string, next []netip.Prefix) {
-	l := listOf(e, listID)
-	before := l.chunks[chunkID]
-	table := networksOf(e, l.kind, len(before)+len(next))
-	i, j := 0, 0
-	for i < len(before) || j < len(next) {
-		switch {
-		case j == len(next) || i < len(before) && before[i].Compare(next[j]) < 0:
-			table.change(before[i], -1)
-			i++
-		case i == len(before) || next[j].Compare(before[i]) < 0:
-			table.change(next[j], +1)
-			j++
-		default:
-			i, j = i+1, j+1
-		}
-	}
-	if len(next) == 0 {
-		delete(l.chunks, chunkID)
-	} else {
-		l.chunks[chunkID] = next
-	}
-}
-
-// networksEdit changes the networks of one kind of lists, or none for lists that only rules read.
-type networksEdit struct {
-	edit    *svccore.Edit
-	setting *exchange.Setting[*networks]
-}
-
-func networksOf(e *svccore.Edit, kind configv1.IpListKind, changes int) networksEdit {
-	n := networksEdit{edit: e}
-	switch kind {
-	case configv1.IpListKind_IP_LIST_KIND_ALLOW:
-		n.setting = &allow
-	case configv1.IpListKind_IP_LIST_KIND_BLOCK:
-		n.setting = &block
-	default:
-		return n
-	}
-	if now := n.setting.Of(e.Tables); now.owner != e.Owner() && (changes > bulkPrefixes || e.Whole()) {
-		n.setting.Set(e.Tables, &networks{*now.Clone(), e.Owner()})
+// held is how many entries arrived.
+func (l *ipList) held() (n int) {
+	for _, c := range l.chunks {
+		n += c.count
 	}
 	return n
 }
 
-func (n networksEdit) change(p netip.Prefix, by int) {
-	if n.setting == nil {
-		return
+// settleLists makes the lists that changed count as they are now, those of which a part is missing as they were before.
+func settleLists(e *svccore.Edit) {
+	all := arrived.Of(e)
+	for id := range all.touched {
+		l := all.lists[id]
+		gone := !l.hasHeader() && (!e.Whole() || len(l.chunks) == 0)
+		complete := l.hasHeader() && l.held() == l.count
+		switch {
+		case gone:
+			setVersion(e, id, nil)
+		case complete:
+			setVersion(e, id, l.version(e, versionOf(e.Tables, id)))
+		case e.Whole() && versionOf(e.Tables, id) == nil:
+			// What is read anew may lack what still serves.
+			setVersion(e, id, versionOf(e.Serving(), id))
+		}
+		setIncomplete(e, id, l, !gone && !complete)
+		if !l.hasHeader() && len(l.chunks) == 0 {
+			delete(all.lists, id)
+		}
 	}
-	now := n.setting.Of(n.edit.Tables)
-	own := now.owner == n.edit.Owner()
-	count, _ := now.Get(p)
-	count += uint32(by)
-	switch {
-	case own && count == 0:
-		now.Delete(p)
-	case own:
-		now.Insert(p, count)
-	case count == 0:
-		n.setting.Set(n.edit.Tables, &networks{Table: *now.DeletePersist(p)})
-	default:
-		n.setting.Set(n.edit.Tables, &networks{Table: *now.InsertPersist(p, count)})
-	}
+	clear(all.touched)
 }

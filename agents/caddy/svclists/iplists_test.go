@@ -15,7 +15,9 @@ import (
 
 func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-func list(kind configv1.IpListKind) *configv1.IpList { return &configv1.IpList{ListKind: kind} }
+func list(kind configv1.IpListKind, entries uint32) *configv1.IpList {
+	return &configv1.IpList{ListKind: kind, EntryCount: entries}
+}
 
 func chunk(listID string, cidrs ...string) *configv1.IpListChunk {
 	return &configv1.IpListChunk{ListId: listID, Cidrs: cidrs}
@@ -28,7 +30,7 @@ func init() {
 	svccore.RegisterKind(svccore.Kind{
 		Name: "test: look at the lists",
 		Compile: func(*svccore.Core, string, []byte) (svccore.Change, error) {
-			return func(e *svccore.Edit) { seen = *lists.Of(e) }, nil
+			return func(e *svccore.Edit) { seen = arrived.Of(e).lists }, nil
 		},
 		Remove: func(*svccore.Edit, string) {},
 	})
@@ -51,13 +53,13 @@ func TestIPListsByKindAndChunk(t *testing.T) {
 	}
 	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "192.0.2.0/24", "2001:db8::/32"))})
 	check("a chunk without its list", "192.0.2.1", false, false)
-	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK))})
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK, 2))})
 	check("a block list", "192.0.2.1", true, false)
 	check("a block list", "2001:db8::1", true, false)
 	edgetest.Change(t, c, []*configv1.Entry{
-		edgetest.Entry("ip-list", "a", list(configv1.IpListKind_IP_LIST_KIND_ALLOW)),
+		edgetest.Entry("ip-list", "a", list(configv1.IpListKind_IP_LIST_KIND_ALLOW, 2)),
 		edgetest.Entry("ip-list-chunk", "a/7", chunk("a", "192.0.2.5/32", "::ffff:198.51.100.0/120")),
-		edgetest.Entry("ip-list", "b2", list(configv1.IpListKind_IP_LIST_KIND_BLOCK)),
+		edgetest.Entry("ip-list", "b2", list(configv1.IpListKind_IP_LIST_KIND_BLOCK, 2)),
 		edgetest.Entry("ip-list-chunk", "b2/0", chunk("b2", "192.0.2.0/24", "198.51.100.0/24")),
 	})
 	check("allow wins over block", "192.0.2.5", false, true)
@@ -65,10 +67,12 @@ func TestIPListsByKindAndChunk(t *testing.T) {
 	check("the rest stays blocked", "192.0.2.6", true, false)
 	edgetest.Change(t, c, nil, edgetest.Key("ip-list", "b2"), edgetest.Key("ip-list-chunk", "b2/0"))
 	check("another list has the network too", "192.0.2.6", true, false)
-	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "2001:db8::/32"))})
+	edgetest.Change(t, c, []*configv1.Entry{
+		edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK, 1)), edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "2001:db8::/32")),
+	})
 	check("a network left the chunk", "192.0.2.6", false, false)
 	check("another stayed", "2001:db8::1", true, false)
-	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_COLLECTION))})
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_COLLECTION, 1))})
 	check("a collection blocks nothing", "2001:db8::1", false, false)
 	edgetest.Change(t, c, nil, edgetest.Key("ip-list-chunk", "b/0"), edgetest.Key("ip-list", "b"), edgetest.Key("ip-list", "a"), edgetest.Key("ip-list-chunk", "a/7"))
 	if n := len(writerLists(c)); n != 0 || allow.Of(c.Tables()).Size() != 0 || block.Of(c.Tables()).Size() != 0 {
@@ -80,10 +84,10 @@ func TestIPListsByKindAndChunk(t *testing.T) {
 func TestReadersSeeWholeChanges(t *testing.T) {
 	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
 	on := []*configv1.Entry{
-		edgetest.Entry("site", "a", edgetest.Site(0, "a.com", "~a[0-9]\\.com")), edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK)),
+		edgetest.Entry("site", "a", edgetest.Site(0, "a.com", "~a[0-9]\\.com")), edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK, 1)),
 		edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "192.0.2.0/24")),
 	}
-	off := []*configv1.EntryKey{edgetest.Key("site", "a"), edgetest.Key("ip-list-chunk", "b/0")}
+	off := []*configv1.EntryKey{edgetest.Key("site", "a"), edgetest.Key("ip-list", "b"), edgetest.Key("ip-list-chunk", "b/0")}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 2 {
@@ -122,9 +126,9 @@ func blocks(tables *exchange.Tables, address string) bool {
 // An address that is merely claimed is spared by no list, and denied by one all the same.
 func TestClaimedAddress(t *testing.T) {
 	core := svccore.New(svccore.Options{StateDir: t.TempDir()})
-	edgetest.Change(t, core, []*configv1.Entry{edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW}),
+	edgetest.Change(t, core, []*configv1.Entry{edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "a/0", &configv1.IpListChunk{ListId: "a", Cidrs: []string{"192.0.2.0/24"}}),
-		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK}),
+		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.1/32"}})})
 	for _, claimed := range []bool{false, true} {
 		x := exchangetest.New(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
