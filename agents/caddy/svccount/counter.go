@@ -24,6 +24,7 @@ type counter struct {
 	// By status and name. A table is never changed: a new key makes a new one, which shares the figures.
 	keyed atomic.Pointer[[]keyedFigure]
 	grow  sync.Mutex
+	rules ruleFigures
 }
 
 type keyedFigure struct {

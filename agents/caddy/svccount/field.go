@@ -15,6 +15,10 @@ const (
 	fieldStatus field = 0x1000
 	// And the number of the name: in memory that of exchange.Count, in a file its own.
 	fieldName field = 0x100000
+	// And the number of the rule in the segment, times ruleEvents, and the event.
+	fieldRule field = 0x800000
+	// Beyond what fits a record.
+	fieldEnd field = 0x1000000
 
 	maxStatus = 999
 	otherName = fieldName + field(exchange.OtherCount)
@@ -26,4 +30,5 @@ func nameField(c exchange.Count) field { return fieldName + field(c) }
 
 func (f field) isLatency() bool { return f >= fieldLatency && f < fieldLatency+field(latencyBuckets) }
 func (f field) isStatus() bool  { return f >= fieldStatus && f <= fieldStatus+maxStatus }
-func (f field) isName() bool    { return f >= fieldName }
+func (f field) isName() bool    { return f >= fieldName && f < fieldRule }
+func (f field) isRule() bool    { return f >= fieldRule && f < fieldEnd }

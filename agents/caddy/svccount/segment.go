@@ -18,6 +18,7 @@ import (
 //	row      kind 1, length of the text, number of the row; start of the minute; the site's id
 //	name     kind 2, length of the text, number of the name; 0; the name
 //	figure   kind 3, field, number of the row; value
+//	rule     kind 5, length of the text, number of the rule; 1 for one of the platform; its id
 //	gap      kind 4; from; 16 bytes more: to, 0. Unix seconds
 const (
 	segmentMagic = "svccnt1\n"
@@ -51,6 +52,7 @@ const (
 	kindName   recordKind = 2
 	kindFigure recordKind = 3
 	kindGap    recordKind = 4
+	kindRule   recordKind = 5
 )
 
 // segmentState says how a segment ended.
@@ -79,6 +81,8 @@ type row struct {
 	number uint32
 	names  int
 	fields []placedFigure
+	// How many more rules it takes.
+	roomLogged, roomOthers uint8
 }
 
 type placedFigure struct {
@@ -92,12 +96,13 @@ type segment struct {
 	rows map[rowKey]*row
 	// Numbers of names in this segment, by their fields in memory.
 	names map[field]uint32
+	rules map[ruleKey]uint32
 	used  int
 }
 
 // newSegment makes a segment of memory that holds zeros.
 func newSegment(data []byte, sequence uint64, now time.Time, offset time.Duration) *segment {
-	s := &segment{data: data, rows: map[rowKey]*row{}, names: map[field]uint32{}, used: headerBytes}
+	s := &segment{data: data, rows: map[rowKey]*row{}, names: map[field]uint32{}, rules: map[ruleKey]uint32{}, used: headerBytes}
 	copy(data, segmentMagic)
 	order.PutUint64(data[atSequence:], sequence)
 	order.PutUint64(data[atOpened:], uint64(now.UnixMilli()))
@@ -140,7 +145,7 @@ func (s *segment) rowOf(siteID string, minute int64) *row {
 	if len(s.rows) == maxRows || len(siteID) > maxText {
 		return nil
 	}
-	r := &row{number: uint32(len(s.rows))}
+	r := &row{number: uint32(len(s.rows)), roomLogged: maxRowLogged, roomOthers: maxRowRules}
 	if !s.put(kindRow, uint32(len(siteID)), r.number, uint64(minute), siteID, gapReserve) {
 		return nil
 	}
@@ -281,6 +286,8 @@ func milliseconds(p []byte) time.Time { return time.UnixMilli(max(bounded(p), 0)
 // readRecords reports whether it came to the end.
 func (c *contents) readRecords(data []byte) bool {
 	var names []string
+	var rules []ruleKey
+	defer func() { tellHeaviest(c.minutes) }()
 	for at := headerBytes; at < len(data); {
 		if len(data)-at < recordBytes {
 			return false
@@ -288,12 +295,13 @@ func (c *contents) readRecords(data []byte) bool {
 		word, number, value := order.Uint32(data[at:]), order.Uint32(data[at+4:]), order.Uint64(data[at+8:])
 		kind, extra := recordKind(word), word>>8
 		size := recordBytes
-		if kind == kindRow || kind == kindName {
+		hasText := kind == kindRow || kind == kindName || kind == kindRule
+		if hasText {
 			size += filled(int(extra))
 		} else if kind == kindGap {
 			size += recordBytes
 		}
-		if extra > maxText && (kind == kindRow || kind == kindName) || size > len(data)-at {
+		if extra > maxText && hasText || size > len(data)-at {
 			return false
 		}
 		text := data[at+recordBytes : at+size]
@@ -307,8 +315,12 @@ func (c *contents) readRecords(data []byte) bool {
 			if good = int(number) == len(names); good {
 				names = append(names, printable(text[:extra]))
 			}
+		case kindRule:
+			if good = int(number) == len(rules) && value <= platformsRule; good {
+				rules = append(rules, ruleKey{value == platformsRule, printable(text[:extra])})
+			}
 		case kindFigure:
-			good = int(number) < len(c.minutes) && readFigure(c.minutes[number], field(extra), value, names)
+			good = int(number) < len(c.minutes) && readFigure(c.minutes[number], field(extra), value, names, rules)
 		case kindGap:
 			from, to := int64(value), int64(order.Uint64(text))
 			if good = from >= 0 && to >= from; good {
@@ -334,7 +346,7 @@ func printable(text []byte) string {
 	return string(text)
 }
 
-func readFigure(m *nodev1.SiteMinute, f field, value uint64, names []string) bool {
+func readFigure(m *nodev1.SiteMinute, f field, value uint64, names []string, rules []ruleKey) bool {
 	switch {
 	case f == fieldRequests:
 		m.Requests += value
@@ -351,6 +363,8 @@ func readFigure(m *nodev1.SiteMinute, f field, value uint64, names []string) boo
 		m.Statuses = append(m.Statuses, &nodev1.StatusCount{Code: uint32(f - fieldStatus), Count: value})
 	case f.isName() && int(f-fieldName) < len(names):
 		m.Counts = append(m.Counts, &nodev1.NamedCount{Name: names[f-fieldName], Count: value})
+	case f.isRule():
+		return readRule(m, f, value, rules)
 	default:
 		return false
 	}

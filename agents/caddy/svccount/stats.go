@@ -27,6 +27,7 @@ type Stats struct {
 	now    func() time.Time
 	folder string
 	tell   func(doing string, err error)
+	log    *zap.Logger
 	node   *counter
 
 	touchedMu sync.Mutex
@@ -38,16 +39,19 @@ type Stats struct {
 	// Counters that are still to be emptied.
 	todo []*counter
 	// Of all traffic.
-	fared fared
-	last  time.Time
-	ended bool
+	fared   fared
+	ruleLog ruleLog
+	last    time.Time
+	ended   bool
 }
 
 var (
 	component = svccore.NewComponent("counts", func(c *svccore.Core) *Stats {
-		return newStats(filepath.Join(c.StateDir(), "counts"), c.Now, func(doing string, err error) {
+		stats := newStats(filepath.Join(c.StateDir(), "counts"), c.Now, func(doing string, err error) {
 			c.Log().Error("counts are kept in memory or missing, and the edge serves on", zap.String("while", doing), zap.Error(err))
 		})
+		stats.log = c.Log()
+		return stats
 	})
 	counters = exchange.NewLive[counter]("counts")
 )
@@ -58,7 +62,7 @@ func init() { svccore.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure,
 func Of(c *svccore.Core) *Stats { return component.Of(c) }
 
 func newStats(folder string, now func() time.Time, tell func(doing string, err error)) *Stats {
-	s := &Stats{folder: folder, now: now, tell: tell}
+	s := &Stats{folder: folder, now: now, tell: tell, log: zap.NewNop()}
 	s.node = s.counter("")
 	return s
 }
@@ -127,6 +131,7 @@ func (s *Stats) flush() {
 	s.touchedMu.Unlock()
 	now := spool.clock.now()
 	minute := now.Add(-min(max(now.Sub(s.last), 0), flushEvery)/2).Unix() / 60 * 60
+	s.ruleLog.close(minute)
 	spool.guarded(func() {
 		for len(s.todo) > 0 {
 			c := s.todo[len(s.todo)-1]
@@ -135,6 +140,10 @@ func (s *Stats) flush() {
 				c.fared.add(f, n)
 				s.fared.add(f, n)
 				spool.count(c.siteID, minute, f, n)
+			})
+			c.rules.take(func(rule ruleKey, event exchange.RuleEvent, n uint64) {
+				s.ruleLog.note(c.siteID, minute, rule, event, n)
+				spool.put(c.siteID, minute, func(segment *segment, r *row) bool { return segment.addRule(r, rule, event, n) })
 			})
 			c.fared.originErrors += originErrors
 			s.fared.originErrors += originErrors
@@ -146,8 +155,13 @@ func (s *Stats) flush() {
 
 // count adds to the running segment, or to the next one where it is full.
 func (s *spool) count(siteID string, minute int64, f field, n uint64) {
+	s.put(siteID, minute, func(segment *segment, r *row) bool { return segment.add(r, f, n, nameOf) })
+}
+
+// put adds to a row of the running segment, or of the next one where it is full, which add says.
+func (s *spool) put(siteID string, minute int64, add func(segment *segment, r *row) bool) {
 	for range 2 {
-		if r := s.current.rowOf(siteID, minute); r != nil && s.current.add(r, f, n, nameOf) {
+		if r := s.current.rowOf(siteID, minute); r != nil && add(s.current, r) {
 			return
 		}
 		s.rotate()
@@ -160,6 +174,7 @@ func nameOf(f field) string { return exchange.Count(f - fieldName).Name() }
 func (s *Stats) Run(stop <-chan struct{}) {
 	for {
 		s.Settle()
+		s.writeLines()
 		s.mu.Lock()
 		now := s.spool.clock.now()
 		s.mu.Unlock()
@@ -175,11 +190,14 @@ func (s *Stats) Run(stop <-chan struct{}) {
 
 // End keeps all that was counted, once nothing is served any more.
 func (s *Stats) End() {
+	// Without the lock.
+	defer s.writeLines()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
 	if !s.ended {
 		s.ended = true
+		s.ruleLog.close(0)
 		s.spool.guarded(func() { s.spool.seal(ended) })
 	}
 }

@@ -4,7 +4,7 @@
 // @generated from file svc/node/v1/node.proto (package svc.node.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry, GetConfigRequestSchema, GetConfigResponseSchema } from "./config_pb.js";
 import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema } from "./bans_pb.js";
@@ -926,6 +926,13 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
    * @generated from field: repeated uint64 latency = 8;
    */
   latency: bigint[];
+
+  /**
+   * Requests under rules, from nodes with rule-log-v1: of log rules the 20 that matched most, of the others at most 100.
+   *
+   * @generated from field: repeated svc.node.v1.RuleCount rules = 9;
+   */
+  rules: RuleCount[];
 };
 
 /**
@@ -933,6 +940,42 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
  * Use `create(SiteMinuteSchema)` to create a new message.
  */
 export declare const SiteMinuteSchema: GenMessage<SiteMinute>;
+
+/**
+ * What became of requests under one rule. Rules of the platform count for the node, site_id "", and their log rules for
+ * the site too.
+ *
+ * @generated from message svc.node.v1.RuleCount
+ */
+export declare type RuleCount = Message<"svc.node.v1.RuleCount"> & {
+  /**
+   * @generated from field: string rule_id = 1;
+   */
+  ruleId: string;
+
+  /**
+   * The rule is the platform's, not the site's.
+   *
+   * @generated from field: bool platform = 2;
+   */
+  platform: boolean;
+
+  /**
+   * @generated from field: svc.node.v1.RuleEvent event = 3;
+   */
+  event: RuleEvent;
+
+  /**
+   * @generated from field: uint64 count = 4;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.RuleCount.
+ * Use `create(RuleCountSchema)` to create a new message.
+ */
+export declare const RuleCountSchema: GenMessage<RuleCount>;
 
 /**
  * @generated from message svc.node.v1.StatusCount
@@ -977,6 +1020,57 @@ export declare type NamedCount = Message<"svc.node.v1.NamedCount"> & {
  * Use `create(NamedCountSchema)` to create a new message.
  */
 export declare const NamedCountSchema: GenMessage<NamedCount>;
+
+/**
+ * @generated from enum svc.node.v1.RuleEvent
+ */
+export enum RuleEvent {
+  /**
+   * @generated from enum value: RULE_EVENT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A log rule matched.
+   *
+   * @generated from enum value: RULE_EVENT_LOGGED = 1;
+   */
+  LOGGED = 1,
+
+  /**
+   * A rate limit refused the request.
+   *
+   * @generated from enum value: RULE_EVENT_LIMITED = 2;
+   */
+  LIMITED = 2,
+
+  /**
+   * @generated from enum value: RULE_EVENT_BLOCKED = 3;
+   */
+  BLOCKED = 3,
+
+  /**
+   * @generated from enum value: RULE_EVENT_CHALLENGED = 4;
+   */
+  CHALLENGED = 4,
+
+  /**
+   * @generated from enum value: RULE_EVENT_REDIRECTED = 5;
+   */
+  REDIRECTED = 5,
+
+  /**
+   * A rule of any other kind matched and did what it says.
+   *
+   * @generated from enum value: RULE_EVENT_APPLIED = 6;
+   */
+  APPLIED = 6,
+}
+
+/**
+ * Describes the enum svc.node.v1.RuleEvent.
+ */
+export declare const RuleEventSchema: GenEnum<RuleEvent>;
 
 /**
  * Enroll needs no client certificate; every other call needs the node's.

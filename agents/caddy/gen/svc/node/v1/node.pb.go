@@ -23,6 +23,70 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type RuleEvent int32
+
+const (
+	RuleEvent_RULE_EVENT_UNSPECIFIED RuleEvent = 0
+	// A log rule matched.
+	RuleEvent_RULE_EVENT_LOGGED RuleEvent = 1
+	// A rate limit refused the request.
+	RuleEvent_RULE_EVENT_LIMITED    RuleEvent = 2
+	RuleEvent_RULE_EVENT_BLOCKED    RuleEvent = 3
+	RuleEvent_RULE_EVENT_CHALLENGED RuleEvent = 4
+	RuleEvent_RULE_EVENT_REDIRECTED RuleEvent = 5
+	// A rule of any other kind matched and did what it says.
+	RuleEvent_RULE_EVENT_APPLIED RuleEvent = 6
+)
+
+// Enum value maps for RuleEvent.
+var (
+	RuleEvent_name = map[int32]string{
+		0: "RULE_EVENT_UNSPECIFIED",
+		1: "RULE_EVENT_LOGGED",
+		2: "RULE_EVENT_LIMITED",
+		3: "RULE_EVENT_BLOCKED",
+		4: "RULE_EVENT_CHALLENGED",
+		5: "RULE_EVENT_REDIRECTED",
+		6: "RULE_EVENT_APPLIED",
+	}
+	RuleEvent_value = map[string]int32{
+		"RULE_EVENT_UNSPECIFIED": 0,
+		"RULE_EVENT_LOGGED":      1,
+		"RULE_EVENT_LIMITED":     2,
+		"RULE_EVENT_BLOCKED":     3,
+		"RULE_EVENT_CHALLENGED":  4,
+		"RULE_EVENT_REDIRECTED":  5,
+		"RULE_EVENT_APPLIED":     6,
+	}
+)
+
+func (x RuleEvent) Enum() *RuleEvent {
+	p := new(RuleEvent)
+	*p = x
+	return p
+}
+
+func (x RuleEvent) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RuleEvent) Descriptor() protoreflect.EnumDescriptor {
+	return file_svc_node_v1_node_proto_enumTypes[0].Descriptor()
+}
+
+func (RuleEvent) Type() protoreflect.EnumType {
+	return &file_svc_node_v1_node_proto_enumTypes[0]
+}
+
+func (x RuleEvent) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RuleEvent.Descriptor instead.
+func (RuleEvent) EnumDescriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{0}
+}
+
 type EnrollRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
@@ -1815,7 +1879,9 @@ type SiteMinute struct {
 	// What features count, by name; at most 200 of a site and minute.
 	Counts []*NamedCount `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"`
 	// Answers by the time they took, one bucket for each bound of contract/latency-buckets.ts and one above; at most 24.
-	Latency       []uint64 `protobuf:"varint,8,rep,packed,name=latency,proto3" json:"latency,omitempty"`
+	Latency []uint64 `protobuf:"varint,8,rep,packed,name=latency,proto3" json:"latency,omitempty"`
+	// Requests under rules, from nodes with rule-log-v1: of log rules the 20 that matched most, of the others at most 100.
+	Rules         []*RuleCount `protobuf:"bytes,9,rep,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1906,6 +1972,84 @@ func (x *SiteMinute) GetLatency() []uint64 {
 	return nil
 }
 
+func (x *SiteMinute) GetRules() []*RuleCount {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// What became of requests under one rule. Rules of the platform count for the node, site_id "", and their log rules for
+// the site too.
+type RuleCount struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	RuleId string                 `protobuf:"bytes,1,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// The rule is the platform's, not the site's.
+	Platform      bool      `protobuf:"varint,2,opt,name=platform,proto3" json:"platform,omitempty"`
+	Event         RuleEvent `protobuf:"varint,3,opt,name=event,proto3,enum=svc.node.v1.RuleEvent" json:"event,omitempty"`
+	Count         uint64    `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleCount) Reset() {
+	*x = RuleCount{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleCount) ProtoMessage() {}
+
+func (x *RuleCount) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
+func (*RuleCount) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RuleCount) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+func (x *RuleCount) GetPlatform() bool {
+	if x != nil {
+		return x.Platform
+	}
+	return false
+}
+
+func (x *RuleCount) GetEvent() RuleEvent {
+	if x != nil {
+		return x.Event
+	}
+	return RuleEvent_RULE_EVENT_UNSPECIFIED
+}
+
+func (x *RuleCount) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type StatusCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          uint32                 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
@@ -1916,7 +2060,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2072,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2085,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -1969,7 +2113,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2125,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2138,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2150,7 +2294,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\".\n" +
 	"\bStatsGap\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x03R\x02to\"\xa0\x02\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\"\xce\x02\n" +
 	"\n" +
 	"SiteMinute\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x16\n" +
@@ -2161,14 +2305,28 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x0ebytes_received\x18\x05 \x01(\x04R\rbytesReceived\x124\n" +
 	"\bstatuses\x18\x06 \x03(\v2\x18.svc.node.v1.StatusCountR\bstatuses\x12/\n" +
 	"\x06counts\x18\a \x03(\v2\x17.svc.node.v1.NamedCountR\x06counts\x12\x18\n" +
-	"\alatency\x18\b \x03(\x04R\alatency\"7\n" +
+	"\alatency\x18\b \x03(\x04R\alatency\x12,\n" +
+	"\x05rules\x18\t \x03(\v2\x16.svc.node.v1.RuleCountR\x05rules\"\x84\x01\n" +
+	"\tRuleCount\x12\x17\n" +
+	"\arule_id\x18\x01 \x01(\tR\x06ruleId\x12\x1a\n" +
+	"\bplatform\x18\x02 \x01(\bR\bplatform\x12,\n" +
+	"\x05event\x18\x03 \x01(\x0e2\x16.svc.node.v1.RuleEventR\x05event\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x04R\x05count\"7\n" +
 	"\vStatusCount\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\"6\n" +
 	"\n" +
 	"NamedCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count2\xc6\a\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count*\xbc\x01\n" +
+	"\tRuleEvent\x12\x1a\n" +
+	"\x16RULE_EVENT_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11RULE_EVENT_LOGGED\x10\x01\x12\x16\n" +
+	"\x12RULE_EVENT_LIMITED\x10\x02\x12\x16\n" +
+	"\x12RULE_EVENT_BLOCKED\x10\x03\x12\x19\n" +
+	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
+	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
+	"\x12RULE_EVENT_APPLIED\x10\x062\xc6\a\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -2196,111 +2354,116 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_node_proto_rawDescData
 }
 
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_svc_node_v1_node_proto_goTypes = []any{
-	(*EnrollRequest)(nil),            // 0: svc.node.v1.EnrollRequest
-	(*EnrollResponse)(nil),           // 1: svc.node.v1.EnrollResponse
-	(*RenewCertificateRequest)(nil),  // 2: svc.node.v1.RenewCertificateRequest
-	(*RenewCertificateResponse)(nil), // 3: svc.node.v1.RenewCertificateResponse
-	(*NodeInfo)(nil),                 // 4: svc.node.v1.NodeInfo
-	(*WatchRequest)(nil),             // 5: svc.node.v1.WatchRequest
-	(*WatchEvent)(nil),               // 6: svc.node.v1.WatchEvent
-	(*Ping)(nil),                     // 7: svc.node.v1.Ping
-	(*Target)(nil),                   // 8: svc.node.v1.Target
-	(*KeysChanged)(nil),              // 9: svc.node.v1.KeysChanged
-	(*TasksPending)(nil),             // 10: svc.node.v1.TasksPending
-	(*SettingsChanged)(nil),          // 11: svc.node.v1.SettingsChanged
-	(*HeartbeatRequest)(nil),         // 12: svc.node.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),        // 13: svc.node.v1.HeartbeatResponse
-	(*VitalWatch)(nil),               // 14: svc.node.v1.VitalWatch
-	(*ReportVitalsRequest)(nil),      // 15: svc.node.v1.ReportVitalsRequest
-	(*ReportVitalsResponse)(nil),     // 16: svc.node.v1.ReportVitalsResponse
-	(*Vitals)(nil),                   // 17: svc.node.v1.Vitals
-	(*Metrics)(nil),                  // 18: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),           // 19: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                  // 20: svc.node.v1.Reached
-	(*AppliedResponse)(nil),          // 21: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),       // 22: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),      // 23: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                 // 24: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),               // 25: svc.node.v1.SiteMinute
-	(*StatusCount)(nil),              // 26: svc.node.v1.StatusCount
-	(*NamedCount)(nil),               // 27: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),           // 28: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),              // 29: svc.node.v1.BanPosition
-	(*FailedEntry)(nil),              // 30: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                // 31: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),         // 32: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),           // 33: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),        // 34: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),  // 35: svc.node.v1.GetChallengeKeysRequest
-	(*ReportSecurityRequest)(nil),    // 36: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),        // 37: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 38: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 39: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil), // 40: svc.node.v1.GetChallengeKeysResponse
-	(*ReportSecurityResponse)(nil),   // 41: svc.node.v1.ReportSecurityResponse
+	(RuleEvent)(0),                   // 0: svc.node.v1.RuleEvent
+	(*EnrollRequest)(nil),            // 1: svc.node.v1.EnrollRequest
+	(*EnrollResponse)(nil),           // 2: svc.node.v1.EnrollResponse
+	(*RenewCertificateRequest)(nil),  // 3: svc.node.v1.RenewCertificateRequest
+	(*RenewCertificateResponse)(nil), // 4: svc.node.v1.RenewCertificateResponse
+	(*NodeInfo)(nil),                 // 5: svc.node.v1.NodeInfo
+	(*WatchRequest)(nil),             // 6: svc.node.v1.WatchRequest
+	(*WatchEvent)(nil),               // 7: svc.node.v1.WatchEvent
+	(*Ping)(nil),                     // 8: svc.node.v1.Ping
+	(*Target)(nil),                   // 9: svc.node.v1.Target
+	(*KeysChanged)(nil),              // 10: svc.node.v1.KeysChanged
+	(*TasksPending)(nil),             // 11: svc.node.v1.TasksPending
+	(*SettingsChanged)(nil),          // 12: svc.node.v1.SettingsChanged
+	(*HeartbeatRequest)(nil),         // 13: svc.node.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),        // 14: svc.node.v1.HeartbeatResponse
+	(*VitalWatch)(nil),               // 15: svc.node.v1.VitalWatch
+	(*ReportVitalsRequest)(nil),      // 16: svc.node.v1.ReportVitalsRequest
+	(*ReportVitalsResponse)(nil),     // 17: svc.node.v1.ReportVitalsResponse
+	(*Vitals)(nil),                   // 18: svc.node.v1.Vitals
+	(*Metrics)(nil),                  // 19: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),           // 20: svc.node.v1.AppliedRequest
+	(*Reached)(nil),                  // 21: svc.node.v1.Reached
+	(*AppliedResponse)(nil),          // 22: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),       // 23: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),      // 24: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                 // 25: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),               // 26: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                // 27: svc.node.v1.RuleCount
+	(*StatusCount)(nil),              // 28: svc.node.v1.StatusCount
+	(*NamedCount)(nil),               // 29: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),           // 30: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),              // 31: svc.node.v1.BanPosition
+	(*FailedEntry)(nil),              // 32: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                // 33: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),         // 34: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),           // 35: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),        // 36: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),  // 37: svc.node.v1.GetChallengeKeysRequest
+	(*ReportSecurityRequest)(nil),    // 38: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),        // 39: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),          // 40: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),       // 41: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil), // 42: svc.node.v1.GetChallengeKeysResponse
+	(*ReportSecurityResponse)(nil),   // 43: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
-	4,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
-	28, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	29, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	7,  // 3: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
-	8,  // 4: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
-	9,  // 5: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
-	10, // 6: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
-	11, // 7: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	28, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	29, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	4,  // 10: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	28, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	30, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	31, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	18, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	8,  // 15: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	14, // 16: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	28, // 17: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	17, // 18: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	14, // 19: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	27, // 20: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	28, // 21: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	29, // 22: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	30, // 23: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	20, // 24: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	20, // 25: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	25, // 26: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	24, // 27: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	26, // 28: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	27, // 29: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	0,  // 30: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	2,  // 31: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	5,  // 32: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	12, // 33: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	19, // 34: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	32, // 35: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	33, // 36: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	34, // 37: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	22, // 38: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	35, // 39: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	36, // 40: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	15, // 41: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	1,  // 42: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	3,  // 43: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	6,  // 44: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	13, // 45: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	21, // 46: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	37, // 47: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	38, // 48: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	39, // 49: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	23, // 50: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	40, // 51: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	41, // 52: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	16, // 53: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	42, // [42:54] is the sub-list for method output_type
-	30, // [30:42] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
+	30, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	31, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	8,  // 3: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
+	9,  // 4: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
+	10, // 5: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
+	11, // 6: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
+	12, // 7: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
+	30, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	31, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	5,  // 10: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
+	30, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	32, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	33, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	19, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	9,  // 15: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	15, // 16: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	30, // 17: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	18, // 18: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	15, // 19: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	29, // 20: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	30, // 21: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	31, // 22: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	32, // 23: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	21, // 24: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	21, // 25: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	26, // 26: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	25, // 27: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	28, // 28: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	29, // 29: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	27, // 30: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 31: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 32: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 33: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	6,  // 34: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	13, // 35: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	20, // 36: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	34, // 37: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	35, // 38: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	36, // 39: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	23, // 40: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	37, // 41: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	38, // 42: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	16, // 43: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 44: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 45: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	7,  // 46: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	14, // 47: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	22, // 48: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	39, // 49: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	40, // 50: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	41, // 51: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	24, // 52: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	42, // 53: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	43, // 54: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	17, // 55: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	44, // [44:56] is the sub-list for method output_type
+	32, // [32:44] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2325,13 +2488,14 @@ func file_svc_node_v1_node_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   28,
+			NumEnums:      1,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_svc_node_v1_node_proto_goTypes,
 		DependencyIndexes: file_svc_node_v1_node_proto_depIdxs,
+		EnumInfos:         file_svc_node_v1_node_proto_enumTypes,
 		MessageInfos:      file_svc_node_v1_node_proto_msgTypes,
 	}.Build()
 	File_svc_node_v1_node_proto = out.File
