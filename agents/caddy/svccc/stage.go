@@ -45,12 +45,13 @@ func ClientsOfReserved(core *svccore.Core) exchange.Stage {
 	}
 }
 
-// Clients is the stage that counts a request for its client and answers the one that is too many.
+// Clients is the stage that counts a request for its client and answers the one that is too many. Where rules switched CC
+// mitigation off the client is not counted either: else what was let through here would ban it elsewhere.
 func Clients(core *svccore.Core) exchange.Stage {
 	guard := Of(core)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		at, ok := countedAt.Known(x)
-		if !ok {
+		if !ok || x.Overrides.CC == exchange.Off {
 			return nil
 		}
 		if ban := guard.CountClient(at.site, at.thresholds, x.In.Client, svccore.ExemptClient(x)); ban != nil {

@@ -27,21 +27,33 @@ func demandOf(x *exchange.Exchange, protection *Protection) (demand Demand) {
 	if platform := Platform.Of(x.Tables); platform.UnderAttack {
 		demand.Level = platform.Challenge
 	}
-	if protection.UnderAttack {
+	if x.Overrides.UnderAttack.Or(protection.UnderAttack) {
 		demand = demand.Or(Demand{Level: protection.Challenge})
 	}
-	flood, _ := exchange.FloodDemand.Known(x)
-	demand = demand.Or(flood)
+	demand = demand.Or(floodOf(x))
 	if demand.Level > Normal {
 		listed, _ := exchange.AllowListed.Known(x)
+		allowed, _ := exchange.RuleAllowed.Known(x)
 		validation, _ := exchange.Validation.Known(x)
-		if listed || validation {
+		if listed || allowed || validation {
 			demand = Demand{}
 		}
 	}
 	// Rules ask for what they were written for, whoever it is.
 	rules, _ := exchange.RuleDemand.Known(x)
 	return rules.Or(demand)
+}
+
+// floodOf is what CC mitigation asks, as far as rules let it: it was counted before they were asked.
+func floodOf(x *exchange.Exchange) Demand {
+	flood, _ := exchange.FloodDemand.Known(x)
+	if x.Overrides.CC == exchange.Off {
+		return Demand{}
+	}
+	if most := x.Overrides.CCMaxLevel; most > Normal && flood.Level > most {
+		flood = Demand{Level: most}
+	}
+	return flood
 }
 
 func visitOf(x *exchange.Exchange, p *Protection) Visit {
