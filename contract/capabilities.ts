@@ -9,6 +9,16 @@ export const CAPABILITIES = {
   'metrics-v1': 'machine metrics in heartbeats',
   'partial-config-v1': 'holds entries that need a capability it lacks, and takes over everything else',
   'canary-v1': 'runs what a canary of its cluster tries, when it takes part in one',
+  'rules-v1': 'rules of sites and of the platform, with what the first version of their language has',
+  'rules-v2':
+    'functions, computed values, edits of queries, origin and compression actions, bulk redirects, origin groups',
+  'rules-v3':
+    'cookies, arguments and further fields, encodings and hashes, wildcards, computed headers, appended headers',
+  'rule-log-v1': 'tells which rules logged how many requests',
+  'ja4-v1': 'the TLS fingerprint JA4',
+  'geoip-country-v1': 'the country of a visitor; reported only while its database is there',
+  'geoip-subdivision-v1': 'the part of the country of a visitor',
+  'geoip-asn-v1': 'the autonomous system of a visitor; reported only while its database is there',
   'vitals-v1': 'tells every 5 s how sites that just changed fare, while the console asks for it',
 } as const;
 

@@ -18,6 +18,8 @@ interface SettingsSpec<K extends TProperties, C extends TProperties, G extends T
   /** Answer of the PUT. */
   saved: S;
   audit: string;
+  /** Largest body of the PUT in bytes where 1 MiB is too small. */
+  bodyLimit?: number;
   /** Codes of both. */
   errors?: readonly ErrorCode[];
   /** Codes of the PUT alone. */
@@ -54,6 +56,7 @@ export function settings<K extends TProperties, C extends TProperties, G extends
       output: spec.saved,
       readOnly: false,
       audit: spec.audit,
+      ...(spec.bodyLimit === undefined ? {} : { bodyLimit: spec.bodyLimit }),
       errors: [...errors, ...saveErrors],
     }),
   };

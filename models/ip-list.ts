@@ -41,6 +41,22 @@ export async function ipListNames(sql: Knex): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
+/** Ids of all lists by their names. */
+export async function ipListIds(sql: Knex): Promise<Map<string, string>> {
+  const { rows } = await sql.raw<{ rows: { id: string; name: string }[] }>('select id, name from ip_list');
+  return new Map(rows.map(({ id, name }) => [name, id]));
+}
+
+/** As {@link ipListIds} of those lists, which stay until the end of the transaction. */
+export async function keepIpLists(sql: Knex, names: readonly string[]): Promise<Map<string, string>> {
+  if (names.length === 0) return new Map();
+  const { rows } = await sql.raw<{ rows: { id: string; name: string }[] }>(
+    'select id, name from ip_list where name = any(?) order by id for key share',
+    [names as never],
+  );
+  return new Map(rows.map(({ id, name }) => [name, id]));
+}
+
 export async function ipListById(sql: Knex, id: string): Promise<IpListRow | undefined> {
   const { rows } = await sql.raw(`select ${COLUMNS} from ip_list where id = ?`, [id]);
   return rows[0];

@@ -4,6 +4,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import * as formats from 'ajv-formats';
 import { fail, type Issue } from '../contract/errors.ts';
 import type { AnyProcedure } from '../contract/procedure.ts';
+import { withTags } from './tagged-unions.ts';
 
 const MAX_ISSUES = 20;
 /**
@@ -19,11 +20,11 @@ const ALL = validators(true);
 
 /** The validator of a procedure that ends at the first mistake, or tells all. */
 function validators(allErrors: boolean): (procedure: Pick<AnyProcedure, 'input'>) => ValidateFunction {
-  const ajv = new Ajv({ allErrors, useDefaults: true, strict: false, ownProperties: true });
+  const ajv = new Ajv({ allErrors, useDefaults: true, strict: false, ownProperties: true, discriminator: true });
   (formats.default as unknown as { default?: (ajv: Ajv) => void } & ((ajv: Ajv) => void))(ajv);
   const compiled = new WeakMap<object, ValidateFunction>();
   return (procedure) => {
-    const validate = compiled.get(procedure) ?? ajv.compile(procedure.input);
+    const validate = compiled.get(procedure) ?? ajv.compile(withTags(procedure.input));
     compiled.set(procedure, validate);
     return validate;
   };
@@ -65,9 +66,10 @@ function textIssues(value: unknown, path: string): Issue[] {
 }
 
 function toIssue(error: ErrorObject): Issue {
-  const params = error.params as Record<string, unknown>;
-  // The field a client looks for is the unknown or missing one, not the object around it.
-  const named = params.additionalProperty ?? params.missingProperty;
+  // The value of a tag is the client's, of any size.
+  const { tagValue: _, ...params } = error.params as Record<string, unknown>;
+  // The field a client looks for is the unknown or missing one, or the tag, not the object around it.
+  const named = params.additionalProperty ?? params.missingProperty ?? params.tag;
   const path = typeof named === 'string' ? `${error.instancePath}/${escapePointer(named)}` : error.instancePath;
   return { path, keyword: error.keyword, params };
 }

@@ -4,7 +4,7 @@ export const EXPRESSION_CAPABILITIES = [
   'rules-v3',
   'client-ip-v1',
   'ja4-v1',
-  'geoip-city-v1',
+  'geoip-country-v1',
   'geoip-subdivision-v1',
   'geoip-asn-v1',
 ] as const;

@@ -123,7 +123,7 @@ const TABLE = {
   ),
   'ip.geoip.country': field(
     'string',
-    ['geoip-city-v1'],
+    ['geoip-country-v1'],
     'ISO code of the country of the visitor; "" when it is not known.',
     'ip.geoip.country in {"DE" "FR"}',
   ),

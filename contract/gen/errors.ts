@@ -13,6 +13,7 @@ import { errors as protection } from '../resources/protection.codes.ts';
 import { errors as regions } from '../resources/regions.codes.ts';
 import { errors as revisions } from '../resources/revisions.codes.ts';
 import { errors as rollout } from '../resources/rollout.codes.ts';
+import { errors as rules } from '../resources/rules.codes.ts';
 import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
@@ -34,6 +35,7 @@ export const ERROR_LISTS = [
   regions,
   revisions,
   rollout,
+  rules,
   serviceAccounts,
   sites,
   system,

@@ -2,7 +2,9 @@ import Type from 'typebox';
 import { MAX_CACHE_CONDITION } from '../expression/limits.ts';
 import { PHASES } from '../expression/phases.ts';
 import { procedure, resource } from '../procedure.ts';
-import { Input, OneOf } from '../scalars/common.ts';
+import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
+import { MAX_PLATFORM_RULES, MAX_SITE_RULES, RuleInput, Rule as RuleSchema } from '../scalars/rule.ts';
+import { settings } from '../settings.ts';
 
 /** What an expression is for. */
 export const EXPRESSION_KINDS = ['condition', 'value', 'cacheRule'] as const;
@@ -18,6 +20,77 @@ export const ExpressionCheck = Type.Object({
   params: Type.Optional(
     Type.Record(Type.String(), Type.String(), { description: 'Values that the message has in it, by name.' }),
   ),
+});
+
+export const Rule = RuleSchema;
+
+export const RuleWarning = Type.Object({
+  ruleId: Id,
+  code: Type.String({ description: 'Stable name of what may not be meant.' }),
+  params: Type.Record(Type.String(), Type.String(), { description: 'Values that the message has in it, by name.' }),
+  message: Type.String({ description: 'In English.' }),
+});
+
+const Warnings = Type.Array(RuleWarning, { description: 'What may not be meant; none of it refuses a rule.' });
+const Revision = Nullable({
+  ...Decimal,
+  description: 'Revision that publishes the change; null when nothing differs.',
+});
+
+const ofSite = {
+  siteId: Id,
+  rules: Type.Array(RuleSchema, { maxItems: MAX_SITE_RULES, description: 'In the order in which a phase has them.' }),
+  updatedAt: Timestamp,
+  warnings: Warnings,
+};
+const ofPlatform = {
+  rules: Type.Array(RuleSchema, { maxItems: MAX_PLATFORM_RULES }),
+  updatedAt: Timestamp,
+  warnings: Warnings,
+};
+
+export const SiteRules = Type.Object(ofSite);
+export const SavedSiteRules = Type.Object({ ...ofSite, revision: Revision });
+export const PlatformRules = Type.Object(ofPlatform);
+
+/** All of a site or the platform at their largest, in characters of three bytes. */
+const BODY_LIMIT = 16 * 1024 * 1024;
+
+export const siteRules = resource('sites.rules', {
+  ...settings({
+    path: '/sites/{id}/rules',
+    of: { id: Id },
+    reads: 'Answers the rules of a site.',
+    saves: 'Replaces the rules of a site.',
+    change: {
+      rules: Type.Array(RuleInput, { maxItems: MAX_SITE_RULES }),
+      expectedUpdatedAt: ExpectedUpdatedAt,
+    },
+    output: SiteRules,
+    saved: SavedSiteRules,
+    audit: 'site.rules_update',
+    bodyLimit: BODY_LIMIT,
+    errors: ['SITE_NOT_FOUND'],
+    saveErrors: ['RULE_INVALID', 'IP_LIST_REFERENCE_UNKNOWN', 'ORIGIN_HOST_HEADER_INVALID', 'UPDATED_AT_MISMATCH'],
+  }),
+});
+
+export const platformRules = resource('platformRules', {
+  ...settings({
+    path: '/platform-rules',
+    of: {},
+    reads: 'Answers the rules of all sites, which come before those of each site in every phase.',
+    saves: 'Replaces the rules of all sites.',
+    change: {
+      rules: Type.Array(RuleInput, { maxItems: MAX_PLATFORM_RULES }),
+      expectedUpdatedAt: ExpectedUpdatedAt,
+    },
+    output: PlatformRules,
+    saved: PlatformRules,
+    audit: 'platform.rules_update',
+    bodyLimit: BODY_LIMIT,
+    saveErrors: ['RULE_INVALID', 'IP_LIST_REFERENCE_UNKNOWN', 'ORIGIN_HOST_HEADER_INVALID', 'UPDATED_AT_MISMATCH'],
+  }),
 });
 
 export const rules = resource('rules', {

@@ -6,7 +6,9 @@ import { ipListKind } from '../entries/ip-list.ts';
 import { ipListChunkKind } from '../entries/ip-list.ts';
 import { originPolicyKind } from '../entries/origin-policy.ts';
 import { platformProtectionKind } from '../entries/platform-protection.ts';
+import { platformRulesKind } from '../entries/platform-rules.ts';
 import { protectionKind } from '../entries/protection.ts';
+import { siteRulesKind } from '../entries/site-rules.ts';
 import { siteKind } from '../entries/site.ts';
 import { unknownHostsKind } from '../entries/unknown-hosts.ts';
 
@@ -18,7 +20,9 @@ export const FOUND_KINDS = [
   ipListChunkKind,
   originPolicyKind,
   platformProtectionKind,
+  platformRulesKind,
   protectionKind,
+  siteRulesKind,
   siteKind,
   unknownHostsKind,
 ] as const;

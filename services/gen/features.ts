@@ -10,6 +10,7 @@ import { feature as nodeChannel } from '../node-channel/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
 import { feature as rollouts } from '../rollouts/feature.ts';
+import { feature as rules } from '../rules/feature.ts';
 import { feature as security } from '../security/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
 import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
@@ -27,6 +28,7 @@ export const FEATURES = [
   nodes,
   protection,
   rollouts,
+  rules,
   security,
   sites,
   unknownHosts,

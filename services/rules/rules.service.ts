@@ -1,13 +1,23 @@
 import type { ServiceSchema } from 'moleculer';
-import { rules } from '../../contract/resources/rules.ts';
+import { platformRules, rules, siteRules } from '../../contract/resources/rules.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { getPlatformRules, setPlatformRules } from './platform-rules.ts';
+import { getSiteRules, setSiteRules } from './site-rules.ts';
 import { validateExpression } from './validate-expression.ts';
 
 export const roles: Role[] = ['app'];
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'rules',
-  mixins: [contractService([implement(rules.validate, (input) => validateExpression(runtime, input))])],
+  mixins: [
+    contractService([
+      implement(siteRules.get, (input) => getSiteRules(runtime, input)),
+      implement(siteRules.set, (input, call) => setSiteRules(runtime, input, call)),
+      implement(platformRules.get, () => getPlatformRules(runtime)),
+      implement(platformRules.set, (input, call) => setPlatformRules(runtime, input, call)),
+      implement(rules.validate, (input) => validateExpression(runtime, input)),
+    ]),
+  ],
 });

@@ -126,6 +126,10 @@ export const ERROR_STATUS = {
   ROLLOUT_NOT_ACTIVE: 409,
   /** The cluster has no such event. */
   ROLLOUT_EVENT_NOT_FOUND: 404,
+  /** A rule is not valid, or a rule needs what the change takes away; see data. */
+  RULE_INVALID: 400,
+  /** A rule names IP lists that are not there; see data.lists. */
+  IP_LIST_REFERENCE_UNKNOWN: 404,
   /** There is no such service account. */
   SERVICE_ACCOUNT_NOT_FOUND: 404,
   /** The service account has no such key. */

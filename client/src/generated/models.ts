@@ -1091,6 +1091,15 @@ export interface Overview {
   }>;
 }
 
+export interface PlatformRules {
+  /** Up to 32 entries. */
+  rules: Rule[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  /** What may not be meant; none of it refuses a rule. */
+  warnings: RuleWarning[];
+}
+
 export interface ProtectionSettings {
   /** Whether every visitor of every site is challenged. */
   underAttack: boolean;
@@ -1293,6 +1302,162 @@ export interface RolloutPolicy {
   undoDirect: boolean;
 }
 
+export interface Rule {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** 1 to 100 characters. */
+  name: string;
+  /** When it runs; in each phase rules of the platform come first. */
+  phase: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression';
+  /** Condition: the requests that it is about. Up to 4096 characters. */
+  expression: string;
+  /** Whether nodes get it. */
+  enabled: boolean;
+  /** What it does; the kind says which fields it has. */
+  action: {
+    kind: 'block';
+    /** Default 403. */
+    statusCode: 403 | 451;
+  } | {
+    kind: 'log';
+  } | {
+    kind: 'allow';
+  } | {
+    kind: 'challenge';
+    /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. Default "js". */
+    type: 'cookie302' | 'js' | 'pow' | 'captcha';
+  } | {
+    kind: 'redirect';
+    /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+    value: string;
+    /** Value expression that computes where to. Up to 4096 characters; default "". */
+    target: string;
+    /** Whether the request's query is kept. Default false. */
+    preserveQuery: boolean;
+    /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+    setQuery: Array<{
+      name: string;
+      /** Printable ASCII. Default "". */
+      value: string;
+      /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+      expression: string;
+    }>;
+    /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+    removeQuery: string[];
+    /** Default 301. */
+    statusCode: 301 | 302 | 303 | 307 | 308;
+  } | {
+    kind: 'rewrite';
+    /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+    value: string;
+    /** Value expression that computes where to. Up to 4096 characters; default "". */
+    target: string;
+    /** Whether the request's query is kept. Default true. */
+    preserveQuery: boolean;
+    /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+    setQuery: Array<{
+      name: string;
+      /** Printable ASCII. Default "". */
+      value: string;
+      /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+      expression: string;
+    }>;
+    /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+    removeQuery: string[];
+  } | {
+    kind: 'request_header';
+    /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+    header: string;
+    /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+    value: string;
+    /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+    expression: string;
+    /** Whether the header is taken away. Default false. */
+    remove: boolean;
+  } | {
+    kind: 'response_header';
+    /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+    header: string;
+    /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+    value: string;
+    /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+    expression: string;
+    /** Whether the header is taken away. Default false. */
+    remove: boolean;
+    /** Whether it is added beside those that are there; not with remove. Default false. */
+    append: boolean;
+  } | {
+    kind: 'config';
+    cacheBypass?: boolean | undefined;
+    forceHttps?: boolean | undefined;
+    gzip?: boolean | undefined;
+    /** Largest request body in bytes; 0 unlimited. 0 to 10737418240. */
+    requestBodyLimit?: number | undefined;
+    brotli?: boolean | undefined;
+    zstd?: boolean | undefined;
+    websocket?: boolean | undefined;
+    underAttack?: boolean | undefined;
+    ccEnabled?: boolean | undefined;
+    /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. */
+    ccMaxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    /** 100 to 120000. */
+    originConnectTimeoutMs?: number | undefined;
+    /** 100 to 3600000. */
+    originSendTimeoutMs?: number | undefined;
+    /** 100 to 3600000. */
+    originReadTimeoutMs?: number | undefined;
+    /** Parts per 10,000. 0 to 10000. */
+    logSampleRate?: number | undefined;
+  } | {
+    kind: 'rate_limit';
+    /** Requests in a window. 1 to 100000. */
+    limit: number;
+    /** 1 to 3600. */
+    windowSeconds: number;
+    /** What is counted apart: ip.src, http.host, tls.ja4 or http.request.headers.NAME, kept in lower case. */
+    key: string;
+    /** Default 429. */
+    statusCode: 429 | 403;
+  } | {
+    kind: 'origin';
+    /** Group of origins of the site; empty overrides nothing, and in platform rules. Default "". */
+    originGroup: string;
+    /** Host name or IP address with an optional port; empty overrides nothing. Up to 259 characters; default "". */
+    hostHeader: string;
+    /** TLS server name; empty overrides nothing. Up to 253 characters; default "". */
+    sni: string;
+    /** 0 overrides nothing. 0 to 65535; default 0. */
+    port: number;
+  } | {
+    kind: 'compression';
+    /** In the order of preference; none: not compressed. Up to 3 entries. */
+    algorithms: Array<'zstd' | 'br' | 'gzip'>;
+  };
+}
+
+export interface RuleWarning {
+  /** Id. 1 to 64 characters. */
+  ruleId: string;
+  /** Stable name of what may not be meant. */
+  code: string;
+  /** Values that the message has in it, by name. */
+  params: Record<string, string>;
+  /** In English. */
+  message: string;
+}
+
+export interface SavedSiteRules {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  /** In the order in which a phase has them. Up to 64 entries. */
+  rules: Rule[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  /** What may not be meant; none of it refuses a rule. */
+  warnings: RuleWarning[];
+  revision: string | null;
+}
+
 export interface SecurityEvent {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -1463,6 +1628,17 @@ export interface SiteProtection {
   platformUnderAttack: boolean;
   /** ISO 8601, UTC. */
   updatedAt: string;
+}
+
+export interface SiteRules {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  /** In the order in which a phase has them. Up to 64 entries. */
+  rules: Rule[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  /** What may not be meant; none of it refuses a rule. */
+  warnings: RuleWarning[];
 }
 
 export interface SiteStanding {

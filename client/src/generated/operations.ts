@@ -28,6 +28,7 @@ import type {
   ObjectChange,
   OriginInput,
   Overview,
+  PlatformRules,
   ProtectionSettings,
   Region,
   Rehearsal,
@@ -35,6 +36,7 @@ import type {
   Rollout,
   RolloutEvent,
   RolloutEventDetails,
+  SavedSiteRules,
   SecurityEvent,
   SecurityState,
   ServiceAccount,
@@ -43,6 +45,7 @@ import type {
   Site,
   SiteChange,
   SiteProtection,
+  SiteRules,
   SiteStanding,
   SiteUsage,
   SystemStatus,
@@ -857,6 +860,150 @@ export interface OverviewTrafficOutput {
   requestsPerSecond: number[];
 }
 
+export type PlatformRulesGetInput = Record<string, never>;
+
+export type PlatformRulesGetOutput = PlatformRules;
+
+export interface PlatformRulesSetInput {
+  /** Up to 32 entries. */
+  rules: Array<{
+    /** Of the rule that it replaces. Any other is made anew, and one that stands there twice. 1 to 64 characters. */
+    id?: string | undefined;
+    /** 1 to 100 characters. */
+    name: string;
+    /** When it runs; in each phase rules of the platform come first. */
+    phase: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression';
+    /** Condition: the requests that it is about. Up to 4096 characters. */
+    expression: string;
+    /** Whether nodes get it. Default false. */
+    enabled?: boolean | undefined;
+    /** What it does; the kind says which fields it has. */
+    action: {
+      kind: 'block';
+      /** Default 403. */
+      statusCode?: 403 | 451 | undefined;
+    } | {
+      kind: 'log';
+    } | {
+      kind: 'allow';
+    } | {
+      kind: 'challenge';
+      /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. Default "js". */
+      type?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    } | {
+      kind: 'redirect';
+      /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Value expression that computes where to. Up to 4096 characters; default "". */
+      target?: string | undefined;
+      /** Whether the request's query is kept. Default false. */
+      preserveQuery?: boolean | undefined;
+      /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+      setQuery?: Array<{
+        name: string;
+        /** Printable ASCII. Default "". */
+        value?: string | undefined;
+        /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+        expression?: string | undefined;
+      }> | undefined;
+      /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+      removeQuery?: string[] | undefined;
+      /** Default 301. */
+      statusCode?: 301 | 302 | 303 | 307 | 308 | undefined;
+    } | {
+      kind: 'rewrite';
+      /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Value expression that computes where to. Up to 4096 characters; default "". */
+      target?: string | undefined;
+      /** Whether the request's query is kept. Default true. */
+      preserveQuery?: boolean | undefined;
+      /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+      setQuery?: Array<{
+        name: string;
+        /** Printable ASCII. Default "". */
+        value?: string | undefined;
+        /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+        expression?: string | undefined;
+      }> | undefined;
+      /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+      removeQuery?: string[] | undefined;
+    } | {
+      kind: 'request_header';
+      /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+      header: string;
+      /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+      expression?: string | undefined;
+      /** Whether the header is taken away. Default false. */
+      remove?: boolean | undefined;
+    } | {
+      kind: 'response_header';
+      /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+      header: string;
+      /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+      expression?: string | undefined;
+      /** Whether the header is taken away. Default false. */
+      remove?: boolean | undefined;
+      /** Whether it is added beside those that are there; not with remove. Default false. */
+      append?: boolean | undefined;
+    } | {
+      kind: 'config';
+      cacheBypass?: boolean | undefined;
+      forceHttps?: boolean | undefined;
+      gzip?: boolean | undefined;
+      /** Largest request body in bytes; 0 unlimited. 0 to 10737418240. */
+      requestBodyLimit?: number | undefined;
+      brotli?: boolean | undefined;
+      zstd?: boolean | undefined;
+      websocket?: boolean | undefined;
+      underAttack?: boolean | undefined;
+      ccEnabled?: boolean | undefined;
+      /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. */
+      ccMaxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+      /** 100 to 120000. */
+      originConnectTimeoutMs?: number | undefined;
+      /** 100 to 3600000. */
+      originSendTimeoutMs?: number | undefined;
+      /** 100 to 3600000. */
+      originReadTimeoutMs?: number | undefined;
+      /** Parts per 10,000. 0 to 10000. */
+      logSampleRate?: number | undefined;
+    } | {
+      kind: 'rate_limit';
+      /** Requests in a window. 1 to 100000. */
+      limit: number;
+      /** 1 to 3600. */
+      windowSeconds: number;
+      /** What is counted apart: ip.src, http.host, tls.ja4 or http.request.headers.NAME, kept in lower case. */
+      key: string;
+      /** Default 429. */
+      statusCode?: 429 | 403 | undefined;
+    } | {
+      kind: 'origin';
+      /** Group of origins of the site; empty overrides nothing, and in platform rules. Default "". */
+      originGroup?: string | undefined;
+      /** Host name or IP address with an optional port; empty overrides nothing. Up to 259 characters; default "". */
+      hostHeader?: string | undefined;
+      /** TLS server name; empty overrides nothing. Up to 253 characters; default "". */
+      sni?: string | undefined;
+      /** 0 overrides nothing. 0 to 65535; default 0. */
+      port?: number | undefined;
+    } | {
+      kind: 'compression';
+      /** In the order of preference; none: not compressed. Up to 3 entries. */
+      algorithms: Array<'zstd' | 'br' | 'gzip'>;
+    };
+  }>;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type PlatformRulesSetOutput = PlatformRules;
+
 export interface RegionsListInput {
   /** Part of the name or the code, in any case. Up to 100 characters. */
   search?: string | undefined;
@@ -1462,6 +1609,155 @@ export interface ProtectionRehearseInput {
 
 export type ProtectionRehearseOutput = Rehearsal;
 
+export interface SitesRulesGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesRulesGetOutput = SiteRules;
+
+export interface SitesRulesSetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Up to 64 entries. */
+  rules: Array<{
+    /** Of the rule that it replaces. Any other is made anew, and one that stands there twice. 1 to 64 characters. */
+    id?: string | undefined;
+    /** 1 to 100 characters. */
+    name: string;
+    /** When it runs; in each phase rules of the platform come first. */
+    phase: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression';
+    /** Condition: the requests that it is about. Up to 4096 characters. */
+    expression: string;
+    /** Whether nodes get it. Default false. */
+    enabled?: boolean | undefined;
+    /** What it does; the kind says which fields it has. */
+    action: {
+      kind: 'block';
+      /** Default 403. */
+      statusCode?: 403 | 451 | undefined;
+    } | {
+      kind: 'log';
+    } | {
+      kind: 'allow';
+    } | {
+      kind: 'challenge';
+      /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. Default "js". */
+      type?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    } | {
+      kind: 'redirect';
+      /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Value expression that computes where to. Up to 4096 characters; default "". */
+      target?: string | undefined;
+      /** Whether the request's query is kept. Default false. */
+      preserveQuery?: boolean | undefined;
+      /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+      setQuery?: Array<{
+        name: string;
+        /** Printable ASCII. Default "". */
+        value?: string | undefined;
+        /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+        expression?: string | undefined;
+      }> | undefined;
+      /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+      removeQuery?: string[] | undefined;
+      /** Default 301. */
+      statusCode?: 301 | 302 | 303 | 307 | 308 | undefined;
+    } | {
+      kind: 'rewrite';
+      /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Value expression that computes where to. Up to 4096 characters; default "". */
+      target?: string | undefined;
+      /** Whether the request's query is kept. Default true. */
+      preserveQuery?: boolean | undefined;
+      /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+      setQuery?: Array<{
+        name: string;
+        /** Printable ASCII. Default "". */
+        value?: string | undefined;
+        /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+        expression?: string | undefined;
+      }> | undefined;
+      /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+      removeQuery?: string[] | undefined;
+    } | {
+      kind: 'request_header';
+      /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+      header: string;
+      /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+      expression?: string | undefined;
+      /** Whether the header is taken away. Default false. */
+      remove?: boolean | undefined;
+    } | {
+      kind: 'response_header';
+      /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+      header: string;
+      /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+      value?: string | undefined;
+      /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+      expression?: string | undefined;
+      /** Whether the header is taken away. Default false. */
+      remove?: boolean | undefined;
+      /** Whether it is added beside those that are there; not with remove. Default false. */
+      append?: boolean | undefined;
+    } | {
+      kind: 'config';
+      cacheBypass?: boolean | undefined;
+      forceHttps?: boolean | undefined;
+      gzip?: boolean | undefined;
+      /** Largest request body in bytes; 0 unlimited. 0 to 10737418240. */
+      requestBodyLimit?: number | undefined;
+      brotli?: boolean | undefined;
+      zstd?: boolean | undefined;
+      websocket?: boolean | undefined;
+      underAttack?: boolean | undefined;
+      ccEnabled?: boolean | undefined;
+      /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. */
+      ccMaxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+      /** 100 to 120000. */
+      originConnectTimeoutMs?: number | undefined;
+      /** 100 to 3600000. */
+      originSendTimeoutMs?: number | undefined;
+      /** 100 to 3600000. */
+      originReadTimeoutMs?: number | undefined;
+      /** Parts per 10,000. 0 to 10000. */
+      logSampleRate?: number | undefined;
+    } | {
+      kind: 'rate_limit';
+      /** Requests in a window. 1 to 100000. */
+      limit: number;
+      /** 1 to 3600. */
+      windowSeconds: number;
+      /** What is counted apart: ip.src, http.host, tls.ja4 or http.request.headers.NAME, kept in lower case. */
+      key: string;
+      /** Default 429. */
+      statusCode?: 429 | 403 | undefined;
+    } | {
+      kind: 'origin';
+      /** Group of origins of the site; empty overrides nothing, and in platform rules. Default "". */
+      originGroup?: string | undefined;
+      /** Host name or IP address with an optional port; empty overrides nothing. Up to 259 characters; default "". */
+      hostHeader?: string | undefined;
+      /** TLS server name; empty overrides nothing. Up to 253 characters; default "". */
+      sni?: string | undefined;
+      /** 0 overrides nothing. 0 to 65535; default 0. */
+      port?: number | undefined;
+    } | {
+      kind: 'compression';
+      /** In the order of preference; none: not compressed. Up to 3 entries. */
+      algorithms: Array<'zstd' | 'br' | 'gzip'>;
+    };
+  }>;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type SitesRulesSetOutput = SavedSiteRules;
+
 export interface SecurityStateInput {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -1966,6 +2262,18 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'platformRules.get': {
+    input: PlatformRulesGetInput;
+    output: PlatformRulesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'platformRules.set': {
+    input: PlatformRulesSetInput;
+    output: PlatformRulesSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
   'regions.list': {
     input: RegionsListInput;
     output: RegionsListOutput;
@@ -2206,6 +2514,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'PROTECTION_POW_DIFFICULTY' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'sites.rules.get': {
+    input: SitesRulesGetInput;
+    output: SitesRulesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.rules.set': {
+    input: SitesRulesSetInput;
+    output: SitesRulesSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
   'security.state': {
     input: SecurityStateInput;
     output: SecurityStateOutput;
@@ -2332,6 +2652,8 @@ export const OPERATIONS = {
   'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true, text: false },
   'overview.get': { method: 'GET', path: '/overview', query: true, text: false },
   'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true, text: false },
+  'platformRules.get': { method: 'GET', path: '/platform-rules', query: true, text: false },
+  'platformRules.set': { method: 'PUT', path: '/platform-rules', query: false, text: false },
   'regions.list': { method: 'GET', path: '/regions', query: true, text: false },
   'regions.create': { method: 'POST', path: '/regions', query: false, text: false },
   'regions.update': { method: 'PATCH', path: '/regions/{id}', query: false, text: false },
@@ -2372,6 +2694,8 @@ export const OPERATIONS = {
   'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true, text: false },
   'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false, text: false },
   'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false, text: false },
+  'sites.rules.get': { method: 'GET', path: '/sites/{id}/rules', query: true, text: false },
+  'sites.rules.set': { method: 'PUT', path: '/sites/{id}/rules', query: false, text: false },
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true, text: false },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true, text: false },
   'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true, text: false },
@@ -2525,6 +2849,12 @@ export interface Api {
     /** Answers requests per second of all sites, or of those of a cluster, minute by minute. `GET /overview/traffic`: Operators; a read-only access key suffices. */
     traffic: Call<'overview.traffic'>;
   };
+  platformRules: {
+    /** Answers the rules of all sites, which come before those of each site in every phase. `GET /platform-rules`: Operators; a read-only access key suffices. */
+    get: Call<'platformRules.get'>;
+    /** Replaces the rules of all sites. `PUT /platform-rules`: Operators; not with a read-only access key. Body up to 16777216 bytes. */
+    set: Call<'platformRules.set'>;
+  };
   protection: {
     /** Answers how a site challenges its visitors. `GET /sites/{id}/protection`: Operators; a read-only access key suffices. */
     get: Call<'protection.get'>;
@@ -2634,6 +2964,12 @@ export interface Api {
     launch: Call<'sites.launch'>;
     /** Lists sites, newest first unless sorted otherwise. `GET /sites`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
     list: Call<'sites.list'>;
+    rules: {
+      /** Answers the rules of a site. `GET /sites/{id}/rules`: Operators; a read-only access key suffices. */
+      get: Call<'sites.rules.get'>;
+      /** Replaces the rules of a site. `PUT /sites/{id}/rules`: Operators; not with a read-only access key. Body up to 16777216 bytes. */
+      set: Call<'sites.rules.set'>;
+    };
     /** Enables or disables a site; the state it already has changes nothing. `PUT /sites/{id}/enabled`: Operators; not with a read-only access key. Service accounts with the scope sites:write. */
     setEnabled: Call<'sites.setEnabled'>;
     /** Answers the level and the load of a site, whether it is under attack, and who changed it last. `GET /sites/{id}/standing`: Operators; a read-only access key suffices. */

@@ -1,0 +1,21 @@
+// Kind "platform-rules": rules of all sites that are enabled. Without an entry there are none.
+import { compiledRuleSets, PLATFORM } from '../rule-set.ts';
+import type { EntryKind } from './kind.ts';
+import { MAX_RULES_BYTES, RULES_COMPILER_VERSION } from './rules.ts';
+
+export const PLATFORM_RULES_KIND = 'platform-rules';
+
+export const platformRulesKind: EntryKind = {
+  kind: PLATFORM_RULES_KIND,
+  compilerVersion: RULES_COMPILER_VERSION,
+  bypass: false,
+  routes: () => true,
+  onRollback: 'current',
+  maxBodyBytes: MAX_RULES_BYTES,
+  scope: 'platform',
+  ownerOf: () => null,
+  compile: (sql, _clusterId, ids) => compiledRuleSets(sql, ids.includes(PLATFORM) ? [PLATFORM] : []),
+  async *list() {
+    yield [PLATFORM];
+  },
+};

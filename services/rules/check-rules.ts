@@ -1,0 +1,61 @@
+// Turns the rules that a client sent into those that are saved: canonical, with ids, and checked as far as the schema
+// cannot.
+import { randomUUID } from 'node:crypto';
+import { fail } from '../../contract/errors.ts';
+import type { Rule, RuleInput } from '../../contract/scalars/rule.ts';
+import { type CheckedRule, checkRule } from '../../models/entries/rule-message.ts';
+import { checkAction } from './check-action.ts';
+
+/**
+ * The rules with their expressions as trees. `before`: those that are replaced, whose ids stay with them; `groups`: those
+ * of the site's origins, null for rules of the platform. Throws RULE_INVALID, BAD_REQUEST, ORIGIN_HOST_HEADER_INVALID.
+ */
+export function checkRules(
+  inputs: readonly RuleInput[],
+  before: readonly Rule[],
+  groups: ReadonlySet<string> | null,
+): CheckedRule[] {
+  const free = new Set(before.map(({ id }) => id));
+  return inputs.map((input, index) => {
+    const action = checkAction(input.action, input.phase, `/rules/${index}/action`);
+    const named = { index, ruleId: input.id ?? null, name: input.name };
+    checkGroup(action, groups, named);
+    // Of several with the same id the first one is the rule.
+    const id = input.id !== undefined && free.delete(input.id) ? input.id : randomUUID();
+    const checked = checkRule({ ...input, id, name: input.name.trim(), action });
+    if (!('error' in checked)) return checked;
+    const { field, error } = checked;
+    return invalid(named, field, error);
+  });
+}
+
+interface Named {
+  index: number;
+  ruleId: string | null;
+  name: string;
+}
+
+function checkGroup(action: Rule['action'], groups: ReadonlySet<string> | null, named: Named): void {
+  if (action.kind !== 'origin' || action.originGroup === '') return;
+  const params = { group: action.originGroup };
+  const field = '/action/originGroup';
+  if (groups === null) {
+    invalid(named, field, {
+      code: 'group_not_allowed',
+      params,
+      message: 'A rule of the platform names no group of origins.',
+    });
+  } else if (!groups.has(action.originGroup)) {
+    invalid(named, field, { code: 'unknown_group', params, message: 'The site has no origin of this group.' });
+  }
+}
+
+function invalid(
+  { index, ...named }: Named,
+  field: string,
+  why: { code: string; position?: number; params: Readonly<Record<string, string>>; message: string },
+): never {
+  const { code, position, params, message } = why;
+  const at = { field: `/rules/${index}${field}`, code, ...(position === undefined ? {} : { position }) };
+  return fail('RULE_INVALID', { rule: index, ...named, ...at, params, message });
+}

@@ -1,0 +1,51 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { platformRules } from '../../contract/resources/rules.ts';
+import { recordAudit } from '../../models/audit-entry.ts';
+import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
+import { lockPlatformRules, PLATFORM, type RuleSet, readPlatformRules } from '../../models/rule-set.ts';
+import { settingTarget } from '../../models/setting.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import type { Call } from '../../runtime/call.ts';
+import { publishRequested } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
+import { checkRules } from './check-rules.ts';
+import { ruleChanges, saveRules } from './save-rules.ts';
+
+type Rules = Output<typeof platformRules.get>;
+
+export async function getPlatformRules({ pools }: Runtime): Promise<Rules> {
+  return present(await readPlatformRules(pools.api));
+}
+
+/** Replaces the rules of all sites; every cluster gets them as one entry, whatever its number of sites. */
+export async function setPlatformRules(
+  runtime: Runtime,
+  input: Input<typeof platformRules.set>,
+  call: Call,
+): Promise<Rules> {
+  let clusterIds: string[] = [];
+  const output = await write(runtime, call, {}, async (tx) => {
+    const before = await lockPlatformRules(tx.sql);
+    assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
+    const checked = checkRules(input.rules, before.rules, null);
+    const rules = checked.map(({ rule }) => rule);
+    if (isDeepStrictEqual(rules, before.rules)) return present(before);
+    const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
+    await saveRules(tx, { id: PLATFORM, clusterId: null }, checked, updatedAt);
+    await recordAudit(tx, 'platform.rules_update', settingTarget('platform_rules'), ruleChanges(before.rules, rules));
+    clusterIds = await requestPublication(tx, {
+      entries: [{ kind: PLATFORM_RULES_KIND, id: PLATFORM }],
+      reason: 'rules_updated',
+    });
+    return present({ rules, updatedAt });
+  });
+  await publishRequested(runtime, call, clusterIds);
+  return output;
+}
+
+function present({ rules, updatedAt }: RuleSet): Rules {
+  return { rules, updatedAt: updatedAt.toISOString(), warnings: [] };
+}

@@ -1,0 +1,59 @@
+import { isDeepStrictEqual } from 'node:util';
+import { fail } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { siteRules } from '../../contract/resources/rules.ts';
+import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { publish } from '../../models/publish.ts';
+import { assertCapabilities } from '../../models/required-capabilities.ts';
+import { lockSiteRules, readSiteRules, type SiteRuleSet } from '../../models/rule-set.ts';
+import { clusterOfSite } from '../../models/site.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
+import { checkRules } from './check-rules.ts';
+import { ruleChanges, saveRules } from './save-rules.ts';
+
+/** Throws SITE_NOT_FOUND. */
+export async function getSiteRules(
+  { pools }: Runtime,
+  { id }: Input<typeof siteRules.get>,
+): Promise<Output<typeof siteRules.get>> {
+  return present((await readSiteRules(pools.api, id)) ?? fail('SITE_NOT_FOUND'));
+}
+
+/** Replaces the rules; what equals the saved ones writes and publishes nothing. Throws the contract's errors. */
+export async function setSiteRules(
+  runtime: Runtime,
+  input: Input<typeof siteRules.set>,
+  call: Call,
+): Promise<Output<typeof siteRules.set>> {
+  const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
+  return write(runtime, call, { clusterId }, async (tx) => {
+    const before = (await lockSiteRules(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
+    assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
+    const checked = checkRules(input.rules, before.rules, before.groups);
+    const rules = checked.map(({ rule }) => rule);
+    if (isDeepStrictEqual(rules, before.rules)) return { ...present(before), revision: null };
+    const { siteId, siteName } = before;
+    const after = { ...before, rules, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
+    const compiled = await saveRules(tx, { id: siteId, clusterId }, checked, after.updatedAt);
+    await assertCapabilities(tx, clusterId, compiled?.features ?? []);
+    const revision = await publish(tx, {
+      clusterId,
+      entries: [{ kind: SITE_RULES_KIND, id: siteId, compiled }],
+      reason: 'rules_updated',
+      params: { site: siteName, siteId },
+      audit: {
+        action: 'site.rules_update',
+        target: { type: 'site', id: siteId, name: siteName },
+        metadata: ruleChanges(before.rules, rules),
+      },
+    });
+    return { ...present(after), revision };
+  });
+}
+
+function present({ siteId, rules, updatedAt }: SiteRuleSet): Output<typeof siteRules.get> {
+  return { siteId, rules, updatedAt: updatedAt.toISOString(), warnings: [] };
+}
