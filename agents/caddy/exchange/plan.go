@@ -17,6 +17,9 @@ type Plan struct {
 	Disabled bool
 	// Unserved sites came with an entry that this node holds, before it served them: they answer nothing of their own.
 	Unserved bool
+	// Unguarded sites have an entry that denies what must not pass, and no version of it that compiles: they answer nothing
+	// of their own either.
+	Unguarded bool
 
 	parts  []unsafe.Pointer
 	source PartSource

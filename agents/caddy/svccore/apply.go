@@ -84,7 +84,7 @@ func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.En
 	}
 	e.markUnserved(unserved)
 	e.settle()
-	e.settleUnserved()
+	e.settleServed()
 	c.publish(e.Tables)
 	c.position = proto.CloneOf(target)
 	c.Followed(configJournal)
@@ -127,7 +127,7 @@ func (c *Core) readConfig(isNew bool) error {
 	if err := c.Judge(configJournal, &r, isNew, holds); err != nil {
 		return err
 	}
-	e.settleUnserved()
+	e.settleServed()
 	e.settleNumbers()
 	c.publish(e.Tables)
 	c.state = e.state
@@ -143,6 +143,7 @@ func (e *Edit) put(entry compiled) {
 			e.hold(entry.key)
 		} else {
 			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err)}
+			e.judgeGuarded(entry.key.id)
 		}
 		e.takeSwitches(entry.key, entry.body)
 		return
@@ -170,6 +171,7 @@ func (e *Edit) settle() {
 
 // forget forgets what was wrong with the newest version of a key.
 func (e *Edit) forget(key entryKey) {
+	e.judgeGuarded(key.id)
 	delete(e.state.failed, key)
 	e.letGo(key)
 }

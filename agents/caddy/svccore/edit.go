@@ -17,7 +17,7 @@ type Edit struct {
 	published *exchange.Tables
 	// The edit starts from nothing instead of from what is published.
 	whole bool
-	// Sites with held entries, before the edit or after it.
+	// Sites with entries that are held, or guards that fail, before the edit or after it.
 	judged map[string]struct{}
 }
 

@@ -159,24 +159,25 @@ func (e *Edit) announce(id string, message *configv1.Site, old *exchange.Plan) {
 	e.placeNamed(next, old)
 }
 
-// settleUnserved makes the sites that this edit touched answer, or not, as their held entries say.
-func (e *Edit) settleUnserved() {
+// settleServed makes the sites that this edit touched answer, or not, as their held and failing entries say.
+func (e *Edit) settleServed() {
+	e.settleGuards()
 	for id := range e.judged {
 		plan := PlanOfSite(e.Tables, id)
 		if plan == nil {
 			continue
 		}
-		unserved := false
+		unserved, unguarded := false, e.isUnguarded(plan)
 		for kind := range e.state.heldOf[id] {
 			unserved = unserved || e.isUnserved(plan, entryKey{kind, id})
 		}
-		if plan.Unserved == unserved {
+		if plan.Unserved == unserved && plan.Unguarded == unguarded {
 			continue
 		}
 		known := siteOf(plan)
 		next := &site{core: e.Core, createdAtMs: known.createdAtMs, names: known.names, patterns: known.patterns, entries: known.entries}
 		next.plan.Init(id, plan.Number, plan.Disabled, next, plan)
-		next.plan.Unserved = unserved
+		next.plan.Unserved, next.plan.Unguarded = unserved, unguarded
 		next.plan.Inherit(plan, func(int) bool { return true })
 		e.Tables.SetPlan(plan.Number, &next.plan)
 	}

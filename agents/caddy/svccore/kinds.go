@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"google.golang.org/protobuf/proto"
@@ -35,6 +36,9 @@ type Change func(*Edit)
 type KindOptions struct {
 	Features []string
 	MaxBody  int
+	// Guards says that the kind, one of settings or of parts of sites, keeps out what must not pass: without it the door is
+	// open. Where an entry does not compile and no former version of it does, what it guards answers nothing; see Guarded.
+	Guards bool
 }
 
 // kind is a registered kind: of a feature's own making, a setting, or parts of sites.
@@ -66,6 +70,8 @@ var (
 	// The kind that each part comes from, by the index of the part.
 	kindOfPart []*kind
 	settlers   []func(*Edit)
+	// Kinds that keep out what must not pass.
+	guards []*kind
 )
 
 // partOfSites reports whether parts of sites come from the kind.
@@ -80,7 +86,7 @@ func kindNamed(name string) *kind {
 
 // RegisterKind adds a kind of entries. Call it from init.
 func RegisterKind(k Kind) {
-	ConfigureKind(k.Name, KindOptions{k.Features, k.MaxBody})
+	ConfigureKind(k.Name, KindOptions{Features: k.Features, MaxBody: k.MaxBody})
 	to := kindNamed(k.Name)
 	if to.own != nil || to.decode != nil {
 		panic("two features bring the kind " + k.Name)
@@ -94,8 +100,12 @@ func RegisterKind(k Kind) {
 // ConfigureKind says what holds for a kind of settings or parts. Call it from init.
 func ConfigureKind(name string, o KindOptions) {
 	RegisterCapability(o.Features...)
-	if k := kindNamed(name); o.MaxBody > 0 {
+	k := kindNamed(name)
+	if o.MaxBody > 0 {
 		k.maxBody = o.MaxBody
+	}
+	if o.Guards && !slices.Contains(guards, k) {
+		guards = append(guards, k)
 	}
 }
 

@@ -248,7 +248,7 @@ func (e *Edit) version(id string, number uint32, read *site, entries []partEntry
 	if serving != nil && serving.SiteID != id {
 		serving = nil
 	}
-	if serving != nil && sameEntries(siteOf(serving).entries, entries) {
+	if serving != nil && !serving.Unserved && !serving.Unguarded && sameEntries(siteOf(serving).entries, entries) {
 		return siteOf(serving)
 	}
 	before := old

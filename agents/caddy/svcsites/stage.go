@@ -48,13 +48,13 @@ func AnswerUnknown(*svccore.Core) exchange.Stage {
 }
 
 // Disabled is the stage that answers for sites that are switched off, and for those that this node cannot serve as they
-// are meant.
+// are meant: they need what it lacks, or what guards them does not compile.
 func Disabled(*svccore.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.Plan.Disabled {
 			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
 		}
-		if x.Plan.Unserved {
+		if x.Plan.Unserved || !svccore.Guarded(x.Tables, x.Plan) {
 			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.PolicyUnavailable)
 		}
 		return nil
