@@ -14,6 +14,7 @@ import (
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svclists"
 	"edge.svc/caddy/svcorigin"
+	"edge.svc/caddy/svcrules"
 	"edge.svc/caddy/svcsites"
 )
 
@@ -60,8 +61,9 @@ var order = []row{
 	{"cc-reserved", notForLocal, svccc.ClientsOfReserved, failure{}},
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
 	{"lists", notForLocal, svclists.Stage, policyFails},
+	{"rules", forLocal, svcrules.Stage, policyFails},
 	{"cc-client", notForLocal, svccc.Clients, failure{}},
-	{"held", notForLocal, held, failure{}},
+	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
 	{"limits", forLocal, svcorigin.Limits, failure{}},
 	{"fetch", forLocal, svcorigin.Stage, failure{}},
@@ -78,6 +80,7 @@ type responseRow struct {
 var responseOrder = []responseRow{
 	{"count", exchange.FromAll, svccount.Answered},
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
+	{"rules", exchange.FromAll, svcrules.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 }
 

@@ -1,0 +1,182 @@
+package svcrules
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"google.golang.org/protobuf/proto"
+
+	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/pmap"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svcexpr"
+)
+
+const (
+	maxRedirects   = 5000
+	maxRedirectIDs = 256
+	// A source and a target of the largest size, and what is around them.
+	maxBulkBody   = maxRedirects * (maxSource + maxBulkTarget + 16)
+	maxSource     = 512
+	maxBulkTarget = 1024
+)
+
+// bulk has the redirects of all sites that have some, by the id of the site.
+type bulk struct {
+	sites pmap.Map[pmap.Map[*bulkRedirect]]
+}
+
+// bulkRedirect is where a source leads.
+type bulkRedirect struct {
+	target   string
+	status   int
+	preserve bool
+}
+
+// chunk is the redirects of one entry by their sources.
+type chunk map[string]*bulkRedirect
+
+var (
+	bulkRedirects = exchange.NewSetting[*bulk]("bulk-redirects", nil)
+	// The entries by their ids.
+	chunks = svccore.NewWriterState(func() *map[string]chunk { return &map[string]chunk{} })
+
+	errSource = errors.New("its source is no canonical path, and no host with one")
+	errTarget = errors.New("its target leads nowhere")
+)
+
+func init() {
+	svccore.RegisterKind(svccore.Kind{
+		Name: "bulk-redirects", Features: []string{"rules-v2"}, MaxBody: maxBulkBody, Compile: compileBulk, Remove: removeBulk,
+	})
+}
+
+// compileBulk reads a part of the redirects of a site. A change of one redirect changes its place in the map of the site,
+// and no other.
+func compileBulk(_ *svccore.Core, id string, body []byte) (svccore.Change, error) {
+	var message configv1.BulkRedirects
+	if err := proto.Unmarshal(body, &message); err != nil {
+		return nil, fmt.Errorf("body is not one of redirects: %w", err)
+	}
+	site, number, _ := strings.Cut(id, "/")
+	if n, err := strconv.Atoi(number); err != nil || n < 0 || n >= maxRedirectIDs || strconv.Itoa(n) != number || site == "" || site != message.GetSiteId() {
+		return nil, fmt.Errorf("redirects %q do not belong to site %q", id, message.GetSiteId())
+	}
+	if len(message.GetRedirects()) > maxRedirects {
+		return nil, fmt.Errorf("%d redirects, allowed are %d", len(message.GetRedirects()), maxRedirects)
+	}
+	next := make(chunk, len(message.GetRedirects()))
+	for _, m := range message.GetRedirects() {
+		err := checkRedirect(m)
+		if err == nil && next[m.GetSource()] != nil {
+			err = errors.New("it is there twice")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("redirect of %.200q: %w", m.GetSource(), err)
+		}
+		next[m.GetSource()] = &bulkRedirect{m.GetTarget(), int(m.GetStatus()), m.GetPreserveQuery()}
+	}
+	return func(e *svccore.Edit) { putChunk(e, site, id, next) }, nil
+}
+
+func checkRedirect(m *configv1.BulkRedirect) error {
+	source := m.GetSource()
+	slash := strings.IndexByte(source, '/')
+	if slash < 0 || len(source) > maxSource || exchange.CanonicalPath(source[slash:]) != source[slash:] {
+		return errSource
+	}
+	if host, kind := svccore.NormalizeHost(source[:slash]); slash > 0 && (kind == svccore.HostInvalid || host != source[:slash]) {
+		return errSource
+	}
+	if len(m.GetTarget()) > maxBulkTarget || !svcexpr.ForRedirect.Accepts(m.GetTarget()) {
+		return errTarget
+	}
+	return oneOf("status", m.GetStatus(), 301, 302, 307, 308)
+}
+
+func removeBulk(e *svccore.Edit, id string) {
+	site, _, _ := strings.Cut(id, "/")
+	putChunk(e, site, id, nil)
+}
+
+// putChunk puts an entry in the place of the one before, in the map of its site.
+func putChunk(e *svccore.Edit, site, id string, next chunk) {
+	known := *chunks.Of(e)
+	before := known[id]
+	var sites pmap.Map[pmap.Map[*bulkRedirect]]
+	if now := bulkRedirects.Of(e.Tables); now != nil {
+		sites = now.sites
+	}
+	sources, _ := sites.Get(site)
+	for source, was := range before {
+		// Another entry may have taken it over.
+		if now, _ := sources.Get(source); next[source] == nil && now == was {
+			sources = sources.Delete(e.Owner(), source)
+		}
+	}
+	for source, to := range next {
+		if was := before[source]; was != nil && *was == *to {
+			if now, _ := sources.Get(source); now == was {
+				next[source] = was
+				continue
+			}
+		}
+		sources = sources.Set(e.Owner(), source, to)
+	}
+	if len(next) > 0 {
+		known[id] = next
+	} else {
+		delete(known, id)
+	}
+	if sources.Len() > 0 {
+		sites = sites.Set(e.Owner(), site, sources)
+	} else {
+		sites = sites.Delete(e.Owner(), site)
+	}
+	if sites.Len() > 0 {
+		bulkRedirects.Set(e.Tables, &bulk{sites})
+	} else {
+		bulkRedirects.Reset(e.Tables)
+	}
+}
+
+// find is the redirect of what the client asked for: that of the host and path, else that of the path.
+func (b *bulk) find(site, host, path string) *bulkRedirect {
+	sources, ok := b.sites.Get(site)
+	if !ok || len(path) > maxSource {
+		return nil
+	}
+	if len(host)+len(path) <= maxSource {
+		var room [maxSource]byte
+		n := copy(room[:], host)
+		n += copy(room[n:], path)
+		if to, ok := sources.Get(unsafe.String(&room[0], n)); ok {
+			return to
+		}
+	}
+	to, _ := sources.Get(path)
+	return to
+}
+
+// redirectInBulk looks at what the client asked for, whatever rules made of it.
+func (q *request) redirectInBulk(b *bulk) (ended bool) {
+	in := &q.x.In
+	found := b.find(q.x.Plan.SiteID, in.Host, in.Target.Canonical)
+	if found == nil {
+		return false
+	}
+	query := queryEdit{preserve: found.preserve}
+	to, why := query.location(q, found.target, in.Target.Query)
+	if why != "" {
+		q.end(outcome{status: http.StatusServiceUnavailable, code: svcerrors.PolicyUnavailable})
+		return true
+	}
+	q.end(outcome{status: found.status, location: to})
+	return true
+}

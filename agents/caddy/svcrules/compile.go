@@ -1,0 +1,129 @@
+package svcrules
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svcexpr"
+)
+
+// compiler makes one rule.
+type compiler struct {
+	platform bool
+	phase    phase
+	id       string
+}
+
+var (
+	errResponse = errors.New("it reads a response, which there is none of in its phase")
+	errUnknown  = errors.New("its action needs a capability this node lacks")
+	errNothing  = errors.New("its action does nothing")
+	errValue    = errors.New("its action has a value that cannot be put there")
+	errNoValue  = errors.New("its action lacks a value")
+)
+
+func (c *compiler) condition(encoded []byte) (*svcexpr.Condition, error) {
+	tree, err := svcexpr.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	condition, err := svcexpr.CompileCondition(tree)
+	if err != nil {
+		return nil, err
+	}
+	if condition.Response() && !ofResponse(c.phase) {
+		return nil, errResponse
+	}
+	return condition, nil
+}
+
+// action makes what the rule does, where its phase has such actions.
+func (c *compiler) action(m *configv1.Rule) (action, error) {
+	switch a := m.GetAction().(type) {
+	case *configv1.Rule_Rewrite:
+		return c.in(requestTransform)(c.rewrite(a.Rewrite))
+	case *configv1.Rule_RequestHeader:
+		return c.in(requestTransform, origin)(c.requestHeader(a.RequestHeader))
+	case *configv1.Rule_Redirect:
+		return c.in(redirect)(c.redirect(a.Redirect))
+	case *configv1.Rule_Config:
+		return c.in(config, cache)(c.config(a.Config))
+	case *configv1.Rule_Block:
+		return c.in(wafCustom)(c.block(a.Block))
+	case *configv1.Rule_Log:
+		return c.in(wafCustom)(logMatch, nil)
+	case *configv1.Rule_Allow:
+		return c.in(wafCustom)(allow, nil)
+	case *configv1.Rule_Challenge:
+		return c.in(wafCustom)(c.challenge(a.Challenge))
+	case *configv1.Rule_RateLimit:
+		return c.in(rateLimit)(c.rateLimit(a.RateLimit))
+	case *configv1.Rule_Origin:
+		return c.in(origin)(c.origin(a.Origin))
+	case *configv1.Rule_ResponseHeader:
+		return c.in(responseTransform)(c.responseHeader(a.ResponseHeader))
+	case *configv1.Rule_Compression:
+		return c.in(compression)(c.compression(a.Compression))
+	}
+	return nil, errUnknown
+}
+
+// in refuses an action in any phase but these.
+func (c *compiler) in(allowed ...phase) func(action, error) (action, error) {
+	return func(do action, err error) (action, error) {
+		if err == nil && !slices.Contains(allowed, c.phase) {
+			err = fmt.Errorf("its action cannot stand in the phase %s", phaseNames[c.phase])
+		}
+		return do, err
+	}
+}
+
+func oneOf(field string, v uint32, allowed ...uint32) error {
+	if slices.Contains(allowed, v) {
+		return nil
+	}
+	return fmt.Errorf("%s is %d, not one of %d", field, v, allowed)
+}
+
+// value is a text that stands there, or one that is computed.
+type value struct {
+	use      svcexpr.Use
+	text     string
+	computed *svcexpr.Value
+}
+
+// value makes a value for its use; one that stands there must be usable.
+func (c *compiler) value(m *configv1.RuleValue, use svcexpr.Use) (value, error) {
+	switch v := m.GetValue().(type) {
+	case *configv1.RuleValue_Text:
+		if !use.Accepts(v.Text) {
+			return value{}, errValue
+		}
+		return value{use: use, text: v.Text}, nil
+	case *configv1.RuleValue_Expression:
+		tree, err := svcexpr.Decode(v.Expression)
+		if err != nil {
+			return value{}, err
+		}
+		computed, err := svcexpr.CompileValue(tree)
+		if err != nil {
+			return value{}, err
+		}
+		if computed.Response() && !ofResponse(c.phase) {
+			return value{}, errResponse
+		}
+		return value{use: use, computed: computed}, nil
+	}
+	return value{}, errNoValue
+}
+
+// of is the value for a request; why says why there is none.
+func (v *value) of(q *request) (result, why string) {
+	if v.computed == nil {
+		return v.text, ""
+	}
+	result, failure := v.computed.BytesFor(v.use, q)
+	return result, q.why(failure)
+}

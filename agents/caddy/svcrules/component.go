@@ -1,0 +1,48 @@
+// Package svcrules has the rules of sites and of the platform act: on what a request is, on what an origin gets, on what
+// the client gets, and on the settings of other features, for the one exchange.
+//
+// A rule is compiled when its entry is applied, into the list of its phase. A site without rules costs a look at a
+// pointer, a phase without rules a look at the length of a list.
+package svcrules
+
+import (
+	"sync"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+)
+
+// Rules is what the rules of a core ask others for. What nobody in the program can do is nil.
+type Rules struct {
+	core   *svccore.Core
+	lists  exchange.IPLists
+	geo    exchange.Geo
+	limits exchange.RateLimits
+	counts exchange.RuleCounts
+	passes exchange.Passes
+
+	requests sync.Pool
+}
+
+var component = svccore.NewComponent("rules", func(c *svccore.Core) *Rules {
+	return &Rules{
+		core:  c,
+		lists: svccore.Find[exchange.IPLists](c), geo: svccore.Find[exchange.Geo](c),
+		limits: svccore.Find[exchange.RateLimits](c), counts: svccore.Find[exchange.RuleCounts](c),
+		passes:   svccore.Find[exchange.Passes](c),
+		requests: sync.Pool{New: func() any { return new(request) }},
+	}
+})
+
+// begin looks at an exchange as rules see it. a is nil while there is no answer.
+func (r *Rules) begin(x *exchange.Exchange, a *exchange.Answer) *request {
+	q := r.requests.Get().(*request)
+	q.x, q.answer, q.rules = x, a, r
+	return q
+}
+
+// end gives back what begin gave. What panicked before is not used again.
+func (r *Rules) end(q *request) {
+	q.reset()
+	r.requests.Put(q)
+}

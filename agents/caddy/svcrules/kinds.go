@@ -1,0 +1,33 @@
+package svcrules
+
+import (
+	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccore"
+)
+
+const (
+	maxSiteRules, maxPlatformRules = 64, 32
+	// An expression of 4,096 characters is at most some 12 KiB as a tree; a rule has at most 18 of them.
+	maxSiteBody, maxPlatformBody = 16 << 20, 8 << 20
+)
+
+var (
+	platformRules = exchange.NewSetting[*program]("platform-rules", nil)
+	siteRules     = svccore.PartOf("site-rules", "rules", compileSiteRules)
+)
+
+func init() {
+	features := []string{"rules-v1", "rules-v2", "rules-v3"}
+	svccore.ConfigureKind("site-rules", svccore.KindOptions{Features: features, MaxBody: maxSiteBody})
+	svccore.SettingKind("platform-rules", platformRules, compilePlatformRules)
+	svccore.ConfigureKind("platform-rules", svccore.KindOptions{Features: features, MaxBody: maxPlatformBody})
+}
+
+func compileSiteRules(_ *svccore.Core, _ string, m *configv1.SiteRules) (*program, error) {
+	return compileRules(m.GetRules(), false, maxSiteRules)
+}
+
+func compilePlatformRules(m *configv1.PlatformRules) (*program, error) {
+	return compileRules(m.GetRules(), true, maxPlatformRules)
+}

@@ -1,0 +1,151 @@
+package svcrules
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/ranges"
+	"edge.svc/caddy/svccore"
+)
+
+const maxBodyLimit = 10 << 30
+
+var (
+	errBodyLimit = errors.New("request_body_limit is more than 10737418240")
+	errCacheOnly = errors.New("it sets what cannot be set in the phase cache")
+)
+
+// config overrides settings. Of several rules the later one wins, setting by setting.
+func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
+	var changes []func(*exchange.Overrides)
+	turn := func(on *bool, of func(*exchange.Overrides) *exchange.Switch) {
+		if on != nil {
+			to := exchange.SwitchOf(*on)
+			changes = append(changes, func(o *exchange.Overrides) { *of(o) = to })
+		}
+	}
+	turn(m.CacheBypass, func(o *exchange.Overrides) *exchange.Switch { return &o.CacheBypass })
+	turn(m.ForceHttps, func(o *exchange.Overrides) *exchange.Switch { return &o.ForceHTTPS })
+	turn(m.Gzip, func(o *exchange.Overrides) *exchange.Switch { return &o.Gzip })
+	early := len(changes)
+	turn(m.Brotli, func(o *exchange.Overrides) *exchange.Switch { return &o.Brotli })
+	turn(m.Zstd, func(o *exchange.Overrides) *exchange.Switch { return &o.Zstd })
+	turn(m.Websocket, func(o *exchange.Overrides) *exchange.Switch { return &o.WebSocket })
+	turn(m.UnderAttack, func(o *exchange.Overrides) *exchange.Switch { return &o.UnderAttack })
+	turn(m.CcEnabled, func(o *exchange.Overrides) *exchange.Switch { return &o.CC })
+
+	var check ranges.Check
+	if m.RequestBodyLimit != nil {
+		most := m.GetRequestBodyLimit()
+		if most > maxBodyLimit {
+			check.Err = errBodyLimit
+		}
+		changes = append(changes, func(o *exchange.Overrides) { o.BodyLimit, o.HasBodyLimit = most, true })
+	}
+	if m.CcMaxLevel != nil {
+		level := check.Level("cc_max_level", m.GetCcMaxLevel(), exchange.Normal)
+		if level == exchange.Normal && check.Err == nil {
+			check.Err = errNoValue
+		}
+		changes = append(changes, func(o *exchange.Overrides) { o.CCMaxLevel = level })
+	}
+	pause := func(field string, ms *uint32, most uint32, of func(*exchange.Overrides) *time.Duration) {
+		if ms != nil {
+			d := time.Duration(check.Number(field, *ms, 100, most)) * time.Millisecond
+			changes = append(changes, func(o *exchange.Overrides) { *of(o) = d })
+		}
+	}
+	pause("origin_connect_timeout_ms", m.OriginConnectTimeoutMs, 120_000, func(o *exchange.Overrides) *time.Duration { return &o.ConnectTimeout })
+	pause("origin_send_timeout_ms", m.OriginSendTimeoutMs, 3_600_000, func(o *exchange.Overrides) *time.Duration { return &o.SendTimeout })
+	pause("origin_read_timeout_ms", m.OriginReadTimeoutMs, 3_600_000, func(o *exchange.Overrides) *time.Duration { return &o.ReadTimeout })
+	if m.LogSampleRate != nil {
+		rate := check.Number("log_sample_rate", m.GetLogSampleRate(), 0, 10_000)
+		changes = append(changes, func(o *exchange.Overrides) { o.LogSampleRate, o.HasLogSampleRate = rate, true })
+	}
+	switch {
+	case check.Err != nil:
+		return nil, check.Err
+	case len(changes) == 0:
+		return nil, errNothing
+	case c.phase == cache && len(changes) > early:
+		return nil, errCacheOnly
+	}
+	return func(q *request, r *rule) verdict {
+		for _, change := range changes {
+			change(&q.x.Overrides)
+		}
+		return q.applied(r)
+	}, nil
+}
+
+var (
+	errHost = errors.New("host_header or sni is not the name of a host")
+	errPort = errors.New("port is more than 65535")
+)
+
+const maxGroup = 64
+
+// origin changes which origins are asked and as what. Of several rules the later one wins, field by field.
+func (c *compiler) origin(m *configv1.OriginAction) (action, error) {
+	group, host, sni := m.GetGroup(), m.GetHostHeader(), m.GetSni()
+	if len(group) > maxGroup || group != "" && c.platform {
+		return nil, errValue
+	}
+	if len(host) > maxHostHeader || !httpguts.ValidHostHeader(host) {
+		return nil, errHost
+	}
+	if name, kind := svccore.NormalizeHost(sni); sni != "" && (kind != svccore.HostName || name != sni) {
+		return nil, errHost
+	}
+	if m.GetPort() > 65_535 {
+		return nil, errPort
+	}
+	port := uint16(m.GetPort())
+	if group == "" && host == "" && sni == "" && port == 0 {
+		return nil, errNothing
+	}
+	return func(q *request, r *rule) verdict {
+		out := &q.x.Out
+		if group != "" {
+			out.Group = group
+		}
+		if host != "" {
+			out.HostHeader = host
+		}
+		if sni != "" {
+			out.SNI = sni
+		}
+		if port != 0 {
+			out.Port = port
+		}
+		return q.applied(r)
+	}, nil
+}
+
+// A name and a port.
+const maxHostHeader = 253 + len(":65535")
+
+var codings = map[configv1.Coding]exchange.Coding{
+	configv1.Coding_CODING_ZSTD: exchange.Zstd, configv1.Coding_CODING_BR: exchange.Brotli, configv1.Coding_CODING_GZIP: exchange.Gzip,
+}
+
+// compression says which codings an answer may have. A later rule takes the place of an earlier one.
+func (c *compiler) compression(m *configv1.CompressionAction) (action, error) {
+	list := make([]exchange.Coding, 0, len(codings))
+	for _, coding := range m.GetCodings() {
+		known := codings[coding]
+		if known == 0 || slices.Contains(list, known) {
+			return nil, errUnknown
+		}
+		list = append(list, known)
+	}
+	return func(q *request, r *rule) verdict {
+		q.x.Overrides.Codings, q.x.Overrides.HasCodings = list, true
+		return q.applied(r)
+	}, nil
+}

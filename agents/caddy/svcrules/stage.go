@@ -1,0 +1,106 @@
+package svcrules
+
+import (
+	"net/http"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// Of returns the rules of a core.
+func Of(c *svccore.Core) *Rules { return component.Of(c) }
+
+// Stage is the stage of all phases before an origin is asked. Answers are held back: a client over its rate has to be
+// counted first. What another stage refuses already meets no rules. The node's own requests meet no rule that denies,
+// and are counted nowhere.
+func Stage(core *svccore.Core) exchange.Stage {
+	rules := Of(core)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		platform, own, redirects := platformRules.Of(x.Tables), siteRules.Of(x.Plan), bulkRedirects.Of(x.Tables)
+		if platform == nil && own == nil && redirects == nil || x.Holds() {
+			return nil
+		}
+		q := rules.begin(x, nil)
+		q.decide(platform, own, redirects)
+		rules.end(q)
+		return nil
+	}
+}
+
+// requestPhases are in the order in which they run.
+var requestPhases = [...]struct {
+	phase
+	denies bool
+}{
+	{requestTransform, false}, {redirect, false}, {config, false}, {wafCustom, true}, {rateLimit, true}, {cache, false}, {origin, false},
+}
+
+func (q *request) decide(platform, own *program, redirects *bulk) {
+	for _, at := range requestPhases {
+		if q.x.Local && at.denies {
+			continue
+		}
+		if q.run(platform.of(at.phase)) || q.run(own.of(at.phase)) {
+			return
+		}
+		switch at.phase {
+		case redirect:
+			if redirects != nil && q.redirectInBulk(redirects) {
+				return
+			}
+		case rateLimit:
+			if len(q.due) > 0 && q.refuseLimited() {
+				return
+			}
+		}
+	}
+	q.forceHTTPS()
+}
+
+// outcome is the answer that rules hold back.
+type outcome struct {
+	status   int
+	code     string
+	location string
+	// Value of Retry-After; nil for none.
+	retryAfter []string
+	mark       exchange.Count
+}
+
+var outcomes = exchange.NewFact[outcome]()
+
+// end holds an answer back.
+func (q *request) end(o outcome) {
+	*outcomes.Of(q.x) = o
+	q.x.Hold(giveOutcome)
+}
+
+func giveOutcome(x *exchange.Exchange) *exchange.Answer {
+	o, _ := outcomes.Known(x)
+	if o.mark != exchange.OtherCount {
+		x.Mark(o.mark)
+	}
+	if o.location != "" {
+		a := x.Respond(o.status)
+		a.Header["Location"] = []string{o.location}
+		return a
+	}
+	a := svcerrors.Respond(x, o.status, o.code)
+	if o.retryAfter != nil {
+		a.Header["Retry-After"] = o.retryAfter
+	}
+	return a
+}
+
+// forceHTTPS refuses a plain request that rules want over HTTPS: no site has a certificate on this node. Who validates
+// control over a host cannot have one yet.
+func (q *request) forceHTTPS() {
+	if q.x.Overrides.ForceHTTPS != exchange.On || q.x.In.TLS != nil {
+		return
+	}
+	if validation, _ := exchange.Validation.Known(q.x); validation {
+		return
+	}
+	q.end(outcome{status: http.StatusServiceUnavailable, code: svcerrors.PolicyDenied})
+}

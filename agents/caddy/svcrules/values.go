@@ -1,0 +1,265 @@
+package svcrules
+
+import (
+	"net/netip"
+	"strings"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svcexpr"
+)
+
+var _ svcexpr.Values = (*request)(nil)
+
+// Text is the value of a field of strings. Path, query and header are as rules before left them; everything else of a
+// request is as it was asked.
+func (q *request) Text(field svcexpr.Field, name string) string {
+	in := &q.x.In
+	switch field {
+	case svcexpr.Host:
+		return in.Host
+	case svcexpr.Method:
+		return in.Method
+	case svcexpr.Path:
+		return q.x.Target().Canonical
+	case svcexpr.PathExtension:
+		return extensionOf(q.x.Target().Canonical)
+	case svcexpr.Query:
+		return q.x.Target().Query
+	case svcexpr.URI:
+		return in.Target.Raw
+	case svcexpr.FullURI:
+		return q.full()
+	case svcexpr.RequestHeader:
+		return q.requestHeader(name)
+	case svcexpr.Cookie:
+		return cookieOf(in.Header["Cookie"], name)
+	case svcexpr.Argument:
+		return argumentOf(q.x.Target().Query, name)
+	case svcexpr.Referer:
+		return q.requestHeader("Referer")
+	case svcexpr.UserAgent:
+		return q.requestHeader("User-Agent")
+	case svcexpr.Version:
+		return versionOf(in.Major, in.Minor)
+	case svcexpr.Scheme:
+		return in.Scheme
+	case svcexpr.RequestID:
+		return in.ID
+	case svcexpr.Country:
+		return q.countryOfClient()
+	case svcexpr.ASName:
+		return q.systemOfClient().name
+	case svcexpr.ResponseHeader:
+		return q.responseHeader(name)
+	case svcexpr.MediaType:
+		return mediaType(q.responseHeader("Content-Type"))
+	}
+	// Without HTTPS nobody has a fingerprint, without a cache no answer a status of it, and no database knows parts of
+	// countries.
+	return ""
+}
+
+// Number is the value of a field of numbers.
+func (q *request) Number(field svcexpr.Field) int64 {
+	switch field {
+	case svcexpr.TimestampSec:
+		return q.x.Begun.Unix()
+	case svcexpr.ServerPort:
+		return int64(q.x.In.Port)
+	case svcexpr.ASNumber:
+		return int64(q.systemOfClient().number)
+	case svcexpr.ResponseCode:
+		if q.answer != nil {
+			return int64(q.answer.Status)
+		}
+	}
+	return 0
+}
+
+// Truth is the value of a field that is true or false.
+func (q *request) Truth(field svcexpr.Field) bool { return field == svcexpr.SSL && q.x.In.TLS != nil }
+
+// Address is the value of a field of addresses.
+func (q *request) Address(field svcexpr.Field) netip.Addr {
+	switch field {
+	case svcexpr.Source:
+		return q.x.In.Client.WithZone("").Unmap()
+	case svcexpr.Peer:
+		return q.x.In.Peer.WithZone("").Unmap()
+	}
+	return netip.Addr{}
+}
+
+// Contains reports whether a list has an address. What depends on a list that never came whole fails.
+func (q *request) Contains(list string, address netip.Addr) bool {
+	if q.rules.lists == nil {
+		q.missing = true
+		return false
+	}
+	in, whole := q.rules.lists.Contains(q.x.Tables, list, address)
+	q.missing = q.missing || !whole
+	return in && whole
+}
+
+func (q *request) countryOfClient() string {
+	c := &q.country
+	if !c.asked && q.rules.geo != nil {
+		c.value, c.ready = q.rules.geo.Country(q.Address(svcexpr.Source))
+	}
+	c.asked = true
+	q.missing = q.missing || !c.ready
+	return c.value
+}
+
+func (q *request) systemOfClient() system {
+	s := &q.system
+	if !s.asked && q.rules.geo != nil {
+		s.value.number, s.value.name, s.ready = q.rules.geo.AS(q.Address(svcexpr.Source))
+	}
+	s.asked = true
+	q.missing = q.missing || !s.ready
+	return s.value
+}
+
+// full is the URL that was asked for, without a port.
+func (q *request) full() string {
+	if q.fullURI == "" {
+		in := &q.x.In
+		q.fullURI = in.Scheme + "://" + in.Host + in.Target.Raw
+	}
+	return q.fullURI
+}
+
+// joinedField is a field of several lines, in one.
+type joinedField struct {
+	name, value string
+	response    bool
+}
+
+// join is a header's value in one line. What was joined is kept until the field changes.
+func (q *request) join(name string, lines []string, response bool) string {
+	switch len(lines) {
+	case 0:
+		return ""
+	case 1:
+		return lines[0]
+	}
+	for i := range q.joined {
+		if known := &q.joined[i]; known.name == name && known.response == response {
+			return known.value
+		}
+	}
+	value := strings.Join(lines, ", ")
+	q.joined = append(q.joined, joinedField{name, value, response})
+	return value
+}
+
+// changed forgets what was joined of headers.
+func (q *request) changed() { q.joined = q.joined[:0] }
+
+func (q *request) requestHeader(name string) string {
+	if name == "Host" {
+		return q.x.In.HostRaw
+	}
+	lines := q.x.In.Header[name]
+	if len(q.x.Out.Edits) > 0 {
+		lines = edited(lines, q.x.Out.Edits, name)
+	}
+	return q.join(name, lines, false)
+}
+
+// edited is the lines of a field after the edits.
+func edited(lines []string, edits []exchange.HeaderEdit, name string) []string {
+	for i := range edits {
+		switch edit := &edits[i]; {
+		case edit.Name != name:
+		case edit.Add:
+			lines = append(lines[:len(lines):len(lines)], edit.Values...)
+		default:
+			lines = edit.Values
+		}
+	}
+	return lines
+}
+
+func (q *request) responseHeader(name string) string {
+	if q.answer == nil {
+		return ""
+	}
+	return q.join(name, q.answer.Header[name], true)
+}
+
+// cookieOf is the first cookie of a name, as it was sent. Parts without "=" are none.
+func cookieOf(lines []string, name string) string {
+	for _, line := range lines {
+		for line != "" {
+			var pair string
+			pair, line, _ = strings.Cut(line, ";")
+			pair = strings.Trim(pair, " \t")
+			if len(pair) > len(name) && pair[len(name)] == '=' && pair[:len(name)] == name {
+				return pair[len(name)+1:]
+			}
+		}
+	}
+	return ""
+}
+
+// argumentOf is the first parameter of a name, as it was sent.
+func argumentOf(query, name string) string {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if strings.HasPrefix(pair, name) {
+			if len(pair) == len(name) {
+				return ""
+			}
+			if pair[len(name)] == '=' {
+				return pair[len(name)+1:]
+			}
+		}
+	}
+	return ""
+}
+
+// extensionOf is what follows the last dot of the last segment, in lower case.
+func extensionOf(path string) string {
+	segment := path[strings.LastIndexByte(path, '/')+1:]
+	dot := strings.LastIndexByte(segment, '.')
+	if dot < 0 {
+		return ""
+	}
+	return lowerASCII(segment[dot+1:])
+}
+
+func mediaType(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return lowerASCII(strings.Trim(kind, " \t"))
+}
+
+// lowerASCII is s with A to Z in lower case, s itself where it has none.
+func lowerASCII(s string) string {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if 'A' <= b[i] && b[i] <= 'Z' {
+					b[i] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}
+
+func versionOf(major, minor int) string {
+	switch {
+	case major == 1 && minor == 0:
+		return "HTTP/1.0"
+	case major == 1:
+		return "HTTP/1.1"
+	case major == 2:
+		return "HTTP/2.0"
+	}
+	return "HTTP/3.0"
+}
