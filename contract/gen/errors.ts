@@ -2,6 +2,7 @@
 import { errors as accessKeys } from '../resources/access-keys.codes.ts';
 import { errors as account } from '../resources/account.codes.ts';
 import { errors as bans } from '../resources/bans.codes.ts';
+import { errors as bulkRedirects } from '../resources/bulk-redirects.codes.ts';
 import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
@@ -24,6 +25,7 @@ export const ERROR_LISTS = [
   accessKeys,
   account,
   bans,
+  bulkRedirects,
   changes,
   clusters,
   enrollmentTokens,

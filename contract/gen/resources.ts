@@ -4,6 +4,7 @@ import * as account from '../resources/account.ts';
 import * as addresses from '../resources/addresses.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
+import * as bulkRedirects from '../resources/bulk-redirects.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
 import * as changes from '../resources/changes.ts';
 import * as clientIp from '../resources/client-ip.ts';
@@ -39,6 +40,7 @@ export const RESOURCE_FILES = [
   addresses,
   auditLogs,
   bans,
+  bulkRedirects,
   ccTemplate,
   changes,
   clientIp,

@@ -68,6 +68,11 @@ export interface EntryKind {
   readonly keptOnRollback?: readonly string[];
   /** The settings as people read them, where they are stored otherwise. */
   shown?(settings: object): object;
+  /**
+   * Of entries that are the parts of one thing with settings each: the thing's id. They are told and put back together;
+   * what they show has no field twice.
+   */
+  partOf?(id: string): string;
   /** What entries refer to and this kind's resource provides, by the word before the colon of a reference or owner. */
   readonly provides?: Readonly<Record<string, Provision>>;
   /** Largest body in bytes; 64 KiB unless given (templates). */

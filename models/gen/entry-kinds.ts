@@ -1,4 +1,5 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { bulkRedirectsKind } from '../entries/bulk-redirects.ts';
 import { ccTemplateKind } from '../entries/cc-template.ts';
 import { challengeKeysKind } from '../entries/challenge-keys.ts';
 import { clientIpKind } from '../entries/client-ip.ts';
@@ -13,6 +14,7 @@ import { siteKind } from '../entries/site.ts';
 import { unknownHostsKind } from '../entries/unknown-hosts.ts';
 
 export const FOUND_KINDS = [
+  bulkRedirectsKind,
   ccTemplateKind,
   challengeKeysKind,
   clientIpKind,

@@ -1,6 +1,7 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
+import { feature as bulkRedirects } from '../bulk-redirects/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
 import { feature as clientIp } from '../client-ip/feature.ts';
 import { feature as clusters } from '../clusters/feature.ts';
@@ -19,6 +20,7 @@ import { feature as usage } from '../usage/feature.ts';
 export const FEATURES = [
   auditLogs,
   bans,
+  bulkRedirects,
   changes,
   clientIp,
   clusters,

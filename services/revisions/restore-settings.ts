@@ -29,8 +29,8 @@ export interface RestoredSettings {
   id: string;
   owner: string | null;
   fields: FieldChange[];
-  /** As they are to be saved. */
-  settings: Settings;
+  /** As they are to be saved: of the thing, or of those of its parts that differ. */
+  parts: { id: string; settings: Settings }[];
 }
 
 /**
@@ -72,7 +72,9 @@ export async function restoreSettings(
   // What was saved until the lock was had is what counts; what only differs since is left as it is.
   const locked = new Set(planned.map(nameOf));
   const differing = (await settingsToRestore(sql, clusterId, range)).filter((one) => locked.has(nameOf(one)));
-  for (const { kind, id, settings } of differing) await restorerOf(kind).save(sql, clusterId, id, settings, now);
+  for (const { kind, parts } of differing) {
+    for (const { id, settings } of parts) await restorerOf(kind).save(sql, clusterId, id, settings, now);
+  }
   return differing;
 }
 
@@ -84,25 +86,31 @@ async function differingFrom(
 ): Promise<RestoredSettings[]> {
   if (touched.length === 0) return [];
   const kind = kindNamed(name);
-  const there =
-    locks === 'site'
-      ? await sitesOfCluster(
-          sql,
-          clusterId,
-          touched.map(({ id }) => id),
-        )
-      : null;
-  const entries = touched.filter(({ id }) => there?.has(id) ?? true);
+  const thingOf = (id: string) => kind.partOf?.(id) ?? id;
+  const things = [...new Set(touched.map(({ id }) => thingOf(id)))];
+  const there = locks === 'site' ? await sitesOfCluster(sql, clusterId, things) : null;
+  const entries = touched.filter(({ id }) => there?.has(thingOf(id)) ?? true);
   const ids = entries.map(({ id }) => id);
   const compiled = await kind.compile(sql, clusterId, ids);
-  return entries.flatMap(({ id, from, to }) => {
+  const differing = new Map<string, RestoredSettings>();
+  for (const { id, from, to } of entries) {
     const saved = (compiled.get(id)?.settings ?? kind.defaults) as Settings | undefined;
     const then = (to ? to.settings : kind.defaults) as Settings | null | undefined;
-    if (!saved || !then) return [];
+    if (!saved || !then) continue;
     const settings = whole ? then : put(saved, then, [...keeps, ...(kind.keptOnRollback ?? [])]);
     const fields = settingsDiff(shown(kind, saved), shown(kind, settings));
-    return fields.length > 0 ? [{ kind: name, id, owner: (to ?? from)?.owner ?? null, fields, settings }] : [];
-  });
+    if (fields.length === 0) continue;
+    const thing = thingOf(id);
+    const known = differing.get(thing) ?? {
+      kind: name,
+      id: thing,
+      owner: (to ?? from)?.owner ?? null,
+      fields: [],
+      parts: [],
+    };
+    differing.set(thing, { ...known, fields: [...known.fields, ...fields], parts: [...known.parts, { id, settings }] });
+  }
+  return [...differing.values()];
 }
 
 /** Saved settings with the fields of then; what is newer than the revision's settings stays. */

@@ -38,17 +38,19 @@ async function assertKept(sql: Runtime['pools']['api'], clusterId: string, revis
   if (!kept) fail('REVISION_NOT_FOUND', { revision });
 }
 
-/** Parts of one thing, of whose settings nothing is kept, are one object: the chunks of a list. */
+/** Parts of one thing are one object: chunks that say so, or of whose settings nothing is kept. */
 function objectOf({ kind, id, from, to }: EntryVersions): string {
   const owner = (to ?? from)!.owner;
   const settings = [from, to].some((entry) => entry?.settings);
-  return JSON.stringify(owner !== null && !settings ? [kind, owner] : [kind, owner, id]);
+  return JSON.stringify(
+    owner !== null && !settings ? [kind, owner] : [kind, owner, KINDS.get(kind)!.partOf?.(id) ?? id],
+  );
 }
 
 function presentObject(entries: readonly EntryVersions[], subject: ObjectChange['subject']): ObjectChange {
   const [{ kind, id, from, to }] = entries as [EntryVersions];
-  const [before, after] = [settingsOf(kind, from), settingsOf(kind, to)];
-  const whole = entries.length === 1;
+  const [before, after] = [settingsOf(entries, 'from'), settingsOf(entries, 'to')];
+  const whole = entries.length === 1 && !KINDS.get(kind)!.partOf;
   return {
     kind,
     id: subject?.id ?? id,
@@ -59,9 +61,15 @@ function presentObject(entries: readonly EntryVersions[], subject: ObjectChange[
   };
 }
 
-/** Without an entry, what its kind does then; null: not known. */
-function settingsOf(name: string, entry: StoredEntry | null): object | null {
+/** Of all parts; null: not known of one. */
+function settingsOf(entries: readonly EntryVersions[], end: 'from' | 'to'): object | null {
+  const parts = entries.map((entry) => partOf(entry.kind, entry[end]));
+  return parts.includes(null) ? null : Object.assign({}, ...parts);
+}
+
+/** Without an entry, what its kind does then. */
+function partOf(name: string, entry: StoredEntry | null): object | null {
   const { defaults, shown = (settings) => settings } = KINDS.get(name)!;
-  if (!entry) return defaults ?? {};
+  if (!entry) return defaults ? shown(defaults) : {};
   return entry.settings && shown({ ...defaults, ...entry.settings });
 }

@@ -76,6 +76,8 @@ export const ERROR_STATUS = {
   BAN_PLATFORM_LIMIT: 409,
   /** There is no such active ban. */
   BAN_NOT_FOUND: 404,
+  /** Sources name hosts that are no domains of the site; see data.hosts. */
+  BULK_REDIRECT_HOST_UNKNOWN: 400,
   /** There is no such change. */
   CHANGE_NOT_FOUND: 404,
   /** There is no such cluster. */

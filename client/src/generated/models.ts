@@ -243,6 +243,26 @@ export interface Ban {
   unappliedNodes: number;
 }
 
+export interface BulkRedirect {
+  /** /path on any host of the site, or host/path with the host in lower case, which comes first where both match; 2 to 512 bytes. Kept in one form: escapes decoded where they need not be, dot segments and repeated slashes resolved. 2 to 512 characters. */
+  source: string;
+  /** Path with one leading slash, or http(s) URL without credentials; at most 1024 bytes. 1 to 1024 characters. */
+  target: string;
+  /** Default 301. */
+  statusCode: 301 | 302 | 307 | 308;
+  /** Whether the request's query is appended to the target. Default false. */
+  preserveQuery: boolean;
+}
+
+export interface BulkRedirects {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  /** By source. Up to 5000 entries. */
+  redirects: BulkRedirect[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+}
+
 export interface CanaryNode {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -1444,6 +1464,16 @@ export interface RuleWarning {
   params: Record<string, string>;
   /** In English. */
   message: string;
+}
+
+export interface SavedBulkRedirects {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  /** By source. Up to 5000 entries. */
+  redirects: BulkRedirect[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  revision: string | null;
 }
 
 export interface SavedSiteRules {

@@ -6,6 +6,7 @@ import type {
   Arrival,
   AuditEntry,
   Ban,
+  BulkRedirects,
   CcThresholds,
   Change,
   ClientIpSettings,
@@ -36,6 +37,7 @@ import type {
   Rollout,
   RolloutEvent,
   RolloutEventDetails,
+  SavedBulkRedirects,
   SavedSiteRules,
   SecurityEvent,
   SecurityState,
@@ -1425,6 +1427,33 @@ export interface SitesDeleteOutput {
   revision: string | null;
 }
 
+export interface SitesBulkRedirectsGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesBulkRedirectsGetOutput = BulkRedirects;
+
+export interface SitesBulkRedirectsSetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Each source once. Up to 5000 entries. */
+  redirects: Array<{
+    /** /path on any host of the site, or host/path with the host in lower case, which comes first where both match; 2 to 512 bytes. Kept in one form: escapes decoded where they need not be, dot segments and repeated slashes resolved. 2 to 512 characters. */
+    source: string;
+    /** Path with one leading slash, or http(s) URL without credentials; at most 1024 bytes. 1 to 1024 characters. */
+    target: string;
+    /** Default 301. */
+    statusCode?: 301 | 302 | 307 | 308 | undefined;
+    /** Whether the request's query is appended to the target. Default false. */
+    preserveQuery?: boolean | undefined;
+  }>;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type SitesBulkRedirectsSetOutput = SavedBulkRedirects;
+
 export interface SitesSetEnabledInput {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -2478,6 +2507,18 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.bulkRedirects.get': {
+    input: SitesBulkRedirectsGetInput;
+    output: SitesBulkRedirectsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.bulkRedirects.set': {
+    input: SitesBulkRedirectsSetInput;
+    output: SitesBulkRedirectsSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BULK_REDIRECT_HOST_UNKNOWN' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
   'sites.setEnabled': {
     input: SitesSetEnabledInput;
     output: SitesSetEnabledOutput;
@@ -2688,6 +2729,8 @@ export const OPERATIONS = {
   'sites.get': { method: 'GET', path: '/sites/{id}', query: true, text: false },
   'sites.update': { method: 'PATCH', path: '/sites/{id}', query: false, text: false },
   'sites.delete': { method: 'DELETE', path: '/sites/{id}', query: true, text: false },
+  'sites.bulkRedirects.get': { method: 'GET', path: '/sites/{id}/bulk-redirects', query: true, text: false },
+  'sites.bulkRedirects.set': { method: 'PUT', path: '/sites/{id}/bulk-redirects', query: false, text: false },
   'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false, text: false },
   'sites.features': { method: 'GET', path: '/sites/{id}/features', query: true, text: false },
   'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true, text: false },
@@ -2952,6 +2995,12 @@ export interface Api {
     };
   };
   sites: {
+    bulkRedirects: {
+      /** Answers the bulk redirects of a site. `GET /sites/{id}/bulk-redirects`: Operators; a read-only access key suffices. */
+      get: Call<'sites.bulkRedirects.get'>;
+      /** Replaces the bulk redirects of a site; nodes get what differs. `PUT /sites/{id}/bulk-redirects`: Operators; not with a read-only access key. Body up to 25165824 bytes. */
+      set: Call<'sites.bulkRedirects.set'>;
+    };
     /** Creates an enabled site and publishes it. `POST /sites`: Operators; not with a read-only access key. */
     create: Call<'sites.create'>;
     /** Deletes a site and lifts its bans. `DELETE /sites/{id}`: Operators; not with a read-only access key. */

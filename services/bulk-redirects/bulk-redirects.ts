@@ -1,0 +1,71 @@
+// The bulk redirects of a site, read and saved as a whole. Redirects of a domain that the site loses stay where they are:
+// nobody comes to them, and they work again with the domain. The next save has to do without them.
+import { fail } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { bulkRedirects } from '../../contract/resources/bulk-redirects.ts';
+import { formatRedirectSource, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
+import {
+  type BulkRedirectRow,
+  bulkRedirectsOf,
+  bulkRedirectsUpdatedAt,
+  replaceBulkRedirects,
+  touchBulkRedirects,
+} from '../../models/bulk-redirect.ts';
+import { bulkRedirectsId, bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
+import { publish } from '../../models/publish.ts';
+import { clusterOfSite, lockSite } from '../../models/site.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { write } from '../../runtime/write.ts';
+import { assertHostsKnown, givenRedirects } from './given-redirects.ts';
+
+type Redirects = Output<typeof bulkRedirects.get>;
+type Saved = Output<typeof bulkRedirects.set>;
+
+/** Throws SITE_NOT_FOUND. */
+export async function getBulkRedirects(
+  { pools }: Runtime,
+  { id }: Input<typeof bulkRedirects.get>,
+): Promise<Redirects> {
+  // In this order: an answer may have a time that is older than its redirects, and a save that expects it is refused.
+  const updatedAt = (await bulkRedirectsUpdatedAt(pools.api, id)) ?? fail('SITE_NOT_FOUND');
+  return present(id, await bulkRedirectsOf(pools.api, id), updatedAt);
+}
+
+/** Saves all redirects and publishes the chunks that differ; equal ones change nothing. Throws the contract's errors. */
+export async function setBulkRedirects(
+  runtime: Runtime,
+  { id, redirects, expectedUpdatedAt }: Input<typeof bulkRedirects.set>,
+  call: Call,
+): Promise<Saved> {
+  const { rows, hosts } = givenRedirects(redirects);
+  const clusterId = (await clusterOfSite(runtime.pools.api, id)) ?? fail('SITE_NOT_FOUND');
+  return write(runtime, call, { clusterId }, async (tx) => {
+    const site = (await lockSite(tx.sql, id)) ?? fail('SITE_NOT_FOUND');
+    const before = (await bulkRedirectsUpdatedAt(tx.sql, id))!;
+    assertUpdatedAt(expectedUpdatedAt, before);
+    assertHostsKnown(hosts, site.domains);
+    const { chunks, ...counts } = await replaceBulkRedirects(tx.sql, id, rows);
+    if (chunks.length === 0) return { ...present(id, rows, before), revision: null };
+    const updatedAt = nextUpdatedAt(before, tx.now);
+    await touchBulkRedirects(tx.sql, id, updatedAt);
+    const revision = await publish(tx, {
+      clusterId,
+      entries: chunks.map((chunk) => ({ kind: bulkRedirectsKind.kind, id: bulkRedirectsId(id, chunk) })),
+      reason: 'rules_updated',
+      params: { site: site.name, siteId: id, changed: ['bulkRedirects'] },
+      audit: {
+        action: 'site.bulk_redirects_update',
+        target: { type: 'site', id, name: site.name },
+        metadata: { entries: rows.length, ...counts },
+      },
+    });
+    return { ...present(id, rows, updatedAt), revision };
+  });
+}
+
+function present(siteId: string, rows: readonly BulkRedirectRow[], updatedAt: Date): Redirects {
+  const redirects = rows.map((row) => ({ ...row, source: formatRedirectSource(sourceOfKey(row.source)) }));
+  return { siteId, redirects, updatedAt: updatedAt.toISOString() };
+}

@@ -1,0 +1,16 @@
+// Saves a chunk of a site's redirects as an earlier revision had it.
+import { bulkRedirectsUpdatedAt, replaceBulkRedirects, touchBulkRedirects } from '../../models/bulk-redirect.ts';
+import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/entries/bulk-redirects.ts';
+import { nextUpdatedAt } from '../../models/updated-at.ts';
+import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
+
+export const bulkRedirectsRestorer: SettingsRestorer = {
+  kind: bulkRedirectsKind.kind,
+  locks: 'site',
+  whole: true,
+  async save(sql, _clusterId, id, settings, now) {
+    const [siteId, chunk] = chunkOfId(id);
+    await replaceBulkRedirects(sql, siteId, (settings as BulkRedirectChunk).redirects, chunk);
+    await touchBulkRedirects(sql, siteId, nextUpdatedAt((await bulkRedirectsUpdatedAt(sql, siteId))!, now));
+  },
+};
