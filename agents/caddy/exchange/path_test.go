@@ -14,7 +14,9 @@ func TestCanonicalPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var vectors struct{ Rows []struct{ Given, Canonical string } }
+	var vectors struct {
+		Rows []struct{ Given, Canonical string }
+	}
 	if err := json.Unmarshal(content, &vectors); err != nil {
 		t.Fatal(err)
 	}
