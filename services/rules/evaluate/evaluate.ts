@@ -19,7 +19,7 @@ import { type Cidr, contains, formatAddress, parseCidr } from '../../../contract
 import { type Bytes, bytesOf } from './bytes.ts';
 import { EvaluationFailure, type FailureReason } from './failure.ts';
 import { COMPUTE, type PlainFunction } from './functions.ts';
-import { regexMatches } from './regex-match.ts';
+import { regexMatches, type Spend } from './regex-match.ts';
 import { compileRegex } from './regex-program.ts';
 import { regexReplace, wildcardReplace } from './replace.ts';
 import { wildcardFind } from './wildcard-match.ts';
@@ -34,6 +34,8 @@ export interface Surroundings {
   inList(list: string, address: Cidr): boolean;
   /** Told every field, function and condition that was evaluated, with its value, inner ones first. */
   trace?(node: Tree, value: FieldValue): void;
+  /** Told what each pattern has cost, so that many of them can share a bound. What it throws is thrown on. */
+  readonly spend?: Spend;
 }
 
 export type Evaluated<T> =
@@ -92,11 +94,11 @@ function conditionValue(node: Exclude<Condition, CallNode>, around: Surroundings
       return address !== null && around.inList(node.list, address);
     }
     default:
-      return compare(node, operand(node.operand, around));
+      return compare(node, operand(node.operand, around), around.spend);
   }
 }
 
-function compare({ op, value: literal }: ComparisonNode, value: FieldValue): boolean {
+function compare({ op, value: literal }: ComparisonNode, value: FieldValue, spend?: Spend): boolean {
   switch (op) {
     case 'eq':
       return equal(value, literal);
@@ -113,7 +115,7 @@ function compare({ op, value: literal }: ComparisonNode, value: FieldValue): boo
     case 'contains':
       return (value as Bytes).includes(bytesOf(literal as string));
     case 'matches':
-      return regexMatches(compileRegex(parseRegex(literal as string)), value as Bytes);
+      return regexMatches(compileRegex(parseRegex(literal as string)), value as Bytes, spend);
     case 'wildcard':
     case 'strict_wildcard':
       return wildcardFind(parseWildcard(literal as string), value as Bytes, op === 'strict_wildcard') !== null;
@@ -144,7 +146,7 @@ function computed({ function: name, args }: CallNode, around: Surroundings): Fie
   const value = (index: number) => argument(args[index]!, around);
   const literal = (index: number) => (args[index] as { value?: string } | undefined)?.value ?? '';
   if (name === 'to_string') return toBytes(value(0));
-  if (name === 'regex_replace') return regexReplace(value(0) as Bytes, literal(1), literal(2));
+  if (name === 'regex_replace') return regexReplace(value(0) as Bytes, literal(1), literal(2), around.spend);
   if (name === 'wildcard_replace') {
     return wildcardReplace(value(0) as Bytes, literal(1), literal(2), literal(3) === 's');
   }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { FunctionName } from '../../../contract/expression/functions.ts';
 import { type Bytes, lowerAscii, upperAscii } from './bytes.ts';
+import { encodeComponent } from './percent.ts';
 
 export type Computed = Bytes | number | boolean;
 
@@ -20,7 +21,7 @@ export const COMPUTE: Readonly<Record<PlainFunction, (args: Arguments) => Comput
   ends_with: (args) => text(args).endsWith(text(args, 1)),
   concat: (args) => args.join(''),
   url_decode: (args) => urlDecode(text(args)),
-  url_encode: (args) => urlEncode(text(args)),
+  url_encode: (args) => encodeComponent(text(args)),
   base64_encode: (args) => Buffer.from(text(args), 'latin1').toString('base64'),
   base64_decode: (args) => base64Decode(text(args)),
   md5: (args) => digest('md5', text(args)),
@@ -39,14 +40,6 @@ function urlDecode(value: Bytes): Bytes {
 /** A path decoded once; + is itself and a broken % stays. */
 export function urlDecodePath(value: Bytes): Bytes {
   return value.replace(/%[0-9a-fA-F]{2}/g, (found) => String.fromCharCode(Number.parseInt(found.slice(1), 16)));
-}
-
-/** Percent-encodes every byte that is not unreserved. */
-function urlEncode(value: Bytes): Bytes {
-  return value.replace(
-    /[^A-Za-z0-9\-._~]/g,
-    (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
-  );
 }
 
 /** Of either alphabet, also mixed, with all of the padding or none; bits that are left over count for nothing. */

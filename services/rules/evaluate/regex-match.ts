@@ -11,14 +11,25 @@ const MAX_STEPS = 2_000_000;
 /** Offsets where the match and its groups start and end; -1 for a group that took no part. */
 export type Slots = readonly number[];
 
-/** Whether a part of the subject matches. Throws EvaluationFailure pattern_budget. */
-export function regexMatches(program: Program, subject: Bytes): boolean {
-  return new Machine(program, subject, false).run() !== null;
+/** Told what a pattern has cost: its instructions, and the steps of its match. May throw, which ends the evaluation. */
+export type Spend = (steps: number) => void;
+
+/** Whether a part of the subject matches. Throws EvaluationFailure pattern_budget, and what `spend` throws. */
+export function regexMatches(program: Program, subject: Bytes, spend?: Spend): boolean {
+  return spending(new Machine(program, subject, false), spend) !== null;
 }
 
-/** Where the first match and its groups are; null without one. Throws EvaluationFailure pattern_budget. */
-export function regexFind(program: Program, subject: Bytes): Slots | null {
-  return new Machine(program, subject, true).run();
+/** Where the first match and its groups are; null without one. Throws as regexMatches does. */
+export function regexFind(program: Program, subject: Bytes, spend?: Spend): Slots | null {
+  return spending(new Machine(program, subject, true), spend);
+}
+
+function spending(machine: Machine, spend: Spend | undefined): Slots | null {
+  try {
+    return machine.run();
+  } finally {
+    spend?.(machine.program.instructions.length + machine.steps);
+  }
 }
 
 /** Threads in the order in which they are preferred: where each is in the program, and what it has captured. */

@@ -2,14 +2,14 @@
 import { parseRegex } from '../../../contract/expression/regex.ts';
 import { parseReplacement, parseWildcard, type Replacement } from '../../../contract/expression/wildcard.ts';
 import { type Bytes, bytesOf } from './bytes.ts';
-import { regexFind } from './regex-match.ts';
+import { regexFind, type Spend } from './regex-match.ts';
 import { compileRegex } from './regex-program.ts';
 import { wildcardFind } from './wildcard-match.ts';
 
-/** The first match replaced; the subject itself without one. Throws EvaluationFailure pattern_budget. */
-export function regexReplace(subject: Bytes, pattern: string, replacement: string): Bytes {
+/** The first match replaced; the subject itself without one. Throws as regexFind does. */
+export function regexReplace(subject: Bytes, pattern: string, replacement: string, spend?: Spend): Bytes {
   const regex = parseRegex(pattern);
-  const slots = regexFind(compileRegex(regex), subject);
+  const slots = regexFind(compileRegex(regex), subject, spend);
   if (!slots) return subject;
   const group = (index: number) => {
     const [start, end] = [slots[2 * index]!, slots[2 * index + 1]!];

@@ -1,0 +1,42 @@
+// Headers of a made-up request or response, as rules change them.
+import { type Bytes, lowerAscii } from '../evaluate/bytes.ts';
+import type { HeaderLine } from '../evaluate/request-values.ts';
+
+/** Header lines, and the names of those that were changed. */
+export class Headers {
+  #lines: readonly HeaderLine[];
+  readonly #changed = new Set<string>();
+
+  constructor(lines: readonly HeaderLine[]) {
+    this.#lines = lines;
+  }
+
+  get lines(): readonly HeaderLine[] {
+    return this.#lines;
+  }
+
+  /** `name` is lower case in all of these. */
+  set(name: string, value: Bytes): void {
+    this.remove(name);
+    this.add(name, value);
+  }
+
+  add(name: string, value: Bytes): void {
+    this.#changed.add(name);
+    this.#lines = [...this.#lines, [name, value]];
+  }
+
+  remove(name: string): void {
+    this.#changed.add(name);
+    this.#lines = this.#lines.filter(([each]) => lowerAscii(each) !== name);
+  }
+
+  /** Those that were changed, by name, with the lines they have now. */
+  changes(): { name: string; lines: Bytes[] }[] {
+    return [...this.#changed].sort().map((name) => ({ name, lines: this.values(name) }));
+  }
+
+  values(name: string): Bytes[] {
+    return this.#lines.filter(([each]) => lowerAscii(each) === name).map(([, value]) => value);
+  }
+}
