@@ -17,3 +17,8 @@ export function encodePath(path: Bytes): Bytes {
 export function encodeQuery(query: Bytes): Bytes {
   return query.replace(/[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]/g, encoded);
 }
+
+/** Every byte that is not ASCII, as the header Location has it. */
+export function encodeLocation(location: Bytes): Bytes {
+  return location.replace(/[\u0080-\u00ff]/g, encoded);
+}

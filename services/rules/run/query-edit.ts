@@ -1,6 +1,6 @@
 // How redirects and rewrites change a query, in the five steps that the edge takes.
 import type { Bytes } from '../evaluate/bytes.ts';
-import { encodeComponent } from '../evaluate/percent.ts';
+import { encodeComponent, encodeLocation } from '../evaluate/percent.ts';
 
 export interface SetParameter {
   readonly name: string;
@@ -42,5 +42,5 @@ export function redirectTarget(target: Bytes, appended: Bytes, change: QueryChan
   const [location, fragment] = cut(target, '#');
   const [base, own] = cut(location, '?');
   const query = changedQuery([own, appended].filter((part) => part !== '').join('&'), change);
-  return base + (query === '' ? '' : `?${query}`) + (target.includes('#') ? `#${fragment}` : '');
+  return encodeLocation(base + (query === '' ? '' : `?${query}`) + (target.includes('#') ? `#${fragment}` : ''));
 }
