@@ -46,6 +46,12 @@ COPY runtime/edge-build.ts ./runtime/
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     node bin/package-node.ts --out /downloads --arch "$NODE_PACKAGES"
 
+# --- GeoIP databases of nodes
+FROM pages AS geoip
+COPY bin/build-geoip.ts ./bin/
+COPY bin/lib ./bin/lib
+RUN cp -r "$(node bin/build-geoip.ts)" /geoip
+
 # --- console: every role from the same image, chosen by ROLE
 FROM node:24-bookworm-slim AS console
 WORKDIR /app
@@ -79,9 +85,12 @@ RUN apt-get update && apt-get install -y --no-install-recommends nftables util-l
 WORKDIR /app
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/tmp/node-compile-cache \
-    SVC_STATE_DIR=/var/lib/svc-edge
+    SVC_STATE_DIR=/var/lib/svc-edge \
+    SVC_GEOIP_COUNTRY=/usr/local/share/svc-edge/geoip/country.mmdb \
+    SVC_GEOIP_ASN=/usr/local/share/svc-edge/geoip/asn.mmdb
 COPY --from=packages /app/node_modules ./node_modules
 COPY --from=caddy /svc-caddy /usr/local/bin/svc-caddy
+COPY --from=geoip /geoip /usr/local/share/svc-edge/geoip
 COPY package.json LICENSE NOTICE ./
 COPY contract/capabilities.ts ./contract/
 COPY proto ./proto

@@ -12,6 +12,7 @@ import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
 import * as steps from './lib/demo-steps.ts';
 import { demoText, waitingText } from './lib/demo-text.ts';
 import { edgePids, enroll, enrolledNode, stopLeftoverEdge, superviseEdge, waitForEdge } from './lib/edge-process.ts';
+import { geoipDatabases } from './lib/geoip/databases.ts';
 import { hasIpv6 } from './lib/ports.ts';
 import { preflight } from './lib/preflight.ts';
 import type { Child } from './lib/processes.ts';
@@ -238,6 +239,7 @@ async function run(
     stateDir,
     logFile: folder.log('edge'),
     caddy,
+    geoip: await geoipDatabases(),
     listen: values.kernel ? [`:${ports.edge}`] : loopback,
     kernelBans: values.kernel ? 'on' : 'off',
     proxyPeers: steps.LOOPBACK,

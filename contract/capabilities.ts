@@ -16,9 +16,9 @@ export const CAPABILITIES = {
     'cookies, arguments and further fields, encodings and hashes, wildcards, computed headers, appended headers',
   'rule-log-v1': 'tells which rules logged how many requests',
   'ja4-v1': 'the TLS fingerprint JA4',
-  'geoip-country-v1': 'the country of a visitor; reported only while its database is there',
+  'geoip-country-v1': 'the country of a visitor; whether the node has the database is its state',
   'geoip-subdivision-v1': 'the part of the country of a visitor',
-  'geoip-asn-v1': 'the autonomous system of a visitor; reported only while its database is there',
+  'geoip-asn-v1': 'the autonomous system of a visitor; whether the node has the database is its state',
   'vitals-v1': 'tells every 5 s how sites that just changed fare, while the console asks for it',
 } as const;
 

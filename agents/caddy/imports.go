@@ -16,6 +16,7 @@ import (
 	_ "edge.svc/caddy/svccore"
 	_ "edge.svc/caddy/svccount"
 	_ "edge.svc/caddy/svcedge"
+	_ "edge.svc/caddy/svcgeo"
 	_ "edge.svc/caddy/svclisten"
 	_ "edge.svc/caddy/svclists"
 	_ "edge.svc/caddy/svcorigin"

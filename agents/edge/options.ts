@@ -136,6 +136,18 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     help: 'Address to serve HTTP on.',
   },
   {
+    name: 'geoip-country',
+    kind: 'text',
+    placeholder: 'FILE',
+    help: 'Database of countries (MaxMind DB); the edge server may read its folder, and looks for a new file every minute.',
+  },
+  {
+    name: 'geoip-asn',
+    kind: 'text',
+    placeholder: 'FILE',
+    help: 'Database of autonomous systems, likewise.',
+  },
+  {
     name: 'replace-after',
     kind: 'integer',
     placeholder: 'SECONDS',
@@ -207,8 +219,8 @@ export class Options {
     return value;
   }
 
-  /** A folder as an absolute path; undefined when it is not given. */
-  folder(name: string): string | undefined {
+  /** A file or folder as an absolute path; undefined when it is not given. */
+  path(name: string): string | undefined {
     const value = this.text(name);
     return value === undefined ? undefined : resolve(value);
   }

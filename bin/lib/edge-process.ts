@@ -21,6 +21,8 @@ export interface EdgeOptions {
   stateDir: string;
   logFile: string;
   caddy: string;
+  /** Files of databases. */
+  geoip: { country: string; asn: string };
   listen: string[];
   kernelBans: 'on' | 'off';
   /** Who may send a PROXY header: addresses and CIDRs. */
@@ -81,6 +83,7 @@ export async function enroll(
 /** Starts supervisor, agent and Caddy. */
 export function superviseEdge(options: EdgeOptions): Child {
   const args = [main, 'supervise', '--state-dir', options.stateDir, '--caddy-bin', options.caddy];
+  args.push('--geoip-country', options.geoip.country, '--geoip-asn', options.geoip.asn);
   args.push('--kernel-bans', options.kernelBans, ...options.listen.flatMap((address) => ['--http-listen', address]));
   args.push(...options.proxyPeers.flatMap((peer) => ['--proxy-peers', peer]));
   return options.processes.start({

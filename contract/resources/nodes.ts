@@ -71,6 +71,19 @@ export const NodeFailedEntry = Type.Object({
   reason: Type.String(),
 });
 
+const GeoipDatabase = Type.Object({
+  state: Type.Union([Type.Literal('ready'), Type.Literal('unavailable')], {
+    description: 'Unavailable: requests whose rules read its fields are answered 503 policy-unavailable.',
+  }),
+  builtAt: Nullable({ ...Timestamp, description: 'When the database was made, as it says itself.' }),
+  problem: Type.String({ description: 'Why there is none, or why a newer file was not taken; "" when all is well.' }),
+});
+
+export const NodeGeoip = Type.Object(
+  { country: GeoipDatabase, asn: GeoipDatabase },
+  { description: 'The GeoIP databases of the node; null until it has told of them.' },
+);
+
 export const Node = Type.Object({
   id: Id,
   name: Type.String(),
@@ -111,6 +124,7 @@ export const Node = Type.Object({
   dataPlaneHealthy: Type.Boolean(),
   banStatus: Nullable(NodeBanStatus),
   metrics: Nullable(NodeMetrics),
+  geoip: Nullable(NodeGeoip),
 });
 
 const write = { status: 200, access: 'operator', readOnly: false, idempotency: 'accepted' } as const;

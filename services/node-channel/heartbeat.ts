@@ -8,7 +8,13 @@ import type { NodeAddressEntry } from '../../models/node-address.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
-import type { HeartbeatRequest, Metrics, NodeInfo, Reached } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type {
+  GeoIpDatabase,
+  HeartbeatRequest,
+  Metrics,
+  NodeInfo,
+  Reached,
+} from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
 import type { Step } from './propagation.ts';
@@ -50,6 +56,15 @@ export function readInfo(info: NodeInfo | undefined): object {
     engineVersion: text(info?.engineVersion ?? '', 64),
     ipAddresses: readAddresses(info),
     proxyPeersUnset: info?.proxyPeersUnset ?? false,
+    geoip: info?.geoip ? { country: readDatabase(info.geoip.country), asn: readDatabase(info.geoip.asn) } : null,
+  };
+}
+
+function readDatabase(database: GeoIpDatabase | undefined): object {
+  return {
+    state: database?.ready ? 'ready' : 'unavailable',
+    builtAt: database?.ready && database.builtAt > 0n ? (seconds(database.builtAt)?.toISOString() ?? null) : null,
+    problem: text(database?.problem ?? 'not told', 300),
   };
 }
 

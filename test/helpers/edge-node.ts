@@ -18,6 +18,8 @@ export interface EdgeNodeOptions {
   /** [address]:port to serve HTTP on. */
   listen: string;
   kernelBans: 'on' | 'off';
+  /** Options of the supervisor beside those above. */
+  more?: readonly string[];
   /** Words that run a program elsewhere, such as `ip netns exec NAME`. */
   exec?: readonly string[];
   /** Its state folder, when it is to lie elsewhere than beside its log. */
@@ -52,7 +54,7 @@ export async function startEdgeNode(options: EdgeNodeOptions): Promise<EdgeNode>
   const processes = new Processes(join(folder, 'processes.json'));
   const supervise = (): Child => {
     const words = [...prefix, 'supervise', '--state-dir', stateDir, '--caddy-bin', caddy];
-    words.push('--http-listen', options.listen, '--kernel-bans', options.kernelBans);
+    words.push('--http-listen', options.listen, '--kernel-bans', options.kernelBans, ...(options.more ?? []));
     return processes.start({
       name: 'edge node',
       command: words[0]!,

@@ -11,6 +11,9 @@ export interface CaddyConfigOptions {
   proxyPeers: readonly string[];
   /** What the agent can do by itself: entries may ask for it, too. */
   agentCapabilities?: readonly string[];
+  /** Files of GeoIP databases. */
+  geoipCountry?: string | undefined;
+  geoipAsn?: string | undefined;
   /** Client connections at a time, in all, of one /24 (IPv6: /48) and of one address (IPv6: /64); 0 = derived. */
   maxConnections?: number;
   maxConnectionsPerNetwork?: number;
@@ -29,6 +32,8 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
         socket: options.socketPath,
         ban_capacity: options.banCapacity,
         ban_max_mib: options.banMaxMib,
+        ...(options.geoipCountry ? { geoip_country: options.geoipCountry } : {}),
+        ...(options.geoipAsn ? { geoip_asn: options.geoipAsn } : {}),
         ...(options.agentCapabilities ? { agent_capabilities: [...options.agentCapabilities] } : {}),
       },
       http: {

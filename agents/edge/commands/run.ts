@@ -21,7 +21,7 @@ const STOP_LIMIT_MS = 15_000;
 export async function runCommand(options: Options): Promise<number> {
   const log = createLog(options.logLevel, { process: 'agent' });
   const paths = edgePaths(resolve(options.required('state-dir')));
-  const given = options.folder('run-dir');
+  const given = options.path('run-dir');
   if (given !== undefined) checkLength(given);
   ensurePrivateFolder(paths.stateDir);
   const { socket, statusFile } = runPaths(openRunFolder(paths.stateDir, given));

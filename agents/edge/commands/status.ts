@@ -40,7 +40,7 @@ interface Status {
 
 export async function statusCommand(options: Options): Promise<number> {
   const stateDir = resolve(options.required('state-dir'));
-  const text = newestStatus(stateDir, options.folder('run-dir'));
+  const text = newestStatus(stateDir, options.path('run-dir'));
   if (text === undefined) {
     process.stderr.write(`no agent runs in ${stateDir}\n`);
     return 1;

@@ -1,7 +1,7 @@
 // `supervise`: parent of the edge server (Caddy) and of the agent. It outlives both, holds the locks, and cleans up: after
 // itself when it stops, after a killed predecessor when it starts.
 import { accessSync, constants, existsSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { ensurePrivateFolder, removeFile } from '../../kit/files.ts';
 import { loadIdentity } from '../../kit/identity.ts';
 import { type Lock, lockFolder } from '../../kit/locks.ts';
@@ -34,13 +34,20 @@ export async function superviseCommand(options: Options): Promise<number> {
   const log = createLog(options.logLevel, { process: 'supervisor' });
   const paths = edgePaths(resolve(options.required('state-dir')));
   delete process.env.SVC_TOKEN;
-  const given = options.folder('run-dir');
+  const given = options.path('run-dir');
   if (given !== undefined) checkLength(given);
   const caddyBin = findExecutable(options.required('caddy-bin'));
   if (caddyBin === undefined) {
     log.error('the edge server binary cannot be run, name it with --caddy-bin', {
       caddyBin: options.required('caddy-bin'),
     });
+    return 1;
+  }
+  const exposing = geoipFolders(options).find(
+    (folder) => holds(folder, paths.stateDir) || holds(paths.stateDir, folder),
+  );
+  if (exposing !== undefined) {
+    log.error('GeoIP databases need a folder of their own: the edge server may read all of it', { folder: exposing });
     return 1;
   }
   ensurePrivateFolder(paths.stateDir);
@@ -99,7 +106,7 @@ async function supervise(
     env: childEnvironment({
       XDG_DATA_HOME: run.runDir,
       XDG_CONFIG_HOME: run.runDir,
-      SVC_CONFINE: confinement(paths, run),
+      SVC_CONFINE: confinement(options, paths, run),
     }),
     ipc: false,
     minDelayMs: 1000,
@@ -145,6 +152,8 @@ function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string 
     banMaxMib: options.integer('ban-max-mib'),
     proxyPeers: options.list('proxy-peers'),
     agentCapabilities: AGENT_CAPABILITIES,
+    geoipCountry: options.path('geoip-country'),
+    geoipAsn: options.path('geoip-asn'),
     maxConnections: options.integer('max-connections'),
     maxConnectionsPerNetwork: options.integer('max-connections-per-network'),
     maxConnectionsPerAddress: options.integer('max-connections-per-address'),
@@ -162,11 +171,22 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
 }
 
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
-function confinement(paths: EdgePaths, run: RunPaths): string {
+function confinement(options: Options, paths: EdgePaths, run: RunPaths): string {
   const write = [run.runDir];
   // Without the folder it counts in memory: a full disk keeps nothing from being served.
   if (existsSync(paths.countsDir)) write.push(paths.countsDir);
-  return JSON.stringify({ read: [paths.edgeDir], write });
+  return JSON.stringify({ read: [paths.edgeDir, ...geoipFolders(options).filter(existsSync)], write });
+}
+
+/** Folders rather than files: a file that takes the place of another is another one. */
+function geoipFolders(options: Options): string[] {
+  const files = [options.path('geoip-country'), options.path('geoip-asn')];
+  return [...new Set(files.flatMap((file) => (file === undefined ? [] : dirname(file))))];
+}
+
+/** Whether a folder is, or lies in, the other one. */
+function holds(outer: string, inner: string): boolean {
+  return `${inner}/`.startsWith(outer.endsWith('/') ? outer : `${outer}/`);
 }
 
 function makeCountsFolder(paths: EdgePaths, log: Log): void {

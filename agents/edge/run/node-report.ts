@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import type { BanState, GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
-import { type HeartbeatRequest, NodeInfoSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
+import { type GeoIpDatabase, type HeartbeatRequest, NodeInfoSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../../kit/channel-client.ts';
 import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
 import type { SystemMetrics } from '../../kit/system-metrics.ts';
@@ -31,6 +31,14 @@ export interface ConnectionsView {
   refused: Record<string, number>;
   evicted: Record<string, number>;
   http2Errors: Record<string, number>;
+}
+
+/** A GeoIP database of the data plane. */
+export interface GeoipView {
+  state: 'ready' | 'unavailable';
+  builtAt: string | null;
+  /** Why there is none, or why a newer file was not taken. */
+  problem: string;
 }
 
 /** The parts of a running agent that reports are made of. */
@@ -77,6 +85,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
       ipAddresses: interfaceAddresses(),
       features: [...nodeFeatures(node)],
       proxyPeersUnset: node.proxyPeers.length === 0,
+      ...(node.dataPlane.status?.geoip ? { geoip: node.dataPlane.status.geoip } : {}),
     }),
     ...(node.appliedConfig ? { config: node.appliedConfig } : {}),
     failed: node.failed,
@@ -135,6 +144,18 @@ export function describeConnections(status: GetStatusResponse | undefined): Conn
   };
 }
 
+/** Which databases the data plane has; null while it is silent. */
+function describeGeoip(status: GetStatusResponse | undefined): Record<'country' | 'asn', GeoipView> | null {
+  const geoip = status?.geoip;
+  if (!geoip) return null;
+  const view = (database: GeoIpDatabase | undefined): GeoipView => ({
+    state: database?.ready ? 'ready' : 'unavailable',
+    builtAt: database?.builtAt ? new Date(Number(database.builtAt) * 1000).toISOString() : null,
+    problem: database?.problem ?? '',
+  });
+  return { country: view(geoip.country), asn: view(geoip.asn) };
+}
+
 /** Content of the status file. */
 export function describeNode(node: NodeView): Record<string, unknown> {
   const { identity, nftTable } = node;
@@ -177,6 +198,7 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       version: node.dataPlane.status?.version ?? null,
       sites: Number(node.dataPlane.status?.sites ?? 0n),
       connections: describeConnections(node.dataPlane.status),
+      geoip: describeGeoip(node.dataPlane.status),
     },
     features: [...nodeFeatures(node)],
     lastError: nodeMessage(node),

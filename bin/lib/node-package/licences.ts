@@ -29,7 +29,7 @@ export async function goModules(target: Target): Promise<Work[]> {
   return [...works, { name: 'Go', version, licence: 'BSD-3-Clause', folder }];
 }
 
-const LICENCE_FILE = /^(?:licen[cs]e|copying|notice)(?:[.-].*)?$/i;
+const LICENCE_FILE = /^(?:(?:[a-z]+[-_])?licen[cs]e|copying|notice|modifications)(?:[.-].*)?$/i;
 
 /** One text with each work's name, version and licence texts, in order of names. */
 export function licenceTexts(works: readonly Work[]): string {

@@ -13,6 +13,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { buildCaddy } from '../caddy.ts';
+import { geoipDatabases } from '../geoip/databases.ts';
 import { during, Refusal } from '../progress.ts';
 import { root } from '../root.ts';
 import { type AgentBundle, bundleAgent } from './agent-bundle.ts';
@@ -62,7 +63,8 @@ async function entriesOf(architecture: Architecture, version: string, bundle: Ag
   const target = { platform: 'linux', arch: ARCHITECTURES[architecture] };
   const runtime = await nodeRuntime(target.arch);
   const caddy = await buildCaddy(target);
-  const works = [...bundle.works, runtime.work, ...(await goModules(target))];
+  const geoip = await geoipDatabases();
+  const works = [...bundle.works, runtime.work, ...geoip.works, ...(await goModules(target))];
   const source = (path: string) => ({ file: join(root, path) });
   const manifest = { name: PACKAGE, version, license: 'Apache-2.0', type: 'module', os: ['linux'], cpu: [target.arch] };
   const entries: Entry[] = [
@@ -74,6 +76,8 @@ async function entriesOf(architecture: Architecture, version: string, bundle: Ag
     { name: 'bin/svc-caddy', content: { file: caddy }, executable: true },
     { name: 'bin/node', content: { file: runtime.binary }, executable: true },
     { name: `lib/agent/${PACKAGE}.mjs`, content: bundle.code },
+    { name: 'lib/geoip/country.mmdb', content: { file: geoip.country } },
+    { name: 'lib/geoip/asn.mmdb', content: { file: geoip.asn } },
     { name: `lib/${PACKAGE}.service`, content: source(`agents/edge/package/${PACKAGE}.service`) },
   ];
   return entries.map((entry) => ({ ...entry, name: `${PACKAGE}/${entry.name}` }));

@@ -746,6 +746,7 @@ export interface Node {
   dataPlaneHealthy: boolean;
   banStatus: NodeBanStatus | null;
   metrics: NodeMetrics | null;
+  geoip: NodeGeoip | null;
 }
 
 export interface NodeBanStatus {
@@ -787,6 +788,24 @@ export interface NodeFailedEntry {
   /** Whether an earlier version of the entry keeps serving. */
   running: boolean;
   reason: string;
+}
+
+/** The GeoIP databases of the node; null until it has told of them. */
+export interface NodeGeoip {
+  country: {
+    /** Unavailable: requests whose rules read its fields are answered 503 policy-unavailable. */
+    state: 'ready' | 'unavailable';
+    builtAt: string | null;
+    /** Why there is none, or why a newer file was not taken; "" when all is well. */
+    problem: string;
+  };
+  asn: {
+    /** Unavailable: requests whose rules read its fields are answered 503 policy-unavailable. */
+    state: 'ready' | 'unavailable';
+    builtAt: string | null;
+    /** Why there is none, or why a newer file was not taken; "" when all is well. */
+    problem: string;
+  };
 }
 
 export interface NodeGroup {

@@ -47,9 +47,9 @@ func limitFiles(folders Folders) error {
 	for _, rights := range known[:min(int(version)+1, len(known))] {
 		handled |= rights
 	}
-	attributes := unix.LandlockRulesetAttr{Access_fs: handled}
+	attributes := unix.LandlockRulesetAttr{Handled_access_fs: handled}
 	// Kernels of the first version know the first field only.
-	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes.Access_fs), 0)
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes.Handled_access_fs), 0)
 	if errno != 0 {
 		return fmt.Errorf("making a Landlock ruleset: %w", errno)
 	}

@@ -186,6 +186,7 @@ async function supervise(
   folder = temporaryFolder(t),
   listen = `127.0.0.1:${port++}`,
   env: Record<string, string> = {},
+  more: readonly string[] = [],
 ): Promise<Supervisor> {
   const stateDir = join(folder, 'state');
   const args = [
@@ -198,6 +199,7 @@ async function supervise(
     listen,
     '--kernel-bans',
     'off',
+    ...more,
   ];
   const running = start(t, args, { env });
   const children = (): ProcessMark[] =>
@@ -264,6 +266,29 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
   t.false(isAlive(agent!));
   t.false(supervisor.output().includes('did not stop in time'), supervisor.output());
   t.deepEqual(existingRunFolders(supervisor.stateDir), []);
+});
+
+test.serial('GeoIP databases are named to the server, which may read the folders that are there', async (t) => {
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, 'geoip'));
+  const [country, asn] = [join(folder, 'geoip', 'country.mmdb'), join(folder, 'missing', 'asn.mmdb')];
+  const supervisor = await supervise(t, folder, undefined, { SVC_GEOIP_COUNTRY: country }, ['--geoip-asn', asn]);
+  const environment = readFileSync(`/proc/${supervisor.children()[0]!.pid}/environ`, 'utf8').split('\0');
+  const folders = environment.find((each) => each.startsWith('SVC_CONFINE='))!.slice('SVC_CONFINE='.length);
+  t.deepEqual((JSON.parse(folders) as { read: string[] }).read, [`${supervisor.stateDir}/edge`, join(folder, 'geoip')]);
+  t.like(configurations(supervisor)[0]!.apps.svc, { geoip_country: country, geoip_asn: asn });
+  supervisor.child.kill('SIGTERM');
+  t.is(await supervisor.ended, 0);
+});
+
+test.serial('GeoIP databases beside the key of the node are refused', async (t) => {
+  const folder = temporaryFolder(t);
+  for (const path of ['asn.mmdb', join('state', 'asn.mmdb'), join('state', 'edge', 'asn.mmdb')]) {
+    const args = ['supervise', '--state-dir', join(folder, 'state'), '--caddy-bin', fakeServer(folder)];
+    const { code, output } = await run(t, [...args, '--geoip-asn', join(folder, path)]);
+    t.is(code, 1, path);
+    t.regex(output, /need a folder of their own/, path);
+  }
 });
 
 test.serial('a killed child is started again', async (t) => {

@@ -1,9 +1,11 @@
 // What a node says of itself.
+import { create } from '@bufbuild/protobuf';
 import test from 'ava';
 import { buildHeartbeat, type NodeView } from '../../../../agents/edge/run/node-report.ts';
+import { type GetStatusResponse, GetStatusResponseSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 
 /** A node of which nothing is known but its peers. */
-function nodeWith(proxyPeers: readonly string[]): NodeView {
+function nodeWith(proxyPeers: readonly string[], status?: GetStatusResponse): NodeView {
   const well = { message: '', problem: '' };
   return {
     proxyPeers,
@@ -13,7 +15,7 @@ function nodeWith(proxyPeers: readonly string[]): NodeView {
     bans: well,
     configFeed: well,
     banFeed: well,
-    dataPlane: { ...well, status: undefined, healthy: true },
+    dataPlane: { ...well, status, healthy: true },
     skippedEvents: well,
     protection: { ...well, keysVersion: 0n },
     kernel: undefined,
@@ -26,4 +28,11 @@ function nodeWith(proxyPeers: readonly string[]): NodeView {
 test('a node says whether anybody may send it a PROXY header', (t) => {
   t.true(buildHeartbeat(nodeWith([])).info?.proxyPeersUnset);
   t.false(buildHeartbeat(nodeWith(['10.0.0.0/8'])).info?.proxyPeersUnset);
+});
+
+test('a node tells of its databases once its data plane did', (t) => {
+  t.is(buildHeartbeat(nodeWith([])).info?.geoip, undefined);
+  const geoip = { country: { ready: true, builtAt: 1n }, asn: { problem: 'no database is given' } };
+  const told = buildHeartbeat(nodeWith([], create(GetStatusResponseSchema, { geoip }))).info?.geoip;
+  t.like(told, { country: { ready: true, builtAt: 1n }, asn: { ready: false, problem: 'no database is given' } });
 });

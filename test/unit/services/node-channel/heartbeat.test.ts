@@ -1,8 +1,13 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import test from 'ava';
 import { BanStatusSchema } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema, FailedEntrySchema } from '../../../../proto/gen/svc/node/v1/config_pb.js';
-import { HeartbeatRequestSchema, MetricsSchema, NodeInfoSchema } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import {
+  type GeoIpSchema,
+  HeartbeatRequestSchema,
+  MetricsSchema,
+  NodeInfoSchema,
+} from '../../../../proto/gen/svc/node/v1/node_pb.js';
 import {
   addressEntries,
   canonicalAddress,
@@ -42,6 +47,23 @@ test('a node without proxy peers is known as such; one that does not say is not'
     t.like(readBeat(NODE, request, null, NOW).info, { proxyPeersUnset });
   }
   t.like(readBeat(NODE, create(HeartbeatRequestSchema), null, NOW).info, { proxyPeersUnset: false });
+});
+
+test('what a node says of its databases is kept, and bounded; one that says nothing has told nothing', (t) => {
+  const geoipOf = (geoip?: MessageInitShape<typeof GeoIpSchema>) => {
+    const info = create(NodeInfoSchema, geoip ? { geoip } : {});
+    return (readBeat(NODE, create(HeartbeatRequestSchema, { info }), null, NOW).info as { geoip: unknown }).geoip;
+  };
+  t.is(geoipOf(), null);
+  const country = { ready: true, builtAt: 1_781_722_800n };
+  t.deepEqual(geoipOf({ country, asn: { problem: `a\0${'p'.repeat(1000)}` } }), {
+    country: { state: 'ready', builtAt: '2026-06-17T19:00:00.000Z', problem: '' },
+    asn: { state: 'unavailable', builtAt: null, problem: `a${'p'.repeat(299)}` },
+  });
+  t.deepEqual(geoipOf({ country: { ready: true, builtAt: 2n ** 62n } }), {
+    country: { state: 'ready', builtAt: null, problem: '' },
+    asn: { state: 'unavailable', builtAt: null, problem: 'not told' },
+  });
 });
 
 test('lists and texts of a node are cut', (t) => {

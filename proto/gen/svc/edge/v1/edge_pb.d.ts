@@ -9,9 +9,9 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry } from "../../node/v1/config_pb.js";
 import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/security_pb.js";
+import type { GeoIp, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
-import type { SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 
 /**
  * Describes the file svc/edge/v1/edge.proto.
@@ -134,6 +134,11 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: uint64 held = 17;
    */
   held: bigint;
+
+  /**
+   * @generated from field: svc.node.v1.GeoIp geoip = 18;
+   */
+  geoip?: GeoIp | undefined;
 };
 
 /**

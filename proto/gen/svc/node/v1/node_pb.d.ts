@@ -186,6 +186,13 @@ export declare type NodeInfo = Message<"svc.node.v1.NodeInfo"> & {
    * @generated from field: bool proxy_peers_unset = 9;
    */
   proxyPeersUnset: boolean;
+
+  /**
+   * Unset until the data plane has said it, and from one that knows nothing of GeoIP.
+   *
+   * @generated from field: svc.node.v1.GeoIp geoip = 10;
+   */
+  geoip?: GeoIp | undefined;
 };
 
 /**
@@ -193,6 +200,61 @@ export declare type NodeInfo = Message<"svc.node.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export declare const NodeInfoSchema: GenMessage<NodeInfo>;
+
+/**
+ * The databases of a data plane.
+ *
+ * @generated from message svc.node.v1.GeoIp
+ */
+export declare type GeoIp = Message<"svc.node.v1.GeoIp"> & {
+  /**
+   * @generated from field: svc.node.v1.GeoIpDatabase country = 1;
+   */
+  country?: GeoIpDatabase | undefined;
+
+  /**
+   * @generated from field: svc.node.v1.GeoIpDatabase asn = 2;
+   */
+  asn?: GeoIpDatabase | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.GeoIp.
+ * Use `create(GeoIpSchema)` to create a new message.
+ */
+export declare const GeoIpSchema: GenMessage<GeoIp>;
+
+/**
+ * @generated from message svc.node.v1.GeoIpDatabase
+ */
+export declare type GeoIpDatabase = Message<"svc.node.v1.GeoIpDatabase"> & {
+  /**
+   * Without it every evaluation that reads the fields of the database fails.
+   *
+   * @generated from field: bool ready = 1;
+   */
+  ready: boolean;
+
+  /**
+   * Unix seconds; 0 when it does not say, or is not ready.
+   *
+   * @generated from field: int64 built_at = 2;
+   */
+  builtAt: bigint;
+
+  /**
+   * Why there is none, or why a newer file was not taken; "" when all is well.
+   *
+   * @generated from field: string problem = 3;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message svc.node.v1.GeoIpDatabase.
+ * Use `create(GeoIpDatabaseSchema)` to create a new message.
+ */
+export declare const GeoIpDatabaseSchema: GenMessage<GeoIpDatabase>;
 
 /**
  * @generated from message svc.node.v1.WatchRequest

@@ -88,7 +88,8 @@ type GetStatusResponse struct {
 	ConfinementProblem string       `protobuf:"bytes,15,opt,name=confinement_problem,json=confinementProblem,proto3" json:"confinement_problem,omitempty"`
 	Connections        *Connections `protobuf:"bytes,16,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Entries held because they need a capability this data plane lacks; they are not among the failed ones.
-	Held          uint64 `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`
+	Held          uint64    `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`
+	Geoip         *v1.GeoIp `protobuf:"bytes,18,opt,name=geoip,proto3" json:"geoip,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +241,13 @@ func (x *GetStatusResponse) GetHeld() uint64 {
 		return x.Held
 	}
 	return 0
+}
+
+func (x *GetStatusResponse) GetGeoip() *v1.GeoIp {
+	if x != nil {
+		return x.Geoip
+	}
+	return nil
 }
 
 // Client connections and the limits on them.
@@ -2154,7 +2162,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xd4\x05\n" +
+	"\x10GetStatusRequest\"\xfe\x05\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -2176,7 +2184,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\fcapabilities\x18\x0e \x03(\tR\fcapabilities\x12/\n" +
 	"\x13confinement_problem\x18\x0f \x01(\tR\x12confinementProblem\x12:\n" +
 	"\vconnections\x18\x10 \x01(\v2\x18.svc.edge.v1.ConnectionsR\vconnections\x12\x12\n" +
-	"\x04held\x18\x11 \x01(\x04R\x04held\"\xd0\x04\n" +
+	"\x04held\x18\x11 \x01(\x04R\x04held\x12(\n" +
+	"\x05geoip\x18\x12 \x01(\v2\x12.svc.node.v1.GeoIpR\x05geoip\"\xd0\x04\n" +
 	"\vConnections\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x04R\x05limit\x12#\n" +
 	"\rnetwork_limit\x18\x02 \x01(\x04R\fnetworkLimit\x12#\n" +
@@ -2383,17 +2392,18 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*v1.ConfigPosition)(nil),        // 36: svc.node.v1.ConfigPosition
 	(*v1.FailedEntry)(nil),           // 37: svc.node.v1.FailedEntry
 	(*v1.SiteSecurity)(nil),          // 38: svc.node.v1.SiteSecurity
-	(*v11.Entry)(nil),                // 39: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),             // 40: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),           // 41: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                   // 42: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),            // 43: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),            // 44: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),              // 45: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                // 46: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),         // 47: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 48: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 49: svc.node.v1.SecurityEvent
+	(*v1.GeoIp)(nil),                 // 39: svc.node.v1.GeoIp
+	(*v11.Entry)(nil),                // 40: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),             // 41: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),           // 42: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                   // 43: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),            // 44: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),            // 45: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),              // 46: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                // 47: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),         // 48: svc.node.v1.ChallengeKeys
+	(*v1.OwnBan)(nil),                // 49: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),         // 50: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	36, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
@@ -2402,80 +2412,81 @@ var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	38, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	3,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	2,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	33, // 6: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	34, // 7: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	35, // 8: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	36, // 9: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	36, // 10: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	39, // 11: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	40, // 12: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	40, // 13: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	36, // 14: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	37, // 15: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	40, // 16: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	36, // 17: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
-	9,  // 18: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	40, // 19: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	41, // 20: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	41, // 21: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	42, // 22: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	43, // 23: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	14, // 24: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	41, // 25: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	44, // 26: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	45, // 27: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	36, // 28: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	46, // 29: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	47, // 30: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	48, // 31: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	49, // 32: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	23, // 33: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	24, // 34: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	25, // 35: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	24, // 36: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	48, // 37: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	23, // 38: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	29, // 39: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	30, // 40: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	32, // 41: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	22, // 42: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	31, // 43: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	36, // 44: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	39, // 45: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	40, // 46: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	40, // 47: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	43, // 48: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	41, // 49: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	42, // 50: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 51: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	4,  // 52: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	5,  // 53: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	7,  // 54: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	10, // 55: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	11, // 56: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	12, // 57: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	15, // 58: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	17, // 59: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	19, // 60: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	21, // 61: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	26, // 62: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 63: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	6,  // 64: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	6,  // 65: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 66: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	13, // 67: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 68: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 69: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 70: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	18, // 71: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	20, // 72: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	22, // 73: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	27, // 74: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	63, // [63:75] is the sub-list for method output_type
-	51, // [51:63] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	39, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	33, // 7: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	34, // 8: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	35, // 9: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	36, // 10: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	36, // 11: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	40, // 12: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	41, // 13: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	41, // 14: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	36, // 15: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	37, // 16: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	41, // 17: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	36, // 18: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	9,  // 19: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	41, // 20: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	42, // 21: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	42, // 22: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	43, // 23: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	44, // 24: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	14, // 25: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	42, // 26: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	45, // 27: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	46, // 28: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	36, // 29: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	47, // 30: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	48, // 31: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	49, // 32: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	50, // 33: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	23, // 34: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	24, // 35: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	25, // 36: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	24, // 37: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	49, // 38: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	23, // 39: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	29, // 40: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	30, // 41: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	32, // 42: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	22, // 43: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	31, // 44: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	36, // 45: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	40, // 46: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	41, // 47: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	41, // 48: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	44, // 49: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	42, // 50: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	43, // 51: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 52: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	4,  // 53: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	5,  // 54: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	7,  // 55: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	10, // 56: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	11, // 57: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	12, // 58: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	15, // 59: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	17, // 60: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	19, // 61: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	21, // 62: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	26, // 63: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 64: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	6,  // 65: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	6,  // 66: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 67: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	13, // 68: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 69: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	13, // 70: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 71: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	18, // 72: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	20, // 73: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	22, // 74: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	27, // 75: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	64, // [64:76] is the sub-list for method output_type
+	52, // [52:64] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }

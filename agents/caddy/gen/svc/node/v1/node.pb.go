@@ -353,8 +353,10 @@ type NodeInfo struct {
 	Features []string `protobuf:"bytes,8,rep,name=features,proto3" json:"features,omitempty"`
 	// No peers are named that may send a PROXY header (--proxy-peers): in proxy_protocol mode every peer is believed.
 	ProxyPeersUnset bool `protobuf:"varint,9,opt,name=proxy_peers_unset,json=proxyPeersUnset,proto3" json:"proxy_peers_unset,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Unset until the data plane has said it, and from one that knows nothing of GeoIP.
+	Geoip         *GeoIp `protobuf:"bytes,10,opt,name=geoip,proto3" json:"geoip,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeInfo) Reset() {
@@ -450,6 +452,129 @@ func (x *NodeInfo) GetProxyPeersUnset() bool {
 	return false
 }
 
+func (x *NodeInfo) GetGeoip() *GeoIp {
+	if x != nil {
+		return x.Geoip
+	}
+	return nil
+}
+
+// The databases of a data plane.
+type GeoIp struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Country       *GeoIpDatabase         `protobuf:"bytes,1,opt,name=country,proto3" json:"country,omitempty"`
+	Asn           *GeoIpDatabase         `protobuf:"bytes,2,opt,name=asn,proto3" json:"asn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GeoIp) Reset() {
+	*x = GeoIp{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GeoIp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GeoIp) ProtoMessage() {}
+
+func (x *GeoIp) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GeoIp.ProtoReflect.Descriptor instead.
+func (*GeoIp) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GeoIp) GetCountry() *GeoIpDatabase {
+	if x != nil {
+		return x.Country
+	}
+	return nil
+}
+
+func (x *GeoIp) GetAsn() *GeoIpDatabase {
+	if x != nil {
+		return x.Asn
+	}
+	return nil
+}
+
+type GeoIpDatabase struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Without it every evaluation that reads the fields of the database fails.
+	Ready bool `protobuf:"varint,1,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Unix seconds; 0 when it does not say, or is not ready.
+	BuiltAt int64 `protobuf:"varint,2,opt,name=built_at,json=builtAt,proto3" json:"built_at,omitempty"`
+	// Why there is none, or why a newer file was not taken; "" when all is well.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GeoIpDatabase) Reset() {
+	*x = GeoIpDatabase{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GeoIpDatabase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GeoIpDatabase) ProtoMessage() {}
+
+func (x *GeoIpDatabase) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GeoIpDatabase.ProtoReflect.Descriptor instead.
+func (*GeoIpDatabase) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GeoIpDatabase) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *GeoIpDatabase) GetBuiltAt() int64 {
+	if x != nil {
+		return x.BuiltAt
+	}
+	return 0
+}
+
+func (x *GeoIpDatabase) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Config        *ConfigPosition        `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
@@ -460,7 +585,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[5]
+	mi := &file_svc_node_v1_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +597,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[5]
+	mi := &file_svc_node_v1_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +610,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{5}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchRequest) GetConfig() *ConfigPosition {
@@ -521,7 +646,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[6]
+	mi := &file_svc_node_v1_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +658,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[6]
+	mi := &file_svc_node_v1_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +671,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{6}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchEvent) GetEvent() isWatchEvent_Event {
@@ -678,7 +803,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[7]
+	mi := &file_svc_node_v1_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +815,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[7]
+	mi := &file_svc_node_v1_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +828,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{7}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Ping) GetServerTimeMs() int64 {
@@ -725,7 +850,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[8]
+	mi := &file_svc_node_v1_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +862,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[8]
+	mi := &file_svc_node_v1_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +875,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{8}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Target) GetConfig() *ConfigPosition {
@@ -783,7 +908,7 @@ type KeysChanged struct {
 
 func (x *KeysChanged) Reset() {
 	*x = KeysChanged{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[9]
+	mi := &file_svc_node_v1_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +920,7 @@ func (x *KeysChanged) String() string {
 func (*KeysChanged) ProtoMessage() {}
 
 func (x *KeysChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[9]
+	mi := &file_svc_node_v1_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +933,7 @@ func (x *KeysChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeysChanged.ProtoReflect.Descriptor instead.
 func (*KeysChanged) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{9}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *KeysChanged) GetVersion() uint64 {
@@ -827,7 +952,7 @@ type TasksPending struct {
 
 func (x *TasksPending) Reset() {
 	*x = TasksPending{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[10]
+	mi := &file_svc_node_v1_node_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +964,7 @@ func (x *TasksPending) String() string {
 func (*TasksPending) ProtoMessage() {}
 
 func (x *TasksPending) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[10]
+	mi := &file_svc_node_v1_node_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +977,7 @@ func (x *TasksPending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TasksPending.ProtoReflect.Descriptor instead.
 func (*TasksPending) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{10}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TasksPending) GetVersion() uint64 {
@@ -871,7 +996,7 @@ type SettingsChanged struct {
 
 func (x *SettingsChanged) Reset() {
 	*x = SettingsChanged{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[11]
+	mi := &file_svc_node_v1_node_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +1008,7 @@ func (x *SettingsChanged) String() string {
 func (*SettingsChanged) ProtoMessage() {}
 
 func (x *SettingsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[11]
+	mi := &file_svc_node_v1_node_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,7 +1021,7 @@ func (x *SettingsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsChanged.ProtoReflect.Descriptor instead.
 func (*SettingsChanged) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{11}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SettingsChanged) GetVersion() uint64 {
@@ -928,7 +1053,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[12]
+	mi := &file_svc_node_v1_node_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1065,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[12]
+	mi := &file_svc_node_v1_node_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1078,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{12}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HeartbeatRequest) GetInfo() *NodeInfo {
@@ -1051,7 +1176,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[13]
+	mi := &file_svc_node_v1_node_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1188,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[13]
+	mi := &file_svc_node_v1_node_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1201,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{13}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HeartbeatResponse) GetTarget() *Target {
@@ -1154,7 +1279,7 @@ type VitalWatch struct {
 
 func (x *VitalWatch) Reset() {
 	*x = VitalWatch{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[14]
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1291,7 @@ func (x *VitalWatch) String() string {
 func (*VitalWatch) ProtoMessage() {}
 
 func (x *VitalWatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[14]
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1304,7 @@ func (x *VitalWatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VitalWatch.ProtoReflect.Descriptor instead.
 func (*VitalWatch) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VitalWatch) GetSiteIds() []string {
@@ -1216,7 +1341,7 @@ type ReportVitalsRequest struct {
 
 func (x *ReportVitalsRequest) Reset() {
 	*x = ReportVitalsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1353,7 @@ func (x *ReportVitalsRequest) String() string {
 func (*ReportVitalsRequest) ProtoMessage() {}
 
 func (x *ReportVitalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1366,7 @@ func (x *ReportVitalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVitalsRequest.ProtoReflect.Descriptor instead.
 func (*ReportVitalsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReportVitalsRequest) GetDataPlaneInstance() string {
@@ -1295,7 +1420,7 @@ type ReportVitalsResponse struct {
 
 func (x *ReportVitalsResponse) Reset() {
 	*x = ReportVitalsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1432,7 @@ func (x *ReportVitalsResponse) String() string {
 func (*ReportVitalsResponse) ProtoMessage() {}
 
 func (x *ReportVitalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1445,7 @@ func (x *ReportVitalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVitalsResponse.ProtoReflect.Descriptor instead.
 func (*ReportVitalsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportVitalsResponse) GetVitalWatch() *VitalWatch {
@@ -1345,7 +1470,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1482,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1495,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Vitals) GetSiteId() string {
@@ -1417,7 +1542,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1554,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1567,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Metrics) GetCpuPercent() float64 {
@@ -1518,7 +1643,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1655,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1668,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AppliedRequest) GetConfig() *ConfigPosition {
@@ -1608,7 +1733,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1745,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1758,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -1658,7 +1783,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +1795,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +1808,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 type ReportStatsRequest struct {
@@ -1703,7 +1828,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1840,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1853,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -1776,7 +1901,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1913,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1926,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -1822,7 +1947,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1959,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1972,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -1888,7 +2013,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2025,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2038,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -1994,7 +2119,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2131,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2144,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2060,7 +2185,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2197,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2210,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2113,7 +2238,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2250,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2263,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2177,7 +2302,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x18RenewCertificateResponse\x12'\n" +
 	"\x0fcertificate_pem\x18\x01 \x01(\tR\x0ecertificatePem\x12,\n" +
 	"\x12ca_certificate_pem\x18\x02 \x01(\tR\x10caCertificatePem\x12\x1b\n" +
-	"\tnot_after\x18\x03 \x01(\x03R\bnotAfter\"\x99\x02\n" +
+	"\tnot_after\x18\x03 \x01(\x03R\bnotAfter\"\xc3\x02\n" +
 	"\bNodeInfo\x12\x1a\n" +
 	"\bhostname\x18\x01 \x01(\tR\bhostname\x12#\n" +
 	"\ragent_version\x18\x02 \x01(\tR\fagentVersion\x12\x0e\n" +
@@ -2187,7 +2312,16 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x0eengine_version\x18\x06 \x01(\tR\rengineVersion\x12!\n" +
 	"\fip_addresses\x18\a \x03(\tR\vipAddresses\x12\x1a\n" +
 	"\bfeatures\x18\b \x03(\tR\bfeatures\x12*\n" +
-	"\x11proxy_peers_unset\x18\t \x01(\bR\x0fproxyPeersUnset\"q\n" +
+	"\x11proxy_peers_unset\x18\t \x01(\bR\x0fproxyPeersUnset\x12(\n" +
+	"\x05geoip\x18\n" +
+	" \x01(\v2\x12.svc.node.v1.GeoIpR\x05geoip\"k\n" +
+	"\x05GeoIp\x124\n" +
+	"\acountry\x18\x01 \x01(\v2\x1a.svc.node.v1.GeoIpDatabaseR\acountry\x12,\n" +
+	"\x03asn\x18\x02 \x01(\v2\x1a.svc.node.v1.GeoIpDatabaseR\x03asn\"Z\n" +
+	"\rGeoIpDatabase\x12\x14\n" +
+	"\x05ready\x18\x01 \x01(\bR\x05ready\x12\x19\n" +
+	"\bbuilt_at\x18\x02 \x01(\x03R\abuiltAt\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"q\n" +
 	"\fWatchRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\"\xfd\x02\n" +
@@ -2355,7 +2489,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(RuleEvent)(0),                   // 0: svc.node.v1.RuleEvent
 	(*EnrollRequest)(nil),            // 1: svc.node.v1.EnrollRequest
@@ -2363,107 +2497,112 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*RenewCertificateRequest)(nil),  // 3: svc.node.v1.RenewCertificateRequest
 	(*RenewCertificateResponse)(nil), // 4: svc.node.v1.RenewCertificateResponse
 	(*NodeInfo)(nil),                 // 5: svc.node.v1.NodeInfo
-	(*WatchRequest)(nil),             // 6: svc.node.v1.WatchRequest
-	(*WatchEvent)(nil),               // 7: svc.node.v1.WatchEvent
-	(*Ping)(nil),                     // 8: svc.node.v1.Ping
-	(*Target)(nil),                   // 9: svc.node.v1.Target
-	(*KeysChanged)(nil),              // 10: svc.node.v1.KeysChanged
-	(*TasksPending)(nil),             // 11: svc.node.v1.TasksPending
-	(*SettingsChanged)(nil),          // 12: svc.node.v1.SettingsChanged
-	(*HeartbeatRequest)(nil),         // 13: svc.node.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),        // 14: svc.node.v1.HeartbeatResponse
-	(*VitalWatch)(nil),               // 15: svc.node.v1.VitalWatch
-	(*ReportVitalsRequest)(nil),      // 16: svc.node.v1.ReportVitalsRequest
-	(*ReportVitalsResponse)(nil),     // 17: svc.node.v1.ReportVitalsResponse
-	(*Vitals)(nil),                   // 18: svc.node.v1.Vitals
-	(*Metrics)(nil),                  // 19: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),           // 20: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                  // 21: svc.node.v1.Reached
-	(*AppliedResponse)(nil),          // 22: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),       // 23: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),      // 24: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                 // 25: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),               // 26: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                // 27: svc.node.v1.RuleCount
-	(*StatusCount)(nil),              // 28: svc.node.v1.StatusCount
-	(*NamedCount)(nil),               // 29: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),           // 30: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),              // 31: svc.node.v1.BanPosition
-	(*FailedEntry)(nil),              // 32: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                // 33: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),         // 34: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),           // 35: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),        // 36: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),  // 37: svc.node.v1.GetChallengeKeysRequest
-	(*ReportSecurityRequest)(nil),    // 38: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),        // 39: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 40: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 41: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil), // 42: svc.node.v1.GetChallengeKeysResponse
-	(*ReportSecurityResponse)(nil),   // 43: svc.node.v1.ReportSecurityResponse
+	(*GeoIp)(nil),                    // 6: svc.node.v1.GeoIp
+	(*GeoIpDatabase)(nil),            // 7: svc.node.v1.GeoIpDatabase
+	(*WatchRequest)(nil),             // 8: svc.node.v1.WatchRequest
+	(*WatchEvent)(nil),               // 9: svc.node.v1.WatchEvent
+	(*Ping)(nil),                     // 10: svc.node.v1.Ping
+	(*Target)(nil),                   // 11: svc.node.v1.Target
+	(*KeysChanged)(nil),              // 12: svc.node.v1.KeysChanged
+	(*TasksPending)(nil),             // 13: svc.node.v1.TasksPending
+	(*SettingsChanged)(nil),          // 14: svc.node.v1.SettingsChanged
+	(*HeartbeatRequest)(nil),         // 15: svc.node.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),        // 16: svc.node.v1.HeartbeatResponse
+	(*VitalWatch)(nil),               // 17: svc.node.v1.VitalWatch
+	(*ReportVitalsRequest)(nil),      // 18: svc.node.v1.ReportVitalsRequest
+	(*ReportVitalsResponse)(nil),     // 19: svc.node.v1.ReportVitalsResponse
+	(*Vitals)(nil),                   // 20: svc.node.v1.Vitals
+	(*Metrics)(nil),                  // 21: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),           // 22: svc.node.v1.AppliedRequest
+	(*Reached)(nil),                  // 23: svc.node.v1.Reached
+	(*AppliedResponse)(nil),          // 24: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),       // 25: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),      // 26: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                 // 27: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),               // 28: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                // 29: svc.node.v1.RuleCount
+	(*StatusCount)(nil),              // 30: svc.node.v1.StatusCount
+	(*NamedCount)(nil),               // 31: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),           // 32: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),              // 33: svc.node.v1.BanPosition
+	(*FailedEntry)(nil),              // 34: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                // 35: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),         // 36: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),           // 37: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),        // 38: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),  // 39: svc.node.v1.GetChallengeKeysRequest
+	(*ReportSecurityRequest)(nil),    // 40: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),        // 41: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),          // 42: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),       // 43: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil), // 44: svc.node.v1.GetChallengeKeysResponse
+	(*ReportSecurityResponse)(nil),   // 45: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
-	30, // 1: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	31, // 2: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	8,  // 3: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
-	9,  // 4: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
-	10, // 5: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
-	11, // 6: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
-	12, // 7: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	30, // 8: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	31, // 9: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	5,  // 10: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	30, // 11: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	32, // 12: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	33, // 13: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	19, // 14: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	9,  // 15: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	15, // 16: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	30, // 17: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	18, // 18: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	15, // 19: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	29, // 20: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	30, // 21: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	31, // 22: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	32, // 23: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	21, // 24: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	21, // 25: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	26, // 26: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	25, // 27: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	28, // 28: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	29, // 29: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	27, // 30: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 31: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 32: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 33: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	6,  // 34: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	13, // 35: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	20, // 36: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	34, // 37: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	35, // 38: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	36, // 39: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	23, // 40: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	37, // 41: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	38, // 42: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	16, // 43: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 44: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 45: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	7,  // 46: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	14, // 47: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	22, // 48: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	39, // 49: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	40, // 50: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	41, // 51: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	24, // 52: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	42, // 53: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	43, // 54: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	17, // 55: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	44, // [44:56] is the sub-list for method output_type
-	32, // [32:44] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
+	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
+	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
+	32, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	33, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	10, // 6: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
+	11, // 7: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
+	12, // 8: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
+	13, // 9: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
+	14, // 10: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
+	32, // 11: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	33, // 12: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	5,  // 13: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
+	32, // 14: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	34, // 15: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	35, // 16: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	21, // 17: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	11, // 18: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	17, // 19: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	32, // 20: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	20, // 21: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	17, // 22: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	31, // 23: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	32, // 24: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	33, // 25: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	34, // 26: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	23, // 27: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	23, // 28: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	28, // 29: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	27, // 30: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	30, // 31: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	31, // 32: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	29, // 33: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 34: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 35: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 36: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 37: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 38: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	22, // 39: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	36, // 40: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	37, // 41: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	38, // 42: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	25, // 43: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	39, // 44: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	40, // 45: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	18, // 46: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 47: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 48: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 49: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 50: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	24, // 51: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	41, // 52: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	42, // 53: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	43, // 54: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	26, // 55: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	44, // 56: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	45, // 57: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 58: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	47, // [47:59] is the sub-list for method output_type
+	35, // [35:47] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2474,7 +2613,7 @@ func file_svc_node_v1_node_proto_init() {
 	file_svc_node_v1_bans_proto_init()
 	file_svc_node_v1_config_proto_init()
 	file_svc_node_v1_security_proto_init()
-	file_svc_node_v1_node_proto_msgTypes[6].OneofWrappers = []any{
+	file_svc_node_v1_node_proto_msgTypes[8].OneofWrappers = []any{
 		(*WatchEvent_Ping)(nil),
 		(*WatchEvent_Target)(nil),
 		(*WatchEvent_ConfigDelta)(nil),
@@ -2489,7 +2628,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
