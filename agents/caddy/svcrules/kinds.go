@@ -19,9 +19,9 @@ var (
 
 func init() {
 	features := []string{"rules-v1", "rules-v2", "rules-v3"}
-	svccore.ConfigureKind("site-rules", svccore.KindOptions{Features: features, MaxBody: maxSiteBody})
+	svccore.ConfigureKind("site-rules", svccore.KindOptions{Features: features, MaxBody: maxSiteBody, Guards: true})
 	svccore.SettingKind("platform-rules", platformRules, compilePlatformRules)
-	svccore.ConfigureKind("platform-rules", svccore.KindOptions{Features: features, MaxBody: maxPlatformBody})
+	svccore.ConfigureKind("platform-rules", svccore.KindOptions{Features: features, MaxBody: maxPlatformBody, Guards: true})
 }
 
 func compileSiteRules(_ *svccore.Core, _ string, m *configv1.SiteRules) (*program, error) {

@@ -36,5 +36,5 @@ func (p *program) looksAtAnswers() bool {
 // noBusinessOfRules names the answers of the edge that belong to no site: of bans, under the reserved prefix, and of
 // sites that answer nothing of their own.
 func noBusinessOfRules(x *exchange.Exchange, a *exchange.Answer) bool {
-	return x.Plan.Disabled || x.Plan.Unserved || a.Code == svcerrors.IPBanned || x.In.Target.Reserved()
+	return x.Plan.Disabled || x.Plan.Unserved || !svccore.Guarded(x.Tables, x.Plan) || a.Code == svcerrors.IPBanned || x.In.Target.Reserved()
 }
