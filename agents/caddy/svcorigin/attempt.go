@@ -38,7 +38,7 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 		reused := c != nil
 		if !reused {
 			var err error
-			if c, err = t.Transports.dial(t.ctx, o, t.Pool.connect); err != nil {
+			if c, err = t.Transports.dial(t.ctx, o, t.times.connect); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -63,13 +63,13 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 // exchangeOn writes the request and reads the header of the answer. After an error no upload is running and the
 // connection is only fit to be closed.
 func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
-	c.readTimeout, c.received = t.Pool.read, 0
+	c.readTimeout, c.received = t.times.read, 0
 	t.head = t.appendHead(t.head[:0], o)
 	t.head = append(t.head, t.small...)
 	c.ctx = t.ctx
 	if t.slowWrite() {
 		c.watch()
-		_ = c.SetWriteDeadline(time.Now().Add(t.Pool.send))
+		_ = c.SetWriteDeadline(time.Now().Add(t.times.send))
 	}
 	n, err := c.Write(t.head)
 	if err != nil && (n == 0 || isTimeout(err)) {

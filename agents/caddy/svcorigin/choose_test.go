@@ -29,7 +29,7 @@ func weighted(weights ...uint32) []*configv1.Origin {
 
 func names(p *Pool, key string) string {
 	s := ""
-	for _, i := range p.candidates(nil, key) {
+	for _, i := range p.candidates(nil, key, &instead{}) {
 		s += p.origins[i].health.origin
 	}
 	return s
@@ -195,7 +195,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		t.Error("too many origins were accepted")
 	}
 	p, err := Compile("s", []*configv1.Origin{good(), {Id: "g", Address: "::1", Port: 443, Group: "other"}}, nil, NewState())
-	if err != nil || len(p.origins) != 1 || p.tries != 1 || p.connect != 10*time.Second || p.read != time.Minute {
+	if err != nil || len(p.origins) != 1 || p.tries != 1 || p.times.connect != 10*time.Second || p.times.read != time.Minute {
 		t.Fatalf("got %+v %v", p, err)
 	}
 }
@@ -221,10 +221,10 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	s.now = func() time.Time { return now }
 	for _, id := range numbered("o%d", 100) {
-		s.fail(originKey{"s", id}, failConnect, 3, time.Second)
+		s.fail(originKey{site: "s", origin: id}, failConnect, 3, time.Second)
 	}
 	now = now.Add(forgetAfter + time.Hour)
-	s.fail(originKey{"s", "new"}, failConnect, 3, time.Second)
+	s.fail(originKey{site: "s", origin: "new"}, failConnect, 3, time.Second)
 	if len(s.origins) != 1 || s.failed.Load() != 1 {
 		t.Fatalf("%d origins are remembered", len(s.origins))
 	}

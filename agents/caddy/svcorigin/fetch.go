@@ -43,8 +43,13 @@ type head interface {
 // another request's.
 type fetch struct {
 	Fetcher
-	x   *exchange.Exchange
-	ctx context.Context
+	x     *exchange.Exchange
+	ctx   context.Context
+	group *group
+	times times
+	// What rules have dialled in place of an origin.
+	instead instead
+	derived origin
 	// Length of the request's body, 0 for none, -1 for unknown.
 	length int64
 	// A small body, read already; any other is streamed.
@@ -75,11 +80,13 @@ const maxReplay = 64 << 10
 // Fetch answers with what an origin of the pool answers, or with a page of the edge when none can. A client that is gone
 // gets no answer.
 func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
-	if len(f.Pool.origins) == 0 {
+	group := f.Pool.groupNamed(x.Out.Group)
+	if group == nil || len(group.origins) == 0 {
 		return svcerrors.Respond(x, http.StatusBadGateway, svcerrors.NoOrigin)
 	}
 	t := fetches.Get().(*fetch)
-	t.Fetcher, t.x, t.ctx = f, x, x.Context()
+	t.Fetcher, t.x, t.ctx, t.group = f, x, x.Context(), group
+	t.times = f.Pool.times.with(&x.Overrides)
 	returned := false
 	defer func() {
 		if !returned {
@@ -124,15 +131,18 @@ func (t *fetch) fetch() *exchange.Answer {
 	if err := t.prepareBody(); err != nil {
 		return t.failBody(err)
 	}
+	if err := t.instead.read(&t.x.Out); err != nil {
+		return t.failOrigin(fail(failDNS, err))
+	}
 	key := ""
-	if len(p.origins) > 1 {
+	if len(t.group.origins) > 1 {
 		key = t.x.Target().Raw
 	}
-	t.list = p.candidates(slices.Grow(t.list, len(p.origins)), key)
+	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead)
 	tries := 0
 	var last error
 	for i, index := range t.list {
-		o := &p.origins[index]
+		o := t.dialled(&t.group.origins[index])
 		answer, err := t.ask(o)
 		if err == nil {
 			status := answer.status()
@@ -184,7 +194,7 @@ func (t *fetch) prepareBody() error {
 		return nil
 	}
 	// Said before, but where a fetch has a pool of its own.
-	if err := b.Bound(t.Pool.bodyLimit, t.Pool.send); err != nil {
+	if err := t.Pool.bound(t.x); err != nil {
 		return err
 	}
 	if t.length = b.Length; len(b.Trailer) > 0 {

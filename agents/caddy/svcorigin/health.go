@@ -27,7 +27,12 @@ type State struct {
 	swept   time.Time
 }
 
-type originKey struct{ site, origin string }
+// originKey names what is up or down.
+type originKey struct {
+	site, origin string
+	// What is dialled in place of the origin's own address; the zero value for that.
+	instead dialKey
+}
 
 type health struct {
 	fails       uint32

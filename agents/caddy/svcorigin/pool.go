@@ -16,28 +16,44 @@ import (
 
 const maxOrigins = 1000
 
-// Pool is the compiled origin group of a site: what a request needs to find and reach an origin. It holds no
-// connection and no goroutine, so a node can have any number of them.
+// Pool is the compiled origins of a site: what a request needs to find and reach one. It holds no connection and no
+// goroutine, so a node can have any number of them.
 type Pool struct {
-	origins    []origin
-	state      *State
-	policy     configv1.BalancePolicy
-	websocket  bool
-	keepalive  bool
-	status     bool
-	tries      int
-	maxFails   uint32
-	recovery   time.Duration
-	connect    time.Duration
-	send, read time.Duration
-	idle       time.Duration
-	maxUses    uint32
+	// The default group.
+	group
+	// Those that rules choose, by their names; nil without any.
+	groups    map[string]*group
+	state     *State
+	policy    configv1.BalancePolicy
+	websocket bool
+	keepalive bool
+	status    bool
+	tries     int
+	maxFails  uint32
+	recovery  time.Duration
+	times     times
+	idle      time.Duration
+	maxUses   uint32
 	// Largest request body in bytes, 0 for any.
 	bodyLimit int64
+}
+
+// group is origins that stand in for one another, with backups, turns and health of their own.
+type group struct {
+	pool    *Pool
+	origins []origin
 
 	mu sync.Mutex
 	// Current weights of the smooth round robin.
 	turns []int32
+}
+
+// groupNamed is the group of a name, nil where there is none.
+func (p *Pool) groupNamed(name string) *group {
+	if name == "" {
+		return &p.group
+	}
+	return p.groups[name]
 }
 
 type origin struct {
@@ -50,6 +66,8 @@ type origin struct {
 	hostHeader string
 	weight     int32
 	backup     bool
+	// The server name is a setting, and does not follow from the host header.
+	named bool
 }
 
 // dialKey names what a connection was made to; connections with equal keys can stand in for one another. Equal names are
@@ -91,7 +109,7 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 	})
 	p := &room.Pool
 	*p = Pool{
-		origins:   room.first[:0],
+		group:     group{pool: p, origins: room.first[:0]},
 		state:     state,
 		policy:    pool.GetPolicy(),
 		websocket: pool.GetWebsocket(),
@@ -100,11 +118,13 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 		tries:     int(min(max(pool.GetTries(), 1), 5)),
 		maxFails:  max(pool.GetMaxFails(), 1),
 		recovery:  time.Duration(pool.GetRecoverySeconds()) * time.Second,
-		connect:   milliseconds(pool.GetConnectTimeoutMs(), 10*time.Second),
-		send:      milliseconds(pool.GetSendTimeoutMs(), time.Minute),
-		read:      milliseconds(pool.GetReadTimeoutMs(), time.Minute),
-		idle:      time.Duration(pool.GetKeepaliveIdleSeconds()) * time.Second,
-		maxUses:   pool.GetKeepaliveMaxRequests(),
+		times: times{
+			connect: milliseconds(pool.GetConnectTimeoutMs(), 10*time.Second),
+			send:    milliseconds(pool.GetSendTimeoutMs(), time.Minute),
+			read:    milliseconds(pool.GetReadTimeoutMs(), time.Minute),
+		},
+		idle:    time.Duration(pool.GetKeepaliveIdleSeconds()) * time.Second,
+		maxUses: pool.GetKeepaliveMaxRequests(),
 	}
 	if len(origins) > 1 {
 		p.origins = make([]origin, 0, len(origins))
@@ -120,10 +140,15 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 		if err != nil {
 			return nil, fmt.Errorf("origin %s: %w", o.GetId(), err)
 		}
-		// Only rules choose another group than the default one, and rules bring their own pools.
-		if o.GetGroup() == "" {
-			p.origins = append(p.origins, compiled)
+		g := p.groupNamed(o.GetGroup())
+		if g == nil {
+			g = &group{pool: p}
+			if p.groups == nil {
+				p.groups = map[string]*group{}
+			}
+			p.groups[o.GetGroup()] = g
 		}
+		g.origins = append(g.origins, compiled)
 	}
 	return p, nil
 }
@@ -160,11 +185,12 @@ func compileOrigin(siteID string, o *configv1.Origin, verify bool) (origin, erro
 	return origin{
 		dial:       key,
 		shard:      key.shard(),
-		health:     originKey{siteID, o.GetId()},
+		health:     originKey{site: siteID, origin: o.GetId()},
 		hash:       hashString(o.GetId()),
 		hostHeader: o.GetHostHeader(),
 		weight:     int32(min(max(o.GetWeight(), 1), 100)),
 		backup:     o.GetBackup(),
+		named:      o.GetSni() != "",
 	}, nil
 }
 
@@ -177,8 +203,11 @@ func serverName(o *configv1.Origin) string {
 	if name == "" {
 		name = o.GetAddress()
 	}
-	return strings.ToLower(strings.TrimSuffix(name, "."))
+	return serverNameOf(name)
 }
+
+// serverNameOf is how a name is sent and compared.
+func serverNameOf(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 func isNotHostByte(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'

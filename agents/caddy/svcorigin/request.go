@@ -32,20 +32,27 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 		}
 	}
 	for _, edit := range out.Edits {
+		if edgeFrames(edit.Name) {
+			continue
+		}
 		for _, value := range edit.Values {
 			b = appendField(b, edit.Name, value)
 		}
 	}
-	if in.Client.IsValid() {
+	if in.Client.IsValid() && !out.Replaces("X-Real-Ip") {
 		b = append(b, "X-Real-IP: "...)
 		b = append(in.Client.AppendTo(b), '\r', '\n')
 	}
-	b = append(b, "X-Forwarded-For: "...)
-	if !in.HideForwardedFor {
-		b = appendChain(b, in.Header["X-Forwarded-For"])
+	if !out.Replaces("X-Forwarded-For") {
+		b = append(b, "X-Forwarded-For: "...)
+		if !in.HideForwardedFor {
+			b = appendChain(b, in.Header["X-Forwarded-For"])
+		}
+		b = append(in.Peer.AppendTo(b), '\r', '\n')
 	}
-	b = append(in.Peer.AppendTo(b), '\r', '\n')
-	b = appendField(b, "X-Forwarded-Proto", in.Scheme)
+	if !out.Replaces("X-Forwarded-Proto") {
+		b = appendField(b, "X-Forwarded-Proto", in.Scheme)
+	}
 	if !out.Replaces("X-Forwarded-Host") {
 		b = append(b, "X-Forwarded-Host: "...)
 		b = appendLower(b, hostOf(in.HostRaw))
@@ -56,7 +63,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 		b = strconv.AppendUint(b, uint64(in.Port), 10)
 		b = append(b, '\r', '\n')
 	}
-	if in.ID != "" {
+	if in.ID != "" && !out.Replaces("X-Request-Id") {
 		b = appendField(b, "X-Request-Id", in.ID)
 	}
 	if t.CDNLoop != "" {
@@ -76,7 +83,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 	return append(t.appendFraming(b, method), '\r', '\n')
 }
 
-// appendHost appends the origin's own host, else what a rule put in its place, else the host that was asked for.
+// appendHost appends the host of the origin, or of a rule in its place, else what a rule put in its place, else the host that was asked for.
 func (t *fetch) appendHost(b []byte, o *origin) []byte {
 	switch {
 	case o.hostHeader != "":
@@ -110,10 +117,18 @@ func (t *fetch) appendFraming(b []byte, method string) []byte {
 // get rid of the edge's own by naming them in Connection, because they are not taken from its header.
 func edgeOwns(name string) bool {
 	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Host",
-		"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Proto", "X-Request-Id", "Cdn-Loop",
+	case "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Proto", "X-Request-Id",
 		"Forwarded", "X-Forwarded-Host", "X-Forwarded-Port", "X-Original-Url", "X-Rewrite-Url":
+		return true
+	}
+	return edgeFrames(name)
+}
+
+// edgeFrames names those that rules do not change either: the connection and the way of the request hang on them.
+func edgeFrames(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Host", "Cdn-Loop":
 		return true
 	}
 	return strings.HasPrefix(name, "X-Svc-")

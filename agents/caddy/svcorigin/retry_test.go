@@ -399,7 +399,7 @@ func TestTLS(t *testing.T) {
 	if status, body := e.send("POST", "/", strings.NewReader("x")); status != 200 {
 		t.Fatalf("got %d %s", status, body)
 	}
-	if h := e.state.origins[originKey{"site", "p"}]; h == nil || h.class != failTLS {
+	if h := e.state.origins[originKey{site: "site", origin: "p"}]; h == nil || h.class != failTLS {
 		t.Fatalf("got %+v", h)
 	}
 }

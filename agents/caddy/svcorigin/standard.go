@@ -101,7 +101,9 @@ func (s *Standard) take(ctx context.Context, o *origin, limit time.Duration) (*s
 		scheme = "https"
 	}
 	address := net.JoinHostPort(o.dial.host.Value(), fmt.Sprint(o.dial.port))
-	to := &dialling{origin: o, limit: limit}
+	// The request may be over before the dial is.
+	dialled := *o
+	to := &dialling{origin: &dialled, limit: limit}
 	made, err := s.client.NewClientConn(context.WithValue(ctx, diallingKey{}, to), scheme, address)
 	if err == nil {
 		err = made.Reserve()
@@ -180,7 +182,7 @@ var errSilence = fail(failTimeout, errors.New("the origin was silent for too lon
 
 // ask sends the request to an origin. Errors are those of attempt.
 func (s *Standard) ask(t *fetch, o *origin) (head, error) {
-	c, err := s.take(t.ctx, o, t.Pool.connect)
+	c, err := s.take(t.ctx, o, t.times.connect)
 	if err != nil {
 		return nil, err
 	}
@@ -192,14 +194,14 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 		s.done(c)
 		return nil, err
 	}
-	silence := time.AfterFunc(t.Pool.read, func() {
+	silence := time.AfterFunc(t.times.read, func() {
 		// While a request body is under way the origin may stay silent.
 		if upload == nil || upload.over() {
 			cancel(errSilence)
 		}
 	})
 	if upload != nil {
-		upload.ended = func() { silence.Reset(t.Pool.read) }
+		upload.ended = func() { silence.Reset(t.times.read) }
 	}
 	if upload != nil {
 		t.uploaded, t.shared = true, upload
@@ -299,7 +301,7 @@ func (h *standardHead) CopyTo(sink exchange.Sink) error {
 	}()
 	left := h.response.ContentLength
 	for {
-		h.silence.Reset(h.fetch.Pool.read)
+		h.silence.Reset(h.fetch.times.read)
 		n, err := h.response.Body.Read(buffer[:])
 		if n > 0 {
 			if err := sink.Write(buffer[:n]); err != nil {

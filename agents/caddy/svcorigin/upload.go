@@ -33,7 +33,7 @@ type upload struct {
 
 func (t *fetch) startUpload(c *conn) *upload {
 	t.x.Body.Stream()
-	u := &upload{body: &t.x.Body, length: t.length, pause: t.Pool.send, done: make(chan struct{})}
+	u := &upload{body: &t.x.Body, length: t.length, pause: t.times.send, done: make(chan struct{})}
 	c.upload, t.uploaded = u, true
 	exchange.Go("uploading a request body", func() { u.run(c) }, func() { u.failed(c) })
 	return u

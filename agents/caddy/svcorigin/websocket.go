@@ -40,18 +40,20 @@ func (t *fetch) Join(client net.Conn, early []byte) {
 	})
 	defer stop()
 	c.stop()
+	// Of a rule; those of the site are for answers.
+	silence, stall := t.x.Overrides.ReadTimeout, t.x.Overrides.SendTimeout
 	both := tunnel{client: client, origin: c.Conn}
 	both.touch()
 	done := make(chan struct{})
 	exchange.Go("sending to a WebSocket", func() {
-		both.copy(both.origin, both.client, early)
+		both.copy(both.origin, both.client, early, 0, stall)
 		close(done)
 	}, func() {
 		client.Close()
 		c.Conn.Close()
 		close(done)
 	})
-	both.copy(both.client, both.origin, c.buf[c.r:c.w])
+	both.copy(both.client, both.origin, c.buf[c.r:c.w], silence, 0)
 	<-done
 }
 
@@ -73,8 +75,9 @@ func (t *tunnel) deadline() time.Time {
 	return time.Unix(0, t.last.Load()).Add(tunnelIdle)
 }
 
-// copy passes bytes on until from ends, then closes that half of to and lets the other direction finish.
-func (t *tunnel) copy(to, from net.Conn, first []byte) {
+// copy passes bytes on until from ends, then closes that half of to and lets the other direction finish. It ends as well
+// when from is silent for longer than silence, or to takes nothing for longer than stall; 0 is as long as the tunnel goes on.
+func (t *tunnel) copy(to, from net.Conn, first []byte, silence, stall time.Duration) {
 	defer t.drain(to)
 	buffer := smallBuffers.Get().(*[smallBuffer]byte)
 	defer smallBuffers.Put(buffer)
@@ -83,25 +86,35 @@ func (t *tunnel) copy(to, from net.Conn, first []byte) {
 			return
 		}
 	}
+	heard := time.Now()
 	for {
 		deadline := t.deadline()
-		_ = from.SetReadDeadline(deadline)
+		_ = from.SetReadDeadline(sooner(deadline, heard, silence))
 		if t.end.Load() != 0 && !deadline.Equal(t.deadline()) {
 			continue
 		}
 		n, err := from.Read(buffer[:])
 		if n > 0 {
 			t.touch()
-			_ = to.SetWriteDeadline(t.deadline())
+			heard = time.Now()
+			_ = to.SetWriteDeadline(sooner(t.deadline(), heard, stall))
 			if _, werr := to.Write(buffer[:n]); werr != nil {
 				return
 			}
 		}
 		// The other direction may have been busy meanwhile.
-		if err != nil && !(isTimeout(err) && time.Now().Before(t.deadline())) {
+		if err != nil && !(isTimeout(err) && time.Now().Before(sooner(t.deadline(), heard, silence))) {
 			return
 		}
 	}
+}
+
+// sooner is a deadline, or the end of a time since a moment where that comes first; 0 is no such time.
+func sooner(deadline, since time.Time, limit time.Duration) time.Time {
+	if own := since.Add(limit); limit > 0 && own.Before(deadline) {
+		return own
+	}
+	return deadline
 }
 
 func (t *tunnel) drain(to net.Conn) {
