@@ -14,7 +14,7 @@ export const CAPABILITIES = {
     'functions, computed values, edits of queries, origin and compression actions, bulk redirects, origin groups',
   'rules-v3':
     'cookies, arguments and further fields, encodings and hashes, wildcards, computed headers, appended headers',
-  'rule-log-v1': 'tells which rules logged how many requests',
+  'rule-log-v1': 'tells what became of how many requests under which rules',
   'ja4-v1': 'the TLS fingerprint JA4',
   'geoip-country-v1': 'the country of a visitor; whether the node has the database is its state',
   'geoip-subdivision-v1': 'the part of the country of a visitor',

@@ -1,42 +1,16 @@
 // Weeks of usage: partitions are made ahead and dropped when nothing of them is young enough any more.
 import type { Knex } from 'knex';
 import { readUsageSettings } from './usage-setting.ts';
+import { dropWeeks, makeWeeks, WEEK_MS, weekOf, weeksOf } from './week-partitions.ts';
 
 const AHEAD_WEEKS = 2;
 const DAY_MS = 86_400_000;
-const WEEK_MS = 7 * DAY_MS;
-/** 1970-01-05 was a Monday. */
-const FIRST_MONDAY_MS = 4 * DAY_MS;
-const NAME = /^usage_(?:minute|window|record)_(\d{4})(\d{2})(\d{2})$/;
 /** Most weeks made at once, after a console that was off for years. */
 const MOST_WEEKS = 500;
 const DROPPED_AT_ONCE = 5_000;
 
 /** Dependent tables last: while a week is made or dropped, no minute is there whose window or record has no place. */
 const TABLES = ['usage_record', 'usage_window', 'usage_minute'] as const;
-type Table = (typeof TABLES)[number];
-
-interface Week {
-  name: string;
-  /** Milliseconds of its first moment. */
-  start: number;
-}
-
-async function weeksOf(sql: Knex, table: Table): Promise<Week[]> {
-  const { rows } = await sql.raw<{ rows: { name: string }[] }>(
-    'select relid::text as name from pg_partition_tree(?::regclass) where isleaf order by 1',
-    [table],
-  );
-  return rows.flatMap(({ name }) => {
-    const [, year, month, day] = NAME.exec(name) ?? [];
-    return year ? [{ name, start: Date.UTC(Number(year), Number(month) - 1, Number(day)) }] : [];
-  });
-}
-
-/** First moment of the week. */
-function weekOf(at: number): number {
-  return Math.floor((at - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
-}
 
 /**
  * Makes every week from the oldest that is there, or the last one, to the second after this. Answers the first moment
@@ -46,12 +20,7 @@ export async function makeUsagePartitions(sql: Knex, now: Date): Promise<number>
   const until = weekOf(now.getTime()) + AHEAD_WEEKS * WEEK_MS;
   const oldest = (await weeksOf(sql, 'usage_minute'))[0]?.start;
   const from = Math.max(Math.min(oldest ?? until, weekOf(now.getTime()) - WEEK_MS), until - MOST_WEEKS * WEEK_MS);
-  for (const table of TABLES) {
-    const there = new Set((await weeksOf(sql, table)).map(({ start }) => start));
-    for (let week = from; week <= until; week += WEEK_MS) {
-      if (!there.has(week)) await sql.raw('select usage_partition(?, ?::date)', [table, dayOf(week)]);
-    }
-  }
+  for (const table of TABLES) await makeWeeks(sql, table, from, until);
   return from;
 }
 
@@ -68,17 +37,7 @@ export async function dropOldUsage(sql: Knex, now: Date): Promise<string[]> {
   const keepFrom = now.getTime() - retentionDays * DAY_MS;
   const dropped: string[] = [];
   // Minutes first, for the same reason.
-  for (const table of TABLES.toReversed()) {
-    for (const { name, start } of await weeksOf(sql, table)) {
-      if (start + WEEK_MS > keepFrom) continue;
-      await sql.transaction(async (trx) => {
-        // Readers and writers of other weeks wait behind this lock: better try again later than let them queue.
-        await trx.raw(`set local lock_timeout = '2s'`);
-        await trx.raw('drop table if exists ??', [name]);
-      });
-      dropped.push(name);
-    }
-  }
+  for (const table of TABLES.toReversed()) dropped.push(...(await dropWeeks(sql, table, keepFrom)));
   await deleteOld(sql, new Date(keepFrom));
   return dropped;
 }
@@ -100,8 +59,4 @@ async function deleteOld(sql: Knex, keepFrom: Date): Promise<void> {
       if (rowCount < DROPPED_AT_ONCE) break;
     }
   }
-}
-
-function dayOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
 }

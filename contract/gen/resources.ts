@@ -22,6 +22,7 @@ import * as protection from '../resources/protection.ts';
 import * as regions from '../resources/regions.ts';
 import * as revisions from '../resources/revisions.ts';
 import * as rollout from '../resources/rollout.ts';
+import * as ruleHits from '../resources/rule-hits.ts';
 import * as rules from '../resources/rules.ts';
 import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
@@ -58,6 +59,7 @@ export const RESOURCE_FILES = [
   regions,
   revisions,
   rollout,
+  ruleHits,
   rules,
   security,
   serviceAccounts,

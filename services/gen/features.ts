@@ -11,6 +11,7 @@ import { feature as nodeChannel } from '../node-channel/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
 import { feature as rollouts } from '../rollouts/feature.ts';
+import { feature as ruleHits } from '../rule-hits/feature.ts';
 import { feature as rules } from '../rules/feature.ts';
 import { feature as security } from '../security/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
@@ -30,6 +31,7 @@ export const FEATURES = [
   nodes,
   protection,
   rollouts,
+  ruleHits,
   rules,
   security,
   sites,

@@ -38,9 +38,20 @@ export interface CodedMinute {
   statuses: number;
   names: readonly string[];
   latency: number;
+  rules: readonly CodedRule[];
+}
+
+/** What became of requests under one rule. */
+export interface CodedRule {
+  ruleId: string;
+  platform: boolean;
+  /** As RuleEvent of the messages has it. */
+  event: number;
+  count: number;
 }
 
 const NO_NAMES: readonly string[] = [];
+export const NO_RULES: readonly CodedRule[] = [];
 const FIRST_NUMBERS = 1 << 12;
 
 /** A place in the bytes of a message. */
@@ -191,6 +202,7 @@ class MinuteReader {
   readonly #names: string[] = [];
   readonly #counts: number[] = [];
   readonly #latency: number[] = [];
+  #rules: CodedRule[] = [];
   #numbers = new Float64Array(FIRST_NUMBERS);
   #used = 0;
 
@@ -207,6 +219,10 @@ class MinuteReader {
     row.statuses = this.#statuses.length / 2;
     row.latency = this.#latency.length;
     if (this.#names.length > 0) row.names = this.#names.slice();
+    if (this.#rules.length > 0) {
+      row.rules = this.#rules;
+      this.#rules = [];
+    }
     for (const list of [this.#statuses, this.#counts, this.#latency]) this.#keep(list);
     return row;
   }
@@ -246,6 +262,10 @@ class MinuteReader {
         this.#counts.push(0);
         reader.inner(this.#named);
       } else if (number === 8) reader.packed(this.#latency);
+      else if (number === 9) {
+        this.#rules.push({ ruleId: '', platform: false, event: 0, count: 0 });
+        reader.inner(this.#rule);
+      }
     }
   };
 
@@ -256,6 +276,15 @@ class MinuteReader {
     else if (number === 2) this.#statuses[length - 1] = this.#reader.number();
   };
 
+  readonly #rule: Field = (number, kind) => {
+    const rule = this.#rules.at(-1)!;
+    if (number === 1 && kind === LENGTH) rule.ruleId = this.#reader.text();
+    else if (kind !== VARINT) return;
+    else if (number === 2) rule.platform = this.#reader.number() !== 0;
+    else if (number === 3) rule.event = this.#reader.small();
+    else if (number === 4) rule.count = this.#reader.number();
+  };
+
   readonly #named: Field = (number, kind) => {
     if (number === 1 && kind === LENGTH) this.#names[this.#names.length - 1] = this.#reader.text();
     else if (number === 2 && kind === VARINT) this.#counts[this.#counts.length - 1] = this.#reader.number();
@@ -264,5 +293,5 @@ class MinuteReader {
 
 function emptyMinute(): CodedMinute {
   const none = { requests: 0, bytesSent: 0, bytesReceived: 0 };
-  return { siteId: '', minute: 0, ...none, at: 0, statuses: 0, names: NO_NAMES, latency: 0 };
+  return { siteId: '', minute: 0, ...none, at: 0, statuses: 0, names: NO_NAMES, latency: 0, rules: NO_RULES };
 }

@@ -5,7 +5,12 @@ import type { StatsBatch } from './stats-report.ts';
 /** Batches of the running minutes, and those from before. */
 export type Lane = 'current' | 'late';
 
-type Batch = Pick<StatsBatch, 'completeUntil' | 'rows'>;
+type Batch = Pick<StatsBatch, 'completeUntil' | 'rows' | 'rules'>;
+
+/** Rows of the database that a batch is at most. */
+export function sizeOf({ rows, rules }: Batch): number {
+  return rows.length + rules;
+}
 
 /** A node says with its last batch only how far it is complete; a question has no rows. */
 export function laneOf({ completeUntil, rows }: Batch): Lane {
@@ -22,7 +27,7 @@ export function takeGroup<T extends { batch: Batch }>(
   const taken = { current: 0, late: 0 };
   for (const each of waiting) {
     const lane = laneOf(each.batch);
-    const rows = taken[lane] + each.batch.rows.length;
+    const rows = taken[lane] + sizeOf(each.batch);
     const hasRoom = taken[lane] === 0 || rows <= mostRows[lane];
     (hasRoom ? group : left).push(each);
     // Those behind one without room do not overtake it.

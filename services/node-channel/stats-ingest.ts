@@ -4,6 +4,7 @@ import { toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { Counter } from 'prom-client';
+import { appendRuleMinutes } from '../../models/rule-minute.ts';
 import { appendMinutes, type CursorRow, type GapRow, lockCursors, moveCursors } from '../../models/usage-batch.ts';
 import { makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
 import { readUsageSettings } from '../../models/usage-setting.ts';
@@ -13,7 +14,8 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { judgeBatch, skippedSpan } from './batch-rules.ts';
 import { type CodedReport, decodeReportStats } from './decode-stats.ts';
 import type { NodeIdentity } from './identity.ts';
-import { laneOf, takeGroup } from './stats-group.ts';
+import { RuleSums } from './rule-sums.ts';
+import { laneOf, sizeOf, takeGroup } from './stats-group.ts';
 import { type Misfit, type Places, readStatsReport, type StatsBatch } from './stats-report.ts';
 import { StatsSums } from './stats-sums.ts';
 
@@ -81,7 +83,7 @@ export class StatsIngest {
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ node, batch, resolve, reject });
-      this.#waitingRows[lane] += batch.rows.length;
+      this.#waitingRows[lane] += sizeOf(batch);
       this.#running ??= this.#drain().finally(() => {
         this.#running = null;
       });
@@ -131,7 +133,7 @@ export class StatsIngest {
   #take(): Waiting[] {
     const { group, left } = takeGroup(this.#waiting, MOST_ROWS);
     this.#waiting = left;
-    for (const { batch } of group) this.#waitingRows[laneOf(batch)] -= batch.rows.length;
+    for (const { batch } of group) this.#waitingRows[laneOf(batch)] -= sizeOf(batch);
     return group;
   }
 
@@ -186,6 +188,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   const moved = new Set<CursorRow>();
   const gaps: GapRow[] = [];
   const sums = new StatsSums();
+  const rules = new RuleSums();
   let summed = 0;
   let begun = performance.now();
   for (const { node, batch } of group) {
@@ -201,8 +204,11 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
         gaps.push({ nodeId: node.nodeId, ...skippedSpan(cursor, begins), reason: 'skipped' });
       }
       for (const gap of batch.gaps) gaps.push({ nodeId: node.nodeId, ...gap, reason: 'told' });
-      for (const row of batch.rows) sums.add(node.clusterId, row, batch.numbers);
-      summed += batch.rows.length;
+      for (const row of batch.rows) {
+        sums.add(node.clusterId, row, batch.numbers);
+        rules.add(node.clusterId, row);
+      }
+      summed += sizeOf(batch);
       if (summed >= ROWS_AT_ONCE) {
         // A backlog of many nodes must not hold up heartbeats and bans.
         await restAfter(performance.now() - begun);
@@ -222,6 +228,11 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
     begun = performance.now();
     outcome.leftOut.foreign_site += rows.length - (await appendMinutes(client, rows));
     // A commit beside it waits until all that was written so far is on disk.
+    await restAfter(performance.now() - begun);
+  }
+  for (const rows of rules.pieces(ROWS_AT_ONCE)) {
+    begun = performance.now();
+    await appendRuleMinutes(client, rows, now);
     await restAfter(performance.now() - begun);
   }
   await moveCursors(client, [...moved], gaps, now);

@@ -2,8 +2,10 @@
 // counts, so a bad row never costs its batch.
 import { Code, ConnectError } from '@connectrpc/connect';
 import { LATENCY_BOUNDS_MS } from '../../contract/latency-buckets.ts';
+import { RULE_EVENTS } from '../../contract/resources/rule-hits.ts';
+import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { BatchHead, Span } from './batch-rules.ts';
-import type { CodedMinute, CodedReport } from './decode-stats.ts';
+import { type CodedMinute, type CodedReport, type CodedRule, NO_RULES } from './decode-stats.ts';
 
 const MAX_ROWS = 10_000;
 const MAX_GAPS = 1_000;
@@ -12,6 +14,9 @@ const MAX_REQUESTS = 10_000_000_000;
 const MAX_BYTES = 1_000_000_000_000_000;
 const MAX_STATUSES = 500;
 const MAX_NAMES = 200;
+/** Log rules and others of one site in one minute. */
+const MAX_RULES = 120;
+const RULE_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 const SITE_ID = /^[A-Za-z0-9_-]{0,64}$/;
 const NAME = /^[A-Za-z0-9_.:-]{1,64}$/;
@@ -34,6 +39,8 @@ export interface StatsBatch extends BatchHead {
   rows: StatsRow[];
   /** Those of the rows. */
   numbers: Float64Array;
+  /** Counts of rules in all rows. */
+  rules: number;
   /** Milliseconds; null: not told. */
   completeUntil: number | null;
   gaps: Span[];
@@ -72,6 +79,7 @@ export function readStatsReport(request: CodedReport, places: Places): StatsBatc
     firstHeld: request.firstHeld,
     rows,
     numbers,
+    rules: rows.reduce((sum, row) => sum + row.rules.length, 0),
     completeUntil: until > 0 && until < LAST_TIME ? Math.min(until * 1000, places.now) : null,
     gaps: request.gaps.flatMap(({ from, to }) => {
       const possible = from > 0 && from <= to && to < LAST_TIME;
@@ -113,7 +121,18 @@ function readRow(
     if (index >= MAX_NAMES || !NAME.test(names[index]!)) numbers[counts + index] = 0;
   }
   const latency = row.latency <= BUCKETS ? row.latency : 0;
-  return { siteId, minute, requests, bytesSent, bytesReceived, at, statuses, names, latency };
+  const rules = row.rules.length === 0 ? NO_RULES : row.rules.slice(0, MAX_RULES).filter(isPossible(siteId));
+  return { siteId, minute, requests, bytesSent, bytesReceived, at, statuses, names, latency, rules };
+}
+
+/** Rules of the platform count for the node; of a site's there are its own, and log rules of the platform. */
+function isPossible(siteId: string): (rule: CodedRule) => boolean {
+  return ({ ruleId, platform, event, count }) => {
+    const placed = siteId === '' ? platform : !platform || event === RuleEvent.LOGGED;
+    return (
+      placed && event >= 1 && event <= RULE_EVENTS.length && count > 0 && count <= MAX_REQUESTS && RULE_ID.test(ruleId)
+    );
+  };
 }
 
 /** The minute itself, or the nearest that has a place. */

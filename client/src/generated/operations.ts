@@ -20,6 +20,7 @@ import type {
   LackingNode,
   Launch,
   ListedSite,
+  LoggedRules,
   Me,
   NewEnrollmentToken,
   Node,
@@ -37,6 +38,7 @@ import type {
   Rollout,
   RolloutEvent,
   RolloutEventDetails,
+  RuleHits,
   SavedBulkRedirects,
   SavedSiteRules,
   SecurityEvent,
@@ -1006,6 +1008,13 @@ export interface PlatformRulesSetInput {
 
 export type PlatformRulesSetOutput = PlatformRules;
 
+export interface RuleHitsPlatformInput {
+  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
+}
+
+export type RuleHitsPlatformOutput = RuleHits;
+
 export interface RegionsListInput {
   /** Part of the name or the code, in any case. Up to 100 characters. */
   search?: string | undefined;
@@ -1787,6 +1796,26 @@ export interface SitesRulesSetInput {
 
 export type SitesRulesSetOutput = SavedSiteRules;
 
+export interface RuleHitsSiteInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
+}
+
+export type RuleHitsSiteOutput = RuleHits;
+
+export interface RuleHitsLoggedInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
+  /** 1 to 50; default 10. */
+  limit?: number | undefined;
+}
+
+export type RuleHitsLoggedOutput = LoggedRules;
+
 export interface SecurityStateInput {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -2303,6 +2332,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'ruleHits.platform': {
+    input: RuleHitsPlatformInput;
+    output: RuleHitsPlatformOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'regions.list': {
     input: RegionsListInput;
     output: RegionsListOutput;
@@ -2567,6 +2602,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'ruleHits.site': {
+    input: RuleHitsSiteInput;
+    output: RuleHitsSiteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'ruleHits.logged': {
+    input: RuleHitsLoggedInput;
+    output: RuleHitsLoggedOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'security.state': {
     input: SecurityStateInput;
     output: SecurityStateOutput;
@@ -2695,6 +2742,7 @@ export const OPERATIONS = {
   'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true, text: false },
   'platformRules.get': { method: 'GET', path: '/platform-rules', query: true, text: false },
   'platformRules.set': { method: 'PUT', path: '/platform-rules', query: false, text: false },
+  'ruleHits.platform': { method: 'GET', path: '/platform-rules/hits', query: true, text: false },
   'regions.list': { method: 'GET', path: '/regions', query: true, text: false },
   'regions.create': { method: 'POST', path: '/regions', query: false, text: false },
   'regions.update': { method: 'PATCH', path: '/regions/{id}', query: false, text: false },
@@ -2739,6 +2787,8 @@ export const OPERATIONS = {
   'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false, text: false },
   'sites.rules.get': { method: 'GET', path: '/sites/{id}/rules', query: true, text: false },
   'sites.rules.set': { method: 'PUT', path: '/sites/{id}/rules', query: false, text: false },
+  'ruleHits.site': { method: 'GET', path: '/sites/{id}/rules/hits', query: true, text: false },
+  'ruleHits.logged': { method: 'GET', path: '/sites/{id}/rules/logged', query: true, text: false },
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true, text: false },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true, text: false },
   'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true, text: false },
@@ -2915,6 +2965,14 @@ export interface Api {
     list: Call<'regions.list'>;
     /** Changes the name or the code of a region. `PATCH /regions/{id}`: Operators; not with a read-only access key. */
     update: Call<'regions.update'>;
+  };
+  ruleHits: {
+    /** Answers which log rules matched most on a site, and how often. `GET /sites/{id}/rules/logged`: Operators; a read-only access key suffices. */
+    logged: Call<'ruleHits.logged'>;
+    /** Answers how often the rules of the platform matched on all sites, by what became of the requests. `GET /platform-rules/hits`: Operators; a read-only access key suffices. */
+    platform: Call<'ruleHits.platform'>;
+    /** Answers how often the rules of a site matched, by what became of the requests. `GET /sites/{id}/rules/hits`: Operators; a read-only access key suffices. */
+    site: Call<'ruleHits.site'>;
   };
   rules: {
     /** Tells whether an expression of a rule is valid, and if not, which character is wrong and why. `POST /rules/validate`: Operators; a read-only access key suffices. */

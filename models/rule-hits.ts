@@ -1,0 +1,61 @@
+// How often rules matched within a range: the last two hours are counted by minute, those before by hour.
+import type { Knex } from 'knex';
+import { RuleEvent } from '../proto/gen/svc/node/v1/node_pb.js';
+
+/** An hour of which a part is in the range counts whole. */
+const COUNTED = `(
+  select platform, rule_id, event, requests from rule_hour
+   where site_id = :siteId and starts_at > :from::timestamptz - interval '1 hour'
+  union all
+  select platform, rule_id, event, requests from rule_minute where site_id = :siteId and minute > :from::timestamptz) c`;
+
+export interface LoggedRule {
+  ruleId: string;
+  /** null: the rule is gone. */
+  name: string | null;
+  platform: boolean;
+  requests: number;
+}
+
+/** The log rules that matched most on a site since a time. */
+export async function loggedRules(sql: Knex, siteId: string, from: Date, limit: number): Promise<LoggedRule[]> {
+  const { rows } = await sql.raw<{ rows: LoggedRule[] }>(
+    `with matched as (
+       select rule_id, platform, sum(requests)::float8 as requests from ${COUNTED}
+        where event = ${RuleEvent.LOGGED} group by 1, 2 order by 3 desc, 1, 2 limit :limit)
+     select m.rule_id as "ruleId", n.name, m.platform, m.requests from matched m
+       left join lateral (
+         select r ->> 'name' as name from rule_set s, jsonb_array_elements(s.rules) r
+          where s.id = case when m.platform then '' else :siteId end and r ->> 'id' = m.rule_id limit 1) n on true
+      order by m.requests desc, 1, 3`,
+    { siteId, from, limit } as never,
+  );
+  return rows;
+}
+
+export interface RuleHit {
+  ruleId: string;
+  event: RuleEvent;
+  requests: number;
+}
+
+/** What became of requests since a time under the rules of a site, or with '' of the platform: the most frequent. */
+export async function ruleHitsSince(sql: Knex, siteId: string, from: Date, limit: number): Promise<RuleHit[]> {
+  const { rows } = await sql.raw<{ rows: RuleHit[] }>(
+    `select rule_id as "ruleId", event, sum(requests)::float8 as requests from ${COUNTED}
+      where platform = (:siteId = '') group by 1, 2 order by 3 desc, 1, 2 limit :limit`,
+    { siteId, from, limit } as never,
+  );
+  return rows;
+}
+
+/** Active nodes of a cluster, or of all with null, that do not count what becomes of requests under rules. */
+export async function nodesWithoutRuleCounts(sql: Knex, clusterId: string | null): Promise<number> {
+  const { rows } = await sql.raw<{ rows: { nodes: number }[] }>(
+    `select count(*)::int as nodes from node n left join node_state s on s.node_id = n.id
+      where n.status = 'active' and (:clusterId::text is null or n.cluster_id = :clusterId)
+        and not 'rule-log-v1' = any(coalesce(s.features, '{}'))`,
+    { clusterId } as never,
+  );
+  return rows[0]!.nodes;
+}
