@@ -5,7 +5,10 @@ import type { StatsRow } from './stats-report.ts';
 export class RuleSums {
   readonly #sums = new Map<string, SummedRule>();
 
-  add(clusterId: string, { siteId, minute, rules }: Pick<StatsRow, 'siteId' | 'minute' | 'rules'>): void {
+  add(
+    clusterId: string,
+    { siteId, ruleMinute: minute, rules }: Pick<StatsRow, 'siteId' | 'ruleMinute' | 'rules'>,
+  ): void {
     for (const { ruleId, platform, event, count } of rules) {
       const key = `${clusterId} ${siteId} ${minute} ${ruleId} ${platform} ${event}`;
       const sum = this.#sums.get(key);

@@ -30,6 +30,8 @@ const LAST_TIME = 2 ** 40;
 export interface StatsRow extends CodedMinute {
   /** Milliseconds of the start of the minute. */
   minute: number;
+  /** The same of what is counted under rules, which has a place however old it is. */
+  ruleMinute: number;
 }
 
 /** Why rows were left out, or moved into the time that has a place. */
@@ -122,7 +124,8 @@ function readRow(
   }
   const latency = row.latency <= BUCKETS ? row.latency : 0;
   const rules = row.rules.length === 0 ? NO_RULES : row.rules.slice(0, MAX_RULES).filter(isPossible(siteId));
-  return { siteId, minute, requests, bytesSent, bytesReceived, at, statuses, names, latency, rules };
+  const ruleMinute = Math.min(minute, told);
+  return { siteId, minute, ruleMinute, requests, bytesSent, bytesReceived, at, statuses, names, latency, rules };
 }
 
 /** Rules of the platform count for the node; of a site's there are its own, and log rules of the platform. */

@@ -16,6 +16,15 @@ const minute = fc.record({
   statuses: fc.array(fc.record({ code: fc.nat({ max: 2 ** 32 - 1 }), count: unsigned }), { maxLength: 4 }),
   counts: fc.array(fc.record({ name: fc.string({ unit: 'grapheme' }), count: unsigned }), { maxLength: 4 }),
   latency: fc.array(unsigned, { maxLength: 24 }),
+  rules: fc.array(
+    fc.record({
+      ruleId: fc.string({ unit: 'grapheme' }),
+      platform: fc.boolean(),
+      event: fc.nat({ max: 9 }),
+      count: unsigned,
+    }),
+    { maxLength: 4 },
+  ),
 });
 const requests = fc.record({
   sequence: unsigned,
@@ -44,6 +53,7 @@ function general(bytes: Uint8Array) {
       names: row.counts.map(({ name }) => name),
       counts: row.counts.map(({ count }) => Number(count)),
       latency: row.latency.map(Number),
+      rules: row.rules.map(({ ruleId, platform, event, count }) => ({ ruleId, platform, event, count: Number(count) })),
     })),
   };
 }
@@ -51,7 +61,7 @@ function general(bytes: Uint8Array) {
 function spread({ numbers, minutes, ...report }: CodedReport) {
   return {
     ...report,
-    minutes: minutes.map(({ at, statuses, names, latency, ...row }) => {
+    minutes: minutes.map(({ at, statuses, names, latency, rules, ...row }) => {
       const counts = at + 2 * statuses;
       const buckets = counts + names.length;
       return {
@@ -60,6 +70,7 @@ function spread({ numbers, minutes, ...report }: CodedReport) {
         names,
         counts: [...numbers.subarray(counts, buckets)],
         latency: [...numbers.subarray(buckets, buckets + latency)],
+        rules,
       };
     }),
   };

@@ -1,9 +1,9 @@
 import test from 'ava';
 import { laneOf, takeGroup } from '../../../../services/node-channel/stats-group.ts';
 
-const batch = (name: string, rows: number, completeUntil: number | null) => ({
+const batch = (name: string, rows: number, completeUntil: number | null, rules = 0) => ({
   name,
-  batch: { rows: Array.from({ length: rows }) as never[], completeUntil },
+  batch: { rows: Array.from({ length: rows }) as never[], completeUntil, rules },
 });
 const late = (name: string, rows: number) => batch(name, rows, null);
 const current = (name: string, rows: number) => batch(name, rows, 1);
@@ -26,5 +26,10 @@ test('what piled up goes in pieces and does not hold up the running minutes', (t
 
 test('the running minutes do not hold up what piled up either, and none is too large to be taken', (t) => {
   const waiting = [current('a', 500), current('b', 1), late('c', 50), late('d', 1)];
+  t.deepEqual(names(takeGroup(waiting, LIMITS)), ['a c', 'b d']);
+});
+
+test('what is counted of rules takes room, too', (t) => {
+  const waiting = [batch('a', 10, 1, 80), current('b', 20), batch('c', 5, null, 20), late('d', 10)];
   t.deepEqual(names(takeGroup(waiting, LIMITS)), ['a c', 'b d']);
 });

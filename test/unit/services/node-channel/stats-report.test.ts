@@ -2,8 +2,9 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { LATENCY_BOUNDS_MS } from '../../../../contract/latency-buckets.ts';
-import { ReportStatsRequestSchema } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import { ReportStatsRequestSchema, RuleEvent } from '../../../../proto/gen/svc/node/v1/node_pb.js';
 import { decodeReportStats } from '../../../../services/node-channel/decode-stats.ts';
+import { RuleSums } from '../../../../services/node-channel/rule-sums.ts';
 import { readStatsReport } from '../../../../services/node-channel/stats-report.ts';
 import { StatsSums } from '../../../../services/node-channel/stats-sums.ts';
 
@@ -157,5 +158,66 @@ test('sums of more bytes than a column holds, which a broken counter tells, go t
   t.is(
     told.reduce((sum, { requests }) => sum + requests, 0),
     10_000,
+  );
+});
+
+test('of the counts of rules those that cannot be are left out', (t) => {
+  const { LOGGED, BLOCKED } = RuleEvent;
+  const rule = (more: object = {}) => ({ ruleId: 'r', platform: false, event: LOGGED, count: 1n, ...more });
+  const { rows, rules } = read({
+    minutes: [
+      row(minute, {
+        rules: [
+          rule(),
+          rule({ platform: true }),
+          rule({ event: BLOCKED }),
+          // The node counts those.
+          rule({ event: BLOCKED, platform: true }),
+          rule({ ruleId: '' }),
+          rule({ ruleId: 'a b' }),
+          rule({ ruleId: 'x'.repeat(65) }),
+          rule({ event: 0 }),
+          rule({ event: 7 }),
+          rule({ count: 0n }),
+          rule({ count: 2n ** 63n }),
+        ],
+      }),
+      row(minute, { siteId: '', rules: [rule(), rule({ event: BLOCKED, platform: true })] }),
+      row(minute, { rules: Array.from({ length: 130 }, (_, index) => rule({ ruleId: `r${index}` })) }),
+    ],
+  });
+  t.deepEqual(
+    rows[0]!.rules.map(({ platform, event }) => [platform, event]),
+    [
+      [false, LOGGED],
+      [true, LOGGED],
+      [false, BLOCKED],
+    ],
+  );
+  t.deepEqual(rows[1]!.rules, [{ ruleId: 'r', platform: true, event: BLOCKED, count: 1 }]);
+  t.is(rows[2]!.rules.length, 120);
+  t.is(rules, 124);
+});
+
+test('counts of a rule add up over batches, by cluster, site, minute, rule and event', (t) => {
+  const rule = { ruleId: 'r', platform: false, event: RuleEvent.LOGGED as number, count: 2 };
+  const sums = new RuleSums();
+  const add = (clusterId: string, siteId: string, at: number, more: object = {}) =>
+    sums.add(clusterId, { siteId, ruleMinute: at, rules: [{ ...rule, ...more }] });
+  add('c', 's', minute);
+  add('c', 's', minute, { count: 3 });
+  add('d', 's', minute);
+  add('c', 't', minute);
+  add('c', 's', minute + MINUTE);
+  add('c', 's', minute, { platform: true });
+  add('c', 's', minute, { event: RuleEvent.BLOCKED });
+  const pieces = [...sums.pieces(4)];
+  t.deepEqual(
+    pieces.map(({ length }) => length),
+    [4, 2],
+  );
+  t.deepEqual(
+    pieces.flat().map(({ requests }) => requests),
+    [5, 2, 2, 2, 2, 2],
   );
 });
