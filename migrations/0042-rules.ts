@@ -18,10 +18,14 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       compiler_version integer not null,
       -- Groups of origins that they name, enabled or not.
       origin_groups text[] not null default '{}',
+      -- Ids of enabled rules that this version of the compiler refuses; the body has them as they were before.
+      broken text[] not null default '{}',
       updated_at timestamptz not null,
       check ((site_id is null) = (cluster_id is null))
     );
     create index rule_set_cluster on rule_set (cluster_id, site_id);
+    create index rule_set_compiler on rule_set (compiler_version);
+    create index rule_set_broken on rule_set (cluster_id) where broken <> '{}';
 
     -- IP lists that rules name, enabled or not.
     create table rule_ip_list (
@@ -34,6 +38,10 @@ export async function up(trx: Knex.Transaction): Promise<void> {
       primary key (ip_list_id, rule_set_id, position)
     );
     create index rule_ip_list_rule_set on rule_ip_list (rule_set_id);
+
+    -- Entries with rules that nodes run, by what they refer to.
+    create index config_entry_rules on config_entry using gin (refs)
+      where to_revision is null and kind in ('site-rules', 'platform-rules');
 
     insert into rule_set (id, rules, features, refs, compiler_version, updated_at)
       values ('', '[]', '{}', '{}', 1, date_trunc('milliseconds', now()));

@@ -1,11 +1,11 @@
 // Rules of sites and of the platform, each list with the entry that it was compiled to.
 import type { Knex } from 'knex';
+import { MAX_NAMED } from '../contract/resources/overview.ts';
 import type { Rule } from '../contract/scalars/rule.ts';
 import type { CompiledEntry } from './entries/kind.ts';
 import type { ListIds } from './entries/rule-message.ts';
 import { groupsOf, RULES_COMPILER_VERSION, recompileRules } from './entries/rules.ts';
 import { ipListIds } from './ip-list.ts';
-import type { IpListUsers } from './ip-list-user.ts';
 
 /** Id of the rules of the platform. */
 export const PLATFORM = '';
@@ -74,31 +74,29 @@ export async function lockPlatformRules(sql: Knex): Promise<RuleSet> {
   return rows[0];
 }
 
+/** What rules were compiled to. */
+export interface StoredEntry {
+  entry: CompiledEntry | null;
+  /** Ids of enabled rules that do not compile. */
+  broken: readonly string[];
+}
+
 /** Saves the rules of a site, or with {@link PLATFORM} and without a cluster those of the platform. */
 export async function writeRuleSet(
   sql: Knex,
   { id, clusterId }: { id: string; clusterId: string | null },
   { rules, updatedAt }: RuleSet,
-  compiled: CompiledEntry | null,
+  compiled: StoredEntry,
   uses: readonly ListUse[],
 ): Promise<void> {
   await sql.raw(
-    `insert into rule_set (id, cluster_id, rules, body, features, refs, compiler_version, origin_groups, updated_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-     on conflict (id) do update set rules = excluded.rules, body = excluded.body, features = excluded.features,
-       refs = excluded.refs, compiler_version = excluded.compiler_version, origin_groups = excluded.origin_groups,
-       updated_at = excluded.updated_at`,
-    [
-      id,
-      clusterId as never,
-      JSON.stringify(rules),
-      (compiled ? Buffer.from(compiled.body) : null) as never,
-      (compiled?.features ?? []) as never,
-      (compiled?.refs ?? []) as never,
-      RULES_COMPILER_VERSION,
-      groupsOf(rules) as never,
-      updatedAt,
-    ],
+    `insert into rule_set
+       (id, cluster_id, rules, origin_groups, updated_at, body, features, refs, broken, compiler_version)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (id) do update set rules = excluded.rules, origin_groups = excluded.origin_groups,
+       updated_at = excluded.updated_at, body = excluded.body, features = excluded.features, refs = excluded.refs,
+       broken = excluded.broken, compiler_version = excluded.compiler_version`,
+    [id, clusterId as never, JSON.stringify(rules), groupsOf(rules) as never, updatedAt, ...entryBindings(compiled)],
   );
   await sql.raw('delete from rule_ip_list where rule_set_id = ?', [id]);
   const rows = uses.flatMap(({ position, rule, listIds }) => listIds.map((list) => ({ position, rule, list })));
@@ -115,6 +113,27 @@ export async function writeRuleSet(
       rows.map(({ rule }) => rule.name) as never,
     ],
   );
+}
+
+function entryBindings({ entry, broken }: StoredEntry): never[] {
+  const body = entry ? Buffer.from(entry.body) : null;
+  return [body, entry?.features ?? [], entry?.refs ?? [], broken, RULES_COMPILER_VERSION] as never[];
+}
+
+/** Groups of origins that rules of the site name, enabled or not, and the rules that do. */
+export async function rulesWithGroups(
+  sql: Knex,
+  siteId: string,
+  groups: readonly string[],
+): Promise<{ id: string; name: string; group: string }[]> {
+  const { rows } = await sql.raw<{ rows: { id: string; name: string; group: string }[] }>(
+    `select rule->>'id' as id, rule->>'name' as name, rule->'action'->>'originGroup' as "group"
+       from rule_set r cross join lateral jsonb_array_elements(r.rules) with ordinality as list(rule, place)
+      where r.id = ? and r.origin_groups && ?::text[] and rule->'action'->>'originGroup' = any(?::text[])
+      order by place`,
+    [siteId, groups as never, groups as never],
+  );
+  return rows;
 }
 
 interface StoredRow {
@@ -142,12 +161,63 @@ export async function compiledRuleSets(sql: Knex, ids: readonly string[]): Promi
   );
 }
 
+/** The entry of a site's rules, null without an enabled one; undefined for a site that never had rules. */
+export async function entryOfSite(sql: Knex, siteId: string): Promise<CompiledEntry | null | undefined> {
+  const { rows } = await sql.raw<{ rows: unknown[] }>('select from rule_set where id = ?', [siteId]);
+  return rows.length === 0 ? undefined : ((await compiledRuleSets(sql, [siteId])).get(siteId) ?? null);
+}
+
 function storedEntry({ rules, body, features, refs }: StoredRow): CompiledEntry | null {
   return body && { body, features, refs, settings: { rules: rules.filter(({ enabled }) => enabled) } };
 }
 
 function recompiled(row: StoredRow, lists: ListIds): CompiledEntry | null {
-  return recompileRules(row.rules, row.id === PLATFORM ? null : row.id, lists, storedEntry(row)).entry;
+  return recompileRules(row.rules, siteOf(row.id), lists, storedEntry(row)).entry;
+}
+
+function siteOf(id: string): string | null {
+  return id === PLATFORM ? null : id;
+}
+
+/** Ids of rules that an earlier version of the compiler has compiled, at most so many. */
+export async function staleRuleSets(sql: Knex, limit: number): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+    'select id from rule_set where compiler_version < ? order by compiler_version, id limit ?',
+    [RULES_COMPILER_VERSION, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Compiles the stored rules anew, and keeps of those that do not compile any more what they were compiled to last. */
+export async function recompileRuleSet(sql: Knex, id: string): Promise<void> {
+  const { rows } = await sql.raw<{ rows: StoredRow[] }>(
+    `select id, rules, body, features, refs, compiler_version as version from rule_set
+      where id = ? and compiler_version < ? for update`,
+    [id, RULES_COMPILER_VERSION],
+  );
+  const [row] = rows;
+  if (!row) return;
+  const { entry, broken } = recompileRules(row.rules, siteOf(id), await ipListIds(sql), storedEntry(row));
+  await sql.raw('update rule_set set body = ?, features = ?, refs = ?, broken = ?, compiler_version = ? where id = ?', [
+    ...entryBindings({ entry, broken: broken.map(({ rule }) => rule.id) }),
+    id,
+  ]);
+}
+
+/** Whose rules do not compile any more: how many rules of the platform, and which enabled sites; the first are named. */
+export async function brokenRules(
+  sql: Knex,
+  clusterId: string | null,
+): Promise<{ ofPlatform: number; sites: number; named: { id: string; name: string }[] }> {
+  const { rows } = await sql.raw<{ rows: { id: string; name: string | null; rules: number; sites: number }[] }>(
+    `select r.id, s.name, cardinality(r.broken) as rules, count(s.id) over ()::int as sites
+       from rule_set r left join site s on s.id = r.site_id
+      where r.broken <> '{}' and (s.id is null or s.enabled) and (?::text is null or s.id is null or r.cluster_id = ?)
+      order by s.id nulls first limit ?`,
+    [clusterId as never, clusterId as never, MAX_NAMED + 1],
+  );
+  const named = rows.flatMap(({ id, name }) => (name === null ? [] : [{ id, name }])).slice(0, MAX_NAMED);
+  return { ofPlatform: rows.find(({ id }) => id === PLATFORM)?.rules ?? 0, sites: rows[0]?.sites ?? 0, named };
 }
 
 /** Ids of the sites of a cluster that have saved rules, in their order. */
@@ -158,27 +228,3 @@ export async function sitesWithRules(sql: Knex, clusterId: string, after: string
   );
   return rows.map(({ id }) => id);
 }
-
-/** Rules that name an IP list, those of the platform first. */
-export const ruleListUsers: IpListUsers = {
-  async count(sql, ipListId) {
-    const { rows } = await sql.raw('select count(*)::int as count from rule_ip_list where ip_list_id = ?', [ipListId]);
-    return rows[0].count;
-  },
-  async page(sql, ipListId, limit, offset) {
-    const { rows } = await sql.raw<{
-      rows: { id: string; name: string; siteId: string | null; siteName: string | null }[];
-    }>(
-      `select u.rule_id as id, u.name, s.id as "siteId", s.name as "siteName"
-         from (select * from rule_ip_list where ip_list_id = ? order by rule_set_id, position limit ? offset ?) u
-         left join site s on s.id = u.rule_set_id order by u.rule_set_id, u.position`,
-      [ipListId, limit, offset],
-    );
-    return rows.map(({ id, name, siteId, siteName }) => ({
-      kind: siteId === null ? 'platform_rule' : 'site_rule',
-      id,
-      name,
-      site: siteId === null ? null : { id: siteId, name: siteName! },
-    }));
-  },
-};

@@ -6,6 +6,7 @@ import { attention as protectionSettings } from '../resources/protection-setting
 import { attention as protection } from '../resources/protection.codes.ts';
 import { attention as revisions } from '../resources/revisions.codes.ts';
 import { attention as rollout } from '../resources/rollout.codes.ts';
+import { attention as rules } from '../resources/rules.codes.ts';
 import { attention as security } from '../resources/security.codes.ts';
 import { attention as sites } from '../resources/sites.codes.ts';
 
@@ -17,6 +18,7 @@ export const ATTENTION_LISTS = [
   protection,
   revisions,
   rollout,
+  rules,
   security,
   sites,
 ] as const;

@@ -1,6 +1,13 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
   RULE_INVALID: entry(400, 'A rule is not valid, or a rule needs what the change takes away; see data.'),
   IP_LIST_REFERENCE_UNKNOWN: entry(404, 'A rule names IP lists that are not there; see data.lists.'),
 } satisfies ErrorEntries;
+
+/** Stored rules that this version of the console refuses; nodes have them as they were compiled before. */
+export const attention = {
+  platform_rules_invalid: { order: 22, level: 'act', page: '/platform-rules' },
+  site_rules_invalid: { order: 23, level: 'act', page: '/sites' },
+} satisfies AttentionEntries;

@@ -201,6 +201,7 @@ export const sites = resource('sites', {
       'DOMAIN_IN_USE',
       'ORIGIN_ADDRESS_FORBIDDEN',
       'ORIGIN_HOST_HEADER_INVALID',
+      'RULE_INVALID',
       'UPDATED_AT_MISMATCH',
     ],
   }),

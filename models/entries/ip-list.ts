@@ -1,9 +1,10 @@
 // Kinds "ip-list" (header) and "ip-list-chunk": an IP list travels as a header and 64 chunks by hash of the entry, so
 // that a changed entry costs one chunk and not the list.
 import { create, toBinary } from '@bufbuild/protobuf';
+import type { Knex } from 'knex';
 import { compareCidr, formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import type { EntryKind } from './kind.ts';
+import type { EntryKind, Missing, Reference } from './kind.ts';
 import { listOwner } from './owner.ts';
 
 const KINDS: Record<string, IpListKind> = {
@@ -17,6 +18,7 @@ export const ipListKind: EntryKind = {
   compilerVersion: 1,
   bypass: false,
   onRollback: 'current',
+  provides: { list: missingLists },
   scope: 'platform',
   ownerOf: listOwner,
   async compile(sql, _clusterId, ids) {
@@ -38,6 +40,15 @@ export const ipListKind: EntryKind = {
     yield (await sql('ip_list').select('id').orderBy('id')).map((row) => row.id);
   },
 };
+
+/** Lists that are gone. */
+async function missingLists(sql: Knex, _clusterId: string, references: readonly Reference[]): Promise<Missing[]> {
+  const names = references.map(({ name }) => name);
+  const there = new Set((await sql('ip_list').whereIn('id', names).select('id')).map(({ id }) => id));
+  return references
+    .filter(({ name }) => !there.has(name))
+    .map((reference) => ({ ...reference, type: 'ip_list', label: reference.name }));
+}
 
 /** Id of a chunk's entry. */
 export function chunkId(listId: string, chunk: number): string {

@@ -11,10 +11,13 @@ export const platformRulesKind: EntryKind = {
   bypass: false,
   routes: () => true,
   onRollback: 'current',
-  maxBodyBytes: MAX_RULES_BYTES,
+  maxBodyBytes: MAX_RULES_BYTES / 2,
   scope: 'platform',
   ownerOf: () => null,
-  compile: (sql, _clusterId, ids) => compiledRuleSets(sql, ids.includes(PLATFORM) ? [PLATFORM] : []),
+  async compile(sql, _clusterId, ids) {
+    const compiled = await compiledRuleSets(sql, ids.includes(PLATFORM) ? [PLATFORM] : []);
+    return new Map([...compiled].map(([id, { settings: _, ...entry }]) => [id, entry]));
+  },
   async *list() {
     yield [PLATFORM];
   },

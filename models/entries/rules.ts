@@ -20,7 +20,7 @@ import {
 /** Of both kinds; raised with every change of the language or of the bytes, so that stored rules are looked at again. */
 export const RULES_COMPILER_VERSION = 1;
 
-/** 64 rules of the largest size, with characters of three bytes. */
+/** The entry of 64 rules of the largest size, with characters of three bytes; half as many of the platform have half. */
 export const MAX_RULES_BYTES = 16 * 1024 * 1024;
 
 /** A stored rule that does not compile. */

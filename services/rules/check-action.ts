@@ -44,34 +44,37 @@ export function checkAction(action: RuleAction, phase: Phase, at: string): RuleA
 }
 
 function checkTarget({ kind, value, target, setQuery, removeQuery }: TargetAction, at: string): void {
-  if (value !== '' && target !== '') badField(`${at}/target`, 'alone', { with: 'value' });
+  if (value !== '' && target !== '') badField(`${at}/target`, 'forbidden');
   if (value === '' && target === '') badField(`${at}/value`, 'valueOrTarget');
-  if (value !== '' && !isUsable(kind, value)) badField(`${at}/value`, kind);
+  if (value !== '' && !isUsable(kind, value)) {
+    if (kind === 'redirect') badField(`${at}/value`, 'redirectTarget');
+    badField(`${at}/value`, 'rewriteTarget');
+  }
   const names = new Set<string>();
   for (const [index, { name, value: text, expression }] of setQuery.entries()) {
-    if (names.has(name)) badField(`${at}/setQuery/${index}/name`, 'unique');
+    if (names.has(name)) badField(`${at}/setQuery/${index}/name`, 'repeated');
     names.add(name);
-    if (expression !== '' && text !== '') badField(`${at}/setQuery/${index}/value`, 'alone', { with: 'expression' });
+    if (expression !== '' && text !== '') badField(`${at}/setQuery/${index}/value`, 'forbidden');
   }
   const twice = removeQuery.findIndex((name) => names.has(name));
-  if (twice >= 0) badField(`${at}/removeQuery/${twice}`, 'unique');
+  if (twice >= 0) badField(`${at}/removeQuery/${twice}`, 'repeated');
 }
 
 function checkHeader<A extends HeaderAction>(action: A, at: string): A {
   const header = action.header.toLowerCase();
-  if (isProtectedHeader(header)) badField(`${at}/header`, 'protectedHeader');
+  if (isProtectedHeader(header)) badField(`${at}/header`, 'forbiddenName');
   if (action.remove) {
-    if (action.value !== '') badField(`${at}/value`, 'alone', { with: 'remove' });
-    if (action.expression !== '') badField(`${at}/expression`, 'alone', { with: 'remove' });
-    if (action.kind === 'response_header' && action.append) badField(`${at}/append`, 'alone', { with: 'remove' });
+    if (action.value !== '') badField(`${at}/value`, 'forbidden');
+    if (action.expression !== '') badField(`${at}/expression`, 'forbidden');
+    if (action.kind === 'response_header' && action.append) badField(`${at}/append`, 'forbidden');
   }
-  if (action.expression !== '' && action.value !== '') badField(`${at}/value`, 'alone', { with: 'expression' });
+  if (action.expression !== '' && action.value !== '') badField(`${at}/value`, 'forbidden');
   return { ...action, header };
 }
 
 function checkConfig({ kind: _, ...fields }: ActionOf<'config'>, phase: Phase, at: string): void {
   const given = Object.keys(fields);
-  if (given.length === 0) badField(at, 'minProperties', { limit: 2 });
+  if (given.length === 0) badField(at, 'noChange');
   const wrong = phase === 'cache' ? given.find((field) => !CACHE_PHASE_CONFIG.includes(field)) : undefined;
   if (wrong !== undefined) badField(`${at}/${wrong}`, 'phase', { allowed: ['config'] });
 }

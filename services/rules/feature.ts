@@ -1,6 +1,20 @@
-import { ruleListUsers } from '../../models/rule-set.ts';
+import { ruleListUsers } from '../../models/rule-list-users.ts';
+import { brokenRules } from '../../models/rule-set.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { SECOND_MS } from '../../runtime/sweep.ts';
+import { recompileStored } from './recompile-rules.ts';
+import { rulesRestorer } from './restore-rules.ts';
 
 export const feature = {
+  restores: [rulesRestorer],
+  jobs: [{ name: 'stored-rules', everyMs: 10 * SECOND_MS, run: recompileStored }],
   ipListUsers: ruleListUsers,
+  async attention(sql, clusterId) {
+    const { ofPlatform, sites, named } = await brokenRules(sql, clusterId);
+    const things = named.map((site) => ({ type: 'site' as const, ...site, reason: null }));
+    return [
+      ...(ofPlatform > 0 ? [{ kind: 'platform_rules_invalid', count: ofPlatform } as const] : []),
+      ...(sites > 0 ? [{ kind: 'site_rules_invalid', count: sites, named: things } as const] : []),
+    ];
+  },
 } satisfies ServiceFeature;

@@ -34,7 +34,7 @@ export async function setPlatformRules(
     const rules = checked.map(({ rule }) => rule);
     if (isDeepStrictEqual(rules, before.rules)) return present(before);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
-    await saveRules(tx, { id: PLATFORM, clusterId: null }, checked, updatedAt);
+    await saveRules(tx.sql, { id: PLATFORM, clusterId: null }, checked, updatedAt);
     await recordAudit(tx, 'platform.rules_update', settingTarget('platform_rules'), ruleChanges(before.rules, rules));
     clusterIds = await requestPublication(tx, {
       entries: [{ kind: PLATFORM_RULES_KIND, id: PLATFORM }],

@@ -1,42 +1,46 @@
 // What saving rules of a site and of the platform has in common.
 import { isDeepStrictEqual } from 'node:util';
+import type { Knex } from 'knex';
 import { fail } from '../../contract/errors.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import type { CompiledEntry } from '../../models/entries/kind.ts';
-import type { CheckedRule } from '../../models/entries/rule-message.ts';
+import type { CheckedRule, ListIds } from '../../models/entries/rule-message.ts';
 import { compileRules, listsOf } from '../../models/entries/rules.ts';
 import { keepIpLists } from '../../models/ip-list.ts';
-import { type RuleSet, writeRuleSet } from '../../models/rule-set.ts';
-import type { Tx } from '../../runtime/write.ts';
+import { type ListUse, writeRuleSet } from '../../models/rule-set.ts';
 
 const LISTS_IN_REFUSAL = 5;
 
 export interface Owner {
   /** The site's, or PLATFORM. */
   id: string;
+  /** Null for the platform. */
   clusterId: string | null;
 }
 
 /** Saves checked rules; answers the entry that they are. Throws IP_LIST_REFERENCE_UNKNOWN. */
 export async function saveRules(
-  tx: Tx,
-  { id, clusterId }: Owner,
+  sql: Knex.Transaction,
+  owner: Owner,
   checked: readonly CheckedRule[],
   updatedAt: Date,
 ): Promise<CompiledEntry | null> {
   const named = new Set(checked.flatMap(listsOf));
-  const lists = await keepIpLists(tx.sql, [...named]);
+  const lists = await keepIpLists(sql, [...named]);
   const unknown = [...named].filter((name) => !lists.has(name)).sort();
   if (unknown.length > 0) fail('IP_LIST_REFERENCE_UNKNOWN', { lists: unknown.slice(0, LISTS_IN_REFUSAL) });
-  const compiled = compileRules(checked, clusterId === null ? null : id, lists);
-  const uses = checked.map((rule, position) => ({
+  const entry = compileRules(checked, owner.clusterId === null ? null : owner.id, lists);
+  const rules = checked.map(({ rule }) => rule);
+  await writeRuleSet(sql, owner, { rules, updatedAt }, { entry, broken: [] }, listUses(checked, lists));
+  return entry;
+}
+
+function listUses(checked: readonly CheckedRule[], lists: ListIds): ListUse[] {
+  return checked.map((one, position) => ({
     position,
-    rule: rule.rule,
-    listIds: listsOf(rule).map((name) => lists.get(name)!),
+    rule: one.rule,
+    listIds: listsOf(one).map((name) => lists.get(name)!),
   }));
-  const set: RuleSet = { rules: checked.map(({ rule }) => rule), updatedAt };
-  await writeRuleSet(tx.sql, { id, clusterId }, set, compiled, uses);
-  return compiled;
 }
 
 /** What an audit entry says of the change: how many rules there are, and names of those that differ. */

@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { siteRules } from '../../contract/resources/rules.ts';
+import { groupsOf } from '../../models/entries/rules.ts';
+import { siteKind } from '../../models/entries/site.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { publish } from '../../models/publish.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
@@ -37,11 +39,15 @@ export async function setSiteRules(
     if (isDeepStrictEqual(rules, before.rules)) return { ...present(before), revision: null };
     const { siteId, siteName } = before;
     const after = { ...before, rules, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
-    const compiled = await saveRules(tx, { id: siteId, clusterId }, checked, after.updatedAt);
+    const compiled = await saveRules(tx.sql, { id: siteId, clusterId }, checked, after.updatedAt);
     await assertCapabilities(tx, clusterId, compiled?.features ?? []);
     const revision = await publish(tx, {
       clusterId,
-      entries: [{ kind: SITE_RULES_KIND, id: siteId, compiled }],
+      entries: [
+        { kind: SITE_RULES_KIND, id: siteId, compiled },
+        // After a rollback nodes may have other groups than are saved, which these rules name.
+        ...(groupsOf(rules).length > 0 ? [{ kind: siteKind.kind, id: siteId }] : []),
+      ],
       reason: 'rules_updated',
       params: { site: siteName, siteId },
       audit: {

@@ -8,7 +8,9 @@ import {
   type Situation,
 } from '../../models/delivery.ts';
 import { compileSite, featuresOfDomains, siteKind } from '../../models/entries/site.ts';
-import { publish } from '../../models/publish.ts';
+import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { type ChangedEntry, publish } from '../../models/publish.ts';
+import { entryOfSite } from '../../models/rule-set.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { siteViewNow } from '../../models/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -59,7 +61,7 @@ export async function publishSite(
   const { id, clusterId, name } = site;
   const revision = await publish(tx, {
     clusterId,
-    entries: [{ kind: siteKind.kind, id, compiled: compileSite(site) }],
+    entries: [{ kind: siteKind.kind, id, compiled: compileSite(site) }, ...(await rulesOf(tx, id))],
     reason,
     params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },
@@ -69,6 +71,12 @@ export async function publishSite(
     wasEnabled: known.enabled,
   });
   return { site: presentWith(site, delivery), revision };
+}
+
+/** Rules name groups of origins: after a rollback, which leaves what is saved as it is, nodes get both as they are saved. */
+async function rulesOf(tx: Tx, id: string): Promise<ChangedEntry[]> {
+  const compiled = await entryOfSite(tx.sql, id);
+  return compiled === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled }];
 }
 
 /** Answers a site that a call left as it was. */

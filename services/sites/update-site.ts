@@ -9,6 +9,7 @@ import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 import { assignDomains } from './assign-domains.ts';
+import { assertGroupsUnused } from './origin-groups.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
 import { changedContent } from './site-content.ts';
@@ -25,6 +26,7 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     const content: SiteContent = changedContent(before, input);
     // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
+    if (input.origins) await assertGroupsUnused(tx.sql, before, content);
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
     if (changed.length === 0) return unchanged(before, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);

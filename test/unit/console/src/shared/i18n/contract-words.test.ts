@@ -35,6 +35,7 @@ const KEYWORDS_OF_SCHEMAS = [
   'const',
   'anyOf',
   'additionalProperties',
+  'discriminator',
 ];
 
 const auditActions = [

@@ -1,0 +1,27 @@
+import type { Knex } from 'knex';
+import { fail } from '../../contract/errors.ts';
+import { rulesWithGroups } from '../../models/rule-set.ts';
+import type { SiteContent, SiteRow } from '../../models/site.ts';
+
+const RULES_IN_REFUSAL = 5;
+
+/** Throws RULE_INVALID for a group that a rule of the site names, enabled or not, and that the change takes away. */
+export async function assertGroupsUnused(sql: Knex, before: SiteRow, after: SiteContent): Promise<void> {
+  const removed = [...groupsOf(before).difference(groupsOf(after))];
+  if (removed.length === 0) return;
+  const using = await rulesWithGroups(sql, before.id, removed);
+  if (using.length === 0) return;
+  const { group } = using[0]!;
+  const rules = using.filter((rule) => rule.group === group).map(({ id, name }) => ({ id, name }));
+  fail('RULE_INVALID', {
+    code: 'group_in_use',
+    field: '/origins',
+    params: { group },
+    rules: rules.slice(0, RULES_IN_REFUSAL),
+    message: 'A rule of the site names a group of origins that this change takes away.',
+  });
+}
+
+function groupsOf({ origins }: SiteContent): Set<string> {
+  return new Set(origins.map(({ group }) => group));
+}
