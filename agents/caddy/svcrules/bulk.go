@@ -21,15 +21,26 @@ import (
 const (
 	maxRedirects   = 5000
 	maxRedirectIDs = 256
-	// A source and a target of the largest size, and what is around them.
-	maxBulkBody   = maxRedirects * (maxSource + maxBulkTarget + 16)
+	// The console puts no more into a part: five times what the largest redirects come to where they are spread evenly.
+	maxBulkBody   = 256 << 10
 	maxSource     = 512
 	maxBulkTarget = 1024
 )
 
 // bulk has the redirects of all sites that have some, by the id of the site.
 type bulk struct {
-	sites pmap.Map[pmap.Map[*bulkRedirect]]
+	sites pmap.Map[sources]
+}
+
+// sources are the redirects of a site by what they redirect: a path, or a host with one.
+type sources struct{ pmap.Map[*bulkRedirect] }
+
+// of is the redirects of a site.
+func (b *bulk) of(site string) (s sources) {
+	if b != nil {
+		s, _ = b.sites.Get(site)
+	}
+	return s
 }
 
 // bulkRedirect is where a source leads.
@@ -109,33 +120,33 @@ func removeBulk(e *svccore.Edit, id string) {
 func putChunk(e *svccore.Edit, site, id string, next chunk) {
 	known := *chunks.Of(e)
 	before := known[id]
-	var sites pmap.Map[pmap.Map[*bulkRedirect]]
+	var sites pmap.Map[sources]
 	if now := bulkRedirects.Of(e.Tables); now != nil {
 		sites = now.sites
 	}
-	sources, _ := sites.Get(site)
+	own, _ := sites.Get(site)
 	for source, was := range before {
 		// Another entry may have taken it over.
-		if now, _ := sources.Get(source); next[source] == nil && now == was {
-			sources = sources.Delete(e.Owner(), source)
+		if now, _ := own.Get(source); next[source] == nil && now == was {
+			own.Map = own.Delete(e.Owner(), source)
 		}
 	}
 	for source, to := range next {
 		if was := before[source]; was != nil && *was == *to {
-			if now, _ := sources.Get(source); now == was {
+			if now, _ := own.Get(source); now == was {
 				next[source] = was
 				continue
 			}
 		}
-		sources = sources.Set(e.Owner(), source, to)
+		own.Map = own.Set(e.Owner(), source, to)
 	}
 	if len(next) > 0 {
 		known[id] = next
 	} else {
 		delete(known, id)
 	}
-	if sources.Len() > 0 {
-		sites = sites.Set(e.Owner(), site, sources)
+	if own.Len() > 0 {
+		sites = sites.Set(e.Owner(), site, own)
 	} else {
 		sites = sites.Delete(e.Owner(), site)
 	}
@@ -147,27 +158,29 @@ func putChunk(e *svccore.Edit, site, id string, next chunk) {
 }
 
 // find is the redirect of what the client asked for: that of the host and path, else that of the path.
-func (b *bulk) find(site, host, path string) *bulkRedirect {
-	sources, ok := b.sites.Get(site)
-	if !ok || len(path) > maxSource {
+func (s sources) find(host, path string) *bulkRedirect {
+	if len(path) > maxSource {
 		return nil
 	}
 	if len(host)+len(path) <= maxSource {
 		var room [maxSource]byte
 		n := copy(room[:], host)
 		n += copy(room[n:], path)
-		if to, ok := sources.Get(unsafe.String(&room[0], n)); ok {
+		if to, ok := s.Get(unsafe.String(&room[0], n)); ok {
 			return to
 		}
 	}
-	to, _ := sources.Get(path)
+	to, _ := s.Get(path)
 	return to
 }
 
 // redirectInBulk looks at what the client asked for, whatever rules made of it.
-func (q *request) redirectInBulk(b *bulk) (ended bool) {
+func (q *request) redirectInBulk(own sources) (ended bool) {
+	if own.Len() == 0 {
+		return false
+	}
 	in := &q.x.In
-	found := b.find(q.x.Plan.SiteID, in.Host, in.Target.Canonical)
+	found := own.find(in.Host, in.Target.Canonical)
 	if found == nil {
 		return false
 	}

@@ -91,7 +91,7 @@ func TestChunksOfBulkRedirects(t *testing.T) {
 	before := bulkRedirects.Of(s.core.Tables())
 	change(chunk(0, "/2"))
 	expect("one goes", "/2 /3")
-	if before.find("a", "a.com", "/1") == nil {
+	if before.of("a").find("a.com", "/1") == nil {
 		t.Error("a version that requests may hold was changed")
 	}
 	change(chunk(255, "/2", "/3"), chunk(0, "/4"))

@@ -185,7 +185,7 @@ func FuzzSiteRules(f *testing.F) {
 		}
 		x, _ := s.asked("GET", "/a/b.JPG?c=d&e", with("Cookie", "a=b; c"), with("X", "1"), with("X", "2"))
 		q := s.rules.begin(x, nil)
-		q.decide(nil, own, nil)
+		q.decide(nil, own, sources{})
 		s.rules.end(q)
 		a := x.Held()
 		if a == nil {

@@ -17,8 +17,8 @@ func Of(c *svccore.Core) *Rules { return component.Of(c) }
 func Stage(core *svccore.Core) exchange.Stage {
 	rules := Of(core)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		platform, own, redirects := platformRules.Of(x.Tables), siteRules.Of(x.Plan), bulkRedirects.Of(x.Tables)
-		if platform == nil && own == nil && redirects == nil || x.Holds() {
+		platform, own, redirects := platformRules.Of(x.Tables), siteRules.Of(x.Plan), bulkRedirects.Of(x.Tables).of(x.Plan.SiteID)
+		if platform == nil && own == nil && redirects.Len() == 0 || x.Holds() {
 			return nil
 		}
 		q := rules.begin(x, nil)
@@ -36,7 +36,7 @@ var requestPhases = [...]struct {
 	{requestTransform, false}, {redirect, false}, {config, false}, {wafCustom, true}, {rateLimit, true}, {cache, false}, {origin, false},
 }
 
-func (q *request) decide(platform, own *program, redirects *bulk) {
+func (q *request) decide(platform, own *program, redirects sources) {
 	for _, at := range requestPhases {
 		if q.x.Local && at.denies {
 			continue
@@ -46,7 +46,7 @@ func (q *request) decide(platform, own *program, redirects *bulk) {
 		}
 		switch at.phase {
 		case redirect:
-			if redirects != nil && q.redirectInBulk(redirects) {
+			if q.redirectInBulk(redirects) {
 				return
 			}
 		case rateLimit:
