@@ -20,7 +20,7 @@ const (
 )
 
 // rooms says what each package may import of this module; what is not named is a feature. Generated code, third parties,
-// internal helpers and the edge's error pages are open to all but exchange.
+// internal helpers, the edge's error pages and the language of rules are open to all but exchange.
 var rooms = map[string][]string{
 	"exchange":  {standardLibrary},
 	"svccore":   {"exchange"},
@@ -28,15 +28,16 @@ var rooms = map[string][]string{
 	"svcedge":   {allOfThem},
 	"svcapi":    {"svccore"},
 	"svcerrors": {"exchange"},
+	"svcexpr":   {},
 	".":         {allOfThem},
 }
 
 // Features import exchange and svccore, never one another.
-var feature = []string{"exchange", "svccore", "svcerrors"}
+var feature = []string{"exchange", "svccore", "svcerrors", "svcexpr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "svccore", "svclisten", "svcbans", "svccc", "svcchallenge", "svcorigin", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "svccore", "svclisten", "svcbans", "svccc", "svcchallenge", "svcorigin", "svcrules", "svcedge", "svcapi"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -91,6 +92,8 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"svccore", module + "gen/svc/edge/v1", true},
 		{"svccore", "go.uber.org/zap", true},
 		{"svccore", module + "svcbans", false},
+		{"svcrules", module + "svcexpr", true},
+		{"svcexpr", module + "exchange", false},
 		{"svcbans", module + "svccore", true},
 		{"svcbans", module + "svccc", false},
 		{"svcnew", module + "svclisten", false},
