@@ -136,3 +136,39 @@ func TestBulkRedirectsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// One of 5,000 that changes leaves all others where they are.
+func TestOneRedirectOfManyChangesAlone(t *testing.T) {
+	chunkOf := func(n int, target string) *configv1.Entry {
+		var list []*configv1.BulkRedirect
+		for i := range 20 {
+			one := toNew(fmt.Sprintf("/%d/%d", n, i))
+			if n == 7 && i == 3 {
+				one.Target = target
+			}
+			list = append(list, one)
+		}
+		return edgetest.Entry("bulk-redirects", fmt.Sprint("a/", n), redirects(list...))
+	}
+	s := newRules(t)
+	var all []*configv1.Entry
+	for n := range 250 {
+		all = append(all, chunkOf(n, "/new"))
+	}
+	edgetest.Change(t, s.core, all)
+	before := bulkRedirects.Of(s.core.Tables()).of("a")
+	edgetest.Change(t, s.core, []*configv1.Entry{chunkOf(7, "/newer")})
+	after := bulkRedirects.Of(s.core.Tables()).of("a")
+	changed := 0
+	for source, to := range after.All {
+		if was, _ := before.Get(source); was != to {
+			changed++
+			if source != "/7/3" || to.target != "/newer" || was.target != "/new" {
+				t.Errorf("%s leads to %s, not %s", source, to.target, was.target)
+			}
+		}
+	}
+	if changed != 1 || after.Len() != 5000 {
+		t.Errorf("%d of %d changed", changed, after.Len())
+	}
+}
