@@ -11,7 +11,12 @@ import type { Condition, ValueExpression } from './tree.ts';
 
 export type Checked<T> =
   | { readonly valid: true; readonly tree: T; readonly facts: Facts }
-  | { readonly valid: false; readonly error: ExpressionError };
+  | {
+      readonly valid: false;
+      readonly error: ExpressionError;
+      /** What could stand there instead, where that is a short list: as the message names it. */
+      readonly accepted: readonly string[];
+    };
 
 export interface CheckOptions {
   readonly phase: Phase;
@@ -55,7 +60,7 @@ function checked<T>(source: string, max: number, check: () => { tree: T; facts: 
     if (source.length > max) refuse('too_long', max, { max });
     return { valid: true, ...check() };
   } catch (error) {
-    if (error instanceof ExpressionFault) return { valid: false, error: errorOf(error) };
+    if (error instanceof ExpressionFault) return { valid: false, error: errorOf(error), accepted: error.accepted };
     throw error;
   }
 }

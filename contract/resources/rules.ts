@@ -4,7 +4,11 @@ import { PHASES } from '../expression/phases.ts';
 import { procedure, resource } from '../procedure.ts';
 import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { MAX_PLATFORM_RULES, MAX_SITE_RULES, RuleInput, Rule as RuleSchema } from '../scalars/rule.ts';
+import { ACTION_PHASES, CACHE_PHASE_CONFIG, RULE_ACTIONS } from '../scalars/rule-action.ts';
 import { settings } from '../settings.ts';
+
+/** What pages make the forms of rules from: they have files of procedures as data. */
+export { ACTION_PHASES, CACHE_PHASE_CONFIG, MAX_PLATFORM_RULES, MAX_SITE_RULES, RULE_ACTIONS, RuleInput };
 
 /** What an expression is for. */
 export const EXPRESSION_KINDS = ['condition', 'value', 'cacheRule'] as const;

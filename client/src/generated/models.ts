@@ -1505,6 +1505,139 @@ export interface RuleHits {
   unsupportedNodes: number;
 }
 
+export interface RuleInput {
+  /** Of the rule that it replaces. Any other is made anew, and one that stands there twice. 1 to 64 characters. */
+  id?: string | undefined;
+  /** 1 to 100 characters. */
+  name: string;
+  /** When it runs; in each phase rules of the platform come first. */
+  phase: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression';
+  /** Condition: the requests that it is about. Up to 4096 characters. */
+  expression: string;
+  /** Whether nodes get it. Default false. */
+  enabled?: boolean | undefined;
+  /** What it does; the kind says which fields it has. */
+  action: {
+    kind: 'block';
+    /** Default 403. */
+    statusCode?: 403 | 451 | undefined;
+  } | {
+    kind: 'log';
+  } | {
+    kind: 'allow';
+  } | {
+    kind: 'challenge';
+    /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. Default "js". */
+    type?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+  } | {
+    kind: 'redirect';
+    /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+    value?: string | undefined;
+    /** Value expression that computes where to. Up to 4096 characters; default "". */
+    target?: string | undefined;
+    /** Whether the request's query is kept. Default false. */
+    preserveQuery?: boolean | undefined;
+    /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+    setQuery?: Array<{
+      name: string;
+      /** Printable ASCII. Default "". */
+      value?: string | undefined;
+      /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+      expression?: string | undefined;
+    }> | undefined;
+    /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+    removeQuery?: string[] | undefined;
+    /** Default 301. */
+    statusCode?: 301 | 302 | 303 | 307 | 308 | undefined;
+  } | {
+    kind: 'rewrite';
+    /** Where to; exactly one of value and target is not empty. Up to 4096 characters; default "". */
+    value?: string | undefined;
+    /** Value expression that computes where to. Up to 4096 characters; default "". */
+    target?: string | undefined;
+    /** Whether the request's query is kept. Default true. */
+    preserveQuery?: boolean | undefined;
+    /** Parameters that replace those of the same name; each name once. Up to 16 entries; default []. */
+    setQuery?: Array<{
+      name: string;
+      /** Printable ASCII. Default "". */
+      value?: string | undefined;
+      /** Computes the value, which is empty then. Up to 4096 characters; default "". */
+      expression?: string | undefined;
+    }> | undefined;
+    /** Names of parameters that are taken away; none of setQuery. Up to 16 entries; default []. */
+    removeQuery?: string[] | undefined;
+  } | {
+    kind: 'request_header';
+    /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+    header: string;
+    /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+    value?: string | undefined;
+    /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+    expression?: string | undefined;
+    /** Whether the header is taken away. Default false. */
+    remove?: boolean | undefined;
+  } | {
+    kind: 'response_header';
+    /** Name, kept in lower case; not one that delivery or sign-in rests on. */
+    header: string;
+    /** Value; empty with an expression or remove. Up to 4096 characters; default "". */
+    value?: string | undefined;
+    /** Computes the value; what comes to more than 4096 bytes or has a control character is not set. Up to 4096 characters; default "". */
+    expression?: string | undefined;
+    /** Whether the header is taken away. Default false. */
+    remove?: boolean | undefined;
+    /** Whether it is added beside those that are there; not with remove. Default false. */
+    append?: boolean | undefined;
+  } | {
+    kind: 'config';
+    cacheBypass?: boolean | undefined;
+    forceHttps?: boolean | undefined;
+    gzip?: boolean | undefined;
+    /** Largest request body in bytes; 0 unlimited. 0 to 10737418240. */
+    requestBodyLimit?: number | undefined;
+    brotli?: boolean | undefined;
+    zstd?: boolean | undefined;
+    websocket?: boolean | undefined;
+    underAttack?: boolean | undefined;
+    ccEnabled?: boolean | undefined;
+    /** cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: characters of an image. */
+    ccMaxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    /** 100 to 120000. */
+    originConnectTimeoutMs?: number | undefined;
+    /** 100 to 3600000. */
+    originSendTimeoutMs?: number | undefined;
+    /** 100 to 3600000. */
+    originReadTimeoutMs?: number | undefined;
+    /** Parts per 10,000. 0 to 10000. */
+    logSampleRate?: number | undefined;
+  } | {
+    kind: 'rate_limit';
+    /** Requests in a window. 1 to 100000. */
+    limit: number;
+    /** 1 to 3600. */
+    windowSeconds: number;
+    /** What is counted apart: ip.src, http.host, tls.ja4 or http.request.headers.NAME, kept in lower case. */
+    key: string;
+    /** Default 429. */
+    statusCode?: 429 | 403 | undefined;
+  } | {
+    kind: 'origin';
+    /** Group of origins of the site; empty overrides nothing, and in platform rules. Default "". */
+    originGroup?: string | undefined;
+    /** Host name or IP address with an optional port; empty overrides nothing. Up to 259 characters; default "". */
+    hostHeader?: string | undefined;
+    /** TLS server name; empty overrides nothing. Up to 253 characters; default "". */
+    sni?: string | undefined;
+    /** 0 overrides nothing. 0 to 65535; default 0. */
+    port?: number | undefined;
+  } | {
+    kind: 'compression';
+    /** In the order of preference; none: not compressed. Up to 3 entries. */
+    algorithms: Array<'zstd' | 'br' | 'gzip'>;
+  };
+}
+
 export interface RuleWarning {
   /** Id. 1 to 64 characters. */
   ruleId: string;
