@@ -16,5 +16,5 @@ const app = createApp({ render: () => h('main', { class: 'svc-stack' }, [h('h1',
 app.use(createPinia());
 app.use(i18n);
 app.use(createRouter({ history: createWebHistory(), routes }));
-await loadMessages(['shared']);
+await loadMessages(['shared', 'rules']);
 app.mount('#app');

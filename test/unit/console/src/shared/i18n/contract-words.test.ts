@@ -5,9 +5,14 @@ import test from 'ava';
 import { root } from '../../../../../../bin/lib/root.ts';
 import { AUTH_ENDPOINTS } from '../../../../../../contract/auth-endpoints.ts';
 import { ERRORS } from '../../../../../../contract/errors.ts';
+import { EXPRESSION_ERRORS } from '../../../../../../contract/expression/errors.ts';
+import { FIELDS } from '../../../../../../contract/expression/fields.ts';
+import { FUNCTIONS } from '../../../../../../contract/expression/functions.ts';
+import { PHASES } from '../../../../../../contract/expression/phases.ts';
 import { PROCEDURES } from '../../../../../../contract/index.ts';
 import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
 import { FINDING_REASONS } from '../../../../../../contract/resources/rollout.ts';
+import { ACTION_KINDS, RULE_ACTIONS } from '../../../../../../contract/scalars/rule-action.ts';
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 /** Everything the services and their parts write. */
@@ -57,6 +62,13 @@ const needed: Record<string, readonly string[]> = {
   'contract.audit': auditActions,
   'contract.reason': [...reasons, 'ban_created', 'ban_lifted'],
   'app.changes.waiting': literalsOf(WaitingNode.properties.reason),
+  'rules.error': Object.keys(EXPRESSION_ERRORS),
+  'rules.field': [...FIELDS.keys()].map((field) => field.replaceAll('.', '_')),
+  'rules.function': [...FUNCTIONS.keys()],
+  'rules.phase': PHASES,
+  'rules.phaseHelp': PHASES,
+  'rules.actionName': ACTION_KINDS,
+  'rules.config': Object.keys(RULE_ACTIONS.config.properties).filter((name) => name !== 'kind'),
 };
 
 for (const language of LANGUAGES) {

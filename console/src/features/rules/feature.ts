@@ -1,0 +1,27 @@
+import { Finished } from '@element-plus/icons-vue';
+import type { Feature } from '@/app/feature.ts';
+
+const global = { en: 'Global rules', 'zh-CN': '全局规则' };
+
+export default {
+  routes: [
+    {
+      path: '/platform-rules',
+      name: 'platform-rules',
+      title: global,
+      component: () => import('./GlobalRulesPage.vue'),
+    },
+  ],
+  navigation: [{ group: 'protection', order: 40, title: global, icon: Finished, to: '/platform-rules' }],
+  parts: [
+    {
+      of: 'site',
+      name: 'rules',
+      group: 'delivery',
+      order: 40,
+      title: { en: 'Rules', 'zh-CN': '规则' },
+      component: () => import('./SiteRules.vue'),
+    },
+  ],
+  actions: [{ title: { en: 'Rules of all sites', 'zh-CN': '所有站点的规则' }, to: '/platform-rules' }],
+} satisfies Feature;
