@@ -64,7 +64,7 @@ function together(contract: ActionContract, phase: Phase, action: RuleAction): I
       return targetIssues(action);
     case 'request_header':
     case 'response_header':
-      return isProtectedHeader(action.header.toLowerCase()) ? [issue('/header', 'protectedHeader')] : [];
+      return isProtectedHeader(action.header.toLowerCase()) ? [issue('/header', 'forbiddenName')] : [];
     case 'config': {
       const { kind: _kind, ...given } = action;
       const has = configFields(contract, phase);
@@ -87,10 +87,13 @@ function targetIssues({
   removeQuery,
 }: ActionOf<'redirect'> | ActionOf<'rewrite'>): Issue[] {
   if (value === '' && target === '') return [issue('/value', 'valueOrTarget')];
-  const issues = value !== '' && !isUsable(kind, value) ? [issue('/value', kind)] : [];
+  const issues =
+    value !== '' && !isUsable(kind, value)
+      ? [issue('/value', kind === 'redirect' ? 'redirectTarget' : 'rewriteTarget')]
+      : [];
   const names = setQuery.map(({ name }) => name);
   const repeated = names.findIndex((name, index) => names.indexOf(name) !== index);
-  if (repeated >= 0) issues.push(issue(`/setQuery/${repeated}/name`, 'unique'));
+  if (repeated >= 0) issues.push(issue(`/setQuery/${repeated}/name`, 'repeated'));
   const both = removeQuery.findIndex((name) => names.includes(name));
-  return both < 0 ? issues : [...issues, issue(`/removeQuery/${both}`, 'unique')];
+  return both < 0 ? issues : [...issues, issue(`/removeQuery/${both}`, 'repeated')];
 }

@@ -165,17 +165,17 @@ test('an action that does not fit together is told at its field', (t) => {
       ({ path, keyword }) => `${path} ${keyword}`,
     );
   const parameter = { name: 'x', value: '', expression: '' };
-  t.deepEqual(issues({ ...redirect.action, value: '//host' }), ['/value redirect']);
+  t.deepEqual(issues({ ...redirect.action, value: '//host' }), ['/value redirectTarget']);
   t.deepEqual(issues({ ...redirect.action, setQuery: [parameter, parameter], removeQuery: ['x'] }), [
-    '/setQuery/1/name unique',
-    '/removeQuery/0 unique',
+    '/setQuery/1/name repeated',
+    '/removeQuery/0 repeated',
   ]);
   t.deepEqual(issues(redirect.action, 'waf-custom'), ['/kind phase']);
   t.deepEqual(issues({ kind: 'config', brotli: true }, 'cache'), ['/brotli phase']);
   t.false(configFields(ACTIONS, 'cache').includes('brotli'));
   t.deepEqual(
     issues({ kind: 'request_header', header: 'Cookie', value: 'a', expression: '', remove: false }, 'origin'),
-    ['/header protectedHeader'],
+    ['/header forbiddenName'],
   );
 });
 
