@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { fail } from '../contract/errors.ts';
 import { bodyHash } from '../proto/entry-hash.ts';
-import type { CompiledEntry, EntryKind, Missing, Provision, Reference } from './entries/kind.ts';
+import type { CompiledEntry, EntryKind, Missing, Provision, Reference, RollbackOwners } from './entries/kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
 import { siteOfOwner } from './entries/owner.ts';
 import { DISABLED_REF, siteKind } from './entries/site.ts';
@@ -43,11 +43,12 @@ export async function planRollback(
 ): Promise<RollbackPlan> {
   const kinds = ENTRY_KINDS.filter(({ onRollback }) => onRollback !== 'current').map(({ kind }) => kind);
   const differing = await changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1);
-  const found = only ? differing.filter((entry) => only.has(keyOf(entry))) : differing;
+  const [found, left] = only ? divided(differing, (entry) => only.has(keyOf(entry))) : [differing, []];
   if (found.length > MAX_ROLLBACK_ENTRIES) fail('ROLLBACK_TOO_LARGE', { limit: MAX_ROLLBACK_ENTRIES });
   const kept = found.filter(staysDisabled);
   const restored = found.filter((entry) => !staysDisabled(entry));
-  const missing = await missingOf(sql, clusterId, restored, restoring);
+  const staying = new Set(left.flatMap(ownersOf));
+  const missing = await missingOf(sql, clusterId, restored, { restoring, staying });
   const gone = leftOut(restored, missing);
   refuseMissing(missing.filter(({ owner }) => owner === null || !gone.has(owner)));
   const changes = restored.flatMap((entry): Change[] => {
@@ -90,7 +91,7 @@ async function missingOf(
   sql: Knex,
   clusterId: string,
   entries: readonly EntryVersions[],
-  restoring: ReadonlySet<string>,
+  owners: RollbackOwners,
 ): Promise<Missing[]> {
   const wanted = entries.flatMap(({ to }) =>
     to ? [...to.refs, ...(to.owner ? [to.owner] : [])].map((text) => referenceOf(text, to.owner)) : [],
@@ -99,9 +100,18 @@ async function missingOf(
   const missing: Missing[] = [];
   for (const [type, references] of Map.groupBy(wanted, ({ type }) => type)) {
     const provision = provisions.get(type);
-    if (provision) missing.push(...(await provision(sql, clusterId, references, restoring)));
+    if (provision) missing.push(...(await provision(sql, clusterId, references, owners)));
   }
   return missing;
+}
+
+function divided<T>(items: readonly T[], holds: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(holds), items.filter((item) => !holds(item))];
+}
+
+function ownersOf({ from, to }: EntryVersions): string[] {
+  const owner = (to ?? from)?.owner ?? null;
+  return owner === null ? [] : [owner];
 }
 
 function referenceOf(text: string, owner: string | null): Reference & { type: string } {

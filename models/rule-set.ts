@@ -228,3 +228,13 @@ export async function sitesWithRules(sql: Knex, clusterId: string, after: string
   );
   return rows.map(({ id }) => id);
 }
+
+/** Groups of origins that enabled rules of a site choose. */
+export async function chosenGroups(sql: Knex, siteId: string): Promise<Set<string>> {
+  const { rows } = await sql.raw<{ rows: { name: string }[] }>(
+    `select distinct rule->'action'->>'originGroup' as name from rule_set, jsonb_array_elements(rules) as rule
+      where id = ? and (rule->>'enabled')::boolean and rule->'action'->>'kind' = 'origin'`,
+    [siteId],
+  );
+  return new Set(rows.map(({ name }) => name));
+}

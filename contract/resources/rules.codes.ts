@@ -1,5 +1,6 @@
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { SiteFeatureEntries } from '../site-feature.ts';
 
 export const errors = {
   RULE_INVALID: entry(400, 'A rule is not valid, or a rule needs what the change takes away; see data.'),
@@ -11,3 +12,8 @@ export const attention = {
   platform_rules_invalid: { order: 22, level: 'act', page: '/platform-rules' },
   site_rules_invalid: { order: 23, level: 'act', page: '/sites' },
 } satisfies AttentionEntries;
+
+export const siteFeatures = {
+  rulesV2: { capability: 'rules-v2', configured: true },
+  rulesV3: { capability: 'rules-v3', configured: true },
+} satisfies SiteFeatureEntries;

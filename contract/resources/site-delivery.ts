@@ -79,7 +79,7 @@ export const Launch = Type.Object({
       port: Type.Integer(),
       reason: Type.Union([Type.Literal('group'), Type.Literal('address')], {
         description:
-          'group: it is in another group than the default one, and nothing chooses a group yet; ' +
+          'group: it is in another group than the default one, which no enabled rule chooses; ' +
           'address: a special-purpose address that is no longer in the origin allow list.',
       }),
     }),

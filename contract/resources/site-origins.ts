@@ -25,7 +25,7 @@ const originFields = {
   group: Type.String({
     default: '',
     pattern: '^[a-z0-9_-]{0,32}$',
-    description: 'Empty: the default group. Edges leave origins of other groups out: nothing chooses a group yet.',
+    description: 'Empty: the default group, which is asked unless a rule of the phase origin chooses another.',
   }),
 };
 const Port = { minimum: 1, maximum: 65_535 };

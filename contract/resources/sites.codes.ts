@@ -35,8 +35,6 @@ export const siteFeatures = {
   purgeByTag: { capability: 'purge-tag-v1', configured: false },
   prefetchVariants: { capability: 'prefetch-v2', configured: false },
   siteContent: { capability: 'site-content-v1', configured: false },
-  rulesV2: { capability: 'rules-v2', configured: false },
-  rulesV3: { capability: 'rules-v3', configured: false },
   edgePorts: { capability: 'edge-ports-v1', configured: false },
 } satisfies SiteFeatureEntries;
 

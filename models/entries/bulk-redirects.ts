@@ -1,7 +1,8 @@
 // Kind "bulk-redirects": the redirects of a site in 256 chunks by hash of the source, so that an edited redirect costs one
 // chunk and not all of them.
 import { create, toBinary } from '@bufbuild/protobuf';
-import { formatRedirectSource, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
+import { MAX_BULK_REDIRECTS, MAX_TARGET_BYTES } from '../../contract/resources/bulk-redirects.ts';
+import { formatRedirectSource, MAX_SOURCE_BYTES, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
 import { BulkRedirectsSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { type BulkRedirectRow, bulkRedirectChunks, sitesWithBulkRedirects } from '../bulk-redirect.ts';
 import type { CompiledEntry, EntryKind } from './kind.ts';
@@ -15,8 +16,8 @@ export interface BulkRedirectChunk {
 
 /** Sites looked at together; each has up to 256 chunks. */
 const LIST_BATCH = 4;
-/** Five times what the largest redirects come to where their sources are spread as a hash spreads them. */
-const MAX_BODY_BYTES = 256 * 1024;
+/** All redirects of a site at their largest: nothing keeps them from falling into one chunk. */
+const MAX_BODY_BYTES = MAX_BULK_REDIRECTS * (MAX_SOURCE_BYTES + MAX_TARGET_BYTES + 16);
 
 /** Id of a chunk's entry. */
 export function bulkRedirectsId(siteId: string, chunk: number): string {

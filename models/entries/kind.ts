@@ -24,15 +24,20 @@ export interface Reference {
   owner: string | null;
 }
 
-/**
- * Answers those of the references whose target is gone, or is another's, in the cluster. `restoring`: owners whose saved
- * settings are put back, so that what nobody has is theirs.
- */
+/** Owners by what a rollback does to them. */
+export interface RollbackOwners {
+  /** Their saved settings are put back, so that what nobody has is theirs. */
+  restoring: ReadonlySet<string>;
+  /** Something of theirs that differed stays as it is now. Of all others nodes get everything as it was. */
+  staying: ReadonlySet<string>;
+}
+
+/** Answers those of the references whose target is gone, or is another's, in the cluster. */
 export type Provision = (
   sql: Knex,
   clusterId: string,
   references: readonly Reference[],
-  restoring: ReadonlySet<string>,
+  owners: RollbackOwners,
 ) => Promise<Missing[]>;
 
 /** What a reference leads to no more. */

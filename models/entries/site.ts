@@ -15,7 +15,7 @@ import {
   OriginSchema,
   SiteSchema,
 } from '../../proto/gen/svc/config/v1/site_pb.js';
-import type { CompiledEntry, EntryKind, Missing, Reference } from './kind.ts';
+import type { CompiledEntry, EntryKind, Missing, Reference, RollbackOwners } from './kind.ts';
 import { siteOwner } from './owner.ts';
 
 /** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
@@ -48,12 +48,12 @@ const POLICIES: Record<OriginSettings['policy'], BalancePolicy> = {
 
 export const siteKind: EntryKind = {
   kind: 'site',
-  compilerVersion: 1,
+  compilerVersion: 2,
   bypass: withdrawn,
   routes: (before, after) => !isDeepStrictEqual(routingOf(before as SiteSource), routingOf(after as SiteSource)),
   onRollback: 'dropIfDisabled',
   shown: (settings) => ({ ...settings, domains: (settings as SiteSource).domains.map(formatDomain) }),
-  provides: { site: missingSites, domain: missingDomains },
+  provides: { site: missingSites, domain: missingDomains, group: missingGroups },
   scope: 'cluster',
   ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
@@ -100,7 +100,7 @@ export function compileSite(site: SiteSource): CompiledEntry {
   });
   return {
     body: toBinary(SiteSchema, message),
-    features: featuresOfDomains(site.domains),
+    features: featuresOfSite(site),
     refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
     settings: { name, enabled, domains, origins, originSettings, contentSettings },
   };
@@ -126,9 +126,15 @@ function withdrawn(stable: object, now: CompiledEntry | null): CompiledEntry | u
   return compileSite({ ...before, id: '', createdAt, enabled, domains });
 }
 
-/** Capabilities that a site with these domains needs. */
-export function featuresOfDomains(domains: readonly Domain[]): string[] {
-  return domains.some(({ form }) => form === 'suffix' || form === 'pattern') ? ['domains-v2'] : [];
+/** Capabilities that a site needs, sorted; of a disabled one nodes get no origins. */
+export function featuresOfSite({
+  enabled,
+  domains,
+  origins,
+}: Pick<SiteSource, 'enabled' | 'domains' | 'origins'>): string[] {
+  const forms = domains.some(({ form }) => form === 'suffix' || form === 'pattern');
+  const groups = enabled && origins.some(({ group }) => group !== '');
+  return [...(forms ? ['domains-v2'] : []), ...(groups ? ['rules-v2'] : [])];
 }
 
 function compileOrigins(origins: readonly Origin[]): OriginEntry[] {
@@ -157,12 +163,35 @@ async function missingSites(sql: Knex, clusterId: string, references: readonly R
   });
 }
 
+/** Groups of origins that sites do not have any more which stay as they are now. */
+async function missingGroups(
+  sql: Knex,
+  _clusterId: string,
+  references: readonly Reference[],
+  { staying }: RollbackOwners,
+): Promise<Missing[]> {
+  const asked = references
+    .filter(({ owner }) => owner !== null && staying.has(owner))
+    .map((reference) => ({ reference, parts: reference.name.split('/') as [siteId: string, group: string] }));
+  const { rows } = await sql.raw<{ rows: { index: number }[] }>(
+    `select asked.index::int from unnest(?::text[], ?::text[]) with ordinality as asked(site, name, index)
+      where not exists (
+        select from site s where s.id = asked.site
+          and s.origins @> jsonb_build_array(jsonb_build_object('group', asked.name)))`,
+    [asked.map(({ parts }) => parts[0]), asked.map(({ parts }) => parts[1])] as never,
+  );
+  return rows.map(({ index }) => {
+    const { reference, parts } = asked[index - 1]!;
+    return { ...reference, type: 'origin_group', label: parts[1] };
+  });
+}
+
 /** Domains that do not belong to the site any more whose entry has them, nor to nobody where it gets them back. */
 async function missingDomains(
   sql: Knex,
   _clusterId: string,
   references: readonly Reference[],
-  restoring: ReadonlySet<string>,
+  { restoring }: RollbackOwners,
 ): Promise<Missing[]> {
   const domains = references.map(({ name, owner }) => ({ owner, ...parseDomain(name)! }));
   const { rows } = await sql.raw<{ rows: { index: number }[] }>(

@@ -9,6 +9,7 @@ import { compareCidr, formatAddress, parseAddress } from '../../contract/scalars
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { edgeAddresses } from '../../models/edge-addresses.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
+import { chosenGroups } from '../../models/rule-set.ts';
 import { siteView } from '../../models/site-view.ts';
 import { specialRange } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -35,7 +36,8 @@ export async function launchCheck(
   const addresses = publicFirst(await edgeAddresses(pools.api, row.clusterId));
   const domains = await checkDomains(row.domains, addresses, resolver);
   const certificate = { state: 'none' as const, id: null, name: null, uncovered: [], error: null };
-  const leftOut = leftOutOrigins(row.origins, await readOriginAllowList(pools.api));
+  const [allow, chosen] = await Promise.all([readOriginAllowList(pools.api), chosenGroups(pools.api, row.id)]);
+  const leftOut = leftOutOrigins(row.origins, allow, chosen);
   return { addresses, domains, certificate, leftOutOrigins: leftOut, delivery };
 }
 

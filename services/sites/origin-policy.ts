@@ -19,11 +19,14 @@ export function assertOriginsAllowed(origins: readonly Origin[], allow: readonly
   }
 }
 
-/** Origins of a site that edges send no request to, and why. */
-export function leftOutOrigins(origins: readonly Origin[], allow: readonly string[]): LeftOut {
+/** Origins of a site that edges send no request to, and why; `chosen`: groups that rules choose. */
+export function leftOutOrigins(
+  origins: readonly Origin[],
+  allow: readonly string[],
+  chosen: ReadonlySet<string>,
+): LeftOut {
   return origins.flatMap<LeftOut[number]>(({ address, port, group }) => {
-    // Only rules choose another group than the default one.
-    if (group !== '') return [{ address, port, reason: 'group' }];
+    if (group !== '' && !chosen.has(group)) return [{ address, port, reason: 'group' }];
     if (forbiddenRange(originLiteral(address), allow) !== null) return [{ address, port, reason: 'address' }];
     return [];
   });

@@ -7,7 +7,7 @@ import {
   recentSituation,
   type Situation,
 } from '../../models/delivery.ts';
-import { compileSite, featuresOfDomains, siteKind } from '../../models/entries/site.ts';
+import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { type ChangedEntry, publish } from '../../models/publish.ts';
 import { entryOfSite } from '../../models/rule-set.ts';
@@ -66,7 +66,7 @@ export async function publishSite(
     params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },
   });
-  const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfDomains(site.domains), {
+  const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfSite(site), {
     enabled: site.enabled,
     wasEnabled: known.enabled,
   });

@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { featuresOfDomains } from '../../models/entries/site.ts';
+import { featuresOfSite } from '../../models/entries/site.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -33,7 +33,7 @@ export async function setSiteEnabled(
     if (site.enabled === input.enabled) return unchanged(site, known);
     assertUpdatedAt(input.expectedUpdatedAt, site.updatedAt);
     // Off must work for everybody, whatever nodes lack.
-    if (input.enabled) await assertCapabilities(tx, clusterId, featuresOfDomains(site.domains));
+    if (input.enabled) await assertCapabilities(tx, clusterId, featuresOfSite({ ...site, enabled: true }));
     const updatedAt = nextUpdatedAt(site.updatedAt, tx.now);
     await saveEnabled(tx.sql, site.id, input.enabled, updatedAt);
     const { enabled } = input;

@@ -167,7 +167,7 @@ test('over HTTP with the resolver of the machine', async (t) => {
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/launch');
 });
 
-test('origins that edges leave out are told, with why: another group, an address that is not allowed any more', async (t) => {
+test('origins that edges leave out are told, with why: a group that no rule chooses, an address that is not allowed any more', async (t) => {
   await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['10.0.0.0/8'] });
   const site = await api.site(await api.cluster('left-out'), 'left-out.example', {
     origins: [
@@ -180,5 +180,12 @@ test('origins that edges leave out are told, with why: another group, an address
   const group = { address: 'other.example', port: 8080, reason: 'group' as const };
   t.deepEqual((await launch()).leftOutOrigins, [group]);
   await api.ok('PUT', '/settings/origin-allow-list', { cidrs: [] });
-  t.deepEqual((await launch()).leftOutOrigins, [group, { address: '10.9.8.7', port: 80, reason: 'address' }]);
+  const address = { address: '10.9.8.7', port: 80, reason: 'address' as const };
+  t.deepEqual((await launch()).leftOutOrigins, [group, address]);
+  const rule = { name: 'Blue', phase: 'origin', expression: 'true', action: { kind: 'origin', originGroup: 'blue' } };
+  const save = (enabled: boolean) => api.ok('PUT', `/sites/${site.id}/rules`, { rules: [{ ...rule, enabled }] });
+  await save(false);
+  t.deepEqual((await launch()).leftOutOrigins, [group, address]);
+  await save(true);
+  t.deepEqual((await launch()).leftOutOrigins, [address]);
 });

@@ -1,6 +1,8 @@
 // Revisions: what each changed, field by field, and putting an earlier one back through /api/v1.
 import test from 'ava';
 import fc from 'fast-check';
+import { planRollback } from '../../models/rollback.ts';
+import { keyOf } from '../../models/write-revision.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -498,4 +500,24 @@ test('a promotion is a revision of what was tried, and an abort one of what is n
   t.is((await api.ok('POST', `/clusters/${clusterId}/rollout/abort`)).outcome, 'manual_abort');
   t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'c.example', to: 'b.example' }]);
   t.is((await api.ok('GET', `/sites/${site.id}`)).origins[0].address, 'c.example', 'settings stay as they were saved');
+});
+
+test('rules come back with the group they choose, and not without it', async (t) => {
+  const clusterId = await newCluster();
+  const grouped = { origins: [{ address: 'a.example' }, { address: 'b.example', group: 'blue' }] };
+  const { id } = await api.site(clusterId, newDomain(), grouped);
+  const action = { kind: 'origin', originGroup: 'blue' };
+  const rule = { name: 'Blue', phase: 'origin', expression: 'true', enabled: true, action };
+  const { revision } = await api.ok('PUT', `/sites/${id}/rules`, { rules: [rule] });
+  await api.ok('PUT', `/sites/${id}/rules`, { rules: [] });
+  await api.ok('PATCH', `/sites/${id}`, origins('a.example'));
+
+  const range = { revision, head: await head(clusterId) };
+  const rulesOnly = { only: new Set([keyOf({ kind: 'site-rules', id })]) };
+  const error = await t.throwsAsync(() => planRollback(api.sql, clusterId, range, rulesOnly));
+  const resources = [{ type: 'origin_group', id: `${id}/blue`, name: 'blue' }];
+  t.like(error, { type: UNAVAILABLE[1], data: { resources, count: 1 } } as object);
+  t.is((await planRollback(api.sql, clusterId, range)).differences.length, 2);
+  await rollBack(clusterId, revision);
+  t.truthy(await api.entry(clusterId, 'site-rules', id));
 });

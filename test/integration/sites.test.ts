@@ -135,7 +135,7 @@ test('the entry of a site carries what the edge needs', async (t) => {
   const row = await sql('config_entry')
     .where({ cluster_id: clusterId, resource_id: site.id, to_revision: null })
     .first();
-  t.deepEqual(row.features, ['domains-v2']);
+  t.deepEqual(row.features, ['domains-v2', 'rules-v2']);
 });
 
 test('the name defaults to the first domain, cut at 100 characters', async (t) => {
@@ -535,11 +535,40 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(features.brotli, { available: false, reason: 'nodes' });
   await sql('node_state')
     .where({ node_id: node })
-    .update({ features: ['client-ip-v1', 'brotli-v1'] });
+    .update({ features: ['client-ip-v1', 'brotli-v1', 'rules-v2'] });
   const after = await api.ok('GET', `/sites/${site.id}/features`);
   t.deepEqual(after.clientIp, { available: true, reason: null });
   t.deepEqual(after.brotli, { available: false, reason: 'console' });
+  t.deepEqual(after.rulesV2, { available: true, reason: null });
+  t.deepEqual(after.rulesV3, { available: false, reason: 'nodes' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/features');
+});
+
+test('origins of other groups travel along, and need nodes that know of groups', async (t) => {
+  const cluster = await api.cluster('grouped');
+  const plain = { address: 'a.example' };
+  const site = await create({ clusterId: cluster, origins: [plain, { address: 'b.example', group: 'blue' }] });
+  const needed = async () =>
+    (await sql('config_entry').where({ kind: 'site', resource_id: site.id, to_revision: null }).first()).features;
+  t.deepEqual(await needed(), ['rules-v2']);
+  const { origins } = fromBinary(SiteSchema, (await api.entry(cluster, 'site', site.id))!);
+  t.deepEqual(
+    origins.map(({ address, group }) => [address, group]),
+    [
+      ['a.example', ''],
+      ['b.example', 'blue'],
+    ],
+  );
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  t.deepEqual(await needed(), []);
+  await api.node(cluster, 'old', { features: ['bans-v1'] });
+  const { runtime } = running.running;
+  const call: Call = { ...systemCall('test'), actor: { type: 'service_account', id: 'x', name: 'x' } };
+  const error = await t.throwsAsync(() => setSiteEnabled(runtime, { id: site.id, enabled: true }, call));
+  t.like(error, { type: 'NODE_CAPABILITY_REQUIRED', data: { features: 'rules-v2', nodes: 'old' } } as object);
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: true });
+  await api.ok('PATCH', `/sites/${site.id}`, { origins: [plain] });
+  t.deepEqual(await needed(), []);
 });
 
 test('a service account may not publish what a node cannot follow; an operator may', async (t) => {

@@ -631,7 +631,7 @@ export interface Launch {
   leftOutOrigins: Array<{
     address: string;
     port: number;
-    /** group: it is in another group than the default one, and nothing chooses a group yet; address: a special-purpose address that is no longer in the origin allow list. */
+    /** group: it is in another group than the default one, which no enabled rule chooses; address: a special-purpose address that is no longer in the origin allow list. */
     reason: 'group' | 'address';
   }>;
   delivery: Delivery;
@@ -892,7 +892,7 @@ export interface Origin {
   hostHeader: string;
   /** TLS server name; empty: the host header without its port, else the address. Up to 253 characters; default "". */
   sni: string;
-  /** Empty: the default group. Edges leave origins of other groups out: nothing chooses a group yet. Default "". */
+  /** Empty: the default group, which is asked unless a rule of the phase origin chooses another. Default "". */
   group: string;
   scheme: 'http' | 'https';
   /** 1 to 65535. */
@@ -914,7 +914,7 @@ export interface OriginInput {
   hostHeader?: string | undefined;
   /** TLS server name; empty: the host header without its port, else the address. Up to 253 characters; default "". */
   sni?: string | undefined;
-  /** Empty: the default group. Edges leave origins of other groups out: nothing chooses a group yet. Default "". */
+  /** Empty: the default group, which is asked unless a rule of the phase origin chooses another. Default "". */
   group?: string | undefined;
 }
 

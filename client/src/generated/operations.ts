@@ -1353,6 +1353,14 @@ export interface SitesFeaturesOutput {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
+  rulesV2: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
+  rulesV3: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   brotli: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
@@ -1390,14 +1398,6 @@ export interface SitesFeaturesOutput {
     reason: 'nodes' | 'console' | null;
   };
   siteContent: {
-    available: boolean;
-    reason: 'nodes' | 'console' | null;
-  };
-  rulesV2: {
-    available: boolean;
-    reason: 'nodes' | 'console' | null;
-  };
-  rulesV3: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
