@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/svcexpr"
@@ -87,21 +88,30 @@ func oneOf(field string, v uint32, allowed ...uint32) error {
 	return fmt.Errorf("%s is %d, not one of %d", field, v, allowed)
 }
 
+// 4,096 characters.
+const maxStaticHeader = 4 * 4096
+
 // value is a text that stands there, or one that is computed.
 type value struct {
-	use      svcexpr.Use
-	text     string
+	use  svcexpr.Use
+	text string
+	// The text is too long to be sent.
+	unusable bool
 	computed *svcexpr.Value
 }
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // value makes a value for its use; one that stands there must be usable.
 func (c *compiler) value(m *configv1.RuleValue, use svcexpr.Use) (value, error) {
 	switch v := m.GetValue().(type) {
 	case *configv1.RuleValue_Text:
-		if !use.Accepts(v.Text) {
+		usable := use.Accepts(v.Text)
+		// A header's value is bounded by its characters where it is written, and by its bytes here.
+		if !usable && (use != svcexpr.ForHeader || len(v.Text) > maxStaticHeader || strings.ContainsFunc(v.Text, isControl)) {
 			return value{}, errValue
 		}
-		return value{use: use, text: v.Text}, nil
+		return value{use: use, text: v.Text, unusable: !usable}, nil
 	case *configv1.RuleValue_Expression:
 		tree, err := svcexpr.Decode(v.Expression)
 		if err != nil {
@@ -121,7 +131,10 @@ func (c *compiler) value(m *configv1.RuleValue, use svcexpr.Use) (value, error) 
 
 // of is the value for a request; why says why there is none.
 func (v *value) of(q *request) (result, why string) {
-	if v.computed == nil {
+	switch {
+	case v.unusable:
+		return "", svcexpr.UnusableResult.String()
+	case v.computed == nil:
 		return v.text, ""
 	}
 	result, failure := v.computed.BytesFor(v.use, q)

@@ -26,6 +26,10 @@ func TestHeaderValuesThatFail(t *testing.T) {
 			t.Errorf("%.20s: %.40v", value, got)
 		}
 	}
+	s.change(t, ruletest.Site(always(&configv1.HeaderAction{Name: "x-v", Value: textOf(strings.Repeat("ü", 4096))})))
+	if x, a := s.ask(t, "GET", "/"); a != nil || len(x.Out.Edits) != 0 {
+		t.Errorf("4096 characters of 8192 bytes: %+v %+v", a, x.Out.Edits)
+	}
 	s.change(t, ruletest.Site(always(&configv1.HeaderAction{Name: "x-v", Value: computed(ruletest.Field("ip.geoip.country"))})))
 	if x, a := s.ask(t, "GET", "/"); a != nil || len(x.Out.Edits) != 0 {
 		t.Errorf("without a database: %+v %+v", a, x.Out.Edits)

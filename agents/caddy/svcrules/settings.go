@@ -32,13 +32,6 @@ func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
 	turn(m.CacheBypass, func(o *exchange.Overrides) *exchange.Switch { return &o.CacheBypass })
 	turn(m.ForceHttps, func(o *exchange.Overrides) *exchange.Switch { return &o.ForceHTTPS })
 	turn(m.Gzip, func(o *exchange.Overrides) *exchange.Switch { return &o.Gzip })
-	early := len(changes)
-	turn(m.Brotli, func(o *exchange.Overrides) *exchange.Switch { return &o.Brotli })
-	turn(m.Zstd, func(o *exchange.Overrides) *exchange.Switch { return &o.Zstd })
-	turn(m.Websocket, func(o *exchange.Overrides) *exchange.Switch { return &o.WebSocket })
-	turn(m.UnderAttack, func(o *exchange.Overrides) *exchange.Switch { return &o.UnderAttack })
-	turn(m.CcEnabled, func(o *exchange.Overrides) *exchange.Switch { return &o.CC })
-
 	var check ranges.Check
 	if m.RequestBodyLimit != nil {
 		most := m.GetRequestBodyLimit()
@@ -47,6 +40,12 @@ func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
 		}
 		changes = append(changes, func(o *exchange.Overrides) { o.BodyLimit, o.HasBodyLimit = most, true })
 	}
+	early := len(changes)
+	turn(m.Brotli, func(o *exchange.Overrides) *exchange.Switch { return &o.Brotli })
+	turn(m.Zstd, func(o *exchange.Overrides) *exchange.Switch { return &o.Zstd })
+	turn(m.Websocket, func(o *exchange.Overrides) *exchange.Switch { return &o.WebSocket })
+	turn(m.UnderAttack, func(o *exchange.Overrides) *exchange.Switch { return &o.UnderAttack })
+	turn(m.CcEnabled, func(o *exchange.Overrides) *exchange.Switch { return &o.CC })
 	if m.CcMaxLevel != nil {
 		level := check.Level("cc_max_level", m.GetCcMaxLevel(), exchange.Normal)
 		if level == exchange.Normal && check.Err == nil {

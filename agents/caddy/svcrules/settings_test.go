@@ -23,7 +23,7 @@ func TestOverridesAddUp(t *testing.T) {
 				CacheBypass: on(), Gzip: on(), Brotli: off, Zstd: on(), Websocket: off, UnderAttack: on(), CcEnabled: off, CcMaxLevel: &level,
 				RequestBodyLimit: proto.Uint64(5), OriginConnectTimeoutMs: proto.Uint32(100),
 			}),
-			ruletest.In(cache, always(&configv1.ConfigAction{Gzip: on()}))),
+			ruletest.In(cache, always(&configv1.ConfigAction{Gzip: on(), RequestBodyLimit: proto.Uint64(7)}))),
 		ruletest.Site(
 			always(&configv1.ConfigAction{
 				Gzip: off, Brotli: on(), RequestBodyLimit: proto.Uint64(0), OriginSendTimeoutMs: proto.Uint32(200), OriginReadTimeoutMs: proto.Uint32(3_600_000),
@@ -33,7 +33,7 @@ func TestOverridesAddUp(t *testing.T) {
 	x, a := s.ask(t, "GET", "/")
 	want := exchange.Overrides{
 		CacheBypass: exchange.On, Gzip: exchange.On, Brotli: exchange.On, Zstd: exchange.On, WebSocket: exchange.Off, UnderAttack: exchange.On,
-		CC: exchange.Off, CCMaxLevel: exchange.Pow, HasBodyLimit: true, ConnectTimeout: 100 * time.Millisecond, SendTimeout: 200 * time.Millisecond,
+		CC: exchange.Off, CCMaxLevel: exchange.Pow, BodyLimit: 7, HasBodyLimit: true, ConnectTimeout: 100 * time.Millisecond, SendTimeout: 200 * time.Millisecond,
 		ReadTimeout: time.Hour, HasLogSampleRate: true,
 	}
 	if a != nil || !reflect.DeepEqual(x.Overrides, want) {
