@@ -39,6 +39,20 @@ export async function bulkRedirectsOf(sql: Knex, siteId: string): Promise<BulkRe
   return rows;
 }
 
+/** Those of a site that have one of the sources, in their stored form. */
+export async function bulkRedirectsByKey(
+  sql: Knex,
+  siteId: string,
+  sources: readonly string[],
+): Promise<BulkRedirectRow[]> {
+  const { rows } = await sql.raw<{ rows: BulkRedirectRow[] }>(
+    `select ${COLUMNS} from unnest(?::smallint[], ?::text[]) as asked(chunk, source)
+       join bulk_redirect r on r.site_id = ? and r.chunk = asked.chunk and r.source = asked.source`,
+    [sources.map(chunkOfSource) as never, sources as never, siteId],
+  );
+  return rows;
+}
+
 /** When the site's redirects were changed last, its creation while they never were; undefined without such a site. */
 export async function bulkRedirectsUpdatedAt(sql: Knex, siteId: string): Promise<Date | undefined> {
   const { rows } = await sql.raw<{ rows: { at: Date }[] }>(

@@ -23,6 +23,7 @@ import * as regions from '../resources/regions.ts';
 import * as revisions from '../resources/revisions.ts';
 import * as rollout from '../resources/rollout.ts';
 import * as ruleHits from '../resources/rule-hits.ts';
+import * as ruleTrial from '../resources/rule-trial.ts';
 import * as rules from '../resources/rules.ts';
 import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
@@ -60,6 +61,7 @@ export const RESOURCE_FILES = [
   revisions,
   rollout,
   ruleHits,
+  ruleTrial,
   rules,
   security,
   serviceAccounts,

@@ -71,13 +71,18 @@ const Effect = Type.Object({
 export type Effect = Static<typeof Effect>;
 
 export const RULE_RESULTS = ['matched', 'not_matched', 'failed', 'unknown', 'skipped'] as const;
-export const SKIPPED_WHY = ['disabled', 'allowed', 'ended', 'no_response', 'too_costly'] as const;
+export const SKIPPED_WHY = ['disabled', 'broken', 'allowed', 'ended', 'no_response', 'too_costly'] as const;
 export const RUN_FAILURES = ['result_too_long', 'pattern_budget', 'unusable_result'] as const;
 
-const RuleRun = Type.Object({
-  id: Id,
+const identity = {
+  id: { ...Id, description: 'Id of the rule; made up for one that was given without.' },
   name: Type.String(),
+  position: Type.Integer({ minimum: 0, description: 'Place in its list, from 0.' }),
   platform: Type.Boolean({ description: 'Whether it is a platform rule.' }),
+};
+
+const RuleRun = Type.Object({
+  ...identity,
   result: OneOf(RULE_RESULTS, {
     description:
       'failed: the evaluation failed, which answers 503 in the phases of a request and skips the rule in those of a ' +
@@ -86,7 +91,7 @@ const RuleRun = Type.Object({
   skipped: {
     ...Nullable(OneOf(SKIPPED_WHY)),
     description:
-      'allowed: a rule of the same list allowed the request; ended: an earlier rule answered it; no_response: no ' +
+      'broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of the same list allowed the request; ended: an earlier rule answered it; no_response: no ' +
       'response was given; too_costly: the rules before have used up what one try may cost. Null when it was run.',
   },
   failure: {
@@ -147,7 +152,7 @@ export const OUTCOMES_OF_RUN = [
   'listed',
 ] as const;
 
-const RuleOfRun = Type.Object({ id: Id, name: Type.String(), platform: Type.Boolean() });
+const RuleOfRun = Type.Object(identity);
 export type RuleOfRun = Static<typeof RuleOfRun>;
 
 const Outcome = Type.Object({

@@ -8,17 +8,18 @@ import { checkAction } from './check-action.ts';
 
 /**
  * The rules with their expressions as trees. `before`: those that are replaced, whose ids stay with them; `groups`: those
- * of the site's origins, null for rules of the platform. Throws RULE_INVALID, BAD_REQUEST, ORIGIN_HOST_HEADER_INVALID.
+ * of the site's origins, null for rules of the platform; `list`: the field that they came in. Throws RULE_INVALID, BAD_REQUEST, ORIGIN_HOST_HEADER_INVALID.
  */
 export function checkRules(
   inputs: readonly RuleInput[],
-  before: readonly Rule[],
+  before: readonly Pick<Rule, 'id'>[],
   groups: ReadonlySet<string> | null,
+  list = 'rules',
 ): CheckedRule[] {
   const free = new Set(before.map(({ id }) => id));
   return inputs.map((input, index) => {
-    const action = checkAction(input.action, input.phase, `/rules/${index}/action`);
-    const named = { index, ruleId: input.id ?? null, name: input.name };
+    const action = checkAction(input.action, input.phase, `/${list}/${index}/action`);
+    const named = { list, index, ruleId: input.id ?? null, name: input.name };
     checkGroup(action, groups, named);
     // Of several with the same id the first one is the rule.
     const id = input.id !== undefined && free.delete(input.id) ? input.id : randomUUID();
@@ -30,6 +31,7 @@ export function checkRules(
 }
 
 interface Named {
+  list: string;
   index: number;
   ruleId: string | null;
   name: string;
@@ -51,11 +53,11 @@ function checkGroup(action: Rule['action'], groups: ReadonlySet<string> | null, 
 }
 
 function invalid(
-  { index, ...named }: Named,
+  { list, index, ...named }: Named,
   field: string,
   why: { code: string; position?: number; params: Readonly<Record<string, string>>; message: string },
 ): never {
   const { code, position, params, message } = why;
-  const at = { field: `/rules/${index}${field}`, code, ...(position === undefined ? {} : { position }) };
+  const at = { field: `/${list}/${index}${field}`, code, ...(position === undefined ? {} : { position }) };
   return fail('RULE_INVALID', { rule: index, ...named, ...at, params, message });
 }

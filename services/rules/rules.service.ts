@@ -1,10 +1,12 @@
 import type { ServiceSchema } from 'moleculer';
+import { ruleTrial } from '../../contract/resources/rule-trial.ts';
 import { platformRules, rules, siteRules } from '../../contract/resources/rules.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { getPlatformRules, setPlatformRules } from './platform-rules.ts';
 import { getSiteRules, setSiteRules } from './site-rules.ts';
+import { tryRules } from './try-rules.ts';
 import { validateExpression } from './validate-expression.ts';
 
 export const roles: Role[] = ['app'];
@@ -17,6 +19,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(siteRules.set, (input, call) => setSiteRules(runtime, input, call)),
       implement(platformRules.get, () => getPlatformRules(runtime)),
       implement(platformRules.set, (input, call) => setPlatformRules(runtime, input, call)),
+      implement(ruleTrial.try, (input) => tryRules(runtime, input)),
       implement(rules.validate, (input) => validateExpression(runtime, input)),
     ]),
   ],

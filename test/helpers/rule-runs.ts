@@ -143,13 +143,13 @@ export function runCase(
   const redirects = new Map(
     bulk.map(({ source, statusCode = 301, preserveQuery = false, target }): [string, BulkRedirect] => [
       source,
-      { statusCode, preserveQuery, target },
+      { source, statusCode, preserveQuery, target },
     ]),
   );
   const around: RunSurroundings = {
     rules: [
-      ...rulesOf(platform, 'p').map((rule) => runRule(rule, true)),
-      ...rulesOf(rules, 's').map((rule) => runRule(rule, false)),
+      ...rulesOf(platform, 'p').map((rule, at) => runRule(rule, at, true)),
+      ...rulesOf(rules, 's').map((rule, at) => runRule(rule, at, false)),
     ],
     inList: (list, address) => (lists[list] ?? []).some((cidr) => contains(parseCidr(cidr)!, address)),
     allowLists: [],

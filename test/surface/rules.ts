@@ -17,10 +17,11 @@ export const surface: Surface = {
   async calls(api) {
     const id = await ruledSite(api, 'ruled.example.net');
     return {
-      paths: { 'sites.rules.get': { id }, 'sites.rules.set': { id } },
+      paths: { 'sites.rules.get': { id }, 'sites.rules.set': { id }, 'sites.rules.try': { id } },
       bodies: {
         'rules.validate': { expression: 'http.host eq "{n}.example.com"', phase: 'waf-custom' },
         'sites.rules.set': { rules: [rule] },
+        'sites.rules.try': { request: { url: 'https://{n}.example.com/', address: '192.0.2.1' }, rules: [rule] },
         'platformRules.set': { rules: [rule] },
       },
     };

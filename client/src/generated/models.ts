@@ -1638,6 +1638,212 @@ export interface RuleInput {
   };
 }
 
+export interface RuleTrace {
+  outcome: {
+    /** origin: it goes to the cache and the origins; redirect, block: by the rule, or the bulk redirect; challenge: the visitor has no sufficient pass; https_forced: 503, a rule forces HTTPS, which the site has not; body_too_large: 413; failure: 503, the rule could not be evaluated; listed: 403, the address is on a block list. */
+    kind: 'origin' | 'redirect' | 'block' | 'challenge' | 'https_forced' | 'body_too_large' | 'failure' | 'listed';
+    /** Of the node's own answer; null with origin. */
+    status: number | null;
+    /** Code in X-Svc-Error, for example policy-denied; null without. */
+    error: string | null;
+    /** Where a redirect leads; null with every other kind. */
+    location: {
+      /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+      text: string | null;
+      /** The same bytes in base64 when they are no text; else null. */
+      base64: string | null;
+      /** Length of all of it in bytes. */
+      bytes: number;
+    } | null;
+    /** The rule that decided; null when none did. */
+    rule: {
+      /** Id of the rule; made up for one that was given without. 1 to 64 characters. */
+      id: string;
+      name: string;
+      /** Place in its list, from 0. */
+      position: number;
+      /** Whether it is a platform rule. */
+      platform: boolean;
+    } | null;
+    /** Source of the bulk redirect that decided; null without. */
+    bulkRedirect: string | null;
+    /** Name of the block list that decided; null without. */
+    list: string | null;
+    /** What the visitor has to pass; null with every other kind. */
+    challenge: 'cookie302' | 'js' | 'pow' | 'captcha' | null;
+    /** Whether an allow rule or an allow list spares it the challenges of Under Attack and of load. */
+    exempt: boolean;
+    /** Rate limits that count this request. How many requests there were before is not simulated. */
+    limits: Array<{
+      rule: {
+        /** Id of the rule; made up for one that was given without. 1 to 64 characters. */
+        id: string;
+        name: string;
+        /** Place in its list, from 0. */
+        position: number;
+        /** Whether it is a platform rule. */
+        platform: boolean;
+      };
+      /** The field whose values are counted apart. */
+      key: string;
+      value: {
+        /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+        text: string | null;
+        /** The same bytes in base64 when they are no text; else null. */
+        base64: string | null;
+        /** Length of all of it in bytes. */
+        bytes: number;
+      };
+      limit: number;
+      windowSeconds: number;
+      /** Answered once the limit is reached. */
+      statusCode: number;
+    }>;
+    /** Group of origins that is asked, empty for the default group; null when none is. */
+    originGroup: string | null;
+  };
+  /** All of them, in the order in which a request meets them. */
+  phases: Array<{
+    phase: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression';
+    /** In the order of execution: platform rules first. */
+    rules: Array<{
+      /** Id of the rule; made up for one that was given without. 1 to 64 characters. */
+      id: string;
+      name: string;
+      /** Place in its list, from 0. */
+      position: number;
+      /** Whether it is a platform rule. */
+      platform: boolean;
+      /** failed: the evaluation failed, which answers 503 in the phases of a request and skips the rule in those of a response; unknown: it reads what the request does not say, and is taken for one that did not match. */
+      result: 'matched' | 'not_matched' | 'failed' | 'unknown' | 'skipped';
+      /** broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of the same list allowed the request; ended: an earlier rule answered it; no_response: no response was given; too_costly: the rules before have used up what one try may cost. Null when it was run. */
+      skipped: 'disabled' | 'broken' | 'allowed' | 'ended' | 'no_response' | 'too_costly' | null;
+      /** Why it failed: result_too_long, a function made more than 8192 bytes; pattern_budget, a pattern took too many steps; unusable_result, a target that leads nowhere. */
+      failure: 'result_too_long' | 'pattern_budget' | 'unusable_result' | null;
+      /** The field that the request would have to say. */
+      unknown: string | null;
+      /** Fields, functions and conditions as they were evaluated, inner ones first. */
+      reads: Array<{
+        /** Path in the rule of the text that was evaluated: /expression, /action/target, /action/setQuery/0/expression, … */
+        part: string;
+        /** Offset in that text of the first character, in UTF-16 code units. */
+        at: number;
+        /** Offset after the last one. */
+        end: number;
+        kind: 'field' | 'function' | 'condition';
+        /** The field as it is written, the function, or the operator. */
+        name: string;
+        type: 'string' | 'number' | 'boolean' | 'ip';
+        /** Numbers are decimal, booleans true or false; an address that there is none of is empty. */
+        value: {
+          /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+          text: string | null;
+          /** The same bytes in base64 when they are no text; else null. */
+          base64: string | null;
+          /** Length of all of it in bytes. */
+          bytes: number;
+        };
+      }>;
+      /** Values that are not shown, beyond 2000 in all. */
+      readsLeftOut: number;
+      effects: Array<{
+        /** header_left: the header stays as it is, because its value could not be computed or sent, or because the node made the answer and keeps that header; counted: by a rate limit, whose counters are not simulated. */
+        kind: 'path' | 'query' | 'header_set' | 'header_added' | 'header_removed' | 'header_left' | 'override' | 'origin' | 'codings' | 'counted' | 'logged' | 'allowed' | 'challenged' | 'blocked' | 'redirected';
+        /** Of the header or setting; empty where there is only one. */
+        name: string;
+        /** What it is now; null when it is gone or has no value. */
+        value: {
+          /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+          text: string | null;
+          /** The same bytes in base64 when they are no text; else null. */
+          base64: string | null;
+          /** Length of all of it in bytes. */
+          bytes: number;
+        } | null;
+      }>;
+    }>;
+    /** The request, and the response if there is one, after this phase. */
+    after: {
+      /** Decoded and canonical, as rules read it. */
+      path: {
+        /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+        text: string | null;
+        /** The same bytes in base64 when they are no text; else null. */
+        base64: string | null;
+        /** Length of all of it in bytes. */
+        bytes: number;
+      };
+      query: {
+        /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+        text: string | null;
+        /** The same bytes in base64 when they are no text; else null. */
+        base64: string | null;
+        /** Length of all of it in bytes. */
+        bytes: number;
+      };
+      /** Path and query as the origin gets them. */
+      target: {
+        /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+        text: string | null;
+        /** The same bytes in base64 when they are no text; else null. */
+        base64: string | null;
+        /** Length of all of it in bytes. */
+        bytes: number;
+      };
+      /** Headers that rules have changed so far. */
+      requestHeaders: Array<{
+        name: string;
+        /** Its lines; empty when it is gone. */
+        lines: Array<{
+          /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+          text: string | null;
+          /** The same bytes in base64 when they are no text; else null. */
+          base64: string | null;
+          /** Length of all of it in bytes. */
+          bytes: number;
+        }>;
+      }>;
+      /** Settings that rules have overridden so far, by name. */
+      overrides: Array<{
+        name: string;
+        value: {
+          /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+          text: string | null;
+          /** The same bytes in base64 when they are no text; else null. */
+          base64: string | null;
+          /** Length of all of it in bytes. */
+          bytes: number;
+        };
+      }>;
+      /** Group that rules chose; empty for the default group. */
+      originGroup: string;
+      hostHeader: string;
+      sni: string;
+      /** 0 to 65535. */
+      port: number;
+      /** Headers of the response that rules have changed so far. */
+      responseHeaders: Array<{
+        name: string;
+        /** Its lines; empty when it is gone. */
+        lines: Array<{
+          /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
+          text: string | null;
+          /** The same bytes in base64 when they are no text; else null. */
+          base64: string | null;
+          /** Length of all of it in bytes. */
+          bytes: number;
+        }>;
+      }>;
+      /** Codings that a compression rule leaves, in its order; null when none matched. */
+      codings: string[] | null;
+    };
+  }>;
+  /** Fields that were read and that the request does not say, for example ip.geoip.country: say them to be certain of the outcome. */
+  unknown: string[];
+  /** Whether all rules were run; else they cost more than one try may, and the outcome is that of those run. */
+  complete: boolean;
+}
+
 export interface RuleWarning {
   /** Id. 1 to 64 characters. */
   ruleId: string;

@@ -40,6 +40,7 @@ import type {
   RolloutEventDetails,
   RuleHits,
   RuleInput,
+  RuleTrace,
   SavedBulkRedirects,
   SavedSiteRules,
   SecurityEvent,
@@ -1555,6 +1556,64 @@ export interface RuleHitsLoggedInput {
 
 export type RuleHitsLoggedOutput = LoggedRules;
 
+export interface SitesRulesTryInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  request: {
+    /** Default "GET". */
+    method?: string | undefined;
+    /** What is asked for, with scheme and host. What follows # is not sent. Up to 8192 characters. */
+    url: string;
+    /** Default "HTTP/1.1". */
+    version?: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0' | undefined;
+    /** Lines of its header; at most 32768 bytes in all. X-Svc-… and Host are left out. Up to 100 entries; default []. */
+    headers?: Array<{
+      name: string;
+      /** Up to 8192 characters. */
+      value: string;
+    }> | undefined;
+    /** IP address of the visitor. Up to 45 characters. */
+    address: string;
+    /** IP address of who is connected; without it that of the visitor. Up to 45 characters. */
+    peer?: string | undefined;
+    /** When it arrives; without it now. ISO 8601, UTC. */
+    at?: string | undefined;
+    /** Of its body, in bytes. 0 to 9007199254740991; default 0. */
+    bodySize?: number | undefined;
+    /** What the visitor has passed already. Default "normal". */
+    passLevel?: 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    /** TLS fingerprint, which plain HTTP has not. Without it rules that read it are not decided. Up to 64 characters. */
+    ja4?: string | undefined;
+    /** Country of the address; empty for none. Without it rules that read it are not decided. */
+    country?: string | undefined;
+    /** Part of that country; empty for none. Without it rules that read it are not decided. Up to 64 characters. */
+    subdivision?: string | undefined;
+    /** Number of the autonomous system of the address; 0 for none. Without it rules that read it are not decided. 0 to 4294967295. */
+    asnum?: number | undefined;
+    /** Name of that autonomous system; empty for none. Without it rules that read it are not decided. Up to 256 characters. */
+    asName?: string | undefined;
+  };
+  /** What the cache or an origin answers. Without it the phases of the response are left out. */
+  response?: {
+    /** 100 to 599. */
+    status: number;
+    /** Lines of its header; at most 32768 bytes in all. X-Svc-… and Host are left out. Up to 100 entries; default []. */
+    headers?: Array<{
+      name: string;
+      /** Up to 8192 characters. */
+      value: string;
+    }> | undefined;
+    /** What the cache says of it, for example HIT. Without it rules that read it are not decided. Up to 16 characters. */
+    cacheStatus?: string | undefined;
+  } | undefined;
+  /** Rules in the place of those that the site has, for example before they are saved. Up to 64 entries. */
+  rules?: RuleInput[] | undefined;
+  /** Rules in the place of those of the platform. Up to 32 entries. */
+  platformRules?: RuleInput[] | undefined;
+}
+
+export type SitesRulesTryOutput = RuleTrace;
+
 export interface SecurityStateInput {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -2353,6 +2412,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.rules.try': {
+    input: SitesRulesTryInput;
+    output: SitesRulesTryOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'security.state': {
     input: SecurityStateInput;
     output: SecurityStateOutput;
@@ -2528,6 +2593,7 @@ export const OPERATIONS = {
   'sites.rules.set': { method: 'PUT', path: '/sites/{id}/rules', query: false, text: false },
   'ruleHits.site': { method: 'GET', path: '/sites/{id}/rules/hits', query: true, text: false },
   'ruleHits.logged': { method: 'GET', path: '/sites/{id}/rules/logged', query: true, text: false },
+  'sites.rules.try': { method: 'POST', path: '/sites/{id}/rules/try', query: false, text: false },
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true, text: false },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true, text: false },
   'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true, text: false },
@@ -2815,6 +2881,8 @@ export interface Api {
       get: Call<'sites.rules.get'>;
       /** Replaces the rules of a site. `PUT /sites/{id}/rules`: Operators; not with a read-only access key. Body up to 16777216 bytes. */
       set: Call<'sites.rules.set'>;
+      /** Tells what rules make of a request that is made up, in every phase. Nothing is saved, counted or asked for. `POST /sites/{id}/rules/try`: Operators; not with a read-only access key. Body up to 25165824 bytes. */
+      try: Call<'sites.rules.try'>;
     };
     /** Enables or disables a site; the state it already has changes nothing. `PUT /sites/{id}/enabled`: Operators; not with a read-only access key. Service accounts with the scope sites:write. */
     setEnabled: Call<'sites.setEnabled'>;

@@ -21,11 +21,10 @@ export const effect = (kind: Effect['kind'], name = '', value: Bytes | number | 
   value: value === null ? null : shown(value),
 });
 
-export const nameOf = ({ id, name, platform }: RunRule): RuleOfRun => ({ id, name, platform });
+export const nameOf = ({ id, name, position, platform }: RunRule): RuleOfRun => ({ id, name, position, platform });
 
 /** Does what a rule that matched says. Throws what `compute` throws, but for values of headers that fail. */
-export function act(exchange: Exchange, rule: RunRule, compute: Compute): Effect[] {
-  const { action } = rule;
+export function act(exchange: Exchange, rule: RunRule, action: RunAction, compute: Compute): Effect[] {
   switch (action.kind) {
     case 'block':
       exchange.decision = { kind: 'block', status: action.statusCode, error: 'policy-denied', rule: nameOf(rule) };

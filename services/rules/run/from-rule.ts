@@ -1,15 +1,24 @@
 // Rules as they are saved, in the form in which they are run.
 import type { FieldName } from '../../../contract/expression/fields.ts';
 import type { Condition, ValueExpression } from '../../../contract/expression/tree.ts';
+import type { Rule } from '../../../contract/scalars/rule.ts';
 import { headerOfKey } from '../../../contract/scalars/rule-action.ts';
 import type { CheckedRule } from '../../../models/entries/rule-message.ts';
 import type { RunAction, RunRule, RunTarget, RunValue } from './rule.ts';
 
-/** A rule whose expressions were checked; `platform` says whose it is. */
-export function runRule(checked: CheckedRule, platform: boolean): RunRule {
+/** A saved rule that does not compile any more. */
+export interface BrokenRule {
+  readonly rule: Rule;
+  readonly broken: true;
+}
+
+/** A rule at a place of its list; `platform` says whose it is. */
+export function runRule(checked: CheckedRule | BrokenRule, position: number, platform: boolean): RunRule {
   const { id, name, phase, enabled } = checked.rule;
-  const condition = checked.condition as Condition;
-  return { id, name, platform, phase, enabled, condition, action: actionOf(checked) };
+  const named = { id, name, position, platform, phase, enabled };
+  return 'broken' in checked
+    ? { ...named, compiled: null }
+    : { ...named, compiled: { condition: checked.condition as Condition, action: actionOf(checked) } };
 }
 
 function actionOf({ rule: { action }, values }: CheckedRule): RunAction {

@@ -41,6 +41,8 @@ export interface RunResponse {
 }
 
 export interface BulkRedirect {
+  /** As people read it. */
+  readonly source: string;
   readonly target: Bytes;
   readonly statusCode: number;
   readonly preserveQuery: boolean;
@@ -53,8 +55,8 @@ export interface RunSurroundings {
   /** Lists that hold on all sites and have the address, by name. */
   readonly allowLists: readonly string[];
   readonly blockLists: readonly string[];
-  /** The one of `/path` or `host/path`. */
-  bulkRedirect(source: Bytes): BulkRedirect | undefined;
+  /** By a decoded and canonical path, also with a host before it. */
+  bulkRedirect(key: Bytes): BulkRedirect | undefined;
   /** Largest body in bytes that the site takes; 0 for any. */
   readonly bodyLimit: number;
 }

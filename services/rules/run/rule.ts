@@ -64,9 +64,11 @@ export type RunAction =
 export interface RunRule {
   readonly id: string;
   readonly name: string;
+  /** In its list, from 0. */
+  readonly position: number;
   readonly platform: boolean;
   readonly phase: Phase;
   readonly enabled: boolean;
-  readonly condition: Condition;
-  readonly action: RunAction;
+  /** Null for a saved rule that the language does not take any more. */
+  readonly compiled: { readonly condition: Condition; readonly action: RunAction } | null;
 }

@@ -2,6 +2,7 @@
 import { PHASES, type Phase, RESPONSE_PHASES } from '../../../contract/expression/phases.ts';
 import type { Tree } from '../../../contract/expression/tree.ts';
 import type { After, Outcome, PhaseRun, RuleRun, RuleTrace } from '../../../contract/scalars/rule-trace.ts';
+import type { Bytes } from '../evaluate/bytes.ts';
 import { type Evaluated, evaluateCondition, evaluateFor, type FieldValue } from '../evaluate/evaluate.ts';
 import { EvaluationFailure } from '../evaluate/failure.ts';
 import { urlDecodePath } from '../evaluate/functions.ts';
@@ -60,7 +61,7 @@ class Run {
       for (const rule of this.around.rules) {
         if (rule.phase !== phase || rule.platform !== platform) continue;
         const run = this.rule(rule, allowed);
-        allowed ||= run.result === 'matched' && rule.action.kind === 'allow';
+        allowed ||= run.result === 'matched' && rule.compiled?.action.kind === 'allow';
         rules.push(run);
       }
     }
@@ -79,14 +80,15 @@ class Run {
       readsLeftOut: 0,
       effects: [],
     };
-    if (run.skipped) return run;
+    const { compiled } = rule;
+    if (run.skipped || !compiled) return run;
     const reads = new Reads(this.room);
     run.reads = reads.shown;
     try {
-      const holds = taken(evaluateCondition(rule.condition, this.surroundings(reads, '/expression')));
+      const holds = taken(evaluateCondition(compiled.condition, this.surroundings(reads, '/expression')));
       run.result = holds ? 'matched' : 'not_matched';
       if (holds) {
-        run.effects = act(this.exchange, rule, ({ part, tree }, use) =>
+        run.effects = act(this.exchange, rule, compiled.action, ({ part, tree }, use) =>
           taken(evaluateFor(use, tree, this.surroundings(reads, part))),
         );
       }
@@ -97,8 +99,9 @@ class Run {
     return run;
   }
 
-  skipped({ enabled, phase }: RunRule, allowed: boolean): RuleRun['skipped'] {
+  skipped({ enabled, compiled, phase }: RunRule, allowed: boolean): RuleRun['skipped'] {
     if (!enabled) return 'disabled';
+    if (!compiled) return 'broken';
     if (this.tooCostly) return 'too_costly';
     if (RESPONSE_PHASES.includes(phase)) return this.exchange.response ? null : 'no_response';
     if (this.exchange.decision) return 'ended';
@@ -144,14 +147,12 @@ class Run {
   bulkRedirect(): void {
     const { exchange } = this;
     if (exchange.decision || this.tooCostly) return;
-    const { host, uri } = exchange.request;
-    const [path = '', ...query] = uri.split('?');
-    const canonical = canonicalPath(urlDecodePath(path));
-    for (const source of [host + canonical, canonical]) {
-      const found = this.around.bulkRedirect(source);
+    for (const key of bulkRedirectKeys(exchange.request)) {
+      const found = this.around.bulkRedirect(key);
       if (!found) continue;
-      const { target, statusCode: status, preserveQuery } = found;
-      const location = redirectTarget(target, preserveQuery ? query.join('?') : '', { set: [], remove: [] });
+      const { source, target, statusCode: status, preserveQuery } = found;
+      const query = preserveQuery ? uriParts(exchange.request).query : '';
+      const location = redirectTarget(target, query, { set: [], remove: [] });
       exchange.decision = { kind: 'redirect', status, error: null, location, bulkRedirect: source };
       return;
     }
@@ -193,6 +194,17 @@ class Run {
       originGroup: decision ? null : origin.originGroup,
     };
   }
+}
+
+/** What a bulk redirect of the request can be found by; the first that there is counts. */
+export function bulkRedirectKeys(request: RunRequest): Bytes[] {
+  const path = canonicalPath(urlDecodePath(uriParts(request).path));
+  return [request.host + path, path];
+}
+
+function uriParts({ uri }: RunRequest): { path: Bytes; query: Bytes } {
+  const mark = uri.indexOf('?');
+  return mark < 0 ? { path: uri, query: '' } : { path: uri.slice(0, mark), query: uri.slice(mark + 1) };
 }
 
 function taken<T>(result: Evaluated<T>): T {
