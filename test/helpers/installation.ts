@@ -30,21 +30,28 @@ export interface Installation {
 /** Header in which a request to the edge names its client address. */
 export const CLIENT_IP_HEADER = 'x-test-client-ip';
 
-/** Everything running, the node online, loopback allowed as origin and trusted to name client addresses. */
-export async function startInstallation(): Promise<Installation> {
+/**
+ * Everything running, the node online, loopback allowed as origin and trusted to name client addresses. `nodeOptions` are
+ * further ones of the node.
+ */
+export async function startInstallation(nodeOptions: readonly string[] = []): Promise<Installation> {
   const undo: (() => Promise<void> | void)[] = [];
   const stop = async () => {
     for (const each of undo.reverse()) await each();
   };
   try {
-    return await assemble(undo, stop);
+    return await assemble(undo, stop, nodeOptions);
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function assemble(undo: (() => Promise<void> | void)[], stop: () => Promise<void>): Promise<Installation> {
+async function assemble(
+  undo: (() => Promise<void> | void)[],
+  stop: () => Promise<void>,
+  nodeOptions: readonly string[],
+): Promise<Installation> {
   const own = await privateServers();
   undo.push(() => own.stop());
   own.postgres.keepRunning();
@@ -86,7 +93,8 @@ async function assemble(undo: (() => Promise<void> | void)[], stop: () => Promis
     origin.closeAllConnections();
     origin.close();
   });
-  const node = await startEdgeNode({ client, clusterId, listen: `127.0.0.1:${edgePort}`, kernelBans: 'off' });
+  const listen = `127.0.0.1:${edgePort}`;
+  const node = await startEdgeNode({ client, clusterId, listen, kernelBans: 'off', more: nodeOptions });
   undo.push(() => node.stop());
   return {
     client,
