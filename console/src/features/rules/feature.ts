@@ -22,6 +22,14 @@ export default {
       title: { en: 'Rules', 'zh-CN': '规则' },
       component: () => import('./SiteRules.vue'),
     },
+    {
+      of: 'site',
+      name: 'redirects',
+      group: 'delivery',
+      order: 45,
+      title: { en: 'Redirects', 'zh-CN': '重定向' },
+      component: () => import('./SiteRedirects.vue'),
+    },
   ],
   actions: [{ title: { en: 'Rules of all sites', 'zh-CN': '所有站点的规则' }, to: '/platform-rules' }],
 } satisfies Feature;
