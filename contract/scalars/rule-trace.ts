@@ -62,8 +62,9 @@ export const EFFECTS = [
 const Effect = Type.Object({
   kind: OneOf(EFFECTS, {
     description:
-      'header_left: the header stays as it is, because its value could not be computed or sent, or because the node ' +
-      'made the answer and keeps that header; counted: by a rate limit, whose counters are not simulated.',
+      'header_left: the header stays as it is, because its value could not be computed or sent, rules have put 32 KiB ' +
+      'into the header, or the node made the answer and keeps it; counted: by a rate limit, whose counters are not ' +
+      'simulated.',
   }),
   name: Type.String({ description: 'Of the header or setting; empty where there is only one.' }),
   value: { ...Nullable(ShownValue), description: 'What it is now; null when it is gone or has no value.' },
@@ -91,8 +92,10 @@ const RuleRun = Type.Object({
   skipped: {
     ...Nullable(OneOf(SKIPPED_WHY)),
     description:
-      'broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of the same list allowed the request; ended: an earlier rule answered it; no_response: no ' +
-      'response was given; too_costly: the rules before have used up what one try may cost. Null when it was run.',
+      'broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of ' +
+      'the same list allowed the request; ended: an earlier rule answered it; no_response: no response was given, or ' +
+      'the node made it and the rule is about compression; too_costly: the rules before have used up what one try may ' +
+      'cost. Null when it was run.',
   },
   failure: {
     ...Nullable(OneOf(RUN_FAILURES)),

@@ -6,7 +6,7 @@ import { root } from '../../bin/lib/root.ts';
 import { contains, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import { RULE_ACTIONS } from '../../contract/scalars/rule-action.ts';
-import type { RuleTrace, ShownValue } from '../../contract/scalars/rule-trace.ts';
+import type { RuleRun, RuleTrace, ShownValue } from '../../contract/scalars/rule-trace.ts';
 import { type CheckedRule, checkRule, ruleMessage } from '../../models/entries/rule-message.ts';
 import { SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { runRule } from '../../services/rules/run/from-rule.ts';
@@ -43,7 +43,7 @@ export interface RunExpectation {
   bulkRedirect?: string;
   challenge?: string;
   exempt?: boolean;
-  /** Ids of rules, in the order in which they matched. */
+  /** Ids of rules that matched and did what they do, in the order in which they did it. */
   matched?: string[];
   limits?: string[];
   target?: string;
@@ -160,11 +160,17 @@ export function runCase(
   return runRules({ ...DEFAULT_REQUEST, ...request, response }, around, maxCost);
 }
 
+const hasActed = ({ result, effects }: RuleRun) =>
+  result === 'matched' && !effects.every(({ kind }) => kind === 'header_left');
+
 const bytesOf = ({ text, base64 }: ShownValue): string =>
   text === null ? Buffer.from(base64!, 'base64').toString('latin1') : Buffer.from(text, 'utf8').toString('latin1');
 
+/** The vectors compare long values by their start. */
+const wholeOf = (value: ShownValue) => `${bytesOf(value)}${'v'.repeat(Math.max(0, value.bytes - 512))}`;
+
 const headersOf = (headers: { name: string; lines: ShownValue[] }[]) =>
-  Object.fromEntries(headers.map(({ name, lines }) => [name, lines.map(bytesOf)]));
+  Object.fromEntries(headers.map(({ name, lines }) => [name, lines.map(wholeOf)]));
 
 /** What a run came to, in the form of the vectors. `uri` is the target that was asked for. */
 export function summaryOf({ outcome, phases }: RuleTrace, uri: string): RunExpectation {
@@ -184,7 +190,7 @@ export function summaryOf({ outcome, phases }: RuleTrace, uri: string): RunExpec
     bulkRedirect: outcome.bulkRedirect,
     challenge: outcome.challenge,
     exempt: outcome.exempt || null,
-    matched: some(runs.filter(({ result }) => result === 'matched').map(({ id }) => id)),
+    matched: some(runs.filter(hasActed).map(({ id }) => id)),
     limits: some(outcome.limits.map(({ rule }) => rule.id)),
     target: bytesOf(after.target) === uri ? null : bytesOf(after.target),
     requestHeaders: someOf(headersOf(after.requestHeaders)),

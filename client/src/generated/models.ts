@@ -1716,7 +1716,7 @@ export interface RuleTrace {
       platform: boolean;
       /** failed: the evaluation failed, which answers 503 in the phases of a request and skips the rule in those of a response; unknown: it reads what the request does not say, and is taken for one that did not match. */
       result: 'matched' | 'not_matched' | 'failed' | 'unknown' | 'skipped';
-      /** broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of the same list allowed the request; ended: an earlier rule answered it; no_response: no response was given; too_costly: the rules before have used up what one try may cost. Null when it was run. */
+      /** broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of the same list allowed the request; ended: an earlier rule answered it; no_response: no response was given, or the node made it and the rule is about compression; too_costly: the rules before have used up what one try may cost. Null when it was run. */
       skipped: 'disabled' | 'broken' | 'allowed' | 'ended' | 'no_response' | 'too_costly' | null;
       /** Why it failed: result_too_long, a function made more than 8192 bytes; pattern_budget, a pattern took too many steps; unusable_result, a target that leads nowhere. */
       failure: 'result_too_long' | 'pattern_budget' | 'unusable_result' | null;
@@ -1747,7 +1747,7 @@ export interface RuleTrace {
       /** Values that are not shown, beyond 2000 in all. */
       readsLeftOut: number;
       effects: Array<{
-        /** header_left: the header stays as it is, because its value could not be computed or sent, or because the node made the answer and keeps that header; counted: by a rate limit, whose counters are not simulated. */
+        /** header_left: the header stays as it is, because its value could not be computed or sent, rules have put 32 KiB into the header, or the node made the answer and keeps it; counted: by a rate limit, whose counters are not simulated. */
         kind: 'path' | 'query' | 'header_set' | 'header_added' | 'header_removed' | 'header_left' | 'override' | 'origin' | 'codings' | 'counted' | 'logged' | 'allowed' | 'challenged' | 'blocked' | 'redirected';
         /** Of the header or setting; empty where there is only one. */
         name: string;

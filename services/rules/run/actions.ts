@@ -115,6 +115,7 @@ function editHeader(
     if (error instanceof EvaluationFailure) return [effect('header_left', header)];
     throw error;
   }
+  if (!headers.grow(header, value)) return [effect('header_left', header)];
   if (append) headers.add(header, value);
   else headers.set(header, value);
   return [effect(append ? 'header_added' : 'header_set', header, value)];

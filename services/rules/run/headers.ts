@@ -2,10 +2,16 @@
 import { type Bytes, lowerAscii } from '../evaluate/bytes.ts';
 import type { HeaderLine } from '../evaluate/request-values.ts';
 
+/** Bytes that rules may put into one header, with what separates its lines. */
+const MAX_GROWN = 32 * 1024;
+/** ": " and the end of the line. */
+const FIELD_EXTRA = 4;
+
 /** Header lines, and the names of those that were changed. */
 export class Headers {
   #lines: readonly HeaderLine[];
   readonly #changed = new Set<string>();
+  #grown = 0;
 
   constructor(lines: readonly HeaderLine[]) {
     this.#lines = lines;
@@ -13,6 +19,14 @@ export class Headers {
 
   get lines(): readonly HeaderLine[] {
     return this.#lines;
+  }
+
+  /** Whether a line still has room; counts it if so, for good. */
+  grow(name: string, value: Bytes): boolean {
+    const grown = this.#grown + name.length + value.length + FIELD_EXTRA;
+    if (grown > MAX_GROWN) return false;
+    this.#grown = grown;
+    return true;
   }
 
   /** `name` is lower case in all of these. */

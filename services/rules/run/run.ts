@@ -103,7 +103,10 @@ class Run {
     if (!enabled) return 'disabled';
     if (!compiled) return 'broken';
     if (this.tooCostly) return 'too_costly';
-    if (RESPONSE_PHASES.includes(phase)) return this.exchange.response ? null : 'no_response';
+    const { response } = this.exchange;
+    // What a node answers by itself is not compressed by rules.
+    if (phase === 'compression' && response?.ofEdge) return 'no_response';
+    if (RESPONSE_PHASES.includes(phase)) return response ? null : 'no_response';
     if (this.exchange.decision) return 'ended';
     return allowed ? 'allowed' : null;
   }
