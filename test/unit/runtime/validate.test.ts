@@ -73,3 +73,28 @@ test('text that the database cannot hold is refused where it stands', (t) => {
   t.deepEqual(issues({ name: 'a', list: ['b', '\ud800'] }), [{ path: '/list/1', keyword: 'text', params: {} }]);
   t.deepEqual(issues({ name: '😀' }), []);
 });
+
+const shape = Type.Union([
+  Type.Object({ kind: Type.Literal('circle'), radius: Type.Integer({ minimum: 1 }) }, { additionalProperties: false }),
+  Type.Object(
+    { kind: Type.Literal('square'), side: Type.Optional(Type.Integer({ default: 4 })) },
+    { additionalProperties: false },
+  ),
+]);
+const drawing = { input: Input({ shapes: Type.Array(shape) }) };
+
+test('of a union with a tag the member that is meant is judged, and its defaults are filled in', (t) => {
+  t.deepEqual(validateInput(drawing, { shapes: [{ kind: 'square' }] }), { shapes: [{ kind: 'square', side: 4 }] });
+  const told = (one: unknown) => issues({ shapes: [one] }, drawing).map(({ path, keyword }) => `${path} ${keyword}`);
+  t.deepEqual(told({ kind: 'circle', radius: 0 }), ['/shapes/0/radius minimum']);
+  t.deepEqual(told({ kind: 'circle', radius: 1, side: 1 }), ['/shapes/0/side additionalProperties']);
+  t.deepEqual(told({ kind: 'circle' }), ['/shapes/0/radius required']);
+  t.true(told({ kind: 'line' }).includes('/shapes/0/kind discriminator'));
+  t.true(told({ radius: 1 }).includes('/shapes/0/kind discriminator'));
+  t.true(told('circle').includes('/shapes/0 type'));
+});
+
+test('what stands in place of a tag is not told back', (t) => {
+  const [issue] = issues({ shapes: [{ kind: 'x'.repeat(1000) }] }, drawing);
+  t.deepEqual(issue?.params, { error: 'mapping', tag: 'kind' });
+});
