@@ -21,7 +21,6 @@ func (c *compiler) block(m *configv1.BlockAction) (action, error) {
 
 func logMatch(q *request, r *rule) verdict {
 	q.note(r, exchange.RuleLogged)
-	q.tell(r, "a rule matched", "")
 	return goOn
 }
 

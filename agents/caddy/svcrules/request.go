@@ -91,18 +91,14 @@ func (q *request) fail(r *rule, why string) verdict {
 // toldEvery is how often a rule is told of at most, in seconds.
 const toldEvery = int64(time.Minute / time.Second)
 
-// tell writes a line about a rule, seldom, and nothing of the request. why may be "".
+// tell writes a line about a rule that failed, seldom, and nothing of the request.
 func (q *request) tell(r *rule, message, why string) {
 	now, last := q.x.Begun.Unix(), r.told.Load()
 	if now >= last && now < last+toldEvery || !r.told.CompareAndSwap(last, now) {
 		return
 	}
-	log := q.rules.core.Log().With(zap.String("rule", r.name.ID), zap.Bool("platform", r.name.Platform), zap.String("site", q.x.Plan.SiteID))
-	if why == "" {
-		log.Info(message)
-	} else {
-		log.Warn(message, zap.String("failure", why))
-	}
+	q.rules.core.Log().Warn(message, zap.String("rule", r.name.ID), zap.Bool("platform", r.name.Platform),
+		zap.String("site", q.x.Plan.SiteID), zap.String("failure", why))
 }
 
 // note counts what became of the request under a rule.
