@@ -4,7 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { EntryKeySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
-import { ENTRY_OVERHEAD_BYTES, type EntryRow, PULLED_BYTES, toEntry } from './config-entry.ts';
+import { ENTRY_OVERHEAD_BYTES, type EntryRow, LARGEST_ANSWER_BYTES, PULLED_BYTES, toEntry } from './config-entry.ts';
 import { type ConfigPlace, type TrackHead, trackColumn } from './config-history.ts';
 
 /** Bytes of bodies in a pushed difference; a larger one travels as numbers only. */
@@ -133,7 +133,7 @@ function isStable({ track }: TrackPlace): boolean {
 
 /**
  * Up to which revision a difference from the base can go in one answer of {@link PULLED_BYTES}: the head, an earlier one
- * of the stable track, or null when the next step alone is larger (then a snapshot is due).
+ * of the stable track, or null when the next step alone is larger than {@link LARGEST_ANSWER_BYTES} (then a snapshot is due).
  */
 export async function reachableRevision(
   pool: Pick<Pool, 'query'>,
@@ -145,7 +145,7 @@ export async function reachableRevision(
   const far = head.revision - base.revision > DELTA_REVISIONS;
   if (far && !stable) return null;
   const to = far ? base.revision + DELTA_REVISIONS : head.revision;
-  const { rows } = await pool.query<{ total: string | null; reachable: string | null }>({
+  const { rows } = await pool.query<Record<'total' | 'reachable' | 'next' | 'step', string | null>>({
     name: 'config-delta-reach',
     text: `
       with change as (
@@ -162,7 +162,8 @@ export async function reachableRevision(
       ), running as (
         select revision, sum(bytes) over (order by revision) as bytes from change
       )
-      select max(bytes) as total, max(revision) filter (where bytes <= $4) as reachable from running`,
+      select max(bytes) as total, max(revision) filter (where bytes <= $4) as reachable, min(revision) as next,
+        min(bytes) as step from running`,
     values: [
       clusterId,
       base.revision.toString(),
@@ -172,7 +173,10 @@ export async function reachableRevision(
       base.track !== head.track,
     ],
   });
-  const { total, reachable } = rows[0]!;
-  if (Number(total ?? 0) <= PULLED_BYTES) return to;
-  return reachable === null || !stable ? null : BigInt(reachable);
+  const { total, reachable, next, step } = rows[0]!;
+  // From one track to another there is one step only.
+  if (Number(total ?? 0) <= (stable ? PULLED_BYTES : LARGEST_ANSWER_BYTES)) return to;
+  if (!stable) return null;
+  if (reachable !== null) return BigInt(reachable);
+  return Number(step) <= LARGEST_ANSWER_BYTES ? BigInt(next!) : null;
 }

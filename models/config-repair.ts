@@ -3,12 +3,19 @@ import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { addSums, BUCKET_COUNT, fromSum, HASH_BYTES, toSum } from '../proto/entry-hash.ts';
 import { type ConfigRepair, ConfigRepairSchema, type Track } from '../proto/gen/svc/node/v1/config_pb.js';
-import { ENTRY_OVERHEAD_BYTES, type EntryRow, PULLED_BYTES, position, toEntry } from './config-entry.ts';
+import {
+  ENTRY_OVERHEAD_BYTES,
+  type EntryRow,
+  LARGEST_ANSWER_BYTES,
+  PULLED_BYTES,
+  position,
+  toEntry,
+} from './config-entry.ts';
 import { EMPTY_SET_HASH, headOn, readConfigHead, trackColumn } from './config-history.ts';
 
 /**
- * The live entries of the track in the buckets whose sums differ from the node's; null when they exceed {@link PULLED_BYTES} or the
- * sums are not {@link BUCKET_COUNT} × 32 bytes: then a snapshot is due.
+ * The live entries of the track in the buckets whose sums differ from the node's; null when they, but for the largest one, exceed
+ * {@link PULLED_BYTES}, or {@link LARGEST_ANSWER_BYTES} with it, or the sums are not {@link BUCKET_COUNT} × 32 bytes: then a snapshot is due.
  */
 export async function readRepair(
   pool: Pool,
@@ -48,12 +55,15 @@ async function repairWithin(
   }
   const column = trackColumn(target.track);
   const inBuckets = `from (${LIVE[column]}) e join config_blob b on b.hash = e.blob_hash`;
-  const { rows: sizes } = await sql.query<{ bytes: string }>({
+  const { rows: sizes } = await sql.query<{ bytes: string; largest: number }>({
     name: `config-repair-size-${column}`,
-    text: `select coalesce(sum(octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}), 0) as bytes ${inBuckets}`,
+    text: `select coalesce(sum(octet_length(b.body) + ${ENTRY_OVERHEAD_BYTES}), 0) as bytes,
+      coalesce(max(octet_length(b.body)), 0) as largest ${inBuckets}`,
     values: [clusterId, buckets],
   });
-  if (Number(sizes[0]!.bytes) > PULLED_BYTES) return null;
+  const { largest } = sizes[0]!;
+  const bytes = Number(sizes[0]!.bytes);
+  if (bytes - largest > PULLED_BYTES || bytes > LARGEST_ANSWER_BYTES) return null;
   const { rows } = await sql.query<EntryRow>({
     name: `config-repair-${column}`,
     text: `select e.kind, e.resource_id, e.features, b.body ${inBuckets} order by e.kind, e.resource_id`,

@@ -8,7 +8,7 @@ import {
   type Track,
 } from '../proto/gen/svc/node/v1/config_pb.js';
 import { reachableRevision, readConfigDelta } from './config-delta.ts';
-import { PULLED_BYTES } from './config-entry.ts';
+import { LARGEST_ANSWER_BYTES } from './config-entry.ts';
 import { headOn, isValidBase, readConfigHead } from './config-history.ts';
 import { readConfigPage } from './config-page.ts';
 import { readRepair } from './config-repair.ts';
@@ -30,7 +30,7 @@ export async function answerGetConfig(
     if (base && base.revision > 0n && (await isValidBase(pool, clusterId, head, base))) {
       const revision = await reachableRevision(pool, clusterId, base, target);
       if (revision !== null) {
-        const value = await readConfigDelta(pool, clusterId, base, { ...target, revision }, 2 * PULLED_BYTES);
+        const value = await readConfigDelta(pool, clusterId, base, { ...target, revision }, LARGEST_ANSWER_BYTES);
         return create(GetConfigResponseSchema, { result: { case: 'delta', value } });
       }
     } else if (bucketSums.length > 0) {

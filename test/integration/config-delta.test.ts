@@ -24,12 +24,15 @@ import {
   type Pipeline,
   publishThings,
   THING,
+  thingKind,
 } from '../helpers/pipeline.ts';
 
 let pipeline: Pipeline;
 let runtime: Runtime;
 
 test.before(async () => {
+  // As large as the largest kinds of the product.
+  Object.assign(thingKind, { maxBodyBytes: 16 * 1024 * 1024 });
   pipeline = await createPipeline();
   runtime = pipeline.runtime;
 });
@@ -182,6 +185,33 @@ test('a difference larger than may be pushed carries numbers only; pulled, it co
   t.true(node.pulls.length > 1);
   t.true(node.pulls.every((pull) => pull === 'delta'));
   t.deepEqual(heldThings(node.entries), await expectedThings(runtime, clusterId));
+});
+
+test('an entry of megabytes travels as a change and as a repair, not with everything else', async (t) => {
+  const clusterId = await addCluster(runtime);
+  const pool = runtime.pools.channel;
+  const large = (id: string, fill: number) => ({ id, body: Buffer.alloc(4_500_000, fill) });
+  await publishThings(runtime, clusterId, [{ id: 'small', body: 'small' }, large('a', 1)]);
+  const node = new ModelNode(clusterId);
+  const pull = async (): Promise<string[]> => {
+    node.pulls.length = 0;
+    await node.heartbeat(pool);
+    t.deepEqual(heldThings(node.entries), await expectedThings(runtime, clusterId));
+    return [...node.pulls];
+  };
+  await pull();
+
+  await publishThings(runtime, clusterId, [large('a', 2)]);
+  t.deepEqual(await pull(), ['delta']);
+  await publishThings(runtime, clusterId, [large('a', 3)]);
+  await publishThings(runtime, clusterId, [{ id: 'small', body: 'other' }]);
+  await publishThings(runtime, clusterId, [large('b', 3)]);
+  const steps = await pull();
+  t.true(steps.length > 1 && steps.every((step) => step === 'delta'), steps.join());
+
+  node.entries.delete(`${THING}\0a`);
+  node.entries.delete(`${THING}\0small`);
+  t.is((await pull())[0], 'repair');
 });
 
 test('what travels for a change does not depend on how many entries the cluster has', async (t) => {

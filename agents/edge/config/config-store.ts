@@ -461,7 +461,7 @@ export class ConfigStore {
           key,
           snapshot.putBefore(
             key,
-            kept.map((row) => this.bytesOf(row)),
+            kept.values().map((row) => this.bytesOf(row)),
           ),
         );
     }

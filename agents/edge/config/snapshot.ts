@@ -58,17 +58,19 @@ export class Snapshot {
 
   /**
    * Writes former versions of a key and then its newest once more, so that the newest is the last in the file. Returns the
-   * rows of the former ones.
+   * rows of the former ones. Each is a record of its own: many large ones would be more than a record may hold.
    */
-  putBefore(key: string, former: readonly Uint8Array[]): Row[] {
-    const newest = this.rows.get(key)!;
-    const bytes = this.draft.read(newest.offset, newest.length);
-    const offsets = appendEntries(this.draft, [...former, bytes]);
-    newest.offset = offsets.at(-1)!;
-    return former.map((content, index): Row => {
+  putBefore(key: string, former: Iterable<Uint8Array>): Row[] {
+    const rows: Row[] = [];
+    for (const content of former) {
+      const [offset] = appendEntries(this.draft, [content]);
       const { hash } = parseEntry(Buffer.from(content), 0, content.length);
-      return { offset: offsets[index]!, length: content.length, hash, bytes: undefined };
-    });
+      rows.push({ offset: offset!, length: content.length, hash, bytes: undefined });
+    }
+    const newest = this.rows.get(key)!;
+    const [offset] = appendEntries(this.draft, [this.draft.read(newest.offset, newest.length)]);
+    newest.offset = offset!;
+    return rows;
   }
 
   finish(position: ConfigPosition): void {

@@ -200,6 +200,22 @@ test('a snapshot with an entry that does not compile keeps its former version', 
   await again.close();
 });
 
+test('former versions of megabytes fit into records, through snapshots and compactions', async (t) => {
+  const path = journalIn(t);
+  const { store, change } = open(path);
+  const large = (text: string): string => text.padEnd(5_500_000, '.');
+  change({ a: large('good') });
+  for (let version = 0; version < 15; version++) change({ a: large(`${BROKEN} ${version}`) });
+  const snapshot = store.startSnapshot();
+  snapshot.add([entry('a', large(`${BROKEN} last`))]);
+  t.true(await store.replace(snapshot, next(store, snapshot.sum.toBytes())));
+  t.is(Edge.start(path).running.get('a'), large('good'));
+  await store.compact();
+  t.is(Edge.start(path).running.get('a'), large('good'));
+  t.true(await store.verify());
+  await store.close();
+});
+
 test('a file that lost entries is rewritten without a position, so that nobody takes it for complete', async (t) => {
   const path = journalIn(t);
   const { store, change } = open(path);
