@@ -17,6 +17,7 @@ import {
   type SiteProtection,
   SiteProtectionSchema,
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
+import { type Rule, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { ConfigChangeSchema, JournalHeaderSchema, JournalRecordSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
 import { ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -31,6 +32,9 @@ export interface EdgeState {
   /** Of the sites in their order; sites without one have the defaults. */
   protection?: readonly Init<SiteProtection>[];
   platform?: Init<PlatformProtection>;
+  /** Of the first site, and of all sites. */
+  rules?: readonly Rule[];
+  platformRules?: readonly Rule[];
 }
 
 type Init<T> = Omit<Partial<T>, '$typeName' | '$unknown'>;
@@ -77,7 +81,7 @@ export function writeEdgeState(state: EdgeState): void {
   closeSync(fd);
 }
 
-function* entries({ sites, origin, clientIp, protection, platform }: EdgeState) {
+function* entries({ sites, origin, clientIp, protection, platform, rules, platformRules }: EdgeState) {
   const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
   yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, mode)));
   yield entry(
@@ -93,9 +97,16 @@ function* entries({ sites, origin, clientIp, protection, platform }: EdgeState) 
     const body = toBinary(PlatformProtectionSchema, create(PlatformProtectionSchema, platform));
     yield entry('platform-protection', '', body);
   }
+  if (rules) yield entry('site-rules', siteId(0), rulesBody(rules));
+  // Both kinds have the same form.
+  if (platformRules) yield entry('platform-rules', '', rulesBody(platformRules));
 }
 
 export const siteId = (index: number): string => `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
+
+function rulesBody(rules: readonly Rule[]): Uint8Array {
+  return toBinary(SiteRulesSchema, create(SiteRulesSchema, { rules: [...rules] }));
+}
 
 function siteEntry(index: number, origin: EdgeState['origin']) {
   const id = siteId(index);

@@ -23,6 +23,10 @@ type request struct {
 
 	fullURI string
 	joined  []joinedField
+	// Looked up once, because many rules ask for them.
+	userAgent, referer oftenField
+	cookies            []string
+
 	country located[string]
 	system  located[system]
 

@@ -32,13 +32,16 @@ func (q *request) Text(field svcexpr.Field, name string) string {
 	case svcexpr.RequestHeader:
 		return q.requestHeader(name)
 	case svcexpr.Cookie:
-		return cookieOf(in.Header["Cookie"], name)
+		if q.cookies == nil {
+			q.cookies = in.Header["Cookie"]
+		}
+		return cookieOf(q.cookies, name)
 	case svcexpr.Argument:
 		return argumentOf(q.x.Target().Query, name)
 	case svcexpr.Referer:
-		return q.requestHeader("Referer")
+		return q.often(&q.referer, "Referer")
 	case svcexpr.UserAgent:
-		return q.requestHeader("User-Agent")
+		return q.often(&q.userAgent, "User-Agent")
 	case svcexpr.Version:
 		return versionOf(in.Major, in.Minor)
 	case svcexpr.Scheme:
@@ -154,8 +157,24 @@ func (q *request) join(name string, lines []string, response bool) string {
 	return value
 }
 
-// changed forgets what was joined of headers.
-func (q *request) changed() { q.joined = q.joined[:0] }
+// changed forgets what was found out of headers.
+func (q *request) changed() {
+	q.joined = q.joined[:0]
+	q.userAgent.known, q.referer.known = false, false
+}
+
+type oftenField struct {
+	value string
+	known bool
+}
+
+// often is a field that many rules ask for; it is looked up once.
+func (q *request) often(f *oftenField, name string) string {
+	if !f.known {
+		f.value, f.known = q.requestHeader(name), true
+	}
+	return f.value
+}
 
 func (q *request) requestHeader(name string) string {
 	if name == "Host" {
@@ -192,33 +211,50 @@ func (q *request) responseHeader(name string) string {
 // cookieOf is the first cookie of a name, as it was sent. Parts without "=" are none.
 func cookieOf(lines []string, name string) string {
 	for _, line := range lines {
-		for line != "" {
-			var pair string
-			pair, line, _ = strings.Cut(line, ";")
-			pair = strings.Trim(pair, " \t")
-			if len(pair) > len(name) && pair[len(name)] == '=' && pair[:len(name)] == name {
-				return pair[len(name)+1:]
+		for at := 0; ; at++ {
+			found := strings.Index(line[at:], name)
+			if found < 0 {
+				break
+			}
+			at += found
+			end := at + len(name)
+			if end < len(line) && line[end] == '=' && beginsPair(line[:at]) {
+				value, _, _ := strings.Cut(line[end+1:], ";")
+				return strings.TrimRight(value, " \t")
 			}
 		}
 	}
 	return ""
 }
 
-// argumentOf is the first parameter of a name, as it was sent.
-func argumentOf(query, name string) string {
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		if strings.HasPrefix(pair, name) {
-			if len(pair) == len(name) {
-				return ""
-			}
-			if pair[len(name)] == '=' {
-				return pair[len(name)+1:]
-			}
+// beginsPair reports whether what follows is the beginning of a cookie.
+func beginsPair(before string) bool {
+	for at := len(before) - 1; at >= 0; at-- {
+		if c := before[at]; c != ' ' && c != '\t' {
+			return c == ';'
 		}
 	}
-	return ""
+	return true
+}
+
+// argumentOf is the first parameter of a name, as it was sent.
+func argumentOf(query, name string) string {
+	for at := 0; ; at++ {
+		found := strings.Index(query[at:], name)
+		if found < 0 {
+			return ""
+		}
+		at += found
+		end := at + len(name)
+		switch {
+		case at > 0 && query[at-1] != '&':
+		case end == len(query) || query[end] == '&':
+			return ""
+		case query[end] == '=':
+			value, _, _ := strings.Cut(query[end+1:], "&")
+			return value
+		}
+	}
 }
 
 // extensionOf is what follows the last dot of the last segment, in lower case.

@@ -2,8 +2,10 @@ package svcrules
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,6 +84,34 @@ func TestFieldsOfRequests(t *testing.T) {
 	for version, of := range map[string][2]int{"HTTP/1.0": {1, 0}, "HTTP/1.1": {1, 1}, "HTTP/2.0": {2, 0}, "HTTP/3.0": {3, 0}} {
 		if got := versionOf(of[0], of[1]); got != version {
 			t.Errorf("%v: %s", of, got)
+		}
+	}
+}
+
+func TestCookiesAndParametersAsTheyWereSent(t *testing.T) {
+	for _, c := range []struct{ sent, name, cookie, argument string }{
+		{"a=1", "a", "1", "1"},
+		{"aa=1; a=2", "a", "2", ""},
+		{"xa=1;\ta=2;a=3", "a", "2", ""},
+		{"x a=1", "a", "", ""},
+		{"x=a=1; a=2", "a", "2", ""},
+		{"a; a=2", "a", "2", ""},
+		{"a=  1 2\t ;", "a", "  1 2", "  1 2\t ;"},
+		{"a =1", "a", "", ""},
+		{"a=", "a", "", ""},
+		{"b=1&a", "a", "", ""},
+		{"b=a&a=2&a=3", "a", "", "2"},
+		{"aa&a=1", "a", "", "1"},
+		{"x&a&a=1", "a", "", ""},
+		{"&&=1&a=", "a", "", ""},
+		{"aaaa=1&aaa=2", "aaa", "", "2"},
+		{"", "a", "", ""},
+	} {
+		if got := cookieOf([]string{c.sent}, c.name); got != c.cookie {
+			t.Errorf("cookie %s of %q: %q, not %q", c.name, c.sent, got, c.cookie)
+		}
+		if got := argumentOf(c.sent, c.name); got != c.argument {
+			t.Errorf("parameter %s of %q: %q, not %q", c.name, c.sent, got, c.argument)
 		}
 	}
 }
@@ -205,20 +235,46 @@ func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
 	}
 }
 
+// What people ask for, in turn: a path, a method with a path, a browser, networks with a host, cookies and parameters, a
+// pattern.
+func usual(n int) ruletest.Node {
+	contains := func(field, text string) ruletest.Node {
+		return ruletest.Compare(configv1.ExpressionOp_EXPRESSION_OP_CONTAINS, field, text)
+	}
+	switch n % 6 {
+	case 0:
+		return ruletest.Compare(configv1.ExpressionOp_EXPRESSION_OP_MATCHES, "http.user_agent", "(^|[^a-z])(scanner|harvest)"+strconv.Itoa(n)+"/[0-9]+")
+	case 1:
+		return ruletest.Eq("http.request.uri.path", fmt.Sprint("/admin/", n))
+	case 2:
+		return ruletest.And(ruletest.Eq("http.request.method", "POST"), ruletest.Call("starts_with", ruletest.Field("http.request.uri.path"), "/api"))
+	case 3:
+		return ruletest.Or(contains("http.user_agent", fmt.Sprint("crawler-", n)), contains("http.referer", fmt.Sprint("spam-", n)))
+	case 4:
+		return ruletest.And(ruletest.Or(ruletest.Eq("ip.src", "198.51.100.0/24"), ruletest.Eq("ip.src", fmt.Sprintf("203.0.113.%d/32", n))), ruletest.Eq("http.host", "b.com"))
+	}
+	return ruletest.Or(ruletest.Eq(fmt.Sprintf("http.request.cookies[beta-%d]", n), "1"), ruletest.Eq("http.request.uri.args[preview]", fmt.Sprint(n)))
+}
+
 func BenchmarkRulesThatDoNotMatch(b *testing.B) {
-	condition := ruletest.And(ruletest.Eq("http.request.method", "GET"), ruletest.Eq("http.request.uri.path", "/nothing"))
-	list := func(n int) (rules []*configv1.Rule) {
-		for range n {
-			rules = append(rules, when(condition, &configv1.BlockAction{Status: 403}))
+	list := func(n int, condition func(int) ruletest.Node) (rules []*configv1.Rule) {
+		for i := range n {
+			rules = append(rules, when(condition(i), &configv1.BlockAction{Status: 403}))
 		}
 		return rules
+	}
+	never := func(int) ruletest.Node {
+		return ruletest.And(ruletest.Eq("http.request.method", "GET"), ruletest.Eq("http.request.uri.path", "/nothing"))
 	}
 	for name, s := range map[string]*rulesOf{
 		"none":     newRules(b),
 		"redirect": newRules(b, redirects(toNew("/1"), toNew("b.com/2"))),
-		"96":       newRules(b, ruletest.Site(list(64)...), ruletest.Platform(list(32)...)),
+		"96":       newRules(b, ruletest.Site(list(64, never)...), ruletest.Platform(list(32, never)...)),
+		"usual":    newRules(b, ruletest.Site(list(64, usual)...), ruletest.Platform(list(32, usual)...)),
 	} {
-		x, _ := s.asked("GET", "/some/path.html", with("User-Agent", "Mozilla/5.0"))
+		x, _ := s.asked("GET", "/shop/items/123456?utm_source=bench&page=2&sort=price", with("Referer", "https://www.example.com/shop/"),
+			with("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"),
+			with("Cookie", "session=0123456789abcdef0123456789abcdef; theme=dark; consent=1"))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
