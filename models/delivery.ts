@@ -280,13 +280,14 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
   for (const group of situation.groups) {
     const { live, latest, versions } = views[group.track];
     const failed = group.failed.get(owner) ?? [];
-    const held = live.flatMap((version) => heldAt(group, version));
+    const held = once(live.flatMap((version) => heldAt(group, version)));
     const hasLatest = group.healthy && latest !== null && group.revision >= latest;
     totalNodes += group.nodes;
     const runsLatest = hasLatest && !(tried && group.track === 'S');
     if (runsLatest && failed.length + held.length === 0) currentNodes += group.nodes;
     if (serves(group, versions, failed)) servingNodes += group.nodes;
-    if (latest !== null && group.revision >= latest) blocked.push(...failed.map((failure) => failedAt(group, failure)));
+    if (latest !== null && group.revision >= latest)
+      blocked.push(...once(failed.map((failure) => failedAt(group, failure))));
     blocked.push(...held);
   }
   const state = stateOf(site, totalNodes, servingNodes, currentNodes);
@@ -357,11 +358,17 @@ function failedAt(group: NodeGroup, { kind, reason }: Failure): Blocked {
   return { kind, reason: 'failed', capabilities: [], message: reason, count: group.nodes, nodes: group.named };
 }
 
+const reasonOf = ({ kind, reason, capabilities, message }: Blocked) =>
+  JSON.stringify([kind, reason, capabilities, message]);
+
+/** One for each reason of a group's nodes: of a kind with many entries of a site they hold back each. */
+function once(blocked: readonly Blocked[]): Blocked[] {
+  return [...Map.groupBy(blocked, reasonOf).values()].map(([first]) => first!);
+}
+
 /** One for each reason, those of most nodes first. */
 function merged(blocked: readonly Blocked[]): Blocked[] {
-  const same = Map.groupBy(blocked, ({ kind, reason, capabilities, message }) =>
-    JSON.stringify([kind, reason, capabilities, message]),
-  );
+  const same = Map.groupBy(blocked, reasonOf);
   return [...same.values()]
     .map((some) => ({
       ...some[0]!,

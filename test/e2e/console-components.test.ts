@@ -1,12 +1,12 @@
 // Shared parts of the Web UI by themselves: by mouse, by keyboard, on a phone, and as axe and a screen reader find them.
 import test from 'ava';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
 import { buildComponents, type ComponentPages } from '../helpers/component-page.ts';
 import { accessibilityFaults, layoutFaults, until } from '../helpers/console-pages.ts';
 
 const WIDTHS = [1280, 375] as const;
-const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart', 'settings', 'danger'] as const;
+const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart', 'settings', 'danger', 'expression'] as const;
 
 let browser: Browser;
 let parts: ComponentPages;
@@ -349,6 +349,76 @@ test.serial('a chart spans what was asked, and reads its values to arrow keys an
   await page.getByText(/: 3 leaves$/).waitFor();
   await page.mouse.move(x + width * 0.02, y + height / 2);
   await page.getByText(/: 1 leaves$/).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('an expression is completed by keyboard, and what is wrong is underlined and said', async (t) => {
+  const visitor = await parts.show(browser, 'expression', { width: 1280 });
+  const { page } = visitor;
+  await page.getByRole('button', { name: 'Text', exact: true }).click();
+  const area = page.getByLabel('Condition', { exact: true });
+  await area.fill('');
+  await area.pressSequentially('ip.s');
+  const options = page.getByRole('listbox', { name: 'What could be written here' });
+  await options.getByRole('option', { name: /ip\.src/ }).waitFor();
+  t.true(await area.evaluate((element) => element.hasAttribute('aria-activedescendant')));
+  await page.keyboard.press('Enter');
+  t.is(await area.inputValue(), 'ip.src ');
+  await area.pressSequentially('in ');
+  await page.keyboard.press('Control+Space');
+  await options.getByRole('option', { name: '$office' }).waitFor();
+  await page.keyboard.press('Escape');
+  await options.waitFor({ state: 'detached' });
+  await page.keyboard.press('Control+Space');
+  await page.keyboard.press('Tab');
+  t.is(await area.inputValue(), 'ip.src in $office');
+  await page.getByText('Condition: ip.src in $office').waitFor();
+  t.is(await area.getAttribute('aria-invalid'), 'false');
+
+  await area.fill('http.hots eq "a"');
+  t.is(await page.locator('.expression-input__drawn .is-wrong').first().textContent(), 'http.hots');
+  t.is(await area.getAttribute('aria-invalid'), 'true');
+  // Seen, and said when typing rests.
+  const words = 'Character 1: There is no such field. Accepted: http.host';
+  await page.locator('.field__error').filter({ hasText: words }).waitFor();
+  await page.getByRole('status').filter({ hasText: words }).waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  // With its list closed, Tab leaves the field.
+  await page.keyboard.press('Tab');
+  t.false(await area.evaluate((element) => element === element.ownerDocument.activeElement));
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a condition is a form while it has that shape, and text when it has not', async (t) => {
+  const visitor = await parts.show(browser, 'expression', { width: 1280 });
+  const { page } = visitor;
+  const [asForm, asText] = ['Form', 'Text'].map((name) => page.getByRole('button', { name, exact: true })) as [
+    Locator,
+    Locator,
+  ];
+  await page.getByRole('button', { name: 'And …' }).click();
+  const row = page.getByRole('group', { name: 'condition 2 of group 1' });
+  await row.getByRole('textbox', { name: 'Value' }).fill('/b');
+  await page.getByText('Condition: http.request.uri.path eq "/admin" and http.request.uri.path eq "/b"').waitFor();
+  await row.getByRole('combobox', { name: 'Operator' }).press('Enter');
+  await page.getByRole('option', { name: 'does not start with' }).click();
+  await page.getByText('and not starts_with(http.request.uri.path, "/b")').last().waitFor();
+  await page.getByRole('button', { name: 'Or …' }).click();
+  t.is(await page.getByRole('group', { name: /^Conditions, group/ }).count(), 2);
+  await page.getByRole('button', { name: 'Remove condition 1 of group 2' }).click();
+
+  await asText.click();
+  const area = page.getByLabel('Condition', { exact: true });
+  await area.fill('len(http.host)   gt 3');
+  t.is(await asForm.getAttribute('aria-disabled'), 'true');
+  await page.getByText('This cannot be shown as a form').waitFor();
+  await page.getByRole('button', { name: 'Tidy up' }).first().click();
+  t.is(await area.inputValue(), 'len(http.host) gt 3');
+  await area.fill('ssl eq true');
+  await asForm.click();
+  await page.getByRole('group', { name: 'condition 1 of group 1' }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });

@@ -243,6 +243,39 @@ const FORMS: readonly FormCase[] = [
     unique: 'ip-lists.list.name',
   },
   {
+    file: 'features/rules/RuleDialog.vue',
+    open: async (page) => {
+      await page.goto(`/sites/${site.id}/rules`);
+      await page.getByRole('button', { name: word('rules.add.add'), exact: true }).click();
+      await page
+        .getByRole('dialog')
+        .getByRole('button', { name: word('rules.add.empty'), exact: true })
+        .click();
+      const dialog = dialogWith(page);
+      await dialog.waitFor();
+      return dialog;
+    },
+    submit: 'rules.edit.done',
+    fields: { 'rules.edit.name': name(100) },
+  },
+  {
+    file: 'features/rules/redirects/RedirectDialog.vue',
+    open: opened(() => `/sites/${site.id}/redirects`, 'rules.redirect.add'),
+    submit: 'rules.edit.done',
+    fields: {
+      'rules.redirect.source': {
+        good: (serial) => `/old-${serial}`,
+        longest: (serial) => `/${serial}`.padEnd(512, 'x'),
+        tooLong: `/${label(512)}`,
+      },
+      'rules.redirect.target': {
+        good: () => '/new',
+        longest: () => `/${label(1023)}`,
+        tooLong: `/${label(1024)}`,
+      },
+    },
+  },
+  {
     file: 'features/network/CreateCluster.vue',
     open: opened(() => '/clusters', 'network.clusters.new'),
     submit: 'network.create',
@@ -418,8 +451,14 @@ const PROOFS = [
 /** Forms in which something is chosen and nothing typed. */
 const CHOICES = ['features/addresses/AddToList.vue'];
 
+/** Forms that only look: what they answer stands beside what was typed (console-rules.test.ts). */
+const TRIALS = ['features/rules/TryPanel.vue'];
+
 test('every form of the console is walked', (t) => {
-  t.deepEqual([...new Set([...FORMS.map(({ file }) => file), ...PROOFS, ...CHOICES])].sort(), filesWithForms());
+  t.deepEqual(
+    [...new Set([...FORMS.map(({ file }) => file), ...PROOFS, ...CHOICES, ...TRIALS])].sort(),
+    filesWithForms(),
+  );
 });
 
 for (const form of FORMS) {

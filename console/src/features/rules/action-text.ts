@@ -1,6 +1,6 @@
 // What a rule does, in words: for lists, differences and conflicts.
 import { amountText } from '@/shared/controls/amount.ts';
-import { formatBytes, formatDuration, formatList, formatNumber } from '@/shared/i18n/format.ts';
+import { formatDuration, formatList, formatNumber } from '@/shared/i18n/format.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
 import type { ActionOf, RuleAction } from './rule.ts';
 
@@ -70,11 +70,12 @@ export function configTexts({ kind: _kind, ...settings }: ActionOf<'config'>): s
   );
 }
 
+/** A setting's value in words. */
 function settingText(name: string, value: string | number | boolean): string {
   const { t } = i18n.global;
   if (typeof value === 'boolean') return value ? t('rules.form.on') : t('rules.form.off');
   if (typeof value === 'string') return t(`rules.challenge.${value}`);
-  if (name === 'requestBodyLimit') return value === 0 ? t('rules.config.unlimited') : formatBytes(value);
+  if (name === 'requestBodyLimit') return value === 0 ? t('rules.config.unlimited') : amountText(value, 'bytes');
   return name === 'logSampleRate'
     ? formatNumber(value / 10_000, { style: 'percent', maximumFractionDigits: 2 })
     : amountText(value, 'milliseconds');

@@ -90,11 +90,12 @@ function readRule(
   return { rule: { ...rest, enabled, action: filled } as Item, issues: [] };
 }
 
-/** What is unknown is told of itself and not of what it is in. */
+/** One problem for each place; what is unknown is told of itself and not of what it is in. */
 function named(issues: readonly Issue[]): Issue[] {
-  return issues
+  const told = issues
     .filter(({ keyword }) => keyword !== 'additionalProperties')
     .map((issue) => (issue.keyword === 'boolean' ? { ...issue, keyword: 'additionalProperties' } : issue));
+  return [...new Map(told.toReversed().map((issue) => [issue.path, issue])).values()].toReversed();
 }
 
 /** With the contract's defaults where the file has nothing; what no default can be stays missing, and is told. */

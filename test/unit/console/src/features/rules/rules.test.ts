@@ -213,7 +213,7 @@ test('what is wrong with a file is told with its rule and field', (t) => {
   const good = { name: 'x', phase: 'redirect', expression: 'true', action: { kind: 'redirect', value: '/' } };
   t.deepEqual(read(JSON.stringify([good, { ...good, name: undefined }])), ['2 /name required']);
   t.deepEqual(read(JSON.stringify([{ ...good, action: { kind: 'nosuch' } }])), ['1 /action/kind enum']);
-  t.deepEqual(read(JSON.stringify([{ ...good, action: { kind: 'redirect', statusCode: 200 } }])).slice(0, 1), [
+  t.deepEqual(read(JSON.stringify([{ ...good, action: { kind: 'redirect', statusCode: 200 } }])), [
     '1 /action/statusCode const',
   ]);
   t.deepEqual(read(JSON.stringify([{ ...good, more: 1 }])), ['1 /more additionalProperties']);

@@ -1,0 +1,247 @@
+// Rules through a real console: made from a template, wrong and mended, ordered, saved, merged with what somebody else
+// saved, read from a file, tried; and bulk redirects with their files.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import type { Page } from 'playwright-core';
+import { accessibilityFaults, layoutFaults, settled } from '../helpers/console-pages.ts';
+import { ConsoleStories, tracker } from '../helpers/console-stories.ts';
+import { temporaryFolder } from '../helpers/temporary-folder.ts';
+
+const stories = new ConsoleStories(1);
+test.before(() => stories.start());
+test.after.always(() => stories.stop());
+
+interface Rule {
+  id: string;
+  name: string;
+  enabled: boolean;
+  expression: string;
+}
+const rule = (name: string) => ({
+  name,
+  phase: 'waf-custom',
+  expression: 'ssl eq true',
+  enabled: true,
+  action: { kind: 'block' },
+});
+const readRules = async (id: string) =>
+  (await stories.console.client.api<{ rules: Rule[] }>('GET', `/sites/${id}/rules`)).rules;
+const saveRules = (id: string, rules: readonly object[]) =>
+  stories.console.client.api<{ rules: Rule[] }>('PUT', `/sites/${id}/rules`, { rules });
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const gone = (page: Page) => page.getByRole('dialog').waitFor({ state: 'detached' });
+
+async function saveAll(page: Page): Promise<void> {
+  await button(page, 'Review and save').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
+  await gone(page);
+}
+
+test.serial('a rule is made from a template, refused where it is wrong, mended, ordered and saved', async (t) => {
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
+  const { page } = visitor;
+  await page.getByRole('heading', { name: 'No rules yet' }).waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await page.getByRole('button', { name: /^Block a country/ }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name', { exact: true }).waitFor();
+  await dialog.getByRole('button', { name: 'Text', exact: true }).click();
+  await dialog.getByLabel('For requests where').fill('ip.geoip.country gt "DE"');
+  await dialog.getByText('Character 18: Only numbers can be compared by order.').waitFor();
+  t.is(await dialog.locator('.expression-input__drawn .is-wrong').textContent(), 'gt');
+  await button(page, 'Done').click();
+  t.true(await dialog.isVisible(), 'a rule that is wrong does not go into the list');
+  t.deepEqual(await accessibilityFaults(page), []);
+  await dialog.getByLabel('For requests where').fill('ip.geoip.country eq "DE"');
+  await button(page, 'Done').click();
+  await gone(page);
+
+  await button(page, 'Add a rule').click();
+  await button(page, 'Empty rule').click();
+  await page.getByLabel('Name', { exact: true }).fill('Second');
+  await button(page, 'Done').click();
+  await gone(page);
+  await button(page, 'Second').focus();
+  await page.keyboard.press('Alt+ArrowUp');
+  await page.getByText('Now at place 1 of 2.').waitFor();
+  t.is(await page.evaluate<string>('document.activeElement.textContent'), 'Second', 'the focus goes along');
+  await page
+    .getByRole('group', { name: /^Rule Second/ })
+    .locator('.el-switch')
+    .click();
+  await saveAll(page);
+  await tracker(page).first().waitFor();
+  t.deepEqual(
+    (await readRules(site.id)).map(({ name, enabled }) => [name, enabled]),
+    [
+      ['Second', true],
+      ['Block a country', false],
+    ],
+  );
+  t.is(await page.getByRole('region', { name: 'Changes that are not saved' }).count(), 0);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial(
+  'what two people did comes together rule by rule, and a choice is asked where both changed one',
+  async (t) => {
+    const site = await stories.newSite();
+    const { rules } = await saveRules(site.id, [rule('One'), rule('Two'), rule('Three')]);
+    const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
+    const { page } = visitor;
+    const rename = async (from: string, to: string) => {
+      await button(page, from).click();
+      await page.getByLabel('Name', { exact: true }).fill(to);
+      await button(page, 'Done').click();
+      await gone(page);
+    };
+    await rename('One', 'One of mine');
+    await rename('Two', 'Two of mine');
+    // Meanwhile somebody else.
+    const [, two, three] = rules as [Rule, Rule, Rule];
+    await saveRules(site.id, [rules[0]!, { ...two, name: 'Two of theirs' }, { ...three, name: 'Three of theirs' }]);
+    await button(page, 'Review and save').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
+    const choice = page.getByRole('dialog', { name: 'Somebody else changed the same fields' });
+    await choice.getByText('Two of theirs').first().waitFor();
+    t.is(await choice.getByRole('group').count(), 1, 'only one was changed by both');
+    t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+    await choice.getByText('Yours').click();
+    await button(page, 'Save this choice').click();
+    await gone(page);
+    await page.getByRole('region', { name: 'Changes that are not saved' }).waitFor({ state: 'detached' });
+    t.deepEqual(
+      (await readRules(site.id)).map(({ name }) => name),
+      ['One of mine', 'Two of mine', 'Three of theirs'],
+    );
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
+test.serial('rules are read from a file, which is refused with the rule and field that is wrong', async (t) => {
+  const folder = temporaryFolder(t);
+  const site = await stories.newSite();
+  const { rules } = await saveRules(site.id, [rule('Kept'), rule('Dropped')]);
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
+  const { page } = visitor;
+  await button(page, 'Kept').waitFor();
+  const take = async (content: unknown) => {
+    const path = join(folder, 'rules.json');
+    writeFileSync(path, JSON.stringify(content));
+    await page.getByLabel('Import JSON', { exact: true }).setInputFiles(path);
+    return page.getByRole('dialog', { name: 'Rules of rules.json' });
+  };
+  const refused = await take({ rules: [{ ...rule('Bad'), phase: 'nowhere' }] });
+  await refused.getByText('Rule 1, phase').waitFor();
+  t.true(await refused.getByRole('button', { name: 'Take these rules' }).isDisabled());
+  await refused.getByRole('button', { name: 'Cancel' }).click();
+  await gone(page);
+
+  const good = await take({ rules: [rule('From the file'), rules[0]] });
+  await good.getByText('Dropped').waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await good.getByRole('button', { name: 'Take these rules' }).click();
+  await gone(page);
+  await saveAll(page);
+  const saved = await readRules(site.id);
+  t.deepEqual(
+    saved.map(({ name }) => name),
+    ['From the file', 'Kept'],
+  );
+  t.is(saved[1]?.id, rules[0]?.id, 'a rule that was known stays the same one');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a request is tried on rules that are not saved', async (t) => {
+  const site = await stories.newSite();
+  await saveRules(site.id, [{ ...rule('Admin'), expression: 'starts_with(http.request.uri.path, "/admin/")' }]);
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
+  const { page } = visitor;
+  await button(page, 'Try a request').click();
+  const panel = page.getByRole('region', { name: 'Try a request' });
+  const outcome = panel.getByRole('region', { name: 'What becomes of it' });
+  const attempt = async (url: string) => {
+    await panel.getByLabel('Address', { exact: true }).fill(url);
+    await button(page, 'Try').click();
+  };
+  await attempt('no address');
+  await panel.locator('.field__error').first().waitFor();
+  await attempt(`https://${site.domains[0]}/admin/x`);
+  await outcome.getByText('Blocked').first().waitFor();
+  await outcome.getByText('by the rule Admin').waitFor();
+  t.true(await outcome.getByText('http.request.uri.path', { exact: true }).first().isVisible(), 'what it read');
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await page
+    .getByRole('group', { name: /^Rule Admin/ })
+    .locator('.el-switch')
+    .click();
+  await button(page, 'Try').click();
+  await outcome.getByText('Goes on to the cache and the origin').waitFor();
+  t.true((await readRules(site.id))[0]?.enabled, 'nothing was saved');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('rules of all sites stand above those of a site, where they can only be read', async (t) => {
+  const site = await stories.newSite();
+  await saveRules(site.id, [rule('Own')]);
+  const visitor = await stories.operatorVisit('/platform-rules');
+  const { page } = visitor;
+  await page.getByRole('button', { name: /^Challenge bots/ }).click();
+  await button(page, 'Done').click();
+  await gone(page);
+  await saveAll(page);
+  await page.goto(`/sites/${site.id}/rules`);
+  const group = page.getByRole('group', { name: /^Rule Challenge bots/ });
+  await group.getByText('All sites').waitFor();
+  t.is(await group.getByRole('switch').count(), 0);
+  await group.getByRole('link', { name: 'Challenge bots' }).click();
+  await page.getByRole('heading', { name: 'Global rules', level: 1 }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('redirects are read from a file with line errors, searched, paged, edited and saved', async (t) => {
+  const folder = temporaryFolder(t);
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/redirects`);
+  const { page } = visitor;
+  await page.getByRole('heading', { name: 'No redirects yet' }).waitFor();
+  const path = join(folder, 'moved.csv');
+  const lines = Array.from({ length: 120 }, (_, index) => `/old-${String(index).padStart(3, '0')},/new-${index},308`);
+  writeFileSync(path, ['source,target,status', ...lines, '/bad,nowhere', '/odd,/x,200'].join('\n'));
+  await page.getByLabel('Import CSV', { exact: true }).setInputFiles(path);
+  const dialog = page.getByRole('dialog', { name: 'Redirects of moved.csv' });
+  await dialog.getByText('120 redirects were read.').waitFor();
+  await dialog.getByText('Line 122:').waitFor();
+  await dialog.getByText('Line 123: The status is').waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await button(page, 'Take these redirects').click();
+  await gone(page);
+  await page.getByLabel('Search source or target').fill('old-11');
+  await page.getByRole('row').filter({ hasText: '/old-119' }).waitFor();
+  t.is(await page.getByRole('row').count(), 11, 'ten and the heading');
+  await button(page, 'Edit /old-110').click();
+  await page.getByRole('dialog').getByLabel('Target', { exact: true }).fill('https://elsewhere.example.com/');
+  await button(page, 'Done').click();
+  await gone(page);
+  await button(page, 'Delete /old-111').click();
+  await saveAll(page);
+  const { redirects } = await stories.console.client.api<{ redirects: { source: string; target: string }[] }>(
+    'GET',
+    `/sites/${site.id}/bulk-redirects`,
+  );
+  t.is(redirects.length, 119);
+  t.is(redirects.find(({ source }) => source === '/old-110')?.target, 'https://elsewhere.example.com/');
+  await settled(page);
+  await page.getByLabel('Search source or target').fill('');
+  await page.getByRole('button', { name: /next/i }).click();
+  await page.getByRole('row').filter({ hasText: '/old-060' }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
