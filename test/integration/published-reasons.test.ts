@@ -47,6 +47,7 @@ interface Row {
 
 const site = (change: string) => `/sites/${sites.other}${change}`;
 const enable = (enabled: boolean) => () => api.ok('PUT', site('/enabled'), { enabled });
+const RULE = { name: 'Log', phase: 'waf-custom', expression: 'true', enabled: true, action: { kind: 'log' } };
 const BAN = { scope: 'platform', cidr: '203.0.113.200', reason: 'abuse', durationSeconds: 600 };
 let banId: string;
 
@@ -136,9 +137,30 @@ const TABLE: readonly Row[] = [
   { operation: 'cluster cache', reason: 'cluster_cache_updated', where: 'own', audit: 'cluster.cache_update' },
   { operation: 'node cache', reason: 'node_cache_updated', where: 'own', audit: 'node.cache_update' },
   { operation: 'maintenance', reason: 'site_maintenance_updated', where: 'own', audit: 'site.maintenance_update' },
-  { operation: 'site rules', reason: 'rules_updated', where: 'own', audit: 'site.rules_update' },
-  { operation: 'bulk redirects', reason: 'rules_updated', where: 'own', audit: 'site.bulk_redirects_update' },
-  { operation: 'platform rules', reason: 'rules_updated', where: 'all', audit: 'platform.rules_update' },
+  {
+    operation: 'site rules',
+    reason: 'rules_updated',
+    where: 'own',
+    audit: 'site.rules_update',
+    procedure: 'sites.rules.set',
+    run: () => api.ok('PUT', site('/rules'), { rules: [RULE] }),
+  },
+  {
+    operation: 'bulk redirects',
+    reason: 'rules_updated',
+    where: 'own',
+    audit: 'site.bulk_redirects_update',
+    procedure: 'sites.bulkRedirects.set',
+    run: () => api.ok('PUT', site('/bulk-redirects'), { redirects: [{ source: '/old', target: '/new' }] }),
+  },
+  {
+    operation: 'platform rules',
+    reason: 'rules_updated',
+    where: 'all',
+    audit: 'platform.rules_update',
+    procedure: 'platformRules.set',
+    run: () => api.ok('PUT', '/platform-rules', { rules: [RULE] }),
+  },
   { operation: 'L4 app create', reason: 'l4_app_created', where: 'own', audit: 'l4_app.create' },
   { operation: 'L4 app update', reason: 'l4_app_updated', where: 'own', audit: 'l4_app.update' },
   { operation: 'L4 app enable', reason: 'l4_app_updated', where: 'own', audit: 'l4_app.enable' },
