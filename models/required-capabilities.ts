@@ -1,5 +1,7 @@
 // Who may publish what some node cannot follow: an operator may (the node keeps its configuration and shows that it
 // needs an upgrade), machines may not.
+import type { Knex } from 'knex';
+import type { Capability } from '../contract/capabilities.ts';
 import { fail } from '../contract/errors.ts';
 import type { Tx } from '../runtime/write.ts';
 
@@ -29,4 +31,16 @@ export async function assertCapabilities(tx: Tx, clusterId: string, needed: read
     features: features.join(','),
     nodes: [...names, ...(rest > 0 ? [`+${rest}`] : [])].join(','),
   });
+}
+
+/** Whether an active node of the cluster, or of any with null, lacks the capability. */
+export async function someNodeLacks(sql: Knex, clusterId: string | null, capability: Capability): Promise<boolean> {
+  const { rows } = await sql.raw<{ rows: { lacks: boolean }[] }>(
+    `select exists (
+       select from node n left join node_state s on s.node_id = n.id
+        where n.status = 'active' and (?::text is null or n.cluster_id = ?)
+          and not ? = any(coalesce(s.features, '{}'))) as lacks`,
+    [clusterId as never, clusterId as never, capability],
+  );
+  return rows[0]!.lacks;
 }

@@ -2,6 +2,7 @@ import Type from 'typebox';
 import { MAX_CACHE_CONDITION } from '../expression/limits.ts';
 import { PHASES } from '../expression/phases.ts';
 import { procedure, resource } from '../procedure.ts';
+import { RULE_WARNINGS, type RuleWarningCode } from '../rule-warnings.ts';
 import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { MAX_PLATFORM_RULES, MAX_SITE_RULES, RuleInput, Rule as RuleSchema } from '../scalars/rule.ts';
 import { ACTION_PHASES, CACHE_PHASE_CONFIG, RULE_ACTIONS } from '../scalars/rule-action.ts';
@@ -30,7 +31,9 @@ export const Rule = RuleSchema;
 
 export const RuleWarning = Type.Object({
   ruleId: Id,
-  code: Type.String({ description: 'Stable name of what may not be meant.' }),
+  code: OneOf(Object.keys(RULE_WARNINGS) as RuleWarningCode[], {
+    description: 'Stable name of what may not be meant.',
+  }),
   params: Type.Record(Type.String(), Type.String(), { description: 'Values that the message has in it, by name.' }),
   message: Type.String({ description: 'In English.' }),
 });

@@ -13,11 +13,12 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 import { checkRules } from './check-rules.ts';
 import { ruleChanges, saveRules } from './save-rules.ts';
+import { warningsOfPlatform } from './warnings/of-lists.ts';
 
 type Rules = Output<typeof platformRules.get>;
 
-export async function getPlatformRules({ pools }: Runtime): Promise<Rules> {
-  return present(await readPlatformRules(pools.api));
+export async function getPlatformRules({ pools }: Runtime, call: Call): Promise<Rules> {
+  return present(pools.api, await readPlatformRules(pools.api), call);
 }
 
 /** Replaces the rules of all sites; every cluster gets them as one entry, whatever its number of sites. */
@@ -32,7 +33,7 @@ export async function setPlatformRules(
     assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
     const checked = checkRules(input.rules, before.rules, null);
     const rules = checked.map(({ rule }) => rule);
-    if (isDeepStrictEqual(rules, before.rules)) return present(before);
+    if (isDeepStrictEqual(rules, before.rules)) return present(tx.sql, before, call);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
     await saveRules(tx.sql, { id: PLATFORM, clusterId: null }, checked, updatedAt);
     await recordAudit(tx, 'platform.rules_update', settingTarget('platform_rules'), ruleChanges(before.rules, rules));
@@ -40,12 +41,12 @@ export async function setPlatformRules(
       entries: [{ kind: PLATFORM_RULES_KIND, id: PLATFORM }],
       reason: 'rules_updated',
     });
-    return present({ rules, updatedAt });
+    return present(tx.sql, { rules, updatedAt }, call);
   });
   await publishRequested(runtime, call, clusterIds);
   return output;
 }
 
-function present({ rules, updatedAt }: RuleSet): Rules {
-  return { rules, updatedAt: updatedAt.toISOString(), warnings: [] };
+async function present(sql: Runtime['pools']['api'], { rules, updatedAt }: RuleSet, { ip }: Call): Promise<Rules> {
+  return { rules, updatedAt: updatedAt.toISOString(), warnings: await warningsOfPlatform(sql, rules, ip) };
 }

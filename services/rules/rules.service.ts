@@ -15,9 +15,9 @@ export default (runtime: Runtime): ServiceSchema => ({
   name: 'rules',
   mixins: [
     contractService([
-      implement(siteRules.get, (input) => getSiteRules(runtime, input)),
+      implement(siteRules.get, (input, call) => getSiteRules(runtime, input, call)),
       implement(siteRules.set, (input, call) => setSiteRules(runtime, input, call)),
-      implement(platformRules.get, () => getPlatformRules(runtime)),
+      implement(platformRules.get, (_, call) => getPlatformRules(runtime, call)),
       implement(platformRules.set, (input, call) => setPlatformRules(runtime, input, call)),
       implement(ruleTrial.try, (input) => tryRules(runtime, input)),
       implement(rules.validate, (input) => validateExpression(runtime, input)),

@@ -15,13 +15,15 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 import { checkRules } from './check-rules.ts';
 import { ruleChanges, saveRules } from './save-rules.ts';
+import { warningsOfSite } from './warnings/of-lists.ts';
 
 /** Throws SITE_NOT_FOUND. */
 export async function getSiteRules(
   { pools }: Runtime,
   { id }: Input<typeof siteRules.get>,
+  call: Call,
 ): Promise<Output<typeof siteRules.get>> {
-  return present((await readSiteRules(pools.api, id)) ?? fail('SITE_NOT_FOUND'));
+  return present(pools.api, (await readSiteRules(pools.api, id)) ?? fail('SITE_NOT_FOUND'), call);
 }
 
 /** Replaces the rules; what equals the saved ones writes and publishes nothing. Throws the contract's errors. */
@@ -36,7 +38,7 @@ export async function setSiteRules(
     assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
     const checked = checkRules(input.rules, before.rules, before.groups);
     const rules = checked.map(({ rule }) => rule);
-    if (isDeepStrictEqual(rules, before.rules)) return { ...present(before), revision: null };
+    if (isDeepStrictEqual(rules, before.rules)) return { ...(await present(tx.sql, before, call)), revision: null };
     const { siteId, siteName } = before;
     const after = { ...before, rules, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
     const compiled = await saveRules(tx.sql, { id: siteId, clusterId }, checked, after.updatedAt);
@@ -56,10 +58,15 @@ export async function setSiteRules(
         metadata: ruleChanges(before.rules, rules),
       },
     });
-    return { ...present(after), revision };
+    return { ...(await present(tx.sql, after, call)), revision };
   });
 }
 
-function present({ siteId, rules, updatedAt }: SiteRuleSet): Output<typeof siteRules.get> {
-  return { siteId, rules, updatedAt: updatedAt.toISOString(), warnings: [] };
+async function present(
+  sql: Runtime['pools']['api'],
+  { siteId, clusterId, rules, updatedAt }: SiteRuleSet,
+  { ip }: Call,
+): Promise<Output<typeof siteRules.get>> {
+  const warnings = await warningsOfSite(sql, rules, { clusterId, address: ip });
+  return { siteId, rules, updatedAt: updatedAt.toISOString(), warnings };
 }

@@ -144,6 +144,34 @@ test.serial('what no request can be is refused by its field', async (t) => {
   t.like(await issue({}, { response: { status: 99 } }), { status: 400, path: '/response/status' });
 });
 
+test.serial('what may not be meant is told when rules are saved and when they are read', async (t) => {
+  const path = `/sites/${siteId}/rules`;
+  const warned = ({ rules, warnings }: Body) =>
+    warnings.map(({ ruleId, code, params }: Body) => [rules.findIndex(({ id }: Body) => id === ruleId), code, params]);
+  await api.ok('PUT', '/platform-rules', { rules: [block('http.host eq "a.example"')] });
+  const rules = [block('http.host eq "a.example" and ssl eq true'), block('not ip.src in $tried_office')];
+  const saved = await api.ok('PUT', path, { rules });
+  const [, [, , { address }]] = warned(saved);
+  const expected = [
+    [0, 'covered', { rule: 'http.host eq "a.example"' }],
+    [1, 'blocks_you', { address }],
+  ];
+  t.deepEqual(warned(saved), expected);
+  t.true(saved.warnings[1].message.includes(address));
+  t.deepEqual(warned(await api.ok('GET', path)), expected);
+  t.deepEqual((await api.ok('GET', '/platform-rules')).warnings, []);
+  await api.ok('PUT', '/ip-lists/' + (await listId('tried_office')), { kind: 'collection', entries: [address] });
+  t.deepEqual(warned(await api.ok('GET', path)), expected.slice(0, 1));
+  await api.node(clusterId, 'without JA4', { features: ['rules-v1'] });
+  const platform = await api.ok('PUT', '/platform-rules', { rules: [block('tls.ja4 eq "a"')] });
+  t.deepEqual(warned(platform), [[0, 'ja4_held', {}]]);
+  await api.ok('PUT', '/platform-rules', { rules: [] });
+  await api.ok('PUT', path, { rules: [] });
+});
+
+const listId = async (name: string): Promise<string> =>
+  (await api.ok('GET', '/ip-lists')).items.find((list: Body) => list.name === name).id;
+
 test.serial('a read-only key may not try rules', async (t) => {
   const { secret } = await running.client.rpc<{ secret: string }>('accessKeys.create', { name: 'r', scope: 'read' });
   const path = `/sites/${siteId}/rules/try`;

@@ -1848,7 +1848,7 @@ export interface RuleWarning {
   /** Id. 1 to 64 characters. */
   ruleId: string;
   /** Stable name of what may not be meant. */
-  code: string;
+  code: 'never_matches' | 'after_end' | 'covered' | 'missing_matches' | 'blocks_you' | 'costly_pattern' | 'pattern_start' | 'ja4_held' | 'key_missing';
   /** Values that the message has in it, by name. */
   params: Record<string, string>;
   /** In English. */

@@ -27,6 +27,26 @@ export function compileRegex({ node, groups }: Regex): Program {
   return { instructions, slots: 2 * (groups + 1) };
 }
 
+/** How many instructions compileRegex makes of it. */
+export function programSize({ node }: Regex): number {
+  return sizeOf(node) + 3;
+}
+
+function sizeOf(node: RegexNode): number {
+  switch (node.kind) {
+    case 'repeat':
+      return node.min + (node.max === null ? 3 : 2 * (node.max - node.min));
+    case 'group':
+      return sizeOf(node.node) + 2;
+    case 'sequence':
+      return node.nodes.reduce((sum, each) => sum + sizeOf(each), 0);
+    case 'alternatives':
+      return node.nodes.reduce((sum, each) => sum + sizeOf(each) + 2, -2);
+    default:
+      return 1;
+  }
+}
+
 function emitSaved(out: Instruction[], index: number, node: RegexNode): void {
   out.push({ op: 'save', slot: 2 * index });
   emit(out, node);
