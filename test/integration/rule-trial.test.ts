@@ -160,7 +160,7 @@ test.serial('what may not be meant is told when rules are saved and when they ar
   t.true(saved.warnings[1].message.includes(address));
   t.deepEqual(warned(await api.ok('GET', path)), expected);
   t.deepEqual((await api.ok('GET', '/platform-rules')).warnings, []);
-  await api.ok('PUT', '/ip-lists/' + (await listId('tried_office')), { kind: 'collection', entries: [address] });
+  await api.ok('PUT', `/ip-lists/${await listId('tried_office')}`, { kind: 'collection', entries: [address] });
   t.deepEqual(warned(await api.ok('GET', path)), expected.slice(0, 1));
   await api.node(clusterId, 'without JA4', { features: ['rules-v1'] });
   const platform = await api.ok('PUT', '/platform-rules', { rules: [block('tls.ja4 eq "a"')] });
