@@ -27,33 +27,35 @@ const unsupportedNodes = Type.Integer({
   description: 'Active nodes that lack rule-log-v1: they count nothing.',
 });
 
-export const LoggedRules = Type.Object({
+export const LoggedRule = Type.Object({
+  ruleId: Id,
+  name: { ...Nullable(Type.String()), description: 'null once the rule is deleted.' },
+  platform: Type.Boolean(),
+  requests,
+});
+
+const LoggedRules = Type.Object({
   approximate,
-  items: Type.Array(
-    Type.Object({
-      ruleId: Id,
-      name: { ...Nullable(Type.String()), description: 'null once the rule is deleted.' },
-      platform: Type.Boolean(),
-      requests,
-    }),
-    { description: 'Log rules of the site and of the platform that matched most, the most frequent first.' },
-  ),
+  items: Type.Array(LoggedRule, {
+    description: 'Log rules of the site and of the platform that matched most, the most frequent first.',
+  }),
   unsupportedNodes,
 });
 
-export const RuleHits = Type.Object({
+export const RuleHit = Type.Object({
+  ruleId: Id,
+  event: OneOf(RULE_EVENTS, {
+    description:
+      'logged: a log rule matched; limited, blocked, challenged, redirected: what became of the request; applied: a rule of any other kind matched and did what it says.',
+  }),
+  requests,
+});
+
+const RuleHits = Type.Object({
   approximate,
-  items: Type.Array(
-    Type.Object({
-      ruleId: Id,
-      event: OneOf(RULE_EVENTS, {
-        description:
-          'logged: a log rule matched; limited, blocked, challenged, redirected: what became of the request; applied: a rule of any other kind matched and did what it says.',
-      }),
-      requests,
-    }),
-    { description: `The most frequent first, at most ${MAX_RULE_HITS}; rules that never matched are left out.` },
-  ),
+  items: Type.Array(RuleHit, {
+    description: `The most frequent first, at most ${MAX_RULE_HITS}; rules that never matched are left out.`,
+  }),
   unsupportedNodes,
 });
 

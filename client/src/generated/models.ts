@@ -667,20 +667,13 @@ export interface ListedSite {
   requestsPerSecond: number | null;
 }
 
-export interface LoggedRules {
-  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
-  approximate: true;
-  /** Log rules of the site and of the platform that matched most, the most frequent first. */
-  items: Array<{
-    /** Id. 1 to 64 characters. */
-    ruleId: string;
-    /** null once the rule is deleted. */
-    name: string | null;
-    platform: boolean;
-    requests: number;
-  }>;
-  /** Active nodes that lack rule-log-v1: they count nothing. */
-  unsupportedNodes: number;
+export interface LoggedRule {
+  /** Id. 1 to 64 characters. */
+  ruleId: string;
+  /** null once the rule is deleted. */
+  name: string | null;
+  platform: boolean;
+  requests: number;
 }
 
 export interface Me {
@@ -1490,19 +1483,12 @@ export interface Rule {
   };
 }
 
-export interface RuleHits {
-  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
-  approximate: true;
-  /** The most frequent first, at most 500; rules that never matched are left out. */
-  items: Array<{
-    /** Id. 1 to 64 characters. */
-    ruleId: string;
-    /** logged: a log rule matched; limited, blocked, challenged, redirected: what became of the request; applied: a rule of any other kind matched and did what it says. */
-    event: 'logged' | 'limited' | 'blocked' | 'challenged' | 'redirected' | 'applied';
-    requests: number;
-  }>;
-  /** Active nodes that lack rule-log-v1: they count nothing. */
-  unsupportedNodes: number;
+export interface RuleHit {
+  /** Id. 1 to 64 characters. */
+  ruleId: string;
+  /** logged: a log rule matched; limited, blocked, challenged, redirected: what became of the request; applied: a rule of any other kind matched and did what it says. */
+  event: 'logged' | 'limited' | 'blocked' | 'challenged' | 'redirected' | 'applied';
+  requests: number;
 }
 
 export interface RuleInput {

@@ -20,7 +20,7 @@ import type {
   LackingNode,
   Launch,
   ListedSite,
-  LoggedRules,
+  LoggedRule,
   Me,
   NewEnrollmentToken,
   Node,
@@ -38,7 +38,7 @@ import type {
   Rollout,
   RolloutEvent,
   RolloutEventDetails,
-  RuleHits,
+  RuleHit,
   RuleInput,
   RuleTrace,
   SavedBulkRedirects,
@@ -884,7 +884,14 @@ export interface RuleHitsPlatformInput {
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
 }
 
-export type RuleHitsPlatformOutput = RuleHits;
+export interface RuleHitsPlatformOutput {
+  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
+  approximate: true;
+  /** The most frequent first, at most 500; rules that never matched are left out. */
+  items: RuleHit[];
+  /** Active nodes that lack rule-log-v1: they count nothing. */
+  unsupportedNodes: number;
+}
 
 export interface RegionsListInput {
   /** Part of the name or the code, in any case. Up to 100 characters. */
@@ -1543,7 +1550,14 @@ export interface RuleHitsSiteInput {
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
 }
 
-export type RuleHitsSiteOutput = RuleHits;
+export interface RuleHitsSiteOutput {
+  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
+  approximate: true;
+  /** The most frequent first, at most 500; rules that never matched are left out. */
+  items: RuleHit[];
+  /** Active nodes that lack rule-log-v1: they count nothing. */
+  unsupportedNodes: number;
+}
 
 export interface RuleHitsLoggedInput {
   /** Id. 1 to 64 characters. */
@@ -1554,7 +1568,14 @@ export interface RuleHitsLoggedInput {
   limit?: number | undefined;
 }
 
-export type RuleHitsLoggedOutput = LoggedRules;
+export interface RuleHitsLoggedOutput {
+  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
+  approximate: true;
+  /** Log rules of the site and of the platform that matched most, the most frequent first. */
+  items: LoggedRule[];
+  /** Active nodes that lack rule-log-v1: they count nothing. */
+  unsupportedNodes: number;
+}
 
 export interface SitesRulesTryInput {
   /** Id. 1 to 64 characters. */

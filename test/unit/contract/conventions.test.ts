@@ -34,6 +34,9 @@ test('every PUT and PATCH of a resource with updatedAt takes expectedUpdatedAt, 
 // Lists with a bound of their own instead of pages.
 const UNPAGED: Readonly<Record<string, string>> = {
   'GET /changes': 'the newest 20',
+  'GET /platform-rules/hits': 'the most frequent 500',
+  'GET /sites/{id}/rules/hits': 'the most frequent 500',
+  'GET /sites/{id}/rules/logged': 'the most frequent 50',
   'GET /usage': 'at most 5000, and a cursor',
   'GET /usage/changes': 'at most 5000, and a sequence number',
 };
