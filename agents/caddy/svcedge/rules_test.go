@@ -149,6 +149,29 @@ func TestRateLimitsOfRules(t *testing.T) {
 	}
 }
 
+// Where rules cannot be used the ones before go on; with none before nothing is let in.
+func TestRulesThatCannotBeUsed(t *testing.T) {
+	bad := siteRules(ruletest.Rule(&configv1.BlockAction{Status: 200}))
+	h := newHandler(t, site())
+	for _, step := range []struct {
+		entry *configv1.Entry
+		fails bool
+		want  string
+	}{
+		{bad, true, "503 policy-unavailable"},
+		{siteRules(blockAll()), false, "451 policy-denied"},
+		{bad, true, "451 policy-denied"},
+		{siteRules(ruletest.Rule(&configv1.LogAction{})), false, "502 no-origin"},
+	} {
+		if failed := edgetest.Change(t, h.core, []*configv1.Entry{step.entry}); (len(failed) > 0) != step.fails {
+			t.Errorf("%v", failed)
+		}
+		if got := h.statusOf(request("GET", "a.com", "/")); got != step.want {
+			t.Errorf("%s, not %s", got, step.want)
+		}
+	}
+}
+
 // A panic in a rule is no way around it.
 func TestRulesThatPanicRefuse(t *testing.T) {
 	h := newHandler(t, site())
