@@ -773,3 +773,26 @@ test.serial('a site says that a canary holds its change back, until it is promot
   await api('DELETE', `/sites/${site.id}`);
   await api('DELETE', `/clusters/${cluster.id}`);
 });
+
+test.serial('the page of a node says which GeoIP databases it has, and whose data they are', async (t) => {
+  const identity = await enrollOne(console, clusterId);
+  const visitor = await operatorVisit(`/nodes/${identity.nodeId}`);
+  const { page } = visitor;
+  await page.getByText('The node has not told which databases it has.').waitFor();
+  await connectAs(console, identity).call('heartbeat', {
+    info: {
+      features: ['bans-v1'],
+      geoip: {
+        country: { ready: true, builtAt: BigInt(Date.parse('2026-06-17T19:00:00Z') / 1000) },
+        asn: { problem: 'asn.mmdb: no such file or directory' },
+      },
+    },
+  });
+  // Without a reload: what a node tells appears by itself.
+  await page.getByText('Ready, data of Jun 17, 2026').waitFor();
+  await page.getByText('Requests whose rules ask for it are answered 503.').waitFor();
+  await page.getByText('asn.mmdb: no such file or directory').waitFor();
+  t.is(await page.getByRole('link', { name: 'DB-IP' }).getAttribute('href'), 'https://db-ip.com');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
