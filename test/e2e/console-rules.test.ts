@@ -157,6 +157,18 @@ test.serial('rules are read from a file, which is refused with the rule and fiel
   await visitor.close();
 });
 
+test.serial('what may not be meant stands beside a rule once it was saved', async (t) => {
+  const site = await stories.newSite();
+  await saveRules(site.id, [{ ...rule('Not a check'), expression: 'http.user_agent ne "check"' }]);
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
+  const { page } = visitor;
+  const row = page.getByRole('group', { name: /^Rule Not a check/ });
+  await row.getByText('The condition also holds where http.user_agent is missing').waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('a request is tried on rules that are not saved', async (t) => {
   const site = await stories.newSite();
   await saveRules(site.id, [{ ...rule('Admin'), expression: 'starts_with(http.request.uri.path, "/admin/")' }]);

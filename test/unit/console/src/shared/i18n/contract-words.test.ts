@@ -12,6 +12,7 @@ import { PHASES } from '../../../../../../contract/expression/phases.ts';
 import { PROCEDURES } from '../../../../../../contract/index.ts';
 import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
 import { FINDING_REASONS } from '../../../../../../contract/resources/rollout.ts';
+import { RULE_WARNINGS } from '../../../../../../contract/rule-warnings.ts';
 import { ACTION_KINDS, RULE_ACTIONS } from '../../../../../../contract/scalars/rule-action.ts';
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
@@ -65,6 +66,7 @@ const needed: Record<string, readonly string[]> = {
   'rules.error': Object.keys(EXPRESSION_ERRORS),
   'rules.field': [...FIELDS.keys()].map((field) => field.replaceAll('.', '_')),
   'rules.function': [...FUNCTIONS.keys()],
+  'rules.warning': Object.keys(RULE_WARNINGS),
   'rules.phase': PHASES,
   'rules.phaseHelp': PHASES,
   'rules.actionName': ACTION_KINDS,
