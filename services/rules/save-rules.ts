@@ -1,6 +1,5 @@
 // What saving rules of a site and of the platform has in common.
 import { isDeepStrictEqual } from 'node:util';
-import type { Knex } from 'knex';
 import { fail } from '../../contract/errors.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import type { CompiledEntry } from '../../models/entries/kind.ts';
@@ -8,6 +7,7 @@ import type { CheckedRule, ListIds } from '../../models/entries/rule-message.ts'
 import { compileRules, listsOf } from '../../models/entries/rules.ts';
 import { keepIpLists } from '../../models/ip-list.ts';
 import { type ListUse, writeRuleSet } from '../../models/rule-set.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 const LISTS_IN_REFUSAL = 5;
 
@@ -20,7 +20,7 @@ export interface Owner {
 
 /** Saves checked rules; answers the entry that they are. Throws IP_LIST_REFERENCE_UNKNOWN. */
 export async function saveRules(
-  sql: Knex.Transaction,
+  sql: Tx['sql'],
   owner: Owner,
   checked: readonly CheckedRule[],
   updatedAt: Date,

@@ -1,12 +1,12 @@
-import type { Knex } from 'knex';
 import { fail } from '../../contract/errors.ts';
 import { rulesWithGroups } from '../../models/rule-set.ts';
 import type { SiteContent, SiteRow } from '../../models/site.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 const RULES_IN_REFUSAL = 5;
 
 /** Throws RULE_INVALID for a group that a rule of the site names, enabled or not, and that the change takes away. */
-export async function assertGroupsUnused(sql: Knex, before: SiteRow, after: SiteContent): Promise<void> {
+export async function assertGroupsUnused(sql: Tx['sql'], before: SiteRow, after: SiteContent): Promise<void> {
   const removed = [...groupsOf(before).difference(groupsOf(after))];
   if (removed.length === 0) return;
   const using = await rulesWithGroups(sql, before.id, removed);
