@@ -51,6 +51,18 @@ const origin = fc.record({
 const kind = fc.constantFrom('allow', 'block', 'collection');
 const action = fc.constantFrom('page', 'close', 'site');
 
+const expressions = fc.array(
+  fc.constantFrom('true', 'http.host eq "a"', 'ip.src in $l1', 'ip.src in $l2', 'http.cookie eq "a"'),
+  { maxLength: 3 },
+);
+const rule = (expression: string, index: number) => ({
+  name: `Rule ${index}`,
+  phase: 'waf-custom',
+  expression,
+  enabled: index !== 1,
+  action: { kind: 'block' },
+});
+
 interface World {
   sites: string[];
   lists: string[];
@@ -155,6 +167,23 @@ const steps: fc.Arbitrary<Step>[] = [
     (underAttack): Step =>
       () =>
         api.call('PUT', '/settings/protection', { underAttack }),
+  ),
+  fc.tuple(small, expressions).map(
+    ([n, conditions]): Step =>
+      ({ sites }) =>
+        api.call('PUT', `/sites/${pick(sites, n)}/rules`, { rules: conditions.map(rule) }),
+  ),
+  expressions.map(
+    (conditions): Step =>
+      () =>
+        api.call('PUT', '/platform-rules', { rules: conditions.map(rule) }),
+  ),
+  fc.tuple(small, fc.uniqueArray(small), small).map(
+    ([n, sources, target]): Step =>
+      ({ sites }) =>
+        api.call('PUT', `/sites/${pick(sites, n)}/bulk-redirects`, {
+          redirects: sources.map((source) => ({ source: `/old/${source}`, target: `/new/${target}` })),
+        }),
   ),
   small.map(
     (siteQps): Step =>

@@ -402,10 +402,26 @@ test('what there is no such revision or cluster of is not found', async (t) => {
   await api.badField(t, '/note', 'POST', `/clusters/${clusterId}/rollback`, { revision: '1', note: 'a\nb' });
 });
 
+/** Up to three rules, of which one may be switched off. */
+const rulesOf = (value: number): Body[] =>
+  Array.from({ length: value }, (_, index) => ({
+    name: `Rule ${index}`,
+    phase: 'waf-custom',
+    expression: `http.host contains "${value}"`,
+    enabled: index !== 2,
+    action: { kind: 'block' },
+  }));
+/** Up to thirty redirects, of which some stay what they are from value to value. */
+const redirectsOf = (value: number): Body[] =>
+  Array.from({ length: 10 * value }, (_, index) => ({
+    source: `/old/${index}`,
+    target: `/new/${value % (index + 1)}`,
+  }));
+
 test('after a rollback to any revision nodes run exactly what they ran then', async (t) => {
   const step = fc.record({
     site: fc.nat(1),
-    what: fc.constantFrom('origin', 'name', 'cc', 'mode'),
+    what: fc.constantFrom('origin', 'name', 'cc', 'mode', 'rules', 'redirects'),
     value: fc.nat(3),
   });
   const history = fc.record({ steps: fc.array(step, { minLength: 2, maxLength: 8 }), back: fc.nat(6) });
@@ -419,6 +435,8 @@ test('after a rollback to any revision nodes run exactly what they ran then', as
         if (what === 'origin') await api.ok('PATCH', path, origins(`o${value}.example`));
         else if (what === 'name') await api.ok('PATCH', path, { name: `name ${value}` });
         else if (what === 'cc') await api.ok('PATCH', `${path}/protection`, { cc: { enabled: value > 1 } });
+        else if (what === 'rules') await api.ok('PUT', `${path}/rules`, { rules: rulesOf(value) });
+        else if (what === 'redirects') await api.ok('PUT', `${path}/bulk-redirects`, { redirects: redirectsOf(value) });
         else
           await api.ok('PUT', `/clusters/${clusterId}/client-ip`, {
             settings: value > 1 ? { mode: 'proxy_protocol' } : { mode: 'direct' },
