@@ -52,7 +52,7 @@ const kind = fc.constantFrom('allow', 'block', 'collection');
 const action = fc.constantFrom('page', 'close', 'site');
 
 const expressions = fc.array(
-  fc.constantFrom('true', 'http.host eq "a"', 'ip.src in $l1', 'ip.src in $l2', 'http.cookie eq "a"'),
+  fc.constantFrom('true', 'http.host eq "a"', 'ip.src in $l1', 'ip.src in $l2', 'http.referer eq "a"'),
   { maxLength: 3 },
 );
 const rule = (expression: string, index: number) => ({
