@@ -20,12 +20,20 @@ export function isUsable(use: ValueUse, result: string): boolean {
     case 'redirect':
       return !NOT_IN_TARGET.test(result) && (isPath(result) || isUrl(result));
     case 'rewrite':
-      return isPath(result) && !CONTROL.test(result) && !/[?#\\]/.test(result);
+      return isPath(result) && !CONTROL.test(result) && !result.includes('\\');
     case 'header':
       return result.length <= MAX_HEADER_VALUE_BYTES && !CONTROL.test(result);
     case 'query':
       return true;
   }
+}
+
+/**
+ * Whether a target can stand in a rule as it is. That of a rewrite is a path: what is computed from a decoded one may
+ * have "?" and "#", which are percent-encoded, and who writes them there means a query.
+ */
+export function isFixedTarget(kind: 'redirect' | 'rewrite', target: string): boolean {
+  return isUsable(kind, target) && !(kind === 'rewrite' && /[?#]/.test(target));
 }
 
 /** Two slashes would be the start of a host. */

@@ -2,7 +2,7 @@
 
 import { badField, fail } from '../../contract/errors.ts';
 import type { Phase } from '../../contract/expression/phases.ts';
-import { isUsable } from '../../contract/expression/results.ts';
+import { isFixedTarget } from '../../contract/expression/results.ts';
 import { normaliseHostHeader } from '../../contract/scalars/host-header.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 import {
@@ -46,7 +46,7 @@ export function checkAction(action: RuleAction, phase: Phase, at: string): RuleA
 function checkTarget({ kind, value, target, setQuery, removeQuery }: TargetAction, at: string): void {
   if (value !== '' && target !== '') badField(`${at}/target`, 'forbidden');
   if (value === '' && target === '') badField(`${at}/value`, 'valueOrTarget');
-  if (value !== '' && !isUsable(kind, value)) {
+  if (value !== '' && !isFixedTarget(kind, value)) {
     if (kind === 'redirect') badField(`${at}/value`, 'redirectTarget');
     badField(`${at}/value`, 'rewriteTarget');
   }

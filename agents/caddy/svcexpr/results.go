@@ -8,7 +8,7 @@ type Use uint8
 const (
 	// ForRedirect: a path of this site, or a URL of http or https without credentials.
 	ForRedirect Use = iota + 1
-	// ForRewrite: a decoded path.
+	// ForRewrite: a decoded path, which is percent-encoded: "?" and "#" end nothing.
 	ForRewrite
 	// ForHeader: the value of a header.
 	ForHeader
@@ -25,7 +25,7 @@ func (u Use) Accepts(result string) bool {
 	case ForRedirect:
 		return !hasByte(result, notInTarget) && (isPath(result) || isURL(result))
 	case ForRewrite:
-		return isPath(result) && !hasByte(result, isControl) && !strings.ContainsAny(result, `?#\`)
+		return isPath(result) && !hasByte(result, isControl) && !strings.Contains(result, `\`)
 	case ForHeader:
 		return len(result) <= maxHeaderValue && !hasByte(result, isControl)
 	case ForQuery:

@@ -195,6 +195,10 @@ func (c *compiler) rewrite(m *configv1.RewriteAction) (action, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.ContainsAny(m.GetTarget().GetText(), "?#") {
+		// Who writes them there means a query; a computed path may have them.
+		return nil, errValue
+	}
 	query, err := c.query(m.GetQuery())
 	if err != nil {
 		return nil, err

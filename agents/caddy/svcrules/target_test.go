@@ -85,6 +85,7 @@ func TestRewrites(t *testing.T) {
 		{"the result is a decoded path", "/a", textOf("/a b%2f"), nil, "/a%20b%252f"},
 		{"its dot segments are resolved", "/a?p=../../x", concat("/b/", ruletest.Field("http.request.uri.args[p]")), nil, "/x"},
 		{"its bytes are encoded", "/%ff", concat("/v2", path), nil, "/v2/%FF"},
+		{"a decoded question mark ends no path", "/a%3Fb%23c?d", concat("/v2", path), nil, "/v2/a%3Fb%23c"},
 	} {
 		s := newRules(t, ruletest.Site(
 			always(&configv1.RewriteAction{Target: c.target, Query: c.query}),
@@ -103,7 +104,7 @@ func TestRewrites(t *testing.T) {
 	for name, target := range map[string]*configv1.RuleValue{
 		"the reserved prefix":      textOf("/.svc/x"),
 		"a way to it":              textOf("/a/../.svc/x"),
-		"a question mark":          concat("/v2", path),
+		"a backslash":              concat("/v2\\", path),
 		"no slash":                 computed(ruletest.Field("http.request.method")),
 		"a function's long result": computed(ruletest.Call("url_encode", ruletest.Call("concat", path, path, path, path))),
 	} {

@@ -3,7 +3,7 @@
 
 import type { Issue } from '../../../../contract/errors.ts';
 import { PHASES, type Phase } from '../../../../contract/expression/phases.ts';
-import { isUsable } from '../../../../contract/expression/results.ts';
+import { isFixedTarget } from '../../../../contract/expression/results.ts';
 import { isProtectedHeader } from '../../../../contract/scalars/rule-headers.ts';
 import { issuesOf, type JsonSchema } from '../../shared/forms/schema.ts';
 import type { ActionKind, ActionOf, RuleAction } from './rule.ts';
@@ -88,7 +88,7 @@ function targetIssues({
 }: ActionOf<'redirect'> | ActionOf<'rewrite'>): Issue[] {
   if (value === '' && target === '') return [issue('/value', 'valueOrTarget')];
   const issues =
-    value !== '' && !isUsable(kind, value)
+    value !== '' && !isFixedTarget(kind, value)
       ? [issue('/value', kind === 'redirect' ? 'redirectTarget' : 'rewriteTarget')]
       : [];
   const names = setQuery.map(({ name }) => name);
