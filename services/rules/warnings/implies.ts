@@ -2,7 +2,7 @@
 // claimed.
 import { formatTree } from '../../../contract/expression/format.ts';
 import type { Condition, Literal } from '../../../contract/expression/tree.ts';
-import { contains, parseCidr } from '../../../contract/scalars/cidr.ts';
+import { type Cidr, contains, parseCidr } from '../../../contract/scalars/cidr.ts';
 
 /** A condition as alternatives, each a list of parts that all have to hold. */
 type Alternatives = readonly (readonly Part[])[];
@@ -10,7 +10,7 @@ type Alternatives = readonly (readonly Part[])[];
 interface Part {
   readonly text: string;
   /** What it compares, and the values of which one has to be equal; null for any other condition. */
-  readonly equals: { readonly operand: string; readonly address: boolean; readonly values: readonly Literal[] } | null;
+  readonly equals: { readonly operand: string; readonly values: readonly (Literal | Cidr)[] } | null;
 }
 
 /** A condition to be compared with others. */
@@ -39,18 +39,19 @@ function partOf(condition: Condition): Part {
   if (condition.op !== 'eq' && condition.op !== 'in') return { text, equals: null };
   const { operand } = condition;
   const values = condition.op === 'in' ? condition.values : [condition.value];
-  return { text, equals: { operand: formatTree(operand), address: operand.type === 'ip', values } };
+  const compared = operand.type === 'ip' ? values.map((value) => parseCidr(String(value))!) : values;
+  return { text, equals: { operand: formatTree(operand), values: compared } };
 }
 
 function partImplies(one: Part, other: Part): boolean {
   if (other.text === 'true' || one.text === 'false' || one.text === other.text) return true;
   if (!one.equals || !other.equals || one.equals.operand !== other.equals.operand) return false;
-  const { address, values } = other.equals;
-  return one.equals.values.every((value) => values.some((each) => isAmong(value, each, address)));
+  const { values } = other.equals;
+  return one.equals.values.every((value) => values.some((each) => isAmong(value, each)));
 }
 
-function isAmong(value: Literal, other: Literal, address: boolean): boolean {
-  return address ? contains(parseCidr(String(other))!, parseCidr(String(value))!) : value === other;
+function isAmong(value: Literal | Cidr, other: Literal | Cidr): boolean {
+  return typeof value === 'object' && typeof other === 'object' ? contains(other, value) : value === other;
 }
 
 /** Whether a condition holds for no request, as far as its form tells. */
