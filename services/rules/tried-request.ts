@@ -33,7 +33,7 @@ export function runRequest(tried: TriedRequest, response: TriedResponse | undefi
     address: address(tried.address, '/request/address'),
     peer: address(tried.peer ?? tried.address, '/request/peer'),
     id,
-    arrivedSeconds: Math.floor((tried.at === undefined ? now : new Date(tried.at)).getTime() / 1000),
+    arrivedSeconds: arrival(tried.at, now),
     ja4: tried.ja4 ?? null,
     country: tried.country ?? null,
     subdivision: tried.subdivision ?? null,
@@ -71,6 +71,14 @@ function headerLines(headers: HeaderInput, path: string): HeaderLine[] {
   const bytes = lines.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
   if (bytes > MAX_TRIED_HEADER_BYTES) badField(path, 'maxBytes', { limit: MAX_TRIED_HEADER_BYTES });
   return lines;
+}
+
+/** In seconds since 1970. */
+function arrival(at: string | undefined, now: Date): number {
+  const milliseconds = at === undefined ? now.getTime() : Date.parse(at);
+  // The schema takes leap seconds.
+  if (Number.isNaN(milliseconds)) badField('/request/at', 'format', { format: 'date-time' });
+  return Math.floor(milliseconds / 1000);
 }
 
 /** In canonical form. */

@@ -120,6 +120,13 @@ test.serial('bulk redirects are found by what was asked for', async (t) => {
   }
 });
 
+test.serial('the time is that of the request, or now', async (t) => {
+  const rules = [block('http.request.timestamp.sec ge 1893456000')];
+  t.is((await outcome({ at: '2030-01-01T00:00:00Z' }, { rules })).kind, 'block');
+  t.is((await outcome({ at: '2029-12-31T23:59:59.999Z' }, { rules })).kind, 'origin');
+  t.is((await outcome({}, { rules: [block('http.request.timestamp.sec lt 1700000000')] })).kind, 'origin');
+});
+
 test.serial('what no request can be is refused by its field', async (t) => {
   for (const url of [
     'https://u:p@a.example/',
@@ -141,6 +148,7 @@ test.serial('what no request can be is refused by its field', async (t) => {
   });
   const large = Array.from({ length: 5 }, () => ({ name: 'a', value: 'é'.repeat(4000) }));
   t.like(await issue({ headers: large }), { status: 400, path: '/request/headers', keyword: 'maxBytes' });
+  t.like(await issue({ at: '2016-12-31T23:59:60Z' }), { status: 400, path: '/request/at' });
   t.like(await issue({}, { response: { status: 99 } }), { status: 400, path: '/response/status' });
 });
 

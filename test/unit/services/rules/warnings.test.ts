@@ -1,8 +1,12 @@
 // What is warned of, and what is not.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
+import { root } from '../../../../bin/lib/root.ts';
 import { parseRegex } from '../../../../contract/expression/regex.ts';
 import type { Condition } from '../../../../contract/expression/tree.ts';
+import { RULE_WARNINGS } from '../../../../contract/rule-warnings.ts';
 import { evaluateCondition } from '../../../../services/rules/evaluate/evaluate.ts';
 import { compileRegex, programSize } from '../../../../services/rules/evaluate/regex-program.ts';
 import { isNever, Shape } from '../../../../services/rules/warnings/implies.ts';
@@ -153,6 +157,12 @@ test('JA4 that nodes cannot tell, and a key that may be missing', (t) => {
 test('messages have their parameters in them', (t) => {
   const [first] = ruleWarnings(rulesOf([block('ip.src eq 192.0.2.0/24')], 's'), [], CONTEXT);
   t.is(first!.message, 'It blocks your own address, 192.0.2.1.');
+});
+
+test('the document names every code', (t) => {
+  const [, section = ''] = readFileSync(join(root, 'docs/rules.md'), 'utf8').split('## Warnings');
+  const named = [...section.split('## ')[0]!.matchAll(/^\| `([a-z0-9_]+)` \|/gm)].map(([, code]) => code);
+  t.deepEqual(named, Object.keys(RULE_WARNINGS));
 });
 
 test('what one condition is said to imply holds wherever it does, and what never holds does not', (t) => {
