@@ -121,10 +121,11 @@ test.serial('bulk redirects are found by what was asked for', async (t) => {
 });
 
 test.serial('the time is that of the request, or now', async (t) => {
+  const url = 'https://www.tried.example/now';
   const rules = [block('http.request.timestamp.sec ge 1893456000')];
-  t.is((await outcome({ at: '2030-01-01T00:00:00Z' }, { rules })).kind, 'block');
-  t.is((await outcome({ at: '2029-12-31T23:59:59.999Z' }, { rules })).kind, 'origin');
-  t.is((await outcome({}, { rules: [block('http.request.timestamp.sec lt 1700000000')] })).kind, 'origin');
+  t.is((await outcome({ url, at: '2030-01-01T00:00:00Z' }, { rules })).kind, 'block');
+  t.is((await outcome({ url, at: '2029-12-31T23:59:59.999Z' }, { rules })).kind, 'origin');
+  t.is((await outcome({ url }, { rules: [block('http.request.timestamp.sec lt 1700000000')] })).kind, 'origin');
 });
 
 test.serial('what no request can be is refused by its field', async (t) => {
