@@ -3,11 +3,11 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { type GeoipDatabases, geoipDatabases } from '../../bin/lib/geoip/databases.ts';
 import type { Output } from '../../contract/procedure.ts';
 import type { nodes } from '../../contract/resources/nodes.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { type GeoipDatabases, geoipDatabases } from '../helpers/geoip.ts';
 import { CLIENT_IP_HEADER, type Installation, startInstallation } from '../helpers/installation.ts';
 
 const HOST = 'geoip.example';
