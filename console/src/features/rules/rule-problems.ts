@@ -4,7 +4,7 @@ import { issueText } from '@/shared/error/error-text.ts';
 import { dotted, isAt } from '@/shared/forms/problems.ts';
 import { issuesOf, type JsonSchema } from '@/shared/forms/schema.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
-import { actionIssues } from './action.ts';
+import { problemsOfAction } from './action.ts';
 import { ACTIONS, type RuleContext } from './context.ts';
 import { check, type ExpressionKind } from './expression/completion.ts';
 import { expressionErrorText } from './expression/error-text.ts';
@@ -22,7 +22,7 @@ const NAME: JsonSchema = { type: 'string', minLength: 1, maxLength: 100 };
 /** Everything that can be told of a rule here. */
 export function problemsOf(rule: Omit<DraftRule, 'key'>, context: RuleContext): RuleProblem[] {
   const name = issuesOf(NAME, rule.name.trim()).map((issue) => ({ path: 'name', text: ruleIssueText(issue) }));
-  const action = actionIssues(ACTIONS, rule.phase, rule.action).map((issue) => ({
+  const action = problemsOfAction(ACTIONS, rule.phase, rule.action).map((issue) => ({
     path: `action${issue.path === '' ? '' : `.${dotted(issue.path)}`}`,
     text: ruleIssueText(issue),
   }));

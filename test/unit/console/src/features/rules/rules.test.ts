@@ -1,7 +1,12 @@
 // Lists of rules that are edited: their order, what differs between two of them, how two people's edits come together, and
 // files.
 import test from 'ava';
-import { actionIssues, configFields, kindsOf, newAction } from '../../../../../../console/src/features/rules/action.ts';
+import {
+  configFields,
+  kindsOf,
+  newAction,
+  problemsOfAction,
+} from '../../../../../../console/src/features/rules/action.ts';
 import {
   type DraftRule,
   draftOf,
@@ -143,7 +148,7 @@ test('what both added is there, and whose order changed counts', (t) => {
 test('each kind of action begins with values that the contract takes, in a phase that has it', (t) => {
   for (const kind of contract.ACTION_KINDS) {
     const [phase] = contract.ACTION_PHASES[kind];
-    const wrong = actionIssues(ACTIONS, phase!, newAction(ACTIONS, kind)).map(({ keyword }) => keyword);
+    const wrong = problemsOfAction(ACTIONS, phase!, newAction(ACTIONS, kind)).map(({ keyword }) => keyword);
     // What a person has to say cannot be there from the start.
     const expected: Record<string, string[]> = {
       redirect: ['valueOrTarget'],
@@ -161,7 +166,7 @@ test('each kind of action begins with values that the contract takes, in a phase
 
 test('an action that does not fit together is told at its field', (t) => {
   const issues = (action: unknown, phase = 'redirect') =>
-    actionIssues(ACTIONS, phase as 'redirect', action as Rule['action']).map(
+    problemsOfAction(ACTIONS, phase as 'redirect', action as Rule['action']).map(
       ({ path, keyword }) => `${path} ${keyword}`,
     );
   const parameter = { name: 'x', value: '', expression: '' };
@@ -223,7 +228,7 @@ test('every template is a rule that can be saved', (t) => {
   for (const { name, phase, expression, action } of templatesFor('example.com')) {
     t.true(checkCondition(expression, { phase }).valid, name);
     const whole = { ...newAction(ACTIONS, action.kind), ...action } as Rule['action'];
-    t.deepEqual(actionIssues(ACTIONS, phase, whole), [], name);
+    t.deepEqual(problemsOfAction(ACTIONS, phase, whole), [], name);
     if ('target' in whole && whole.target) t.true(checkValue(whole.target, { phase }).valid, name);
   }
 });
