@@ -10,21 +10,27 @@ export interface ProbeTarget {
   headers?: Record<string, string>;
 }
 
+interface Answer {
+  status: number;
+  body: string;
+  headers: http.IncomingHttpHeaders;
+}
+
 const PAUSE_MS = 1;
 const LIMIT_MS = 30_000;
 
 /** Unix ms of the first answer that satisfies `done`. Keeps one connection; asks again 1 ms after each answer. */
 export async function firstAnswer(
   target: ProbeTarget,
-  done: (status: number, body: string) => boolean,
+  done: (status: number, body: string, headers: http.IncomingHttpHeaders) => boolean,
 ): Promise<number> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const deadline = clockMs() + LIMIT_MS;
   try {
     for (;;) {
-      const { status, body } = await get(agent, target).catch(retriable);
+      const { status, body, headers } = await get(agent, target).catch(retriable);
       const now = clockMs();
-      if (done(status, body)) return now;
+      if (done(status, body, headers)) return now;
       if (now > deadline) throw new Error(`the edge still answers ${status}`);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
@@ -34,12 +40,12 @@ export async function firstAnswer(
 }
 
 /** A new ban also ends open connections: asked again on a new one, as a client would. */
-function retriable(error: unknown): { status: number; body: string } {
-  if ((error as { code?: string }).code === 'ECONNRESET') return { status: 0, body: '' };
+function retriable(error: unknown): Answer {
+  if ((error as { code?: string }).code === 'ECONNRESET') return { status: 0, body: '', headers: {} };
   throw error;
 }
 
-function get(agent: http.Agent, target: ProbeTarget): Promise<{ status: number; body: string }> {
+function get(agent: http.Agent, target: ProbeTarget): Promise<Answer> {
   const [hostname, port] = splitAddress(target.edge);
   return new Promise((resolve, reject) => {
     const request = http.get(
@@ -50,7 +56,7 @@ function get(agent: http.Agent, target: ProbeTarget): Promise<{ status: number; 
         response.on('data', (chunk: string) => {
           body += chunk;
         });
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }));
         response.on('error', reject);
       },
     );

@@ -64,13 +64,16 @@ async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** nginx in the foreground: one worker, no logs; `server` is the inside of its http block. */
-export function nginxCommand(folder: string, http: string): string[] {
+/**
+ * nginx in the foreground: one worker, no logs; `http` is the inside of its http block. With `reloads` it has a master, which
+ * reads the configuration again when it is told to.
+ */
+export function nginxCommand(folder: string, http: string, { reloads = false } = {}): string[] {
   mkdirSync(folder, { recursive: true });
   const file = path.join(folder, 'nginx.conf');
   writeFileSync(
     file,
-    `daemon off; master_process off; pid ${folder}/nginx.pid; error_log stderr error;
+    `daemon off; master_process ${reloads ? 'on' : 'off'}; pid ${folder}/nginx.pid; error_log stderr error;
 events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 10000000; keepalive_timeout 75s;
