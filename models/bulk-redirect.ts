@@ -1,5 +1,5 @@
 // Bulk redirects of sites. Each is kept with the chunk it is published in.
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Static } from 'typebox';
 import type { BulkRedirect as Schema } from '../contract/resources/bulk-redirects.ts';
@@ -27,7 +27,7 @@ const COLUMNS = 'r.source, r.target, r.status as "statusCode", r.preserve_query 
 
 /** The chunk of a source, 0 to 255: nodes and revisions rely on it for good. */
 export function chunkOfSource(source: string): number {
-  return createHash('sha256').update(source).digest().readUInt32BE(0) % CHUNKS;
+  return hash('sha256', source, 'buffer').readUInt32BE(0) % CHUNKS;
 }
 
 /** By source. */

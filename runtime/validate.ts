@@ -39,8 +39,7 @@ export function validateInput(procedure: Pick<AnyProcedure, 'input'>, input: unk
     if (told !== valid) told(value);
     fail('BAD_REQUEST', { issues: (told.errors ?? []).slice(0, MAX_ISSUES).map(toIssue) });
   }
-  const badText = textIssues(value, '');
-  if (badText.length > 0) fail('BAD_REQUEST', { issues: badText.slice(0, MAX_ISSUES) });
+  if (!isStorable(value)) fail('BAD_REQUEST', { issues: textIssues(value, '').slice(0, MAX_ISSUES) });
   return value;
 }
 
@@ -56,11 +55,15 @@ function room(value: unknown, limit: number): number {
   return left;
 }
 
-/** Texts that the database cannot hold: with NUL, or with half of a surrogate pair. */
+/** Whether the database can hold every text: none has NUL, or half of a surrogate pair. */
+function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed();
+  return typeof value !== 'object' || value === null || Object.values(value).every(isStorable);
+}
+
+/** Where the texts are that it cannot. */
 function textIssues(value: unknown, path: string): Issue[] {
-  if (typeof value === 'string') {
-    return value.includes('\0') || !value.isWellFormed() ? [{ path, keyword: 'text', params: {} }] : [];
-  }
+  if (typeof value === 'string') return isStorable(value) ? [] : [{ path, keyword: 'text', params: {} }];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, part]) => textIssues(part, `${path}/${escapePointer(key)}`));
 }

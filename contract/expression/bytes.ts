@@ -5,6 +5,11 @@ export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
+/** Whether a string has at most so many bytes in UTF-8; one of UTF-16 is three at most. */
+export function fitsBytes(text: string, max: number): boolean {
+  return text.length * 3 <= max || (text.length <= max && utf8(text).length <= max);
+}
+
 /** Index of the code point with which a string gets more than `max` bytes; -1 when it does not. */
 export function indexBeyondBytes(text: string, max: number): number {
   let bytes = 0;

@@ -3,6 +3,8 @@
 
 /** The canonical form of a decoded path. */
 export function canonicalPath(decoded: string): string {
+  // Most paths are.
+  if (decoded.startsWith('/') && !decoded.includes('//') && !decoded.includes('/.')) return decoded;
   const segments: string[] = [];
   for (const segment of decoded.split('/')) {
     if (segment === '..') segments.pop();

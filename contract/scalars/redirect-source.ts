@@ -1,6 +1,6 @@
 // Sources of bulk redirects: a path, or a host with a path. They match the decoded path of a request, so that each
 // spelling of a path is the same source; people read and write them percent-encoded where they must be.
-import { utf8 } from '../expression/bytes.ts';
+import { fitsBytes } from '../expression/bytes.ts';
 import { canonicalPath } from './canonical-path.ts';
 import { normaliseHostName } from './host-name.ts';
 
@@ -55,12 +55,12 @@ export function sourceOfKey(key: string): RedirectSource {
 }
 
 function fits(text: string): boolean {
-  const { length } = utf8(text);
-  return length >= MIN_SOURCE_BYTES && length <= MAX_SOURCE_BYTES;
+  return fitsBytes(text, MAX_SOURCE_BYTES) && !fitsBytes(text, MIN_SOURCE_BYTES - 1);
 }
 
 /** Null when it is not UTF-8. */
 function decodePath(path: string): string | null {
+  if (!path.includes('%')) return path;
   try {
     return path.replaceAll(ESCAPES, decodeURIComponent);
   } catch {

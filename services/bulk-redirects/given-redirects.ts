@@ -1,6 +1,6 @@
 // Turns the redirects that a client sent into what is stored: canonical, complete, each source once.
 import { badField, fail } from '../../contract/errors.ts';
-import { utf8 } from '../../contract/expression/bytes.ts';
+import { fitsBytes, utf8 } from '../../contract/expression/bytes.ts';
 import { isUsable } from '../../contract/expression/results.ts';
 import type { Input } from '../../contract/procedure.ts';
 import { type bulkRedirects, MAX_TARGET_BYTES } from '../../contract/resources/bulk-redirects.ts';
@@ -11,6 +11,7 @@ import type { BulkRedirectRow } from '../../models/bulk-redirect.ts';
 
 type Given = Input<typeof bulkRedirects.set>['redirects'];
 
+const SURROGATE = /[\ud800-\udfff]/;
 /** Hosts named in a refusal. */
 const SHOWN_HOSTS = 5;
 
@@ -28,7 +29,7 @@ export function givenRedirects(given: Given): GivenRedirects {
   const rows = given.map(({ source: text, target, statusCode = 301, preserveQuery = false }, row) => {
     const at = `/redirects/${row}`;
     const source = parseRedirectSource(text) ?? badField(`${at}/source`, 'redirectSource');
-    if (utf8(target).length > MAX_TARGET_BYTES) badField(`${at}/target`, 'maxBytes', { limit: MAX_TARGET_BYTES });
+    if (!fitsBytes(target, MAX_TARGET_BYTES)) badField(`${at}/target`, 'maxBytes', { limit: MAX_TARGET_BYTES });
     if (!isUsable('redirect', target)) badField(`${at}/target`, 'redirectTarget');
     const key = redirectKey(source);
     const first = rowOf.get(key);
@@ -52,8 +53,11 @@ export function assertHostsKnown(hosts: readonly string[], domains: readonly Dom
   if (unknown.length > 0) fail('BULK_REDIRECT_HOST_UNKNOWN', { hosts: unknown.slice(0, SHOWN_HOSTS) });
 }
 
-/** In the order of the bytes. */
-function bySource(rows: readonly BulkRedirectRow[]): BulkRedirectRow[] {
+/** In the order of the bytes, which is that of the code units but for characters with two of them. */
+function bySource(rows: BulkRedirectRow[]): BulkRedirectRow[] {
+  if (!rows.some(({ source }) => SURROGATE.test(source))) {
+    return rows.sort((a, b) => (a.source < b.source ? -1 : 1));
+  }
   return rows
     .map((row) => ({ row, bytes: utf8(row.source) }))
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
