@@ -11,7 +11,7 @@ import {
   replaceBulkRedirects,
   touchBulkRedirects,
 } from '../../models/bulk-redirect.ts';
-import { bulkRedirectsId, bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
+import { compileChunks } from '../../models/entries/bulk-redirects.ts';
 import { publish } from '../../models/publish.ts';
 import { clusterOfSite, lockSite } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
@@ -52,7 +52,7 @@ export async function setBulkRedirects(
     await touchBulkRedirects(tx.sql, id, updatedAt);
     const revision = await publish(tx, {
       clusterId,
-      entries: chunks.map((chunk) => ({ kind: bulkRedirectsKind.kind, id: bulkRedirectsId(id, chunk) })),
+      entries: compileChunks(id, rows, chunks),
       reason: 'rules_updated',
       params: { site: site.name, siteId: id, changed: ['bulkRedirects'] },
       audit: {
