@@ -11,6 +11,11 @@ export interface BulkRedirectRow extends Omit<Redirect, 'source'> {
   source: string;
 }
 
+/** With the chunk it is published in. */
+export interface PlacedRedirect extends BulkRedirectRow {
+  chunk: number;
+}
+
 /** How a set became another. */
 export interface BulkRedirectMove {
   added: number;
@@ -28,6 +33,11 @@ const COLUMNS = 'r.source, r.target, r.status as "statusCode", r.preserve_query 
 /** The chunk of a source, 0 to 255: nodes and revisions rely on it for good. */
 export function chunkOfSource(source: string): number {
   return hash('sha256', source, 'buffer').readUInt32BE(0) % CHUNKS;
+}
+
+/** Once for all redirects of a save: the digests are the larger part of what checking it takes. */
+export function placed(redirects: readonly BulkRedirectRow[]): PlacedRedirect[] {
+  return redirects.map((redirect) => ({ ...redirect, chunk: chunkOfSource(redirect.source) }));
 }
 
 /** By source. */
@@ -77,7 +87,7 @@ export async function touchBulkRedirects(sql: Knex, siteId: string, updatedAt: D
 export async function replaceBulkRedirects(
   sql: Knex,
   siteId: string,
-  redirects: readonly BulkRedirectRow[],
+  redirects: readonly PlacedRedirect[],
   chunk: number | null = null,
 ): Promise<BulkRedirectMove> {
   const { rows } = await sql.raw<{ rows: BulkRedirectMove[] }>(
@@ -106,7 +116,7 @@ export async function replaceBulkRedirects(
     {
       siteId,
       chunk,
-      chunks: redirects.map(({ source }) => chunkOfSource(source)) as never,
+      chunks: redirects.map((redirect) => redirect.chunk) as never,
       sources: redirects.map(({ source }) => source) as never,
       targets: redirects.map(({ target }) => target) as never,
       statuses: redirects.map(({ statusCode }) => statusCode) as never,

@@ -4,7 +4,12 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { MAX_BULK_REDIRECTS, MAX_TARGET_BYTES } from '../../contract/resources/bulk-redirects.ts';
 import { formatRedirectSource, MAX_SOURCE_BYTES, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
 import { BulkRedirectsSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
-import { type BulkRedirectRow, bulkRedirectChunks, chunkOfSource, sitesWithBulkRedirects } from '../bulk-redirect.ts';
+import {
+  type BulkRedirectRow,
+  bulkRedirectChunks,
+  type PlacedRedirect,
+  sitesWithBulkRedirects,
+} from '../bulk-redirect.ts';
 import type { CompiledEntry, EntryKind } from './kind.ts';
 import { siteOwner } from './owner.ts';
 
@@ -63,13 +68,19 @@ export const bulkRedirectsKind: EntryKind = {
 /** What is published of chunks of a site that has these redirects, so that they need not be read again. */
 export function compileChunks(
   siteId: string,
-  rows: readonly BulkRedirectRow[],
+  rows: readonly PlacedRedirect[],
   chunks: readonly number[],
 ): { kind: string; id: string; compiled: CompiledEntry | null }[] {
-  const byChunk = Map.groupBy(rows, ({ source }) => chunkOfSource(source));
+  const byChunk = Map.groupBy(rows, ({ chunk }) => chunk);
   return chunks.map((chunk) => {
     const redirects = byChunk.get(chunk);
-    const compiled = redirects === undefined ? null : compileChunk(siteId, redirects);
+    const compiled =
+      redirects === undefined
+        ? null
+        : compileChunk(
+            siteId,
+            redirects.map(({ chunk: _chunk, ...redirect }) => redirect),
+          );
     return { kind: bulkRedirectsKind.kind, id: bulkRedirectsId(siteId, chunk), compiled };
   });
 }

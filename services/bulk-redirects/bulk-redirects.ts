@@ -8,6 +8,7 @@ import {
   type BulkRedirectRow,
   bulkRedirectsOf,
   bulkRedirectsUpdatedAt,
+  placed,
   replaceBulkRedirects,
   touchBulkRedirects,
 } from '../../models/bulk-redirect.ts';
@@ -40,19 +41,20 @@ export async function setBulkRedirects(
   call: Call,
 ): Promise<Saved> {
   const { rows, hosts } = givenRedirects(redirects);
+  const inChunks = placed(rows);
   const clusterId = (await clusterOfSite(runtime.pools.api, id)) ?? fail('SITE_NOT_FOUND');
   return write(runtime, call, { clusterId }, async (tx) => {
     const site = (await lockSite(tx.sql, id)) ?? fail('SITE_NOT_FOUND');
     const before = (await bulkRedirectsUpdatedAt(tx.sql, id))!;
     assertUpdatedAt(expectedUpdatedAt, before);
     assertHostsKnown(hosts, site.domains);
-    const { chunks, ...counts } = await replaceBulkRedirects(tx.sql, id, rows);
+    const { chunks, ...counts } = await replaceBulkRedirects(tx.sql, id, inChunks);
     if (chunks.length === 0) return { ...present(id, rows, before), revision: null };
     const updatedAt = nextUpdatedAt(before, tx.now);
     await touchBulkRedirects(tx.sql, id, updatedAt);
     const revision = await publish(tx, {
       clusterId,
-      entries: compileChunks(id, rows, chunks),
+      entries: compileChunks(id, inChunks, chunks),
       reason: 'rules_updated',
       params: { site: site.name, siteId: id, changed: ['bulkRedirects'] },
       audit: {

@@ -1,5 +1,10 @@
 // Saves a chunk of a site's redirects as an earlier revision had it.
-import { bulkRedirectsUpdatedAt, replaceBulkRedirects, touchBulkRedirects } from '../../models/bulk-redirect.ts';
+import {
+  bulkRedirectsUpdatedAt,
+  placed,
+  replaceBulkRedirects,
+  touchBulkRedirects,
+} from '../../models/bulk-redirect.ts';
 import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/entries/bulk-redirects.ts';
 import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
@@ -10,7 +15,7 @@ export const bulkRedirectsRestorer: SettingsRestorer = {
   whole: true,
   async save(sql, _clusterId, id, settings, now) {
     const [siteId, chunk] = chunkOfId(id);
-    await replaceBulkRedirects(sql, siteId, (settings as BulkRedirectChunk).redirects, chunk);
+    await replaceBulkRedirects(sql, siteId, placed((settings as BulkRedirectChunk).redirects), chunk);
     await touchBulkRedirects(sql, siteId, nextUpdatedAt((await bulkRedirectsUpdatedAt(sql, siteId))!, now));
   },
 };
