@@ -33,6 +33,21 @@ export async function assertCapabilities(tx: Tx, clusterId: string, needed: read
   });
 }
 
+/** Capabilities that live entries of the owner need in the cluster, of all kinds but these; what a canary tries counts. */
+export async function featuresOfOwner(
+  sql: Knex,
+  clusterId: string,
+  owner: string,
+  except: readonly string[],
+): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { feature: string }[] }>(
+    `select distinct unnest(features) as feature from config_entry
+      where owner = ? and cluster_id = ? and to_revision is null and kind <> all(?::text[])`,
+    [owner, clusterId, except as never],
+  );
+  return rows.map(({ feature }) => feature);
+}
+
 /** Whether an active node of the cluster, or of any with null, lacks the capability. */
 export async function someNodeLacks(sql: Knex, clusterId: string | null, capability: Capability): Promise<boolean> {
   const { rows } = await sql.raw<{ rows: { lacks: boolean }[] }>(

@@ -7,9 +7,11 @@ import {
   recentSituation,
   type Situation,
 } from '../../models/delivery.ts';
+import { siteOwner } from '../../models/entries/owner.ts';
 import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { type ChangedEntry, publish } from '../../models/publish.ts';
+import { featuresOfOwner } from '../../models/required-capabilities.ts';
 import { entryOfSite } from '../../models/rule-set.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { siteViewNow } from '../../models/site-view.ts';
@@ -61,7 +63,7 @@ export async function publishSite(
   const { id, clusterId, name } = site;
   const revision = await publish(tx, {
     clusterId,
-    entries: [{ kind: siteKind.kind, id, compiled: compileSite(site) }, ...(await rulesOf(tx, id))],
+    entries: await entriesOf(tx, site),
     reason,
     params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },
@@ -73,10 +75,22 @@ export async function publishSite(
   return { site: presentWith(site, delivery), revision };
 }
 
+/** Capabilities that nodes need for the site as it is here and for everything that they have of it beside. */
+export async function featuresWith(tx: Tx, site: SiteRow): Promise<string[]> {
+  const entries = await entriesOf(tx, site);
+  const kinds = entries.map(({ kind }) => kind);
+  const others = await featuresOfOwner(tx.sql, site.clusterId, siteOwner(site.id), kinds);
+  return [...new Set([...entries.flatMap(({ compiled }) => compiled?.features ?? []), ...others])];
+}
+
 /** Rules name groups of origins: after a rollback, which leaves what is saved as it is, nodes get both as they are saved. */
-async function rulesOf(tx: Tx, id: string): Promise<ChangedEntry[]> {
-  const compiled = await entryOfSite(tx.sql, id);
-  return compiled === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled }];
+async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
+  const { id } = site;
+  const rules = await entryOfSite(tx.sql, id);
+  return [
+    { kind: siteKind.kind, id, compiled: compileSite(site) },
+    ...(rules === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled: rules }]),
+  ];
 }
 
 /** Answers a site that a call left as it was. */

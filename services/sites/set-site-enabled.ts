@@ -1,14 +1,13 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { featuresOfSite } from '../../models/entries/site.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSite, setSiteEnabled as saveEnabled } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
-import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
+import { featuresWith, knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
 
 /**
  * Moves a site between enabled and disabled:
@@ -33,7 +32,7 @@ export async function setSiteEnabled(
     if (site.enabled === input.enabled) return unchanged(site, known);
     assertUpdatedAt(input.expectedUpdatedAt, site.updatedAt);
     // Off must work for everybody, whatever nodes lack.
-    if (input.enabled) await assertCapabilities(tx, clusterId, featuresOfSite({ ...site, enabled: true }));
+    if (input.enabled) await assertCapabilities(tx, clusterId, await featuresWith(tx, { ...site, enabled: true }));
     const updatedAt = nextUpdatedAt(site.updatedAt, tx.now);
     await saveEnabled(tx.sql, site.id, input.enabled, updatedAt);
     const { enabled } = input;

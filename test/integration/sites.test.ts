@@ -595,6 +595,56 @@ test('a service account may not publish what a node cannot follow; an operator m
   t.true((await setSiteEnabled(runtime, { id: site.id, enabled: true }, call)).site.enabled);
 });
 
+test('enabling a site asks for what its rules, redirects and protection need, too', async (t) => {
+  const cluster = await api.cluster('whole');
+  const { site, revision: created } = await api.ok('POST', '/sites', input({ clusterId: cluster }));
+  const path = `/sites/${site.id}`;
+  const rule = { name: 'Deny', phase: 'waf-custom', expression: 'true', action: { kind: 'block' } };
+  const needing: [capability: string, save: () => Promise<Body>, undo: () => Promise<Body>][] = [
+    [
+      'rules-v1',
+      () => api.ok('PUT', `${path}/rules`, { rules: [{ ...rule, enabled: true }] }),
+      () => api.ok('PUT', `${path}/rules`, { rules: [rule] }),
+    ],
+    [
+      'rules-v2',
+      () => api.ok('PUT', `${path}/bulk-redirects`, { redirects: [{ source: '/old', target: '/new' }] }),
+      () => api.ok('PUT', `${path}/bulk-redirects`, { redirects: [] }),
+    ],
+    [
+      'challenge-v1',
+      () => api.ok('PATCH', `${path}/protection`, { underAttack: true }),
+      () => api.ok('PATCH', `${path}/protection`, { underAttack: false }),
+    ],
+  ];
+  await api.node(cluster, 'old', { features: ['bans-v1'] });
+  const { runtime } = running.running;
+  const call = (): Call => ({ ...systemCall('test'), actor: { type: 'service_account', id: 'x', name: 'x' } });
+  const set = (enabled: boolean) => setSiteEnabled(runtime, { id: site.id, enabled }, call());
+  const refusedFor = async (...capabilities: string[]) => {
+    const error = await t.throwsAsync(() => set(true), undefined, capabilities.join());
+    t.like(error, {
+      type: 'NODE_CAPABILITY_REQUIRED',
+      data: { features: capabilities.join(), nodes: 'old' },
+    } as object);
+  };
+  await set(false);
+  for (const [capability, save, undo] of needing) {
+    await save();
+    await refusedFor(capability);
+    await undo();
+    t.true((await set(true)).site.enabled, `without what needs ${capability}`);
+    await set(false);
+  }
+  for (const [, save] of needing) await save();
+  await refusedFor('challenge-v1', 'rules-v1', 'rules-v2');
+  // After a rollback nodes have no rules, and get with the site those that are saved.
+  await api.ok('POST', `/clusters/${cluster}/rollback`, { revision: created });
+  t.deepEqual(await api.entries(cluster, 'site-rules'), []);
+  await refusedFor('challenge-v1', 'rules-v1');
+  t.true((await api.ok('PUT', `${path}/enabled`, { enabled: true })).site.enabled, 'an operator may');
+});
+
 test('a repeated request with its key creates one site and answers the same', async (t) => {
   const body = input();
   const headers = { 'idempotency-key': `site-${body.domains[0]}` };
