@@ -1,4 +1,5 @@
 // Clusters with canaries at the pipeline: things with a switch that must not wait, and nodes that only the database knows.
+import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import type { CompiledEntry } from '../../models/entries/kind.ts';
 import { publish } from '../../models/publish.ts';
 import type { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -81,6 +82,11 @@ export async function save(
   );
   return output;
 }
+
+export const promote = (runtime: Runtime, clusterId: string) =>
+  change(runtime, (tx) => promoteCanary(tx, clusterId, 'manual_promote'), { clusterId });
+export const abort = (runtime: Runtime, clusterId: string) =>
+  change(runtime, (tx) => abortCanary(tx, clusterId, 'manual_abort'), { clusterId });
 
 export const rolloutOf = (runtime: Runtime, clusterId: string) =>
   runtime.pools.api('cluster_rollout').where({ cluster_id: clusterId }).first();

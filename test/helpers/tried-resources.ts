@@ -1,0 +1,201 @@
+// Sites with rules and redirects, and rules of the platform, saved as people save them, with what nodes should get of
+// each save; and the same read from the entries of a node.
+import { isDeepStrictEqual } from 'node:util';
+import { fromBinary } from '@bufbuild/protobuf';
+import type { Input } from '../../contract/procedure.ts';
+import type { siteRules } from '../../contract/resources/rules.ts';
+import type { Rule } from '../../contract/scalars/rule.ts';
+import { chunkOfSource } from '../../models/bulk-redirect.ts';
+import { bulkRedirectsId, bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
+import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
+import { siteKind } from '../../models/entries/site.ts';
+import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { BulkRedirectsSchema, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
+import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { systemCall } from '../../runtime/call.ts';
+import { publishClusterRequests } from '../../runtime/publish-requested.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { setBulkRedirects } from '../../services/bulk-redirects/bulk-redirects.ts';
+import { setPlatformRules } from '../../services/rules/platform-rules.ts';
+import { setSiteRules } from '../../services/rules/site-rules.ts';
+import { createSite } from '../../services/sites/create-site.ts';
+import { deleteSite } from '../../services/sites/delete-site.ts';
+import type { ModelNode } from './model-node.ts';
+import { THING } from './pipeline.ts';
+import { ruleWith } from './rules.ts';
+
+/** What nodes should get of a save: the text of each entry that it changed, null for one that is no more. */
+export type Changed = Map<string, string | null>;
+
+/** The name of an entry. */
+export const entryName = (kind: string, id: string) => `${kind} ${id}`;
+export const PLATFORM_RULES = entryName(PLATFORM_RULES_KIND, '');
+
+/** Lists of rules to choose from: the status that each answers, and whether it is enabled. */
+const RULE_LISTS: readonly (readonly [status: 403 | 451, enabled: boolean])[][] = [
+  [],
+  [[403, true]],
+  [
+    [451, true],
+    [403, true],
+  ],
+  [
+    [403, true],
+    [451, false],
+  ],
+];
+export const LAST_RULE_LIST = RULE_LISTS.length - 1;
+
+/** The first two travel in one entry. */
+const SOURCES = ['/old', besideOf('/old'), '/other'];
+/** Each source there or not, and where the first one leads. */
+export const LAST_REDIRECT_LIST = 2 ** (SOURCES.length + 1) - 1;
+
+const call = () => systemCall('test');
+
+/** A site as it is saved, which after an abort or a rollback is not what nodes have. */
+export class TriedSite {
+  readonly id: string;
+  readonly #runtime: Runtime;
+  #rules: Rule[] = [];
+  #redirects = new Map<string, string>();
+
+  private constructor(runtime: Runtime, id: string) {
+    this.#runtime = runtime;
+    this.id = id;
+  }
+
+  static async create(runtime: Runtime, clusterId: string, name: string): Promise<TriedSite> {
+    const input = { clusterId, name, domains: [`${name}.example`], origins: [{ address: 'origin.example' }] };
+    const { site } = await createSite(runtime, input, call());
+    return new TriedSite(runtime, site.id);
+  }
+
+  get name(): string {
+    return entryName(siteKind.kind, this.id);
+  }
+
+  async saveRules(list: number): Promise<Changed> {
+    const before = this.#rules;
+    const input = { id: this.id, rules: rulesOf(list, before) };
+    this.#rules = (await setSiteRules(this.#runtime, input, call())).rules;
+    return changedRules(entryName(SITE_RULES_KIND, this.id), before, this.#rules);
+  }
+
+  async saveRedirects(list: number): Promise<Changed> {
+    const [before, after] = [this.#redirects, redirectsOf(list)];
+    const more = { statusCode: 301 as const, preserveQuery: false };
+    const redirects = [...after].map(([source, target]) => ({ source, target, ...more }));
+    await setBulkRedirects(this.#runtime, { id: this.id, redirects }, call());
+    this.#redirects = after;
+    const [had, has] = [this.#chunks(before), this.#chunks(after)];
+    const names = [...new Set([...had.keys(), ...has.keys()])].filter((name) => had.get(name) !== has.get(name));
+    return new Map(names.map((name) => [name, has.get(name) ?? null]));
+  }
+
+  /** Answers the names of all entries that it can have had. */
+  async delete(): Promise<string[]> {
+    await deleteSite(this.#runtime, { id: this.id }, call());
+    const chunks = this.#chunks(new Map(SOURCES.map((source) => [source, ''])));
+    return [this.name, entryName(SITE_RULES_KIND, this.id), ...chunks.keys()];
+  }
+
+  #chunks(redirects: ReadonlyMap<string, string>): Map<string, string> {
+    const chunks = Map.groupBy(redirects, ([source]) => chunkOfSource(source));
+    return new Map(
+      [...chunks].map(([chunk, pairs]) => [
+        entryName(bulkRedirectsKind.kind, bulkRedirectsId(this.id, chunk)),
+        redirectsText(pairs),
+      ]),
+    );
+  }
+}
+
+/** The rules of the platform as they are saved. */
+export class TriedPlatform {
+  readonly #runtime: Runtime;
+  #rules: Rule[] = [];
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** What a cluster has that is created now. */
+  get published(): Map<string, string> {
+    const text = rulesText(this.#rules);
+    return new Map(text === null ? [] : [[PLATFORM_RULES, text]]);
+  }
+
+  /** Answers when this cluster has them; others can be late. */
+  async saveRules(list: number, clusterId: string): Promise<Changed> {
+    const before = this.#rules;
+    const input = { rules: rulesOf(list, before) };
+    this.#rules = (await setPlatformRules(this.#runtime, input, call())).rules;
+    await publishClusterRequests(this.#runtime, call(), clusterId);
+    return changedRules(PLATFORM_RULES, before, this.#rules);
+  }
+}
+
+const rulesRead = (body: Uint8Array) =>
+  fromBinary(SiteRulesSchema, body)
+    .rules.map(({ id, action }) => `${id} ${action.case === 'block' ? action.value.status : action.case}`)
+    .join('\n');
+const READ: Readonly<Record<string, (body: Uint8Array) => string>> = {
+  [THING]: (body) => Buffer.from(body).toString(),
+  [siteKind.kind]: (body) => fromBinary(SiteSchema, body).name,
+  [SITE_RULES_KIND]: rulesRead,
+  [PLATFORM_RULES_KIND]: rulesRead,
+  [bulkRedirectsKind.kind]: (body) =>
+    redirectsText(fromBinary(BulkRedirectsSchema, body).redirects.map(({ source, target }) => [source, target])),
+};
+
+/** The texts of the entries that the node runs, of things, sites, rules and redirects. */
+export const textsRun = (node: ModelNode) =>
+  Object.fromEntries(
+    [...node.entries.values()]
+      .filter(({ kind }) => kind in READ)
+      .map(({ kind, id, body }) => [entryName(kind, id), READ[kind]!(body)])
+      .sort(),
+  );
+
+type RuleInputs = Input<typeof siteRules.set>['rules'];
+
+/** Rules keep the ids that they were given, so that what was there once can come back. */
+function rulesOf(list: number, before: readonly Rule[]): RuleInputs {
+  return RULE_LISTS[list]!.map(([statusCode, enabled], place) => {
+    const { id: _made, ...rule } = ruleWith({ kind: 'block', statusCode }, { name: `Rule ${place}`, enabled });
+    const known = before[place];
+    return known ? { ...rule, id: known.id } : rule;
+  });
+}
+
+/** Of a save that changes nothing nodes get nothing, whatever they have. */
+function changedRules(name: string, before: readonly Rule[], after: readonly Rule[]): Changed {
+  return new Map(isDeepStrictEqual(before, after) ? [] : [[name, rulesText(after)]]);
+}
+
+function rulesText(rules: readonly Rule[]): string | null {
+  const lines = rules.filter(({ enabled }) => enabled).map(({ id, action }) => `${id} ${(action as Block).statusCode}`);
+  return lines.length > 0 ? lines.join('\n') : null;
+}
+
+type Block = Extract<Rule['action'], { kind: 'block' }>;
+
+function redirectsOf(list: number): Map<string, string> {
+  const there = SOURCES.filter((_source, place) => (list >> place) & 1);
+  return new Map(there.map((source) => [source, source === SOURCES[0] ? `/new/${list >> SOURCES.length}` : '/new']));
+}
+
+function redirectsText(pairs: readonly (readonly [source: string, target: string])[]): string {
+  return pairs
+    .map((pair) => pair.join(' '))
+    .sort()
+    .join('\n');
+}
+
+function besideOf(source: string): string {
+  for (let number = 0; ; number++) {
+    const other = `${source}/${number}`;
+    if (chunkOfSource(other) === chunkOfSource(source)) return other;
+  }
+}

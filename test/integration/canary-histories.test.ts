@@ -1,0 +1,229 @@
+// Which entries nodes of a canary and all others run, through any history: things of the test, rules and redirects of
+// sites, rules of the platform.
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { readConfigHead } from '../../models/config-history.ts';
+import { bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
+import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
+import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { beginEpoch } from '../../models/epoch.ts';
+import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { systemCall } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { rollBack } from '../../services/revisions/rollback.ts';
+import {
+  abort,
+  addNode,
+  converge,
+  promote,
+  save,
+  setPolicy,
+  switchThings,
+  unswitch,
+} from '../helpers/canary-cluster.ts';
+import { CanaryModel, texts } from '../helpers/canary-model.ts';
+import { ModelNode } from '../helpers/model-node.ts';
+import { addCluster, createPipeline, type Pipeline, THING } from '../helpers/pipeline.ts';
+import {
+  type Changed,
+  entryName,
+  LAST_REDIRECT_LIST,
+  LAST_RULE_LIST,
+  PLATFORM_RULES,
+  TriedPlatform,
+  TriedSite,
+  textsRun,
+} from '../helpers/tried-resources.ts';
+
+const FEATURES = ['canary-v1', 'every-third-v1', 'rules-v1', 'rules-v2'];
+
+let pipeline: Pipeline;
+let runtime: Runtime;
+let platform: TriedPlatform;
+
+test.before(async () => {
+  pipeline = await createPipeline();
+  runtime = pipeline.runtime;
+  platform = new TriedPlatform(runtime);
+  switchThings();
+});
+test.after.always(async () => {
+  unswitch();
+  await pipeline?.close();
+});
+
+const ID = fc.constantFrom('a', 'b', 'c', 'd/x', 'd/y');
+const SITE = fc.constantFrom(0, 1);
+const record = <A extends string, T extends object>(act: A, more: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
+  fc.record({ act: fc.constant(act), ...more }) as fc.Arbitrary<{ act: A } & T>;
+const step = fc.oneof(
+  { weight: 4, arbitrary: record('save', { id: ID, version: fc.integer({ min: 1, max: 4 }), on: fc.boolean() }) },
+  { weight: 1, arbitrary: record('remove', { id: ID }) },
+  { weight: 3, arbitrary: record('rules', { site: SITE, list: fc.nat(LAST_RULE_LIST) }) },
+  { weight: 3, arbitrary: record('redirects', { site: SITE, list: fc.nat(LAST_REDIRECT_LIST) }) },
+  { weight: 2, arbitrary: record('platform', { list: fc.nat(LAST_RULE_LIST) }) },
+  { weight: 1, arbitrary: record('delete', { site: SITE }) },
+  { weight: 2, arbitrary: fc.record({ act: fc.constantFrom('end', 'promote', 'abort') }) },
+  { weight: 1, arbitrary: record('policy', { enabled: fc.boolean() }) },
+  { weight: 2, arbitrary: record('rollback', { to: fc.nat() }) },
+  { weight: 1, arbitrary: record('epoch', {}) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** A cluster, and what its nodes should run. */
+interface World {
+  clusterId: string;
+  model: CanaryModel;
+  /** Null once it is deleted. */
+  sites: (TriedSite | null)[];
+}
+
+async function newWorld(name: string): Promise<World> {
+  const clusterId = await addCluster(runtime);
+  await addNode(runtime, clusterId, name, { isCanary: true, features: FEATURES });
+  const model = new CanaryModel(platform.published, (entry) => entry === PLATFORM_RULES);
+  const names = [`${name}-a`, `${name}-b`];
+  const sites: TriedSite[] = [];
+  for (const [index, siteName] of names.entries()) {
+    sites.push(await TriedSite.create(runtime, clusterId, siteName));
+    model.save(sites[index]!.name, siteName);
+  }
+  return { clusterId, model, sites };
+}
+
+const thing = (id: string) => entryName(THING, id);
+
+async function take(t: ExecutionContext, world: World, taken: Step): Promise<void> {
+  const { clusterId, model, sites } = world;
+  const saved = (changed: Changed = new Map()) => {
+    for (const [name, text] of changed) model.save(name, text);
+  };
+  switch (taken.act) {
+    case 'save': {
+      const settings = { version: taken.version, on: taken.on };
+      await save(runtime, clusterId, taken.id, settings);
+      return model.save(thing(taken.id), settings);
+    }
+    case 'remove':
+      await save(runtime, clusterId, taken.id, null);
+      return model.save(thing(taken.id), null);
+    case 'rules':
+      return saved(await sites[taken.site]?.saveRules(taken.list));
+    case 'redirects':
+      return saved(await sites[taken.site]?.saveRedirects(taken.list));
+    case 'platform':
+      return saved(await platform.saveRules(taken.list, clusterId));
+    case 'delete':
+      for (const name of (await sites[taken.site]?.delete()) ?? []) model.end(name);
+      sites[taken.site] = null;
+      return;
+    case 'end':
+      await runtime.pools.api('test_thing').where({ cluster_id: clusterId }).whereLike('id', 'd/%').delete();
+      await save(runtime, clusterId, 'd/x', null, true);
+      for (const id of ['d/x', 'd/y']) model.end(thing(id));
+      return;
+    case 'policy':
+      if (!taken.enabled && model.running) {
+        await promote(runtime, clusterId);
+        model.promote();
+      }
+      await setPolicy(runtime, clusterId, taken.enabled);
+      model.enabled = taken.enabled;
+      return;
+    case 'rollback': {
+      const revisions = [...model.published.keys()];
+      const revision = revisions[taken.to % Math.max(1, revisions.length)];
+      return revision === undefined ? undefined : rollTo(t, world, revision);
+    }
+    case 'epoch':
+      await beginEpoch(runtime.pools.api, 'test');
+      return;
+    default:
+      if (!model.running) return;
+      if (taken.act === 'promote') {
+        await promote(runtime, clusterId);
+        model.promote();
+      } else {
+        await abort(runtime, clusterId);
+        model.abort();
+      }
+  }
+}
+
+/** A revision with a site that is deleted cannot come back: nobody's entries move then. */
+async function rollTo(t: ExecutionContext, { clusterId, model, sites }: World, revision: string): Promise<void> {
+  const there = new Set(sites.map((site) => site?.name));
+  const rolling = rollBack(runtime, { id: clusterId, revision }, systemCall('test'));
+  const lost = [...model.published.get(revision)!.keys()].filter(
+    (name) => name.startsWith('site ') && !there.has(name),
+  );
+  if (lost.length === 0) {
+    await rolling;
+    model.rollBack(revision);
+  } else t.like(await t.throwsAsync(rolling), { type: 'ROLLBACK_RESOURCE_UNAVAILABLE' } as object);
+}
+
+/** One in which each kind is tried, promoted, aborted and rolled back, with all nodes awake. */
+const EACH: [Step, number][] = (
+  [
+    { act: 'policy', enabled: true },
+    { act: 'save', id: 'a', version: 1, on: true },
+    { act: 'rules', site: 0, list: 1 },
+    { act: 'redirects', site: 0, list: 0b0111 },
+    { act: 'platform', list: 1 },
+    { act: 'promote' },
+    { act: 'rules', site: 0, list: 2 },
+    { act: 'redirects', site: 0, list: 0b1001 },
+    { act: 'platform', list: 2 },
+    { act: 'abort' },
+    { act: 'rules', site: 1, list: 3 },
+    { act: 'redirects', site: 0, list: 0b0010 },
+    { act: 'platform', list: 3 },
+    { act: 'promote' },
+    { act: 'rules', site: 0, list: 0 },
+    { act: 'platform', list: 0 },
+    { act: 'rollback', to: 4 },
+    { act: 'delete', site: 1 },
+    { act: 'rollback', to: 1 },
+  ] satisfies Step[]
+).map((taken) => [taken, 15]);
+
+test('whatever happens, each node runs exactly the versions of its track', async (t) => {
+  let trial = 0;
+  const tried = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(step, fc.nat({ max: 15 })), { minLength: 4, maxLength: 22 }),
+      async (history) => {
+        const world = await newWorld(`tries-${++trial}`);
+        const { clusterId, model } = world;
+        const nodes = Array.from({ length: 4 }, () => new ModelNode(clusterId));
+        for (const [taken, awake] of history) {
+          await take(t, world, taken);
+          const head = (await readConfigHead(runtime.pools.channel, clusterId))!;
+          t.is(head.canary !== null, model.running);
+          for (const name of model.overlay.keys()) tried.add(name.split(' ')[0]!);
+          model.published.set(String(head.revision), new Map(model.stable));
+          // Two nodes of the canary and two others, of which some are away.
+          for (const [at, node] of nodes.entries()) {
+            if (((awake >> at) & 1) === 0) continue;
+            const tries = at % 2 === 0;
+            await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
+            t.deepEqual(textsRun(node), texts(tries ? model.candidate : model.stable));
+          }
+        }
+        for (const [at, node] of nodes.entries()) {
+          const tries = at % 2 === 0;
+          await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
+          t.deepEqual(textsRun(node), texts(tries ? model.candidate : model.stable));
+          // A node without anything gets the same.
+          const fresh = new ModelNode(clusterId);
+          await converge(runtime, fresh, tries ? Track.CANARY : Track.STABLE);
+          t.deepEqual(textsRun(fresh), textsRun(node));
+        }
+      },
+    ),
+    { numRuns: 25, examples: [[EACH]] },
+  );
+  t.deepEqual([...tried].sort(), [THING, SITE_RULES_KIND, PLATFORM_RULES_KIND, bulkRedirectsKind.kind].sort());
+});
