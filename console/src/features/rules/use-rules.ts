@@ -3,18 +3,18 @@
 import type { RuleWarning } from '@contract/resources/rules.ts';
 import type { Static } from 'typebox';
 import { type ComputedRef, computed, type Ref, ref, type ShallowRef, shallowRef, watch } from 'vue';
-import { asCallError, type CallError } from '@/shared/api/call-error.ts';
+import { asCallError, CallError } from '@/shared/api/call-error.ts';
 import { type Action, useAction } from '@/shared/api/use-action.ts';
 import { type Loaded, useLoad } from '@/shared/api/use-load.ts';
 import { errorText } from '@/shared/error/error-text.ts';
 import type { Choices } from '@/shared/forms/changes.ts';
-import { dotted } from '@/shared/forms/problems.ts';
 import type { LiveFilters } from '@/shared/live/use-live.ts';
 import { expressionErrorText } from './expression/error-text.ts';
 import { type DraftRule, draftOf, inputOf, movedInPhase, type Rule } from './rule.ts';
 import { type RuleChange, rulesDiff } from './rule-diff.ts';
 import { mergeRules, type RuleConflict, withTheirs } from './rule-merge.ts';
 import { type RuleProblem, refusedGroupText, ruleIssueText } from './rule-problems.ts';
+import { refusedFields } from './rule-refusals.ts';
 
 export interface RulesAnswer {
   rules: Rule[];
@@ -151,23 +151,18 @@ export function useRules(options: RulesOptions): RulesState {
   };
 }
 
-/** What a refusal says of each rule that was sent. */
+/** What a refusal says of each rule that was sent, in words. */
 function refusals(error: CallError, sent: readonly DraftRule[]): Map<string, RuleProblem[]> {
   const found = new Map<string, RuleProblem[]>();
-  const tell = (pointer: string, text: string) => {
-    const [, index, rest] = /^\/rules\/(\d+)\/?(.*)$/.exec(pointer) ?? [];
-    const rule = index === undefined ? undefined : sent[Number(index)];
-    if (!rule) return;
-    found.set(rule.key, [...(found.get(rule.key) ?? []), { path: dotted(`/${rest}`), text }]);
-  };
-  for (const issue of error.issues) tell(issue.path, ruleIssueText(issue));
-  // A code that judges one field of an action.
-  if (typeof error.data.path === 'string') tell(error.data.path, errorText(error));
-  if (error.code === 'RULE_INVALID' && typeof error.data.field === 'string') tell(error.data.field, refusalText(error));
+  for (const { key, path, why } of refusedFields(error, sent)) {
+    const text = why instanceof CallError ? refusalText(why) : ruleIssueText(why);
+    found.set(key, [...(found.get(key) ?? []), { path, text }]);
+  }
   return found;
 }
 
 function refusalText(error: CallError): string {
+  if (error.code !== 'RULE_INVALID') return errorText(error);
   const { code, position, params } = error.data as { code: string; position?: number; params: Record<string, string> };
   if (position !== undefined) return expressionErrorText({ code: code as never, position, params });
   return refusedGroupText(code, params) ?? errorText(error);
