@@ -65,7 +65,9 @@ export function useRules(options: RulesOptions): RulesState {
   const conflicts = shallowRef<readonly RuleConflict[]>([]);
   const refused = shallowRef<ReadonlyMap<string, readonly RuleProblem[]>>(new Map());
   const loaded = useLoad(options.read, { live: options.live });
-  const changes = computed(() => rulesDiff(base.value?.rules ?? [], rules.value));
+  /** Keys of what was moved since it was read. */
+  const picked = shallowRef<ReadonlySet<string>>(new Set());
+  const changes = computed(() => rulesDiff(base.value?.rules ?? [], rules.value, picked.value));
   const dirty = computed(() => changes.value.length > 0);
   let keys = 0;
 
@@ -73,6 +75,7 @@ export function useRules(options: RulesOptions): RulesState {
     base.value = answer;
     rules.value = answer.rules.map(draftOf);
     merged.value = false;
+    picked.value = new Set();
     refused.value = new Map();
   }
   // What arrives while somebody edits waits for the save.
@@ -133,7 +136,10 @@ export function useRules(options: RulesOptions): RulesState {
       edit(rules.value.toSpliced(at < 0 ? rules.value.length : at + 1, 0, rule));
     },
     remove: (key) => edit(rules.value.filter((each) => each.key !== key)),
-    move: (key, to) => edit(movedInPhase(rules.value, key, to)),
+    move: (key, to) => {
+      picked.value = new Set([...picked.value, key]);
+      edit(movedInPhase(rules.value, key, to));
+    },
     replace: edit,
     discard: () => {
       save.error.value = null;

@@ -99,6 +99,17 @@ test('as few rules as possible count as moved', (t) => {
   t.deepEqual(moved as unknown, [{ what: 'moved', rule: 'e', from: 5, to: 1 }]);
 });
 
+test('of rules that may count as moved it is those that a person moved', (t) => {
+  const moved = (list: readonly DraftRule[], ...picked: string[]) =>
+    rulesDiff([a, b, c], list, new Set(picked)).map((change) =>
+      change.what === 'moved' ? `${change.rule.name} ${change.from} ${change.to}` : change.what,
+    );
+  t.deepEqual(moved(drafts(b, a, c), 'b'), ['b 2 1']);
+  t.deepEqual(moved(drafts(b, a, c), 'a'), ['a 1 2']);
+  t.deepEqual(moved(drafts(b, c, a), 'b', 'c'), ['a 1 3'], 'as few as possible');
+  t.deepEqual(moved(drafts(a, b, c), 'a'), [], 'it was moved back');
+});
+
 test('edits of different rules come together', (t) => {
   const mine = [{ ...draftOf(a), name: 'mine' }, ...drafts(b, c)];
   const theirs = [a, { ...b, enabled: false }, c];
