@@ -31,5 +31,6 @@ export default {
       component: () => import('./SiteRedirects.vue'),
     },
   ],
+  places: { platform_rule: () => '/platform-rules' },
   actions: [{ title: { en: 'Rules of all sites', 'zh-CN': '所有站点的规则' }, to: '/platform-rules' }],
 } satisfies Feature;
