@@ -33,4 +33,5 @@ export default {
   ],
   places: { platform_rule: () => '/platform-rules' },
   actions: [{ title: { en: 'Rules of all sites', 'zh-CN': '所有站点的规则' }, to: '/platform-rules' }],
+  uses: ['sites'],
 } satisfies Feature;
