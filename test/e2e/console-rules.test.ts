@@ -1,11 +1,15 @@
 // Rules through a real console: made from a template, wrong and mended, ordered, saved, merged with what somebody else
-// saved, read from a file, tried; and bulk redirects with their files.
+// saved, read from a file, tried, counted; and bulk redirects with their files.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import type { Page } from 'playwright-core';
+import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { accessibilityFaults, layoutFaults, settled } from '../helpers/console-pages.ts';
 import { ConsoleStories, tracker } from '../helpers/console-stories.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { ReportingNode } from '../helpers/reporting-node.ts';
+import { Api } from '../helpers/resources.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 
 const stories = new ConsoleStories(1);
@@ -29,6 +33,8 @@ const readRules = async (id: string) =>
   (await stories.console.client.api<{ rules: Rule[] }>('GET', `/sites/${id}/rules`)).rules;
 const saveRules = (id: string, rules: readonly object[]) =>
   stories.console.client.api<{ rules: Rule[] }>('PUT', `/sites/${id}/rules`, { rules });
+const saveGlobalRules = (rules: readonly object[]) =>
+  stories.console.client.api<{ rules: Rule[] }>('PUT', '/platform-rules', { rules });
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 const gone = (page: Page) => page.getByRole('dialog').waitFor({ state: 'detached' });
 
@@ -37,6 +43,22 @@ async function saveAll(page: Page): Promise<void> {
   await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
   await gone(page);
 }
+
+test.serial('rules of all sites can be tried as soon as there is a site', async (t) => {
+  const visitor = await stories.operatorVisit('/platform-rules');
+  const { page } = visitor;
+  await button(page, 'Try a request').click();
+  const panel = page.getByRole('region', { name: 'Try a request' });
+  await panel.getByText('There is no site yet').waitFor();
+  await panel.getByRole('link', { name: 'New site' }).waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  const site = await stories.newSite();
+  const url = panel.getByLabel('Address', { exact: true });
+  await url.waitFor();
+  t.is(await url.inputValue(), `https://${site.domains[0]}/`);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
 
 test.serial('a rule is made from a template, refused where it is wrong, mended, ordered and saved', async (t) => {
   const site = await stories.newSite();
@@ -214,6 +236,127 @@ test.serial('rules of all sites stand above those of a site, where they can only
   t.is(await group.getByRole('switch').count(), 0);
   await group.getByRole('link', { name: 'Challenge bots' }).click();
   await page.getByRole('heading', { name: 'Global rules', level: 1 }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('rules of all sites are tried on the site that is chosen, before its own', async (t) => {
+  const [one, other] = [await stories.newSite(), await stories.newSite()];
+  await saveRules(other.id, [{ ...rule('Own'), expression: 'http.request.uri.path eq "/own"' }]);
+  await saveGlobalRules([{ ...rule('Everywhere'), expression: `http.host eq "${other.domains[0]}"` }]);
+  const visitor = await stories.operatorVisit('/platform-rules');
+  const { page } = visitor;
+  await button(page, 'Try a request').click();
+  const panel = page.getByRole('region', { name: 'Try a request' });
+  const url = panel.getByLabel('Address', { exact: true });
+  const outcome = panel.getByRole('region', { name: 'What becomes of it' });
+  const choose = async ({ name, domains }: { name: string; domains: string[] }) => {
+    await panel.getByRole('combobox', { name: 'Site', exact: true }).press('Enter');
+    await page.getByRole('option', { name, exact: true }).click();
+    await eventually(async () => (await url.inputValue()) === `https://${domains[0]}/own`, {
+      what: 'the other domain',
+    });
+  };
+  await url.fill(`${await url.inputValue()}own`);
+  await choose(one);
+  await button(page, 'Try').click();
+  await outcome.getByText('Goes on to the cache and the origin').waitFor();
+  await choose(other);
+  await outcome.waitFor({ state: 'detached' });
+  await button(page, 'Try').click();
+  await outcome.getByText('by the rule Everywhere').waitFor();
+  t.true(await outcome.getByText('http.host', { exact: true }).first().isVisible(), 'what it read');
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await page
+    .getByRole('group', { name: /^Rule Everywhere/ })
+    .locator('.el-switch')
+    .click();
+  await button(page, 'Try').click();
+  await outcome.getByText('by the rule Own').waitFor();
+  const { rules } = await stories.console.client.api<{ rules: Rule[] }>('GET', '/platform-rules');
+  t.true(rules[0]?.enabled, 'nothing was saved');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a rule of all sites that uses an IP list is found from there', async (t) => {
+  const { id } = await stories.console.client.api<{ id: string }>('POST', '/ip-lists', {
+    name: 'office',
+    kind: 'collection',
+    entries: ['192.0.2.1'],
+  });
+  await saveGlobalRules([{ ...rule('Not from the office'), expression: 'ip.src in $office' }]);
+  const visitor = await stories.operatorVisit(`/ip-lists/${id}`);
+  const { page } = visitor;
+  await page.getByRole('link', { name: 'Not from the office' }).click();
+  await page.getByRole('heading', { name: 'Global rules', level: 1 }).waitFor();
+  await page.getByRole('group', { name: /^Rule Not from the office/ }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('a rule is dragged to another place, and it is the one that counts as moved', async (t) => {
+  const site = await stories.newSite();
+  await saveRules(site.id, [rule('One'), rule('Two'), rule('Three')]);
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
+  const { page } = visitor;
+  const row = (name: string) => page.getByRole('group', { name: new RegExp(`^Rule ${name}`) });
+  await row('Two').locator('.rule__grip').dragTo(row('One'));
+  await page.getByText('Now at place 1 of 3.').waitFor();
+  await button(page, 'Review and save').click();
+  const moved = page.getByRole('dialog').getByRole('listitem');
+  await moved.getByText('from place 2 to 1 of its phase').waitFor();
+  t.is(await moved.count(), 1);
+  t.is(await moved.locator('b').textContent(), 'Two');
+  await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
+  await gone(page);
+  t.deepEqual(
+    (await readRules(site.id)).map(({ name }) => name),
+    ['Two', 'One', 'Three'],
+  );
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('beside each rule stands what nodes told of the last 24 hours', async (t) => {
+  const api = new Api(stories.console);
+  const clusterId = await api.cluster('counted');
+  const { id } = await api.site(clusterId, 'counted.example.com', { origins: [{ address: '93.184.216.34' }] });
+  const { rules } = await saveRules(id, [
+    rule('Blocks'),
+    { ...rule('Counts'), action: { kind: 'log' } },
+    rule('Never matches'),
+  ]);
+  const everywhere = await saveGlobalRules([rule('Everywhere')]);
+  const node = await ReportingNode.enroll(stories.console, clusterId, ['rule-log-v1']);
+  t.teardown(() => node.stop());
+  await node.beat();
+  const [blocks, counts] = rules as [Rule, Rule];
+  const hit = (ruleId: string, event: RuleEvent, count: bigint, platform = false) => ({
+    ruleId,
+    event,
+    count,
+    platform,
+  });
+  const minute = BigInt(Math.floor(Date.now() / 60_000) * 60);
+  const told = [hit(blocks.id, RuleEvent.BLOCKED, 1234n), hit(counts.id, RuleEvent.LOGGED, 5n)];
+  // Rules of all sites count for the node.
+  const ofNode = [hit(everywhere.rules[0]!.id, RuleEvent.BLOCKED, 6n, true)];
+  const minutes = [
+    { siteId: id, minute, requests: 1245n, rules: told },
+    { siteId: '', minute, requests: 0n, rules: ofNode },
+  ];
+  await node.connection.call('reportStats', { minutes, sequence: 1n });
+  const visitor = await stories.operatorVisit(`/sites/${id}/rules`);
+  const { page } = visitor;
+  const hits = (name: string) => page.getByRole('group', { name: new RegExp(`^Rule ${name}`) }).locator('.rule__hits');
+  await hits('Blocks').getByText('1,234 blocked', { exact: true }).waitFor();
+  await hits('Counts').getByText('5 counted', { exact: true }).waitFor();
+  t.is(await hits('Never matches').count(), 0);
+  await page.getByText('Requests in the last 24 hours stand beside each rule').waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await page.goto('/platform-rules');
+  await hits('Everywhere').getByText('6 blocked', { exact: true }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
