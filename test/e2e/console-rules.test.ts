@@ -258,6 +258,8 @@ test.serial('rules of all sites are tried on the site that is chosen, before its
     });
   };
   await url.fill(`${await url.inputValue()}own`);
+  const top = async (label: string) => (await panel.getByLabel(label, { exact: true }).boundingBox())?.y;
+  t.is(await top('Visitor address'), await top('Address'), 'fields of one line');
   await choose(one);
   await button(page, 'Try').click();
   await outcome.getByText('Goes on to the cache and the origin').waitFor();
