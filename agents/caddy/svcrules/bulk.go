@@ -21,10 +21,10 @@ import (
 const (
 	maxRedirects   = 5000
 	maxRedirectIDs = 256
-	// The console puts no more into a part: five times what the largest redirects come to where they are spread evenly.
-	maxBulkBody   = 256 << 10
-	maxSource     = 512
-	maxBulkTarget = 1024
+	maxSource      = 512
+	maxBulkTarget  = 1024
+	// As the console has it: all redirects of a site at their largest, because nothing keeps them from falling into one part.
+	maxBulkBody = maxRedirects * (maxSource + maxBulkTarget + 16)
 )
 
 // bulk has the redirects of all sites that have some, by the id of the site.
