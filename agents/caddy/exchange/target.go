@@ -61,9 +61,9 @@ func RewrittenTarget(path, query string) *Target {
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
-	raw := appendEncoded(make([]byte, 0, len(path)+len(query)+1), path, pathByte)
+	raw := AppendEncoded(make([]byte, 0, len(path)+len(query)+1), path, pathByte)
 	if query != "" {
-		raw = appendEncoded(append(raw, '?'), query, queryByte)
+		raw = AppendEncoded(append(raw, '?'), query, queryByte)
 	}
 	return &Target{Raw: string(raw), Path: path, Canonical: CanonicalPath(path), Query: query}
 }
@@ -79,7 +79,8 @@ func pathByte(c byte) bool {
 
 func queryByte(c byte) bool { return pathByte(c) || c == '?' || c == '%' }
 
-func appendEncoded(b []byte, text string, plain func(byte) bool) []byte {
+// AppendEncoded appends a text with all bytes percent-encoded but those that plain says stand for themselves.
+func AppendEncoded(b []byte, text string, plain func(byte) bool) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := range len(text) {
 		if c := text[i]; plain(c) {

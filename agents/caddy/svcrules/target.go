@@ -105,7 +105,7 @@ func (e *queryEdit) applied(q *request, own, asked string) (query, why string) {
 		if len(b) > 0 {
 			b = append(b, '&')
 		}
-		b = appendEncoded(append(append(b, p.name...), '='), text, unreserved)
+		b = exchange.AppendEncoded(append(append(b, p.name...), '='), text, unreserved)
 	}
 	return string(b), ""
 }
@@ -126,18 +126,6 @@ func without(query string, names []string) string {
 	return strings.Join(slices.DeleteFunc(parts, named), "&")
 }
 
-func appendEncoded(b []byte, text string, plain func(byte) bool) []byte {
-	const hex = "0123456789ABCDEF"
-	for i := range len(text) {
-		if c := text[i]; plain(c) {
-			b = append(b, c)
-		} else {
-			b = append(b, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return b
-}
-
 // location is the target of a redirect with its query changed; a fragment stays last, and no "?" without a query is left.
 func (e *queryEdit) location(q *request, target, asked string) (location, why string) {
 	target, fragment, hasFragment := strings.Cut(target, "#")
@@ -146,12 +134,12 @@ func (e *queryEdit) location(q *request, target, asked string) (location, why st
 	if why != "" {
 		return "", why
 	}
-	b := appendEncoded(make([]byte, 0, len(path)+len(query)+len(fragment)+16), path, visible)
+	b := exchange.AppendEncoded(make([]byte, 0, len(path)+len(query)+len(fragment)+16), path, visible)
 	if query != "" {
-		b = appendEncoded(append(b, '?'), query, visibleInQuery)
+		b = exchange.AppendEncoded(append(b, '?'), query, visibleInQuery)
 	}
 	if hasFragment {
-		b = appendEncoded(append(b, '#'), fragment, visible)
+		b = exchange.AppendEncoded(append(b, '#'), fragment, visible)
 	}
 	if len(b) > maxTargetBytes {
 		return "", svcexpr.ResultTooLong.String()
