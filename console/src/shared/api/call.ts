@@ -55,13 +55,24 @@ async function send(procedure: AnyProcedure, input: unknown, options: CallOption
   return options.renewSession === false ? post() : withSession(post);
 }
 
-/** Asks, and once more after the person has signed in again where the session had ended. */
+/** How often a person signed in again over a page. */
+let renewals = 0;
+
+/**
+ * Asks, and once more after the person has signed in again where the session had ended. A refusal that arrives after they
+ * did, of what was asked before, opens no second dialog.
+ */
 export async function withSession<T>(ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (asCallError(error).code !== 'UNAUTHORIZED' || !hooks) throw error;
+  for (;;) {
+    const before = renewals;
+    try {
+      return await ask();
+    } catch (error) {
+      if (asCallError(error).code !== 'UNAUTHORIZED' || !hooks) throw error;
+    }
+    if (before !== renewals) continue;
     await hooks.sessionEnded();
+    renewals++;
     return ask();
   }
 }
