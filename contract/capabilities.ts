@@ -19,6 +19,15 @@ export const CAPABILITIES = {
   'geoip-country-v1': 'the country of a visitor; whether the node has the database is its state',
   'geoip-subdivision-v1': 'the part of the country of a visitor',
   'geoip-asn-v1': 'the autonomous system of a visitor; whether the node has the database is its state',
+  'https-v1': 'HTTPS: certificates of its own call, redirects, HSTS, session tickets of the cluster',
+  'http3-v1': 'HTTP/3',
+  'http01-v1': 'answers certificate authorities over HTTP (HTTP-01)',
+  'edge-ports-v1': 'ports besides 80 and 443, and sites bound to some of them',
+  'tls-pending-domains-v1': 'domains that are reached by plain HTTP alone until a certificate covers them',
+  'probe-health-v1': 'answers health checks over TLS without a name, with a certificate of its own',
+  'client-certificates-v1': 'asks clients for certificates',
+  'brotli-v1': 'compresses answers with Brotli',
+  'zstd-v1': 'compresses answers with Zstandard',
   'vitals-v1': 'tells every 5 s how sites that just changed fare, while the console asks for it',
 } as const;
 

@@ -113,7 +113,14 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     },
     reportVitals: (request, { node }) => reportVitals(context, known(node), request),
     getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
+    getCertificates: notYet,
+    getSessionTicketKeys: notYet,
+    getAcmeTokens: notYet,
   };
+}
+
+function notYet(): never {
+  throw new ConnectError('this console has none', Code.Unimplemented);
 }
 
 function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
@@ -129,6 +136,9 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.reportSecurity, (request, call) => calls.reportSecurity(request, callerOf(call)));
   router.rpc(method.reportVitals, (request, call) => calls.reportVitals(request, callerOf(call)));
   router.rpc(method.getChallengeKeys, (request, call) => calls.getChallengeKeys(request, callerOf(call)));
+  router.rpc(method.getCertificates, (request, call) => calls.getCertificates(request, callerOf(call)));
+  router.rpc(method.getSessionTicketKeys, (request, call) => calls.getSessionTicketKeys(request, callerOf(call)));
+  router.rpc(method.getAcmeTokens, (request, call) => calls.getAcmeTokens(request, callerOf(call)));
 }
 
 function known(node: NodeIdentity | null): NodeIdentity {

@@ -56,6 +56,18 @@ export declare type Site = Message<"svc.config.v1.Site"> & {
    * @generated from field: int64 created_at_ms = 7;
    */
   createdAtMs: bigint;
+
+  /**
+   * Ports that serve the site; none of either = 80, or 443.
+   *
+   * @generated from field: repeated uint32 http_ports = 8;
+   */
+  httpPorts: number[];
+
+  /**
+   * @generated from field: repeated uint32 https_ports = 9;
+   */
+  httpsPorts: number[];
 };
 
 /**

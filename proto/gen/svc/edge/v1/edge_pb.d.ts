@@ -12,6 +12,7 @@ import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/s
 import type { GeoIp, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
+import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
 
 /**
  * Describes the file svc/edge/v1/edge.proto.
@@ -139,6 +140,25 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: svc.node.v1.GeoIp geoip = 18;
    */
   geoip?: GeoIp | undefined;
+
+  /**
+   * Version of the keys of session tickets in use; 0 = none.
+   *
+   * @generated from field: uint64 session_ticket_keys_version = 19;
+   */
+  sessionTicketKeysVersion: bigint;
+
+  /**
+   * @generated from field: svc.edge.v1.TlsCounters tls = 20;
+   */
+  tls?: TlsCounters | undefined;
+
+  /**
+   * Ports that are to be listened on and are not, with the reason.
+   *
+   * @generated from field: repeated svc.edge.v1.PortProblem port_problems = 21;
+   */
+  portProblems: PortProblem[];
 };
 
 /**
@@ -146,6 +166,83 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export declare const GetStatusResponseSchema: GenMessage<GetStatusResponse>;
+
+/**
+ * Since the start of the process.
+ *
+ * @generated from message svc.edge.v1.TlsCounters
+ */
+export declare type TlsCounters = Message<"svc.edge.v1.TlsCounters"> & {
+  /**
+   * @generated from field: uint64 handshakes = 1;
+   */
+  handshakes: bigint;
+
+  /**
+   * @generated from field: uint64 resumed = 2;
+   */
+  resumed: bigint;
+
+  /**
+   * By the reason: unknown-name, disabled, port, no-certificate, protocol, client-certificate, limit, other.
+   *
+   * @generated from field: map<string, uint64> refused = 3;
+   */
+  refused: { [key: string]: bigint };
+
+  /**
+   * Under way.
+   *
+   * @generated from field: uint64 in_progress = 4;
+   */
+  inProgress: bigint;
+
+  /**
+   * Of the pack, and parsed at the moment.
+   *
+   * @generated from field: uint64 certificates = 5;
+   */
+  certificates: bigint;
+
+  /**
+   * @generated from field: uint64 parsed = 6;
+   */
+  parsed: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.TlsCounters.
+ * Use `create(TlsCountersSchema)` to create a new message.
+ */
+export declare const TlsCountersSchema: GenMessage<TlsCounters>;
+
+/**
+ * @generated from message svc.edge.v1.PortProblem
+ */
+export declare type PortProblem = Message<"svc.edge.v1.PortProblem"> & {
+  /**
+   * @generated from field: uint32 port = 1;
+   */
+  port: number;
+
+  /**
+   * @generated from field: bool udp = 2;
+   */
+  udp: boolean;
+
+  /**
+   * English.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message svc.edge.v1.PortProblem.
+ * Use `create(PortProblemSchema)` to create a new message.
+ */
+export declare const PortProblemSchema: GenMessage<PortProblem>;
 
 /**
  * Client connections and the limits on them.
@@ -673,6 +770,122 @@ export declare type SetChallengeKeysResponse = Message<"svc.edge.v1.SetChallenge
 export declare const SetChallengeKeysResponseSchema: GenMessage<SetChallengeKeysResponse>;
 
 /**
+ * @generated from message svc.edge.v1.ReadCertificatesRequest
+ */
+export declare type ReadCertificatesRequest = Message<"svc.edge.v1.ReadCertificatesRequest"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.ReadCertificatesRequest.
+ * Use `create(ReadCertificatesRequestSchema)` to create a new message.
+ */
+export declare const ReadCertificatesRequestSchema: GenMessage<ReadCertificatesRequest>;
+
+/**
+ * @generated from message svc.edge.v1.SetSessionTicketKeysRequest
+ */
+export declare type SetSessionTicketKeysRequest = Message<"svc.edge.v1.SetSessionTicketKeysRequest"> & {
+  /**
+   * @generated from field: svc.node.v1.SessionTicketKeys keys = 1;
+   */
+  keys?: SessionTicketKeys | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.SetSessionTicketKeysRequest.
+ * Use `create(SetSessionTicketKeysRequestSchema)` to create a new message.
+ */
+export declare const SetSessionTicketKeysRequestSchema: GenMessage<SetSessionTicketKeysRequest>;
+
+/**
+ * @generated from message svc.edge.v1.SetSessionTicketKeysResponse
+ */
+export declare type SetSessionTicketKeysResponse = Message<"svc.edge.v1.SetSessionTicketKeysResponse"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.SetSessionTicketKeysResponse.
+ * Use `create(SetSessionTicketKeysResponseSchema)` to create a new message.
+ */
+export declare const SetSessionTicketKeysResponseSchema: GenMessage<SetSessionTicketKeysResponse>;
+
+/**
+ * @generated from message svc.edge.v1.SetAcmeTokensRequest
+ */
+export declare type SetAcmeTokensRequest = Message<"svc.edge.v1.SetAcmeTokensRequest"> & {
+  /**
+   * Nothing else is answered any more.
+   *
+   * @generated from field: bool complete = 1;
+   */
+  complete: boolean;
+
+  /**
+   * expires_at_ms is by this machine's clock here.
+   *
+   * @generated from field: repeated svc.node.v1.AcmeToken upserts = 2;
+   */
+  upserts: AcmeToken[];
+
+  /**
+   * Only host and token are set.
+   *
+   * @generated from field: repeated svc.node.v1.AcmeToken removed = 3;
+   */
+  removed: AcmeToken[];
+};
+
+/**
+ * Describes the message svc.edge.v1.SetAcmeTokensRequest.
+ * Use `create(SetAcmeTokensRequestSchema)` to create a new message.
+ */
+export declare const SetAcmeTokensRequestSchema: GenMessage<SetAcmeTokensRequest>;
+
+/**
+ * @generated from message svc.edge.v1.SetAcmeTokensResponse
+ */
+export declare type SetAcmeTokensResponse = Message<"svc.edge.v1.SetAcmeTokensResponse"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.SetAcmeTokensResponse.
+ * Use `create(SetAcmeTokensResponseSchema)` to create a new message.
+ */
+export declare const SetAcmeTokensResponseSchema: GenMessage<SetAcmeTokensResponse>;
+
+/**
+ * One record of the pack of certificates, the file certificates.pack beside the journals (0600): a run of records, each
+ * [u32 little-endian length][u32 little-endian CRC-32C of the payload][payload = CertificateRecord]. It is appended to, and
+ * replaced by a renamed file without what nobody needs; a later record of a fingerprint wins. A torn tail is cut.
+ *
+ * @generated from message svc.edge.v1.CertificateRecord
+ */
+export declare type CertificateRecord = Message<"svc.edge.v1.CertificateRecord"> & {
+  /**
+   * @generated from oneof svc.edge.v1.CertificateRecord.record
+   */
+  record: {
+    /**
+     * @generated from field: svc.node.v1.CertificateMaterial material = 1;
+     */
+    value: CertificateMaterial;
+    case: "material";
+  } | {
+    /**
+     * @generated from field: svc.node.v1.CertificateStaple staple = 2;
+     */
+    value: CertificateStaple;
+    case: "staple";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message svc.edge.v1.CertificateRecord.
+ * Use `create(CertificateRecordSchema)` to create a new message.
+ */
+export declare const CertificateRecordSchema: GenMessage<CertificateRecord>;
+
+/**
  * @generated from message svc.edge.v1.WatchSecurityRequest
  */
 export declare type WatchSecurityRequest = Message<"svc.edge.v1.WatchSecurityRequest"> & {
@@ -1127,6 +1340,35 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof SetChallengeKeysRequestSchema;
     output: typeof SetChallengeKeysResponseSchema;
+  },
+  /**
+   * The pack of certificates grew, or is another file. Entries that failed for want of what is in it now are tried again;
+   * the answer is that of ApplyConfig.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.ReadCertificates
+   */
+  readCertificates: {
+    methodKind: "unary";
+    input: typeof ReadCertificatesRequestSchema;
+    output: typeof ApplyConfigResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.edge.v1.EdgeService.SetSessionTicketKeys
+   */
+  setSessionTicketKeys: {
+    methodKind: "unary";
+    input: typeof SetSessionTicketKeysRequestSchema;
+    output: typeof SetSessionTicketKeysResponseSchema;
+  },
+  /**
+   * What certificate authorities are answered from now on: everything, or a change.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.SetAcmeTokens
+   */
+  setAcmeTokens: {
+    methodKind: "unary";
+    input: typeof SetAcmeTokensRequestSchema;
+    output: typeof SetAcmeTokensResponseSchema;
   },
   /**
    * Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.

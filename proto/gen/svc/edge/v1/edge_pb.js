@@ -8,6 +8,7 @@
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_svc_config_v1_entry } from "../../config/v1/entry_pb.js";
 import { file_svc_node_v1_bans } from "../../node/v1/bans_pb.js";
+import { file_svc_node_v1_certificates } from "../../node/v1/certificates_pb.js";
 import { file_svc_node_v1_config } from "../../node/v1/config_pb.js";
 import { file_svc_node_v1_node } from "../../node/v1/node_pb.js";
 import { file_svc_node_v1_security } from "../../node/v1/security_pb.js";
@@ -16,7 +17,7 @@ import { file_svc_node_v1_security } from "../../node/v1/security_pb.js";
  * Describes the file svc/edge/v1/edge.proto.
  */
 export const file_svc_edge_v1_edge = /*@__PURE__*/
-  fileDesc("ChZzdmMvZWRnZS92MS9lZGdlLnByb3RvEgtzdmMuZWRnZS52MSISChBHZXRTdGF0dXNSZXF1ZXN0Iq8EChFHZXRTdGF0dXNSZXNwb25zZRITCgtpbnN0YW5jZV9pZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEisKBmNvbmZpZxgDIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiMKBGJhbnMYBCABKAsyFS5zdmMuZWRnZS52MS5CYW5TdGF0ZRINCgVzaXRlcxgFIAEoBBIaChJhY3RpdmVfY29ubmVjdGlvbnMYBiABKAQSFgoOdXB0aW1lX3NlY29uZHMYByABKAQSKAoGZmFpbGVkGAggAygLMhguc3ZjLm5vZGUudjEuRmFpbGVkRW50cnkSEAoId2FybmluZ3MYCSADKAkSDwoHc2VydmluZxgKIAEoCBIeChZjaGFsbGVuZ2Vfa2V5c192ZXJzaW9uGAsgASgEEisKCHNlY3VyaXR5GAwgAygLMhkuc3ZjLm5vZGUudjEuU2l0ZVNlY3VyaXR5EjIKCmNoYWxsZW5nZXMYDSABKAsyHi5zdmMuZWRnZS52MS5DaGFsbGVuZ2VDb3VudGVycxIUCgxjYXBhYmlsaXRpZXMYDiADKAkSGwoTY29uZmluZW1lbnRfcHJvYmxlbRgPIAEoCRItCgtjb25uZWN0aW9ucxgQIAEoCzIYLnN2Yy5lZGdlLnYxLkNvbm5lY3Rpb25zEgwKBGhlbGQYESABKAQSIQoFZ2VvaXAYEiABKAsyEi5zdmMubm9kZS52MS5HZW9JcCLJAwoLQ29ubmVjdGlvbnMSDQoFbGltaXQYASABKAQSFQoNbmV0d29ya19saW1pdBgCIAEoBBIVCg1hZGRyZXNzX2xpbWl0GAMgASgEEhUKDXdhaXRpbmdfbGltaXQYBCABKAQSDwoHd2FpdGluZxgFIAEoBBIQCghhY2NlcHRlZBgGIAEoBBI2CgdyZWZ1c2VkGAcgAygLMiUuc3ZjLmVkZ2UudjEuQ29ubmVjdGlvbnMuUmVmdXNlZEVudHJ5EjYKB2V2aWN0ZWQYCCADKAsyJS5zdmMuZWRnZS52MS5Db25uZWN0aW9ucy5FdmljdGVkRW50cnkSPwoMaHR0cDJfZXJyb3JzGAkgAygLMikuc3ZjLmVkZ2UudjEuQ29ubmVjdGlvbnMuSHR0cDJFcnJvcnNFbnRyeRouCgxSZWZ1c2VkRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ARouCgxFdmljdGVkRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ARoyChBIdHRwMkVycm9yc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEinAEKEUNoYWxsZW5nZUNvdW50ZXJzEg4KBnNlcnZlZBgBIAMoBBIOCgZwYXNzZWQYAiADKAQSDgoGZmFpbGVkGAMgASgEEhAKCHJlcGxheWVkGAQgASgEEhIKCm92ZXJmbG93ZWQYBSABKAQSGQoRY2FwdGNoYV9mYWxsYmFja3MYBiABKAQSFgoOZnJvbV9lbHNld2hlcmUYByABKAQi6AEKEkFwcGx5Q29uZmlnUmVxdWVzdBIpCgRiYXNlGAEgASgLMhsuc3ZjLm5vZGUudjEuQ29uZmlnUG9zaXRpb24SKwoGdGFyZ2V0GAIgASgLMhsuc3ZjLm5vZGUudjEuQ29uZmlnUG9zaXRpb24SJQoHdXBzZXJ0cxgDIAMoCzIULnN2Yy5jb25maWcudjEuRW50cnkSKAoHZGVsZXRlcxgEIAMoCzIXLnN2Yy5jb25maWcudjEuRW50cnlLZXkSKQoIdW5zZXJ2ZWQYBSADKAsyFy5zdmMuY29uZmlnLnYxLkVudHJ5S2V5IhUKE1JlbG9hZENvbmZpZ1JlcXVlc3QibgoTQXBwbHlDb25maWdSZXNwb25zZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEigKBmZhaWxlZBgCIAMoCzIYLnN2Yy5ub2RlLnYxLkZhaWxlZEVudHJ5IjwKEkxpc3RGYWlsaW5nUmVxdWVzdBImCgVhZnRlchgBIAEoCzIXLnN2Yy5jb25maWcudjEuRW50cnlLZXkifgoTTGlzdEZhaWxpbmdSZXNwb25zZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEioKB2VudHJpZXMYAiADKAsyGS5zdmMuZWRnZS52MS5GYWlsaW5nRW50cnkSDAoEbW9yZRgDIAEoCCJKCgxGYWlsaW5nRW50cnkSJAoDa2V5GAEgASgLMhcuc3ZjLmNvbmZpZy52MS5FbnRyeUtleRIUCgxydW5uaW5nX2hhc2gYAiABKAwiyQEKEEFwcGx5QmFuc1JlcXVlc3QSJgoEYmFzZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEigKBnRhcmdldBgCIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEiEKB3Vwc2VydHMYAyADKAsyEC5zdmMubm9kZS52MS5CYW4SEwoLcmVtb3ZlZF9pZHMYBCADKAkSKwoKbGlmdGVkX293bhgFIAMoCzIXLnN2Yy5ub2RlLnYxLk93bkJhbkxpZnQiEwoRUmVsb2FkQmFuc1JlcXVlc3QiEgoQUmV0cnlCYW5zUmVxdWVzdCI5ChFBcHBseUJhbnNSZXNwb25zZRIkCgVzdGF0ZRgBIAEoCzIVLnN2Yy5lZGdlLnYxLkJhblN0YXRlIpkBCghCYW5TdGF0ZRIqCghwb3NpdGlvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEg8KB2VudHJpZXMYAiABKAQSEAoIY2FwYWNpdHkYAyABKAQSFQoNdW5hcHBsaWVkX2lkcxgEIAMoCRIRCgl1bmFwcGxpZWQYBSABKAQSFAoMYXV0b19ldmljdGVkGAYgASgEIkIKEURyYWluU3RhdHNSZXF1ZXN0EhQKDGFja25vd2xlZGdlZBgBIAEoBBIXCg9jbG9ja19vZmZzZXRfbXMYAiABKBIidQoSRHJhaW5TdGF0c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEigKB21pbnV0ZXMYAiADKAsyFy5zdmMubm9kZS52MS5TaXRlTWludXRlEiMKBGdhcHMYAyADKAsyFS5zdmMubm9kZS52MS5TdGF0c0dhcCIkChBHZXRWaXRhbHNSZXF1ZXN0EhAKCHNpdGVfaWRzGAEgAygJInoKEUdldFZpdGFsc1Jlc3BvbnNlEhMKC2luc3RhbmNlX2lkGAEgASgJEisKBmNvbmZpZxgCIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiMKBnZpdGFscxgDIAMoCzITLnN2Yy5ub2RlLnYxLlZpdGFscyJDChdTZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdBIoCgRrZXlzGAEgASgLMhouc3ZjLm5vZGUudjEuQ2hhbGxlbmdlS2V5cyIaChhTZXRDaGFsbGVuZ2VLZXlzUmVzcG9uc2UiOgoUV2F0Y2hTZWN1cml0eVJlcXVlc3QSEwoLaW5zdGFuY2VfaWQYASABKAkSDQoFYWZ0ZXIYAiABKAQiwgEKDVNlY3VyaXR5QmF0Y2gSEAoIc2VxdWVuY2UYASABKAQSIQoEYmFucxgCIAMoCzITLnN2Yy5ub2RlLnYxLk93bkJhbhIqCgZldmVudHMYAyADKAsyGi5zdmMubm9kZS52MS5TZWN1cml0eUV2ZW50EioKBXNpdGVzGAQgAygLMhsuc3ZjLmVkZ2UudjEuU2l0ZUxldmVsU3RhdGUSDwoHZHJvcHBlZBgFIAEoBBITCgtpbnN0YW5jZV9pZBgGIAEoCSJ0Cg5TaXRlTGV2ZWxTdGF0ZRIPCgdzaXRlX2lkGAEgASgJEiUKBHNpdGUYAiABKAsyFy5zdmMuZWRnZS52MS5MZXZlbFN0YXRlEioKBXBhdGhzGAMgAygLMhsuc3ZjLmVkZ2UudjEuUGF0aExldmVsU3RhdGUiLAoKTGV2ZWxTdGF0ZRINCgVsZXZlbBgBIAEoDRIPCgdjYWxtX21zGAIgASgEIkYKDlBhdGhMZXZlbFN0YXRlEgwKBHBhdGgYASABKAkSJgoFc3RhdGUYAiABKAsyFy5zdmMuZWRnZS52MS5MZXZlbFN0YXRlImcKFlJlc3RvcmVTZWN1cml0eVJlcXVlc3QSIQoEYmFucxgBIAMoCzITLnN2Yy5ub2RlLnYxLk93bkJhbhIqCgVzaXRlcxgCIAMoCzIbLnN2Yy5lZGdlLnYxLlNpdGVMZXZlbFN0YXRlIhkKF1Jlc3RvcmVTZWN1cml0eVJlc3BvbnNlIoACCg1Kb3VybmFsUmVjb3JkEiwKBmhlYWRlchgBIAEoCzIaLnN2Yy5lZGdlLnYxLkpvdXJuYWxIZWFkZXJIABIrCgZjb25maWcYAiABKAsyGS5zdmMuZWRnZS52MS5Db25maWdDaGFuZ2VIABImCgRiYW5zGAMgASgLMhYuc3ZjLmVkZ2UudjEuQmFuQ2hhbmdlSAASLgoIc2VjdXJpdHkYBCABKAsyGi5zdmMuZWRnZS52MS5TZWN1cml0eUJhdGNoSAASMgoNc2VjdXJpdHlfbWFyaxgFIAEoCzIZLnN2Yy5lZGdlLnYxLlNlY3VyaXR5TWFya0gAQggKBnJlY29yZCJECg1Kb3VybmFsSGVhZGVyEg4KBmZvcm1hdBgBIAEoDRIPCgdub2RlX2lkGAIgASgJEhIKCmNsdXN0ZXJfaWQYAyABKAkiuQEKDENvbmZpZ0NoYW5nZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiUKB3Vwc2VydHMYAiADKAsyFC5zdmMuY29uZmlnLnYxLkVudHJ5EigKB2RlbGV0ZXMYAyADKAsyFy5zdmMuY29uZmlnLnYxLkVudHJ5S2V5EikKCHVuc2VydmVkGAQgAygLMhcuc3ZjLmNvbmZpZy52MS5FbnRyeUtleSJnCgxTZWN1cml0eU1hcmsSFQoNcmVwb3J0ZWRfYmFucxgBIAEoBBIXCg9yZXBvcnRlZF9ldmVudHMYAiABKAQSJwoGbGlmdGVkGAMgAygLMhcuc3ZjLm5vZGUudjEuT3duQmFuTGlmdCJvCglCYW5DaGFuZ2USKgoIcG9zaXRpb24YASABKAsyGC5zdmMubm9kZS52MS5CYW5Qb3NpdGlvbhIhCgd1cHNlcnRzGAIgAygLMhAuc3ZjLm5vZGUudjEuQmFuEhMKC3JlbW92ZWRfaWRzGAMgAygJMuMHCgtFZGdlU2VydmljZRJKCglHZXRTdGF0dXMSHS5zdmMuZWRnZS52MS5HZXRTdGF0dXNSZXF1ZXN0Gh4uc3ZjLmVkZ2UudjEuR2V0U3RhdHVzUmVzcG9uc2USUAoLQXBwbHlDb25maWcSHy5zdmMuZWRnZS52MS5BcHBseUNvbmZpZ1JlcXVlc3QaIC5zdmMuZWRnZS52MS5BcHBseUNvbmZpZ1Jlc3BvbnNlElIKDFJlbG9hZENvbmZpZxIgLnN2Yy5lZGdlLnYxLlJlbG9hZENvbmZpZ1JlcXVlc3QaIC5zdmMuZWRnZS52MS5BcHBseUNvbmZpZ1Jlc3BvbnNlElAKC0xpc3RGYWlsaW5nEh8uc3ZjLmVkZ2UudjEuTGlzdEZhaWxpbmdSZXF1ZXN0GiAuc3ZjLmVkZ2UudjEuTGlzdEZhaWxpbmdSZXNwb25zZRJKCglBcHBseUJhbnMSHS5zdmMuZWRnZS52MS5BcHBseUJhbnNSZXF1ZXN0Gh4uc3ZjLmVkZ2UudjEuQXBwbHlCYW5zUmVzcG9uc2USTAoKUmVsb2FkQmFucxIeLnN2Yy5lZGdlLnYxLlJlbG9hZEJhbnNSZXF1ZXN0Gh4uc3ZjLmVkZ2UudjEuQXBwbHlCYW5zUmVzcG9uc2USSgoJUmV0cnlCYW5zEh0uc3ZjLmVkZ2UudjEuUmV0cnlCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEk0KCkRyYWluU3RhdHMSHi5zdmMuZWRnZS52MS5EcmFpblN0YXRzUmVxdWVzdBofLnN2Yy5lZGdlLnYxLkRyYWluU3RhdHNSZXNwb25zZRJKCglHZXRWaXRhbHMSHS5zdmMuZWRnZS52MS5HZXRWaXRhbHNSZXF1ZXN0Gh4uc3ZjLmVkZ2UudjEuR2V0Vml0YWxzUmVzcG9uc2USXwoQU2V0Q2hhbGxlbmdlS2V5cxIkLnN2Yy5lZGdlLnYxLlNldENoYWxsZW5nZUtleXNSZXF1ZXN0GiUuc3ZjLmVkZ2UudjEuU2V0Q2hhbGxlbmdlS2V5c1Jlc3BvbnNlElAKDVdhdGNoU2VjdXJpdHkSIS5zdmMuZWRnZS52MS5XYXRjaFNlY3VyaXR5UmVxdWVzdBoaLnN2Yy5lZGdlLnYxLlNlY3VyaXR5QmF0Y2gwARJcCg9SZXN0b3JlU2VjdXJpdHkSIy5zdmMuZWRnZS52MS5SZXN0b3JlU2VjdXJpdHlSZXF1ZXN0GiQuc3ZjLmVkZ2UudjEuUmVzdG9yZVNlY3VyaXR5UmVzcG9uc2VCJ1olZWRnZS5zdmMvY2FkZHkvZ2VuL3N2Yy9lZGdlL3YxO2VkZ2V2MWIGcHJvdG8z", [file_svc_config_v1_entry, file_svc_node_v1_bans, file_svc_node_v1_config, file_svc_node_v1_node, file_svc_node_v1_security]);
+  fileDesc("ChZzdmMvZWRnZS92MS9lZGdlLnByb3RvEgtzdmMuZWRnZS52MSISChBHZXRTdGF0dXNSZXF1ZXN0IqwFChFHZXRTdGF0dXNSZXNwb25zZRITCgtpbnN0YW5jZV9pZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEisKBmNvbmZpZxgDIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiMKBGJhbnMYBCABKAsyFS5zdmMuZWRnZS52MS5CYW5TdGF0ZRINCgVzaXRlcxgFIAEoBBIaChJhY3RpdmVfY29ubmVjdGlvbnMYBiABKAQSFgoOdXB0aW1lX3NlY29uZHMYByABKAQSKAoGZmFpbGVkGAggAygLMhguc3ZjLm5vZGUudjEuRmFpbGVkRW50cnkSEAoId2FybmluZ3MYCSADKAkSDwoHc2VydmluZxgKIAEoCBIeChZjaGFsbGVuZ2Vfa2V5c192ZXJzaW9uGAsgASgEEisKCHNlY3VyaXR5GAwgAygLMhkuc3ZjLm5vZGUudjEuU2l0ZVNlY3VyaXR5EjIKCmNoYWxsZW5nZXMYDSABKAsyHi5zdmMuZWRnZS52MS5DaGFsbGVuZ2VDb3VudGVycxIUCgxjYXBhYmlsaXRpZXMYDiADKAkSGwoTY29uZmluZW1lbnRfcHJvYmxlbRgPIAEoCRItCgtjb25uZWN0aW9ucxgQIAEoCzIYLnN2Yy5lZGdlLnYxLkNvbm5lY3Rpb25zEgwKBGhlbGQYESABKAQSIQoFZ2VvaXAYEiABKAsyEi5zdmMubm9kZS52MS5HZW9JcBIjChtzZXNzaW9uX3RpY2tldF9rZXlzX3ZlcnNpb24YEyABKAQSJQoDdGxzGBQgASgLMhguc3ZjLmVkZ2UudjEuVGxzQ291bnRlcnMSLwoNcG9ydF9wcm9ibGVtcxgVIAMoCzIYLnN2Yy5lZGdlLnYxLlBvcnRQcm9ibGVtItUBCgtUbHNDb3VudGVycxISCgpoYW5kc2hha2VzGAEgASgEEg8KB3Jlc3VtZWQYAiABKAQSNgoHcmVmdXNlZBgDIAMoCzIlLnN2Yy5lZGdlLnYxLlRsc0NvdW50ZXJzLlJlZnVzZWRFbnRyeRITCgtpbl9wcm9ncmVzcxgEIAEoBBIUCgxjZXJ0aWZpY2F0ZXMYBSABKAQSDgoGcGFyc2VkGAYgASgEGi4KDFJlZnVzZWRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBIjgKC1BvcnRQcm9ibGVtEgwKBHBvcnQYASABKA0SCwoDdWRwGAIgASgIEg4KBnJlYXNvbhgDIAEoCSLJAwoLQ29ubmVjdGlvbnMSDQoFbGltaXQYASABKAQSFQoNbmV0d29ya19saW1pdBgCIAEoBBIVCg1hZGRyZXNzX2xpbWl0GAMgASgEEhUKDXdhaXRpbmdfbGltaXQYBCABKAQSDwoHd2FpdGluZxgFIAEoBBIQCghhY2NlcHRlZBgGIAEoBBI2CgdyZWZ1c2VkGAcgAygLMiUuc3ZjLmVkZ2UudjEuQ29ubmVjdGlvbnMuUmVmdXNlZEVudHJ5EjYKB2V2aWN0ZWQYCCADKAsyJS5zdmMuZWRnZS52MS5Db25uZWN0aW9ucy5FdmljdGVkRW50cnkSPwoMaHR0cDJfZXJyb3JzGAkgAygLMikuc3ZjLmVkZ2UudjEuQ29ubmVjdGlvbnMuSHR0cDJFcnJvcnNFbnRyeRouCgxSZWZ1c2VkRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ARouCgxFdmljdGVkRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ARoyChBIdHRwMkVycm9yc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEinAEKEUNoYWxsZW5nZUNvdW50ZXJzEg4KBnNlcnZlZBgBIAMoBBIOCgZwYXNzZWQYAiADKAQSDgoGZmFpbGVkGAMgASgEEhAKCHJlcGxheWVkGAQgASgEEhIKCm92ZXJmbG93ZWQYBSABKAQSGQoRY2FwdGNoYV9mYWxsYmFja3MYBiABKAQSFgoOZnJvbV9lbHNld2hlcmUYByABKAQi6AEKEkFwcGx5Q29uZmlnUmVxdWVzdBIpCgRiYXNlGAEgASgLMhsuc3ZjLm5vZGUudjEuQ29uZmlnUG9zaXRpb24SKwoGdGFyZ2V0GAIgASgLMhsuc3ZjLm5vZGUudjEuQ29uZmlnUG9zaXRpb24SJQoHdXBzZXJ0cxgDIAMoCzIULnN2Yy5jb25maWcudjEuRW50cnkSKAoHZGVsZXRlcxgEIAMoCzIXLnN2Yy5jb25maWcudjEuRW50cnlLZXkSKQoIdW5zZXJ2ZWQYBSADKAsyFy5zdmMuY29uZmlnLnYxLkVudHJ5S2V5IhUKE1JlbG9hZENvbmZpZ1JlcXVlc3QibgoTQXBwbHlDb25maWdSZXNwb25zZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEigKBmZhaWxlZBgCIAMoCzIYLnN2Yy5ub2RlLnYxLkZhaWxlZEVudHJ5IjwKEkxpc3RGYWlsaW5nUmVxdWVzdBImCgVhZnRlchgBIAEoCzIXLnN2Yy5jb25maWcudjEuRW50cnlLZXkifgoTTGlzdEZhaWxpbmdSZXNwb25zZRItCghwb3NpdGlvbhgBIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEioKB2VudHJpZXMYAiADKAsyGS5zdmMuZWRnZS52MS5GYWlsaW5nRW50cnkSDAoEbW9yZRgDIAEoCCJKCgxGYWlsaW5nRW50cnkSJAoDa2V5GAEgASgLMhcuc3ZjLmNvbmZpZy52MS5FbnRyeUtleRIUCgxydW5uaW5nX2hhc2gYAiABKAwiyQEKEEFwcGx5QmFuc1JlcXVlc3QSJgoEYmFzZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEigKBnRhcmdldBgCIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEiEKB3Vwc2VydHMYAyADKAsyEC5zdmMubm9kZS52MS5CYW4SEwoLcmVtb3ZlZF9pZHMYBCADKAkSKwoKbGlmdGVkX293bhgFIAMoCzIXLnN2Yy5ub2RlLnYxLk93bkJhbkxpZnQiEwoRUmVsb2FkQmFuc1JlcXVlc3QiEgoQUmV0cnlCYW5zUmVxdWVzdCI5ChFBcHBseUJhbnNSZXNwb25zZRIkCgVzdGF0ZRgBIAEoCzIVLnN2Yy5lZGdlLnYxLkJhblN0YXRlIpkBCghCYW5TdGF0ZRIqCghwb3NpdGlvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLkJhblBvc2l0aW9uEg8KB2VudHJpZXMYAiABKAQSEAoIY2FwYWNpdHkYAyABKAQSFQoNdW5hcHBsaWVkX2lkcxgEIAMoCRIRCgl1bmFwcGxpZWQYBSABKAQSFAoMYXV0b19ldmljdGVkGAYgASgEIkIKEURyYWluU3RhdHNSZXF1ZXN0EhQKDGFja25vd2xlZGdlZBgBIAEoBBIXCg9jbG9ja19vZmZzZXRfbXMYAiABKBIidQoSRHJhaW5TdGF0c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEigKB21pbnV0ZXMYAiADKAsyFy5zdmMubm9kZS52MS5TaXRlTWludXRlEiMKBGdhcHMYAyADKAsyFS5zdmMubm9kZS52MS5TdGF0c0dhcCIkChBHZXRWaXRhbHNSZXF1ZXN0EhAKCHNpdGVfaWRzGAEgAygJInoKEUdldFZpdGFsc1Jlc3BvbnNlEhMKC2luc3RhbmNlX2lkGAEgASgJEisKBmNvbmZpZxgCIAEoCzIbLnN2Yy5ub2RlLnYxLkNvbmZpZ1Bvc2l0aW9uEiMKBnZpdGFscxgDIAMoCzITLnN2Yy5ub2RlLnYxLlZpdGFscyJDChdTZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdBIoCgRrZXlzGAEgASgLMhouc3ZjLm5vZGUudjEuQ2hhbGxlbmdlS2V5cyIaChhTZXRDaGFsbGVuZ2VLZXlzUmVzcG9uc2UiGQoXUmVhZENlcnRpZmljYXRlc1JlcXVlc3QiSwobU2V0U2Vzc2lvblRpY2tldEtleXNSZXF1ZXN0EiwKBGtleXMYASABKAsyHi5zdmMubm9kZS52MS5TZXNzaW9uVGlja2V0S2V5cyIeChxTZXRTZXNzaW9uVGlja2V0S2V5c1Jlc3BvbnNlInoKFFNldEFjbWVUb2tlbnNSZXF1ZXN0EhAKCGNvbXBsZXRlGAEgASgIEicKB3Vwc2VydHMYAiADKAsyFi5zdmMubm9kZS52MS5BY21lVG9rZW4SJwoHcmVtb3ZlZBgDIAMoCzIWLnN2Yy5ub2RlLnYxLkFjbWVUb2tlbiIXChVTZXRBY21lVG9rZW5zUmVzcG9uc2UihQEKEUNlcnRpZmljYXRlUmVjb3JkEjQKCG1hdGVyaWFsGAEgASgLMiAuc3ZjLm5vZGUudjEuQ2VydGlmaWNhdGVNYXRlcmlhbEgAEjAKBnN0YXBsZRgCIAEoCzIeLnN2Yy5ub2RlLnYxLkNlcnRpZmljYXRlU3RhcGxlSABCCAoGcmVjb3JkIjoKFFdhdGNoU2VjdXJpdHlSZXF1ZXN0EhMKC2luc3RhbmNlX2lkGAEgASgJEg0KBWFmdGVyGAIgASgEIsIBCg1TZWN1cml0eUJhdGNoEhAKCHNlcXVlbmNlGAEgASgEEiEKBGJhbnMYAiADKAsyEy5zdmMubm9kZS52MS5Pd25CYW4SKgoGZXZlbnRzGAMgAygLMhouc3ZjLm5vZGUudjEuU2VjdXJpdHlFdmVudBIqCgVzaXRlcxgEIAMoCzIbLnN2Yy5lZGdlLnYxLlNpdGVMZXZlbFN0YXRlEg8KB2Ryb3BwZWQYBSABKAQSEwoLaW5zdGFuY2VfaWQYBiABKAkidAoOU2l0ZUxldmVsU3RhdGUSDwoHc2l0ZV9pZBgBIAEoCRIlCgRzaXRlGAIgASgLMhcuc3ZjLmVkZ2UudjEuTGV2ZWxTdGF0ZRIqCgVwYXRocxgDIAMoCzIbLnN2Yy5lZGdlLnYxLlBhdGhMZXZlbFN0YXRlIiwKCkxldmVsU3RhdGUSDQoFbGV2ZWwYASABKA0SDwoHY2FsbV9tcxgCIAEoBCJGCg5QYXRoTGV2ZWxTdGF0ZRIMCgRwYXRoGAEgASgJEiYKBXN0YXRlGAIgASgLMhcuc3ZjLmVkZ2UudjEuTGV2ZWxTdGF0ZSJnChZSZXN0b3JlU2VjdXJpdHlSZXF1ZXN0EiEKBGJhbnMYASADKAsyEy5zdmMubm9kZS52MS5Pd25CYW4SKgoFc2l0ZXMYAiADKAsyGy5zdmMuZWRnZS52MS5TaXRlTGV2ZWxTdGF0ZSIZChdSZXN0b3JlU2VjdXJpdHlSZXNwb25zZSKAAgoNSm91cm5hbFJlY29yZBIsCgZoZWFkZXIYASABKAsyGi5zdmMuZWRnZS52MS5Kb3VybmFsSGVhZGVySAASKwoGY29uZmlnGAIgASgLMhkuc3ZjLmVkZ2UudjEuQ29uZmlnQ2hhbmdlSAASJgoEYmFucxgDIAEoCzIWLnN2Yy5lZGdlLnYxLkJhbkNoYW5nZUgAEi4KCHNlY3VyaXR5GAQgASgLMhouc3ZjLmVkZ2UudjEuU2VjdXJpdHlCYXRjaEgAEjIKDXNlY3VyaXR5X21hcmsYBSABKAsyGS5zdmMuZWRnZS52MS5TZWN1cml0eU1hcmtIAEIICgZyZWNvcmQiRAoNSm91cm5hbEhlYWRlchIOCgZmb3JtYXQYASABKA0SDwoHbm9kZV9pZBgCIAEoCRISCgpjbHVzdGVyX2lkGAMgASgJIrkBCgxDb25maWdDaGFuZ2USLQoIcG9zaXRpb24YASABKAsyGy5zdmMubm9kZS52MS5Db25maWdQb3NpdGlvbhIlCgd1cHNlcnRzGAIgAygLMhQuc3ZjLmNvbmZpZy52MS5FbnRyeRIoCgdkZWxldGVzGAMgAygLMhcuc3ZjLmNvbmZpZy52MS5FbnRyeUtleRIpCgh1bnNlcnZlZBgEIAMoCzIXLnN2Yy5jb25maWcudjEuRW50cnlLZXkiZwoMU2VjdXJpdHlNYXJrEhUKDXJlcG9ydGVkX2JhbnMYASABKAQSFwoPcmVwb3J0ZWRfZXZlbnRzGAIgASgEEicKBmxpZnRlZBgDIAMoCzIXLnN2Yy5ub2RlLnYxLk93bkJhbkxpZnQibwoJQmFuQ2hhbmdlEioKCHBvc2l0aW9uGAEgASgLMhguc3ZjLm5vZGUudjEuQmFuUG9zaXRpb24SIQoHdXBzZXJ0cxgCIAMoCzIQLnN2Yy5ub2RlLnYxLkJhbhITCgtyZW1vdmVkX2lkcxgDIAMoCTKECgoLRWRnZVNlcnZpY2USSgoJR2V0U3RhdHVzEh0uc3ZjLmVkZ2UudjEuR2V0U3RhdHVzUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkdldFN0YXR1c1Jlc3BvbnNlElAKC0FwcGx5Q29uZmlnEh8uc3ZjLmVkZ2UudjEuQXBwbHlDb25maWdSZXF1ZXN0GiAuc3ZjLmVkZ2UudjEuQXBwbHlDb25maWdSZXNwb25zZRJSCgxSZWxvYWRDb25maWcSIC5zdmMuZWRnZS52MS5SZWxvYWRDb25maWdSZXF1ZXN0GiAuc3ZjLmVkZ2UudjEuQXBwbHlDb25maWdSZXNwb25zZRJQCgtMaXN0RmFpbGluZxIfLnN2Yy5lZGdlLnYxLkxpc3RGYWlsaW5nUmVxdWVzdBogLnN2Yy5lZGdlLnYxLkxpc3RGYWlsaW5nUmVzcG9uc2USSgoJQXBwbHlCYW5zEh0uc3ZjLmVkZ2UudjEuQXBwbHlCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEkwKClJlbG9hZEJhbnMSHi5zdmMuZWRnZS52MS5SZWxvYWRCYW5zUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkFwcGx5QmFuc1Jlc3BvbnNlEkoKCVJldHJ5QmFucxIdLnN2Yy5lZGdlLnYxLlJldHJ5QmFuc1JlcXVlc3QaHi5zdmMuZWRnZS52MS5BcHBseUJhbnNSZXNwb25zZRJNCgpEcmFpblN0YXRzEh4uc3ZjLmVkZ2UudjEuRHJhaW5TdGF0c1JlcXVlc3QaHy5zdmMuZWRnZS52MS5EcmFpblN0YXRzUmVzcG9uc2USSgoJR2V0Vml0YWxzEh0uc3ZjLmVkZ2UudjEuR2V0Vml0YWxzUmVxdWVzdBoeLnN2Yy5lZGdlLnYxLkdldFZpdGFsc1Jlc3BvbnNlEl8KEFNldENoYWxsZW5nZUtleXMSJC5zdmMuZWRnZS52MS5TZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdBolLnN2Yy5lZGdlLnYxLlNldENoYWxsZW5nZUtleXNSZXNwb25zZRJaChBSZWFkQ2VydGlmaWNhdGVzEiQuc3ZjLmVkZ2UudjEuUmVhZENlcnRpZmljYXRlc1JlcXVlc3QaIC5zdmMuZWRnZS52MS5BcHBseUNvbmZpZ1Jlc3BvbnNlEmsKFFNldFNlc3Npb25UaWNrZXRLZXlzEiguc3ZjLmVkZ2UudjEuU2V0U2Vzc2lvblRpY2tldEtleXNSZXF1ZXN0Gikuc3ZjLmVkZ2UudjEuU2V0U2Vzc2lvblRpY2tldEtleXNSZXNwb25zZRJWCg1TZXRBY21lVG9rZW5zEiEuc3ZjLmVkZ2UudjEuU2V0QWNtZVRva2Vuc1JlcXVlc3QaIi5zdmMuZWRnZS52MS5TZXRBY21lVG9rZW5zUmVzcG9uc2USUAoNV2F0Y2hTZWN1cml0eRIhLnN2Yy5lZGdlLnYxLldhdGNoU2VjdXJpdHlSZXF1ZXN0Ghouc3ZjLmVkZ2UudjEuU2VjdXJpdHlCYXRjaDABElwKD1Jlc3RvcmVTZWN1cml0eRIjLnN2Yy5lZGdlLnYxLlJlc3RvcmVTZWN1cml0eVJlcXVlc3QaJC5zdmMuZWRnZS52MS5SZXN0b3JlU2VjdXJpdHlSZXNwb25zZUInWiVlZGdlLnN2Yy9jYWRkeS9nZW4vc3ZjL2VkZ2UvdjE7ZWRnZXYxYgZwcm90bzM", [file_svc_config_v1_entry, file_svc_node_v1_bans, file_svc_node_v1_certificates, file_svc_node_v1_config, file_svc_node_v1_node, file_svc_node_v1_security]);
 
 /**
  * Describes the message svc.edge.v1.GetStatusRequest.
@@ -33,221 +34,277 @@ export const GetStatusResponseSchema = /*@__PURE__*/
   messageDesc(file_svc_edge_v1_edge, 1);
 
 /**
+ * Describes the message svc.edge.v1.TlsCounters.
+ * Use `create(TlsCountersSchema)` to create a new message.
+ */
+export const TlsCountersSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 2);
+
+/**
+ * Describes the message svc.edge.v1.PortProblem.
+ * Use `create(PortProblemSchema)` to create a new message.
+ */
+export const PortProblemSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 3);
+
+/**
  * Describes the message svc.edge.v1.Connections.
  * Use `create(ConnectionsSchema)` to create a new message.
  */
 export const ConnectionsSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 2);
+  messageDesc(file_svc_edge_v1_edge, 4);
 
 /**
  * Describes the message svc.edge.v1.ChallengeCounters.
  * Use `create(ChallengeCountersSchema)` to create a new message.
  */
 export const ChallengeCountersSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 3);
+  messageDesc(file_svc_edge_v1_edge, 5);
 
 /**
  * Describes the message svc.edge.v1.ApplyConfigRequest.
  * Use `create(ApplyConfigRequestSchema)` to create a new message.
  */
 export const ApplyConfigRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 4);
+  messageDesc(file_svc_edge_v1_edge, 6);
 
 /**
  * Describes the message svc.edge.v1.ReloadConfigRequest.
  * Use `create(ReloadConfigRequestSchema)` to create a new message.
  */
 export const ReloadConfigRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 5);
+  messageDesc(file_svc_edge_v1_edge, 7);
 
 /**
  * Describes the message svc.edge.v1.ApplyConfigResponse.
  * Use `create(ApplyConfigResponseSchema)` to create a new message.
  */
 export const ApplyConfigResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 6);
+  messageDesc(file_svc_edge_v1_edge, 8);
 
 /**
  * Describes the message svc.edge.v1.ListFailingRequest.
  * Use `create(ListFailingRequestSchema)` to create a new message.
  */
 export const ListFailingRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 7);
+  messageDesc(file_svc_edge_v1_edge, 9);
 
 /**
  * Describes the message svc.edge.v1.ListFailingResponse.
  * Use `create(ListFailingResponseSchema)` to create a new message.
  */
 export const ListFailingResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 8);
+  messageDesc(file_svc_edge_v1_edge, 10);
 
 /**
  * Describes the message svc.edge.v1.FailingEntry.
  * Use `create(FailingEntrySchema)` to create a new message.
  */
 export const FailingEntrySchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 9);
+  messageDesc(file_svc_edge_v1_edge, 11);
 
 /**
  * Describes the message svc.edge.v1.ApplyBansRequest.
  * Use `create(ApplyBansRequestSchema)` to create a new message.
  */
 export const ApplyBansRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 10);
+  messageDesc(file_svc_edge_v1_edge, 12);
 
 /**
  * Describes the message svc.edge.v1.ReloadBansRequest.
  * Use `create(ReloadBansRequestSchema)` to create a new message.
  */
 export const ReloadBansRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 11);
+  messageDesc(file_svc_edge_v1_edge, 13);
 
 /**
  * Describes the message svc.edge.v1.RetryBansRequest.
  * Use `create(RetryBansRequestSchema)` to create a new message.
  */
 export const RetryBansRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 12);
+  messageDesc(file_svc_edge_v1_edge, 14);
 
 /**
  * Describes the message svc.edge.v1.ApplyBansResponse.
  * Use `create(ApplyBansResponseSchema)` to create a new message.
  */
 export const ApplyBansResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 13);
+  messageDesc(file_svc_edge_v1_edge, 15);
 
 /**
  * Describes the message svc.edge.v1.BanState.
  * Use `create(BanStateSchema)` to create a new message.
  */
 export const BanStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 14);
+  messageDesc(file_svc_edge_v1_edge, 16);
 
 /**
  * Describes the message svc.edge.v1.DrainStatsRequest.
  * Use `create(DrainStatsRequestSchema)` to create a new message.
  */
 export const DrainStatsRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 15);
+  messageDesc(file_svc_edge_v1_edge, 17);
 
 /**
  * Describes the message svc.edge.v1.DrainStatsResponse.
  * Use `create(DrainStatsResponseSchema)` to create a new message.
  */
 export const DrainStatsResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 16);
+  messageDesc(file_svc_edge_v1_edge, 18);
 
 /**
  * Describes the message svc.edge.v1.GetVitalsRequest.
  * Use `create(GetVitalsRequestSchema)` to create a new message.
  */
 export const GetVitalsRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 17);
+  messageDesc(file_svc_edge_v1_edge, 19);
 
 /**
  * Describes the message svc.edge.v1.GetVitalsResponse.
  * Use `create(GetVitalsResponseSchema)` to create a new message.
  */
 export const GetVitalsResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 18);
+  messageDesc(file_svc_edge_v1_edge, 20);
 
 /**
  * Describes the message svc.edge.v1.SetChallengeKeysRequest.
  * Use `create(SetChallengeKeysRequestSchema)` to create a new message.
  */
 export const SetChallengeKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 19);
+  messageDesc(file_svc_edge_v1_edge, 21);
 
 /**
  * Describes the message svc.edge.v1.SetChallengeKeysResponse.
  * Use `create(SetChallengeKeysResponseSchema)` to create a new message.
  */
 export const SetChallengeKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 20);
+  messageDesc(file_svc_edge_v1_edge, 22);
+
+/**
+ * Describes the message svc.edge.v1.ReadCertificatesRequest.
+ * Use `create(ReadCertificatesRequestSchema)` to create a new message.
+ */
+export const ReadCertificatesRequestSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 23);
+
+/**
+ * Describes the message svc.edge.v1.SetSessionTicketKeysRequest.
+ * Use `create(SetSessionTicketKeysRequestSchema)` to create a new message.
+ */
+export const SetSessionTicketKeysRequestSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 24);
+
+/**
+ * Describes the message svc.edge.v1.SetSessionTicketKeysResponse.
+ * Use `create(SetSessionTicketKeysResponseSchema)` to create a new message.
+ */
+export const SetSessionTicketKeysResponseSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 25);
+
+/**
+ * Describes the message svc.edge.v1.SetAcmeTokensRequest.
+ * Use `create(SetAcmeTokensRequestSchema)` to create a new message.
+ */
+export const SetAcmeTokensRequestSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 26);
+
+/**
+ * Describes the message svc.edge.v1.SetAcmeTokensResponse.
+ * Use `create(SetAcmeTokensResponseSchema)` to create a new message.
+ */
+export const SetAcmeTokensResponseSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 27);
+
+/**
+ * Describes the message svc.edge.v1.CertificateRecord.
+ * Use `create(CertificateRecordSchema)` to create a new message.
+ */
+export const CertificateRecordSchema = /*@__PURE__*/
+  messageDesc(file_svc_edge_v1_edge, 28);
 
 /**
  * Describes the message svc.edge.v1.WatchSecurityRequest.
  * Use `create(WatchSecurityRequestSchema)` to create a new message.
  */
 export const WatchSecurityRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 21);
+  messageDesc(file_svc_edge_v1_edge, 29);
 
 /**
  * Describes the message svc.edge.v1.SecurityBatch.
  * Use `create(SecurityBatchSchema)` to create a new message.
  */
 export const SecurityBatchSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 22);
+  messageDesc(file_svc_edge_v1_edge, 30);
 
 /**
  * Describes the message svc.edge.v1.SiteLevelState.
  * Use `create(SiteLevelStateSchema)` to create a new message.
  */
 export const SiteLevelStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 23);
+  messageDesc(file_svc_edge_v1_edge, 31);
 
 /**
  * Describes the message svc.edge.v1.LevelState.
  * Use `create(LevelStateSchema)` to create a new message.
  */
 export const LevelStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 24);
+  messageDesc(file_svc_edge_v1_edge, 32);
 
 /**
  * Describes the message svc.edge.v1.PathLevelState.
  * Use `create(PathLevelStateSchema)` to create a new message.
  */
 export const PathLevelStateSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 25);
+  messageDesc(file_svc_edge_v1_edge, 33);
 
 /**
  * Describes the message svc.edge.v1.RestoreSecurityRequest.
  * Use `create(RestoreSecurityRequestSchema)` to create a new message.
  */
 export const RestoreSecurityRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 26);
+  messageDesc(file_svc_edge_v1_edge, 34);
 
 /**
  * Describes the message svc.edge.v1.RestoreSecurityResponse.
  * Use `create(RestoreSecurityResponseSchema)` to create a new message.
  */
 export const RestoreSecurityResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 27);
+  messageDesc(file_svc_edge_v1_edge, 35);
 
 /**
  * Describes the message svc.edge.v1.JournalRecord.
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 28);
+  messageDesc(file_svc_edge_v1_edge, 36);
 
 /**
  * Describes the message svc.edge.v1.JournalHeader.
  * Use `create(JournalHeaderSchema)` to create a new message.
  */
 export const JournalHeaderSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 29);
+  messageDesc(file_svc_edge_v1_edge, 37);
 
 /**
  * Describes the message svc.edge.v1.ConfigChange.
  * Use `create(ConfigChangeSchema)` to create a new message.
  */
 export const ConfigChangeSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 30);
+  messageDesc(file_svc_edge_v1_edge, 38);
 
 /**
  * Describes the message svc.edge.v1.SecurityMark.
  * Use `create(SecurityMarkSchema)` to create a new message.
  */
 export const SecurityMarkSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 31);
+  messageDesc(file_svc_edge_v1_edge, 39);
 
 /**
  * Describes the message svc.edge.v1.BanChange.
  * Use `create(BanChangeSchema)` to create a new message.
  */
 export const BanChangeSchema = /*@__PURE__*/
-  messageDesc(file_svc_edge_v1_edge, 32);
+  messageDesc(file_svc_edge_v1_edge, 40);
 
 /**
  * @generated from service svc.edge.v1.EdgeService

@@ -8,6 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry, GetConfigRequestSchema, GetConfigResponseSchema } from "./config_pb.js";
 import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema } from "./bans_pb.js";
+import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSchema, GetCertificatesRequestSchema, GetCertificatesResponseSchema, GetSessionTicketKeysRequestSchema, GetSessionTicketKeysResponseSchema } from "./certificates_pb.js";
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
 
 /**
@@ -269,6 +270,11 @@ export declare type WatchRequest = Message<"svc.node.v1.WatchRequest"> & {
    * @generated from field: svc.node.v1.BanPosition bans = 2;
    */
   bans?: BanPosition | undefined;
+
+  /**
+   * @generated from field: svc.node.v1.AcmePosition acme = 3;
+   */
+  acme?: AcmePosition | undefined;
 };
 
 /**
@@ -332,6 +338,14 @@ export declare type WatchEvent = Message<"svc.node.v1.WatchEvent"> & {
      */
     value: SettingsChanged;
     case: "settingsChanged";
+  } | {
+    /**
+     * An encoded AcmeBatch.
+     *
+     * @generated from field: bytes acme_batch = 8;
+     */
+    value: Uint8Array;
+    case: "acmeBatch";
   } | { case: undefined; value?: undefined };
 };
 
@@ -381,6 +395,11 @@ export declare type Target = Message<"svc.node.v1.Target"> & {
    * @generated from field: int64 server_time_ms = 3;
    */
   serverTimeMs: bigint;
+
+  /**
+   * @generated from field: svc.node.v1.AcmePosition acme = 4;
+   */
+  acme?: AcmePosition | undefined;
 };
 
 /**
@@ -390,6 +409,8 @@ export declare type Target = Message<"svc.node.v1.Target"> & {
 export declare const TargetSchema: GenMessage<Target>;
 
 /**
+ * Which of the keys of the cluster changed, by versions that are not 0.
+ *
  * @generated from message svc.node.v1.KeysChanged
  */
 export declare type KeysChanged = Message<"svc.node.v1.KeysChanged"> & {
@@ -397,6 +418,11 @@ export declare type KeysChanged = Message<"svc.node.v1.KeysChanged"> & {
    * @generated from field: uint64 version = 1;
    */
   version: bigint;
+
+  /**
+   * @generated from field: uint64 session_ticket_version = 2;
+   */
+  sessionTicketVersion: bigint;
 };
 
 /**
@@ -498,6 +524,18 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
    * @generated from field: uint64 challenge_keys_version = 10;
    */
   challengeKeysVersion: bigint;
+
+  /**
+   * Version of the keys of session tickets in use; 0 = none.
+   *
+   * @generated from field: uint64 session_ticket_keys_version = 11;
+   */
+  sessionTicketKeysVersion: bigint;
+
+  /**
+   * @generated from field: svc.node.v1.AcmePosition acme = 12;
+   */
+  acme?: AcmePosition | undefined;
 };
 
 /**
@@ -569,6 +607,13 @@ export declare type HeartbeatResponse = Message<"svc.node.v1.HeartbeatResponse">
    * @generated from field: svc.node.v1.VitalWatch vital_watch = 9;
    */
   vitalWatch?: VitalWatch | undefined;
+
+  /**
+   * Version of the cluster's keys of session tickets; a node with another one asks for them.
+   *
+   * @generated from field: uint64 session_ticket_keys_version = 10;
+   */
+  sessionTicketKeysVersion: bigint;
 };
 
 /**
@@ -801,6 +846,13 @@ export declare type AppliedRequest = Message<"svc.node.v1.AppliedRequest"> & {
    * @generated from field: repeated svc.node.v1.Reached bans_steps = 7;
    */
   bansSteps: Reached[];
+
+  /**
+   * What certificate authorities are answered from.
+   *
+   * @generated from field: svc.node.v1.AcmePosition acme = 8;
+   */
+  acme?: AcmePosition | undefined;
 };
 
 /**
@@ -1229,6 +1281,34 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof GetChallengeKeysRequestSchema;
     output: typeof GetChallengeKeysResponseSchema;
+  },
+  /**
+   * Certificates with their keys, for nodes whose cluster's configuration names them.
+   *
+   * @generated from rpc svc.node.v1.NodeService.GetCertificates
+   */
+  getCertificates: {
+    methodKind: "unary";
+    input: typeof GetCertificatesRequestSchema;
+    output: typeof GetCertificatesResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.GetSessionTicketKeys
+   */
+  getSessionTicketKeys: {
+    methodKind: "unary";
+    input: typeof GetSessionTicketKeysRequestSchema;
+    output: typeof GetSessionTicketKeysResponseSchema;
+  },
+  /**
+   * Everything that certificate authorities are to be answered at the moment.
+   *
+   * @generated from rpc svc.node.v1.NodeService.GetAcmeTokens
+   */
+  getAcmeTokens: {
+    methodKind: "unary";
+    input: typeof GetAcmeTokensRequestSchema;
+    output: typeof GetAcmeTokensResponseSchema;
   },
   /**
    * Every 5 s while there is something to say, and when the state changed.

@@ -145,7 +145,10 @@ type Site struct {
 	// Largest request body in bytes; 0 = unlimited.
 	RequestBodyLimit uint64 `protobuf:"varint,6,opt,name=request_body_limit,json=requestBodyLimit,proto3" json:"request_body_limit,omitempty"`
 	// Creation time of the site in Unix milliseconds: the order in which pattern domains are tried.
-	CreatedAtMs   int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	CreatedAtMs int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	// Ports that serve the site; none of either = 80, or 443.
+	HttpPorts     []uint32 `protobuf:"varint,8,rep,packed,name=http_ports,json=httpPorts,proto3" json:"http_ports,omitempty"`
+	HttpsPorts    []uint32 `protobuf:"varint,9,rep,packed,name=https_ports,json=httpsPorts,proto3" json:"https_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -227,6 +230,20 @@ func (x *Site) GetCreatedAtMs() int64 {
 		return x.CreatedAtMs
 	}
 	return 0
+}
+
+func (x *Site) GetHttpPorts() []uint32 {
+	if x != nil {
+		return x.HttpPorts
+	}
+	return nil
+}
+
+func (x *Site) GetHttpsPorts() []uint32 {
+	if x != nil {
+		return x.HttpsPorts
+	}
+	return nil
 }
 
 type Domain struct {
@@ -541,7 +558,7 @@ var File_svc_config_v1_site_proto protoreflect.FileDescriptor
 
 const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x18svc/config/v1/site.proto\x12\rsvc.config.v1\"\x99\x02\n" +
+	"\x18svc/config/v1/site.proto\x12\rsvc.config.v1\"\xd9\x02\n" +
 	"\x04Site\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bdisabled\x18\x02 \x01(\bR\bdisabled\x12/\n" +
@@ -549,7 +566,11 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\aorigins\x18\x04 \x03(\v2\x15.svc.config.v1.OriginR\aorigins\x12-\n" +
 	"\x04pool\x18\x05 \x01(\v2\x19.svc.config.v1.OriginPoolR\x04pool\x12,\n" +
 	"\x12request_body_limit\x18\x06 \x01(\x04R\x10requestBodyLimit\x12\"\n" +
-	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\"K\n" +
+	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\x12\x1d\n" +
+	"\n" +
+	"http_ports\x18\b \x03(\rR\thttpPorts\x12\x1f\n" +
+	"\vhttps_ports\x18\t \x03(\rR\n" +
+	"httpsPorts\"K\n" +
 	"\x06Domain\x12-\n" +
 	"\x04form\x18\x01 \x01(\x0e2\x19.svc.config.v1.DomainFormR\x04form\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xd5\x01\n" +

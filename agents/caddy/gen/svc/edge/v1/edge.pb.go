@@ -88,8 +88,13 @@ type GetStatusResponse struct {
 	ConfinementProblem string       `protobuf:"bytes,15,opt,name=confinement_problem,json=confinementProblem,proto3" json:"confinement_problem,omitempty"`
 	Connections        *Connections `protobuf:"bytes,16,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Entries held because they need a capability this data plane lacks; they are not among the failed ones.
-	Held          uint64    `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`
-	Geoip         *v1.GeoIp `protobuf:"bytes,18,opt,name=geoip,proto3" json:"geoip,omitempty"`
+	Held  uint64    `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`
+	Geoip *v1.GeoIp `protobuf:"bytes,18,opt,name=geoip,proto3" json:"geoip,omitempty"`
+	// Version of the keys of session tickets in use; 0 = none.
+	SessionTicketKeysVersion uint64       `protobuf:"varint,19,opt,name=session_ticket_keys_version,json=sessionTicketKeysVersion,proto3" json:"session_ticket_keys_version,omitempty"`
+	Tls                      *TlsCounters `protobuf:"bytes,20,opt,name=tls,proto3" json:"tls,omitempty"`
+	// Ports that are to be listened on and are not, with the reason.
+	PortProblems  []*PortProblem `protobuf:"bytes,21,rep,name=port_problems,json=portProblems,proto3" json:"port_problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -250,6 +255,176 @@ func (x *GetStatusResponse) GetGeoip() *v1.GeoIp {
 	return nil
 }
 
+func (x *GetStatusResponse) GetSessionTicketKeysVersion() uint64 {
+	if x != nil {
+		return x.SessionTicketKeysVersion
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetTls() *TlsCounters {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetPortProblems() []*PortProblem {
+	if x != nil {
+		return x.PortProblems
+	}
+	return nil
+}
+
+// Since the start of the process.
+type TlsCounters struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Handshakes uint64                 `protobuf:"varint,1,opt,name=handshakes,proto3" json:"handshakes,omitempty"`
+	Resumed    uint64                 `protobuf:"varint,2,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	// By the reason: unknown-name, disabled, port, no-certificate, protocol, client-certificate, limit, other.
+	Refused map[string]uint64 `protobuf:"bytes,3,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Under way.
+	InProgress uint64 `protobuf:"varint,4,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	// Of the pack, and parsed at the moment.
+	Certificates  uint64 `protobuf:"varint,5,opt,name=certificates,proto3" json:"certificates,omitempty"`
+	Parsed        uint64 `protobuf:"varint,6,opt,name=parsed,proto3" json:"parsed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TlsCounters) Reset() {
+	*x = TlsCounters{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TlsCounters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TlsCounters) ProtoMessage() {}
+
+func (x *TlsCounters) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TlsCounters.ProtoReflect.Descriptor instead.
+func (*TlsCounters) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TlsCounters) GetHandshakes() uint64 {
+	if x != nil {
+		return x.Handshakes
+	}
+	return 0
+}
+
+func (x *TlsCounters) GetResumed() uint64 {
+	if x != nil {
+		return x.Resumed
+	}
+	return 0
+}
+
+func (x *TlsCounters) GetRefused() map[string]uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *TlsCounters) GetInProgress() uint64 {
+	if x != nil {
+		return x.InProgress
+	}
+	return 0
+}
+
+func (x *TlsCounters) GetCertificates() uint64 {
+	if x != nil {
+		return x.Certificates
+	}
+	return 0
+}
+
+func (x *TlsCounters) GetParsed() uint64 {
+	if x != nil {
+		return x.Parsed
+	}
+	return 0
+}
+
+type PortProblem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Udp   bool                   `protobuf:"varint,2,opt,name=udp,proto3" json:"udp,omitempty"`
+	// English.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortProblem) Reset() {
+	*x = PortProblem{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortProblem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortProblem) ProtoMessage() {}
+
+func (x *PortProblem) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortProblem.ProtoReflect.Descriptor instead.
+func (*PortProblem) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PortProblem) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *PortProblem) GetUdp() bool {
+	if x != nil {
+		return x.Udp
+	}
+	return false
+}
+
+func (x *PortProblem) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Client connections and the limits on them.
 type Connections struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -273,7 +448,7 @@ type Connections struct {
 
 func (x *Connections) Reset() {
 	*x = Connections{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +460,7 @@ func (x *Connections) String() string {
 func (*Connections) ProtoMessage() {}
 
 func (x *Connections) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[2]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +473,7 @@ func (x *Connections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connections.ProtoReflect.Descriptor instead.
 func (*Connections) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{2}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Connections) GetLimit() uint64 {
@@ -386,7 +561,7 @@ type ChallengeCounters struct {
 
 func (x *ChallengeCounters) Reset() {
 	*x = ChallengeCounters{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +573,7 @@ func (x *ChallengeCounters) String() string {
 func (*ChallengeCounters) ProtoMessage() {}
 
 func (x *ChallengeCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[3]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +586,7 @@ func (x *ChallengeCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChallengeCounters.ProtoReflect.Descriptor instead.
 func (*ChallengeCounters) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{3}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ChallengeCounters) GetServed() []uint64 {
@@ -478,7 +653,7 @@ type ApplyConfigRequest struct {
 
 func (x *ApplyConfigRequest) Reset() {
 	*x = ApplyConfigRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +665,7 @@ func (x *ApplyConfigRequest) String() string {
 func (*ApplyConfigRequest) ProtoMessage() {}
 
 func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[4]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +678,7 @@ func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
 func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{4}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApplyConfigRequest) GetBase() *v1.ConfigPosition {
@@ -549,7 +724,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +736,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[5]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +749,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{5}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
 }
 
 type ApplyConfigResponse struct {
@@ -588,7 +763,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +775,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[6]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +788,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{6}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApplyConfigResponse) GetPosition() *v1.ConfigPosition {
@@ -640,7 +815,7 @@ type ListFailingRequest struct {
 
 func (x *ListFailingRequest) Reset() {
 	*x = ListFailingRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +827,7 @@ func (x *ListFailingRequest) String() string {
 func (*ListFailingRequest) ProtoMessage() {}
 
 func (x *ListFailingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[7]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +840,7 @@ func (x *ListFailingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFailingRequest.ProtoReflect.Descriptor instead.
 func (*ListFailingRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{7}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListFailingRequest) GetAfter() *v11.EntryKey {
@@ -687,7 +862,7 @@ type ListFailingResponse struct {
 
 func (x *ListFailingResponse) Reset() {
 	*x = ListFailingResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +874,7 @@ func (x *ListFailingResponse) String() string {
 func (*ListFailingResponse) ProtoMessage() {}
 
 func (x *ListFailingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[8]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +887,7 @@ func (x *ListFailingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFailingResponse.ProtoReflect.Descriptor instead.
 func (*ListFailingResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{8}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListFailingResponse) GetPosition() *v1.ConfigPosition {
@@ -747,7 +922,7 @@ type FailingEntry struct {
 
 func (x *FailingEntry) Reset() {
 	*x = FailingEntry{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +934,7 @@ func (x *FailingEntry) String() string {
 func (*FailingEntry) ProtoMessage() {}
 
 func (x *FailingEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[9]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +947,7 @@ func (x *FailingEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailingEntry.ProtoReflect.Descriptor instead.
 func (*FailingEntry) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{9}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FailingEntry) GetKey() *v11.EntryKey {
@@ -804,7 +979,7 @@ type ApplyBansRequest struct {
 
 func (x *ApplyBansRequest) Reset() {
 	*x = ApplyBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +991,7 @@ func (x *ApplyBansRequest) String() string {
 func (*ApplyBansRequest) ProtoMessage() {}
 
 func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[10]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +1004,7 @@ func (x *ApplyBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansRequest.ProtoReflect.Descriptor instead.
 func (*ApplyBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{10}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApplyBansRequest) GetBase() *v1.BanPosition {
@@ -875,7 +1050,7 @@ type ReloadBansRequest struct {
 
 func (x *ReloadBansRequest) Reset() {
 	*x = ReloadBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +1062,7 @@ func (x *ReloadBansRequest) String() string {
 func (*ReloadBansRequest) ProtoMessage() {}
 
 func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[11]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1075,7 @@ func (x *ReloadBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadBansRequest.ProtoReflect.Descriptor instead.
 func (*ReloadBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{11}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
 }
 
 type RetryBansRequest struct {
@@ -911,7 +1086,7 @@ type RetryBansRequest struct {
 
 func (x *RetryBansRequest) Reset() {
 	*x = RetryBansRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1098,7 @@ func (x *RetryBansRequest) String() string {
 func (*RetryBansRequest) ProtoMessage() {}
 
 func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[12]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1111,7 @@ func (x *RetryBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBansRequest.ProtoReflect.Descriptor instead.
 func (*RetryBansRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{12}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
 }
 
 type ApplyBansResponse struct {
@@ -948,7 +1123,7 @@ type ApplyBansResponse struct {
 
 func (x *ApplyBansResponse) Reset() {
 	*x = ApplyBansResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1135,7 @@ func (x *ApplyBansResponse) String() string {
 func (*ApplyBansResponse) ProtoMessage() {}
 
 func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[13]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1148,7 @@ func (x *ApplyBansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyBansResponse.ProtoReflect.Descriptor instead.
 func (*ApplyBansResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{13}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ApplyBansResponse) GetState() *BanState {
@@ -997,7 +1172,7 @@ type BanState struct {
 
 func (x *BanState) Reset() {
 	*x = BanState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1184,7 @@ func (x *BanState) String() string {
 func (*BanState) ProtoMessage() {}
 
 func (x *BanState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[14]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1197,7 @@ func (x *BanState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanState.ProtoReflect.Descriptor instead.
 func (*BanState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{14}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BanState) GetPosition() *v1.BanPosition {
@@ -1080,7 +1255,7 @@ type DrainStatsRequest struct {
 
 func (x *DrainStatsRequest) Reset() {
 	*x = DrainStatsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1267,7 @@ func (x *DrainStatsRequest) String() string {
 func (*DrainStatsRequest) ProtoMessage() {}
 
 func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[15]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1280,7 @@ func (x *DrainStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsRequest.ProtoReflect.Descriptor instead.
 func (*DrainStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{15}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DrainStatsRequest) GetAcknowledged() uint64 {
@@ -1135,7 +1310,7 @@ type DrainStatsResponse struct {
 
 func (x *DrainStatsResponse) Reset() {
 	*x = DrainStatsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1322,7 @@ func (x *DrainStatsResponse) String() string {
 func (*DrainStatsResponse) ProtoMessage() {}
 
 func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[16]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1335,7 @@ func (x *DrainStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainStatsResponse.ProtoReflect.Descriptor instead.
 func (*DrainStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{16}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DrainStatsResponse) GetSequence() uint64 {
@@ -1194,7 +1369,7 @@ type GetVitalsRequest struct {
 
 func (x *GetVitalsRequest) Reset() {
 	*x = GetVitalsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1381,7 @@ func (x *GetVitalsRequest) String() string {
 func (*GetVitalsRequest) ProtoMessage() {}
 
 func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[17]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1394,7 @@ func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVitalsRequest.ProtoReflect.Descriptor instead.
 func (*GetVitalsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{17}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetVitalsRequest) GetSiteIds() []string {
@@ -1243,7 +1418,7 @@ type GetVitalsResponse struct {
 
 func (x *GetVitalsResponse) Reset() {
 	*x = GetVitalsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1430,7 @@ func (x *GetVitalsResponse) String() string {
 func (*GetVitalsResponse) ProtoMessage() {}
 
 func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[18]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1443,7 @@ func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVitalsResponse.ProtoReflect.Descriptor instead.
 func (*GetVitalsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{18}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetVitalsResponse) GetInstanceId() string {
@@ -1301,7 +1476,7 @@ type SetChallengeKeysRequest struct {
 
 func (x *SetChallengeKeysRequest) Reset() {
 	*x = SetChallengeKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1488,7 @@ func (x *SetChallengeKeysRequest) String() string {
 func (*SetChallengeKeysRequest) ProtoMessage() {}
 
 func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[19]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1501,7 @@ func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{19}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
@@ -1344,7 +1519,7 @@ type SetChallengeKeysResponse struct {
 
 func (x *SetChallengeKeysResponse) Reset() {
 	*x = SetChallengeKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1531,7 @@ func (x *SetChallengeKeysResponse) String() string {
 func (*SetChallengeKeysResponse) ProtoMessage() {}
 
 func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,8 +1544,308 @@ func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
 }
+
+type ReadCertificatesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadCertificatesRequest) Reset() {
+	*x = ReadCertificatesRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadCertificatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadCertificatesRequest) ProtoMessage() {}
+
+func (x *ReadCertificatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadCertificatesRequest.ProtoReflect.Descriptor instead.
+func (*ReadCertificatesRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+}
+
+type SetSessionTicketKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          *v1.SessionTicketKeys  `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSessionTicketKeysRequest) Reset() {
+	*x = SetSessionTicketKeysRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSessionTicketKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSessionTicketKeysRequest) ProtoMessage() {}
+
+func (x *SetSessionTicketKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSessionTicketKeysRequest.ProtoReflect.Descriptor instead.
+func (*SetSessionTicketKeysRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SetSessionTicketKeysRequest) GetKeys() *v1.SessionTicketKeys {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type SetSessionTicketKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSessionTicketKeysResponse) Reset() {
+	*x = SetSessionTicketKeysResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSessionTicketKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSessionTicketKeysResponse) ProtoMessage() {}
+
+func (x *SetSessionTicketKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSessionTicketKeysResponse.ProtoReflect.Descriptor instead.
+func (*SetSessionTicketKeysResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+}
+
+type SetAcmeTokensRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Nothing else is answered any more.
+	Complete bool `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
+	// expires_at_ms is by this machine's clock here.
+	Upserts []*v1.AcmeToken `protobuf:"bytes,2,rep,name=upserts,proto3" json:"upserts,omitempty"`
+	// Only host and token are set.
+	Removed       []*v1.AcmeToken `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAcmeTokensRequest) Reset() {
+	*x = SetAcmeTokensRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAcmeTokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAcmeTokensRequest) ProtoMessage() {}
+
+func (x *SetAcmeTokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAcmeTokensRequest.ProtoReflect.Descriptor instead.
+func (*SetAcmeTokensRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SetAcmeTokensRequest) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *SetAcmeTokensRequest) GetUpserts() []*v1.AcmeToken {
+	if x != nil {
+		return x.Upserts
+	}
+	return nil
+}
+
+func (x *SetAcmeTokensRequest) GetRemoved() []*v1.AcmeToken {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+type SetAcmeTokensResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAcmeTokensResponse) Reset() {
+	*x = SetAcmeTokensResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAcmeTokensResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAcmeTokensResponse) ProtoMessage() {}
+
+func (x *SetAcmeTokensResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAcmeTokensResponse.ProtoReflect.Descriptor instead.
+func (*SetAcmeTokensResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
+}
+
+// One record of the pack of certificates, the file certificates.pack beside the journals (0600): a run of records, each
+// [u32 little-endian length][u32 little-endian CRC-32C of the payload][payload = CertificateRecord]. It is appended to, and
+// replaced by a renamed file without what nobody needs; a later record of a fingerprint wins. A torn tail is cut.
+type CertificateRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Record:
+	//
+	//	*CertificateRecord_Material
+	//	*CertificateRecord_Staple
+	Record        isCertificateRecord_Record `protobuf_oneof:"record"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificateRecord) Reset() {
+	*x = CertificateRecord{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateRecord) ProtoMessage() {}
+
+func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateRecord.ProtoReflect.Descriptor instead.
+func (*CertificateRecord) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *CertificateRecord) GetRecord() isCertificateRecord_Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *CertificateRecord) GetMaterial() *v1.CertificateMaterial {
+	if x != nil {
+		if x, ok := x.Record.(*CertificateRecord_Material); ok {
+			return x.Material
+		}
+	}
+	return nil
+}
+
+func (x *CertificateRecord) GetStaple() *v1.CertificateStaple {
+	if x != nil {
+		if x, ok := x.Record.(*CertificateRecord_Staple); ok {
+			return x.Staple
+		}
+	}
+	return nil
+}
+
+type isCertificateRecord_Record interface {
+	isCertificateRecord_Record()
+}
+
+type CertificateRecord_Material struct {
+	Material *v1.CertificateMaterial `protobuf:"bytes,1,opt,name=material,proto3,oneof"`
+}
+
+type CertificateRecord_Staple struct {
+	Staple *v1.CertificateStaple `protobuf:"bytes,2,opt,name=staple,proto3,oneof"`
+}
+
+func (*CertificateRecord_Material) isCertificateRecord_Record() {}
+
+func (*CertificateRecord_Staple) isCertificateRecord_Record() {}
 
 type WatchSecurityRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1383,7 +1858,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1870,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1883,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -1442,7 +1917,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1929,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1942,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -1525,7 +2000,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +2012,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +2025,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -1585,7 +2060,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +2072,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +2085,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -1637,7 +2112,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +2124,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +2137,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -1689,7 +2164,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +2176,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +2189,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -1739,7 +2214,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +2226,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2239,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -1786,7 +2261,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +2273,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +2286,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -1912,7 +2387,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2399,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2412,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -1977,7 +2452,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2464,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2477,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -2047,7 +2522,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2059,7 +2534,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2072,7 +2547,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -2108,7 +2583,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +2595,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +2608,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -2161,8 +2636,8 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xfe\x05\n" +
+	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
+	"\x10GetStatusRequest\"\xa8\a\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -2185,7 +2660,27 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x13confinement_problem\x18\x0f \x01(\tR\x12confinementProblem\x12:\n" +
 	"\vconnections\x18\x10 \x01(\v2\x18.svc.edge.v1.ConnectionsR\vconnections\x12\x12\n" +
 	"\x04held\x18\x11 \x01(\x04R\x04held\x12(\n" +
-	"\x05geoip\x18\x12 \x01(\v2\x12.svc.node.v1.GeoIpR\x05geoip\"\xd0\x04\n" +
+	"\x05geoip\x18\x12 \x01(\v2\x12.svc.node.v1.GeoIpR\x05geoip\x12=\n" +
+	"\x1bsession_ticket_keys_version\x18\x13 \x01(\x04R\x18sessionTicketKeysVersion\x12*\n" +
+	"\x03tls\x18\x14 \x01(\v2\x18.svc.edge.v1.TlsCountersR\x03tls\x12=\n" +
+	"\rport_problems\x18\x15 \x03(\v2\x18.svc.edge.v1.PortProblemR\fportProblems\"\xa1\x02\n" +
+	"\vTlsCounters\x12\x1e\n" +
+	"\n" +
+	"handshakes\x18\x01 \x01(\x04R\n" +
+	"handshakes\x12\x18\n" +
+	"\aresumed\x18\x02 \x01(\x04R\aresumed\x12?\n" +
+	"\arefused\x18\x03 \x03(\v2%.svc.edge.v1.TlsCounters.RefusedEntryR\arefused\x12\x1f\n" +
+	"\vin_progress\x18\x04 \x01(\x04R\n" +
+	"inProgress\x12\"\n" +
+	"\fcertificates\x18\x05 \x01(\x04R\fcertificates\x12\x16\n" +
+	"\x06parsed\x18\x06 \x01(\x04R\x06parsed\x1a:\n" +
+	"\fRefusedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"K\n" +
+	"\vPortProblem\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
+	"\x03udp\x18\x02 \x01(\bR\x03udp\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xd0\x04\n" +
 	"\vConnections\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x04R\x05limit\x12#\n" +
 	"\rnetwork_limit\x18\x02 \x01(\x04R\fnetworkLimit\x12#\n" +
@@ -2269,7 +2764,20 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x06vitals\x18\x03 \x03(\v2\x13.svc.node.v1.VitalsR\x06vitals\"I\n" +
 	"\x17SetChallengeKeysRequest\x12.\n" +
 	"\x04keys\x18\x01 \x01(\v2\x1a.svc.node.v1.ChallengeKeysR\x04keys\"\x1a\n" +
-	"\x18SetChallengeKeysResponse\"M\n" +
+	"\x18SetChallengeKeysResponse\"\x19\n" +
+	"\x17ReadCertificatesRequest\"Q\n" +
+	"\x1bSetSessionTicketKeysRequest\x122\n" +
+	"\x04keys\x18\x01 \x01(\v2\x1e.svc.node.v1.SessionTicketKeysR\x04keys\"\x1e\n" +
+	"\x1cSetSessionTicketKeysResponse\"\x96\x01\n" +
+	"\x14SetAcmeTokensRequest\x12\x1a\n" +
+	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x120\n" +
+	"\aupserts\x18\x02 \x03(\v2\x16.svc.node.v1.AcmeTokenR\aupserts\x120\n" +
+	"\aremoved\x18\x03 \x03(\v2\x16.svc.node.v1.AcmeTokenR\aremoved\"\x17\n" +
+	"\x15SetAcmeTokensResponse\"\x97\x01\n" +
+	"\x11CertificateRecord\x12>\n" +
+	"\bmaterial\x18\x01 \x01(\v2 .svc.node.v1.CertificateMaterialH\x00R\bmaterial\x128\n" +
+	"\x06staple\x18\x02 \x01(\v2\x1e.svc.node.v1.CertificateStapleH\x00R\x06stapleB\b\n" +
+	"\x06record\"M\n" +
 	"\x14WatchSecurityRequest\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x14\n" +
@@ -2322,7 +2830,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\xe3\a\n" +
+	"removedIds2\x84\n" +
+	"\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -2335,7 +2844,10 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponse\x12J\n" +
 	"\tGetVitals\x12\x1d.svc.edge.v1.GetVitalsRequest\x1a\x1e.svc.edge.v1.GetVitalsResponse\x12_\n" +
-	"\x10SetChallengeKeys\x12$.svc.edge.v1.SetChallengeKeysRequest\x1a%.svc.edge.v1.SetChallengeKeysResponse\x12P\n" +
+	"\x10SetChallengeKeys\x12$.svc.edge.v1.SetChallengeKeysRequest\x1a%.svc.edge.v1.SetChallengeKeysResponse\x12Z\n" +
+	"\x10ReadCertificates\x12$.svc.edge.v1.ReadCertificatesRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12k\n" +
+	"\x14SetSessionTicketKeys\x12(.svc.edge.v1.SetSessionTicketKeysRequest\x1a).svc.edge.v1.SetSessionTicketKeysResponse\x12V\n" +
+	"\rSetAcmeTokens\x12!.svc.edge.v1.SetAcmeTokensRequest\x1a\".svc.edge.v1.SetAcmeTokensResponse\x12P\n" +
 	"\rWatchSecurity\x12!.svc.edge.v1.WatchSecurityRequest\x1a\x1a.svc.edge.v1.SecurityBatch0\x01\x12\\\n" +
 	"\x0fRestoreSecurity\x12#.svc.edge.v1.RestoreSecurityRequest\x1a$.svc.edge.v1.RestoreSecurityResponseB'Z%edge.svc/caddy/gen/svc/edge/v1;edgev1b\x06proto3"
 
@@ -2351,142 +2863,169 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),         // 0: svc.edge.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),        // 1: svc.edge.v1.GetStatusResponse
-	(*Connections)(nil),              // 2: svc.edge.v1.Connections
-	(*ChallengeCounters)(nil),        // 3: svc.edge.v1.ChallengeCounters
-	(*ApplyConfigRequest)(nil),       // 4: svc.edge.v1.ApplyConfigRequest
-	(*ReloadConfigRequest)(nil),      // 5: svc.edge.v1.ReloadConfigRequest
-	(*ApplyConfigResponse)(nil),      // 6: svc.edge.v1.ApplyConfigResponse
-	(*ListFailingRequest)(nil),       // 7: svc.edge.v1.ListFailingRequest
-	(*ListFailingResponse)(nil),      // 8: svc.edge.v1.ListFailingResponse
-	(*FailingEntry)(nil),             // 9: svc.edge.v1.FailingEntry
-	(*ApplyBansRequest)(nil),         // 10: svc.edge.v1.ApplyBansRequest
-	(*ReloadBansRequest)(nil),        // 11: svc.edge.v1.ReloadBansRequest
-	(*RetryBansRequest)(nil),         // 12: svc.edge.v1.RetryBansRequest
-	(*ApplyBansResponse)(nil),        // 13: svc.edge.v1.ApplyBansResponse
-	(*BanState)(nil),                 // 14: svc.edge.v1.BanState
-	(*DrainStatsRequest)(nil),        // 15: svc.edge.v1.DrainStatsRequest
-	(*DrainStatsResponse)(nil),       // 16: svc.edge.v1.DrainStatsResponse
-	(*GetVitalsRequest)(nil),         // 17: svc.edge.v1.GetVitalsRequest
-	(*GetVitalsResponse)(nil),        // 18: svc.edge.v1.GetVitalsResponse
-	(*SetChallengeKeysRequest)(nil),  // 19: svc.edge.v1.SetChallengeKeysRequest
-	(*SetChallengeKeysResponse)(nil), // 20: svc.edge.v1.SetChallengeKeysResponse
-	(*WatchSecurityRequest)(nil),     // 21: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),            // 22: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),           // 23: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),               // 24: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),           // 25: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),   // 26: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),  // 27: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),            // 28: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),            // 29: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),             // 30: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),             // 31: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                // 32: svc.edge.v1.BanChange
-	nil,                              // 33: svc.edge.v1.Connections.RefusedEntry
-	nil,                              // 34: svc.edge.v1.Connections.EvictedEntry
-	nil,                              // 35: svc.edge.v1.Connections.Http2ErrorsEntry
-	(*v1.ConfigPosition)(nil),        // 36: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),           // 37: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),          // 38: svc.node.v1.SiteSecurity
-	(*v1.GeoIp)(nil),                 // 39: svc.node.v1.GeoIp
-	(*v11.Entry)(nil),                // 40: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),             // 41: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),           // 42: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                   // 43: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),            // 44: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),            // 45: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),              // 46: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                // 47: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),         // 48: svc.node.v1.ChallengeKeys
-	(*v1.OwnBan)(nil),                // 49: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),         // 50: svc.node.v1.SecurityEvent
+	(*GetStatusRequest)(nil),             // 0: svc.edge.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),            // 1: svc.edge.v1.GetStatusResponse
+	(*TlsCounters)(nil),                  // 2: svc.edge.v1.TlsCounters
+	(*PortProblem)(nil),                  // 3: svc.edge.v1.PortProblem
+	(*Connections)(nil),                  // 4: svc.edge.v1.Connections
+	(*ChallengeCounters)(nil),            // 5: svc.edge.v1.ChallengeCounters
+	(*ApplyConfigRequest)(nil),           // 6: svc.edge.v1.ApplyConfigRequest
+	(*ReloadConfigRequest)(nil),          // 7: svc.edge.v1.ReloadConfigRequest
+	(*ApplyConfigResponse)(nil),          // 8: svc.edge.v1.ApplyConfigResponse
+	(*ListFailingRequest)(nil),           // 9: svc.edge.v1.ListFailingRequest
+	(*ListFailingResponse)(nil),          // 10: svc.edge.v1.ListFailingResponse
+	(*FailingEntry)(nil),                 // 11: svc.edge.v1.FailingEntry
+	(*ApplyBansRequest)(nil),             // 12: svc.edge.v1.ApplyBansRequest
+	(*ReloadBansRequest)(nil),            // 13: svc.edge.v1.ReloadBansRequest
+	(*RetryBansRequest)(nil),             // 14: svc.edge.v1.RetryBansRequest
+	(*ApplyBansResponse)(nil),            // 15: svc.edge.v1.ApplyBansResponse
+	(*BanState)(nil),                     // 16: svc.edge.v1.BanState
+	(*DrainStatsRequest)(nil),            // 17: svc.edge.v1.DrainStatsRequest
+	(*DrainStatsResponse)(nil),           // 18: svc.edge.v1.DrainStatsResponse
+	(*GetVitalsRequest)(nil),             // 19: svc.edge.v1.GetVitalsRequest
+	(*GetVitalsResponse)(nil),            // 20: svc.edge.v1.GetVitalsResponse
+	(*SetChallengeKeysRequest)(nil),      // 21: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil),     // 22: svc.edge.v1.SetChallengeKeysResponse
+	(*ReadCertificatesRequest)(nil),      // 23: svc.edge.v1.ReadCertificatesRequest
+	(*SetSessionTicketKeysRequest)(nil),  // 24: svc.edge.v1.SetSessionTicketKeysRequest
+	(*SetSessionTicketKeysResponse)(nil), // 25: svc.edge.v1.SetSessionTicketKeysResponse
+	(*SetAcmeTokensRequest)(nil),         // 26: svc.edge.v1.SetAcmeTokensRequest
+	(*SetAcmeTokensResponse)(nil),        // 27: svc.edge.v1.SetAcmeTokensResponse
+	(*CertificateRecord)(nil),            // 28: svc.edge.v1.CertificateRecord
+	(*WatchSecurityRequest)(nil),         // 29: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),                // 30: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),               // 31: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),                   // 32: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),               // 33: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),       // 34: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),      // 35: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),                // 36: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),                // 37: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),                 // 38: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),                 // 39: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                    // 40: svc.edge.v1.BanChange
+	nil,                                  // 41: svc.edge.v1.TlsCounters.RefusedEntry
+	nil,                                  // 42: svc.edge.v1.Connections.RefusedEntry
+	nil,                                  // 43: svc.edge.v1.Connections.EvictedEntry
+	nil,                                  // 44: svc.edge.v1.Connections.Http2ErrorsEntry
+	(*v1.ConfigPosition)(nil),            // 45: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),               // 46: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),              // 47: svc.node.v1.SiteSecurity
+	(*v1.GeoIp)(nil),                     // 48: svc.node.v1.GeoIp
+	(*v11.Entry)(nil),                    // 49: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 50: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 51: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 52: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 53: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 54: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 55: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                    // 56: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 57: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 58: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 59: svc.node.v1.AcmeToken
+	(*v1.CertificateMaterial)(nil),       // 60: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 61: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 62: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 63: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	36, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
-	14, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	37, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	38, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
-	3,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
-	2,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	39, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
-	33, // 7: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	34, // 8: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	35, // 9: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	36, // 10: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	36, // 11: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	40, // 12: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	41, // 13: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	41, // 14: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	36, // 15: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	37, // 16: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	41, // 17: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	36, // 18: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
-	9,  // 19: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	41, // 20: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	42, // 21: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	42, // 22: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	43, // 23: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	44, // 24: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	14, // 25: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	42, // 26: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	45, // 27: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	46, // 28: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	36, // 29: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	47, // 30: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	48, // 31: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	49, // 32: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	50, // 33: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	23, // 34: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	24, // 35: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	25, // 36: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	24, // 37: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	49, // 38: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	23, // 39: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	29, // 40: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	30, // 41: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	32, // 42: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	22, // 43: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	31, // 44: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	36, // 45: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	40, // 46: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	41, // 47: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	41, // 48: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	44, // 49: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	42, // 50: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	43, // 51: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 52: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	4,  // 53: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	5,  // 54: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	7,  // 55: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	10, // 56: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	11, // 57: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	12, // 58: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	15, // 59: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	17, // 60: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	19, // 61: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	21, // 62: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	26, // 63: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 64: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	6,  // 65: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	6,  // 66: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 67: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	13, // 68: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 69: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	13, // 70: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 71: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	18, // 72: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	20, // 73: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	22, // 74: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	27, // 75: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	64, // [64:76] is the sub-list for method output_type
-	52, // [52:64] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	45, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	16, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
+	46, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	47, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	5,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
+	4,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
+	48, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	2,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
+	3,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
+	41, // 9: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	42, // 10: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	43, // 11: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	44, // 12: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	45, // 13: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	45, // 14: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	49, // 15: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	50, // 16: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	50, // 17: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	45, // 18: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	46, // 19: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	50, // 20: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	45, // 21: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	11, // 22: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	50, // 23: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	51, // 24: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	51, // 25: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	52, // 26: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	53, // 27: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	16, // 28: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	51, // 29: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	54, // 30: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	55, // 31: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	45, // 32: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	56, // 33: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	57, // 34: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	58, // 35: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	59, // 36: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	59, // 37: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	60, // 38: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	61, // 39: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	62, // 40: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	63, // 41: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	31, // 42: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	32, // 43: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	33, // 44: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	32, // 45: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	62, // 46: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	31, // 47: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	37, // 48: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	38, // 49: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	40, // 50: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	30, // 51: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	39, // 52: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	45, // 53: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	49, // 54: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	50, // 55: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	50, // 56: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	53, // 57: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	51, // 58: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	52, // 59: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 60: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	6,  // 61: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	7,  // 62: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	9,  // 63: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	12, // 64: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	13, // 65: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	14, // 66: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	17, // 67: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	19, // 68: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	21, // 69: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	23, // 70: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	24, // 71: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	26, // 72: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	29, // 73: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	34, // 74: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 75: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	8,  // 76: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 77: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	10, // 78: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	15, // 79: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 80: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 81: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	18, // 82: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	20, // 83: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	22, // 84: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	8,  // 85: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	25, // 86: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	27, // 87: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	30, // 88: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	35, // 89: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	75, // [75:90] is the sub-list for method output_type
+	60, // [60:75] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -2495,6 +3034,10 @@ func file_svc_edge_v1_edge_proto_init() {
 		return
 	}
 	file_svc_edge_v1_edge_proto_msgTypes[28].OneofWrappers = []any{
+		(*CertificateRecord_Material)(nil),
+		(*CertificateRecord_Staple)(nil),
+	}
+	file_svc_edge_v1_edge_proto_msgTypes[36].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -2507,7 +3050,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

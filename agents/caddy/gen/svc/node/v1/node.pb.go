@@ -579,6 +579,7 @@ type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Config        *ConfigPosition        `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	Bans          *BanPosition           `protobuf:"bytes,2,opt,name=bans,proto3" json:"bans,omitempty"`
+	Acme          *AcmePosition          `protobuf:"bytes,3,opt,name=acme,proto3" json:"acme,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +628,13 @@ func (x *WatchRequest) GetBans() *BanPosition {
 	return nil
 }
 
+func (x *WatchRequest) GetAcme() *AcmePosition {
+	if x != nil {
+		return x.Acme
+	}
+	return nil
+}
+
 // Batches are encoded once per cluster and relayed as the same bytes to every node.
 type WatchEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -639,6 +647,7 @@ type WatchEvent struct {
 	//	*WatchEvent_KeysChanged
 	//	*WatchEvent_TasksPending
 	//	*WatchEvent_SettingsChanged
+	//	*WatchEvent_AcmeBatch
 	Event         isWatchEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -744,6 +753,15 @@ func (x *WatchEvent) GetSettingsChanged() *SettingsChanged {
 	return nil
 }
 
+func (x *WatchEvent) GetAcmeBatch() []byte {
+	if x != nil {
+		if x, ok := x.Event.(*WatchEvent_AcmeBatch); ok {
+			return x.AcmeBatch
+		}
+	}
+	return nil
+}
+
 type isWatchEvent_Event interface {
 	isWatchEvent_Event()
 }
@@ -778,6 +796,11 @@ type WatchEvent_SettingsChanged struct {
 	SettingsChanged *SettingsChanged `protobuf:"bytes,7,opt,name=settings_changed,json=settingsChanged,proto3,oneof"`
 }
 
+type WatchEvent_AcmeBatch struct {
+	// An encoded AcmeBatch.
+	AcmeBatch []byte `protobuf:"bytes,8,opt,name=acme_batch,json=acmeBatch,proto3,oneof"`
+}
+
 func (*WatchEvent_Ping) isWatchEvent_Event() {}
 
 func (*WatchEvent_Target) isWatchEvent_Event() {}
@@ -791,6 +814,8 @@ func (*WatchEvent_KeysChanged) isWatchEvent_Event() {}
 func (*WatchEvent_TasksPending) isWatchEvent_Event() {}
 
 func (*WatchEvent_SettingsChanged) isWatchEvent_Event() {}
+
+func (*WatchEvent_AcmeBatch) isWatchEvent_Event() {}
 
 // Sent every 15 s; a node that hears nothing for 45 s connects again.
 type Ping struct {
@@ -844,6 +869,7 @@ type Target struct {
 	Config        *ConfigPosition        `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	Bans          *BanPosition           `protobuf:"bytes,2,opt,name=bans,proto3" json:"bans,omitempty"`
 	ServerTimeMs  int64                  `protobuf:"varint,3,opt,name=server_time_ms,json=serverTimeMs,proto3" json:"server_time_ms,omitempty"`
+	Acme          *AcmePosition          `protobuf:"bytes,4,opt,name=acme,proto3" json:"acme,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -899,11 +925,20 @@ func (x *Target) GetServerTimeMs() int64 {
 	return 0
 }
 
+func (x *Target) GetAcme() *AcmePosition {
+	if x != nil {
+		return x.Acme
+	}
+	return nil
+}
+
+// Which of the keys of the cluster changed, by versions that are not 0.
 type KeysChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Version              uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	SessionTicketVersion uint64                 `protobuf:"varint,2,opt,name=session_ticket_version,json=sessionTicketVersion,proto3" json:"session_ticket_version,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *KeysChanged) Reset() {
@@ -939,6 +974,13 @@ func (*KeysChanged) Descriptor() ([]byte, []int) {
 func (x *KeysChanged) GetVersion() uint64 {
 	if x != nil {
 		return x.Version
+	}
+	return 0
+}
+
+func (x *KeysChanged) GetSessionTicketVersion() uint64 {
+	if x != nil {
+		return x.SessionTicketVersion
 	}
 	return 0
 }
@@ -1047,8 +1089,11 @@ type HeartbeatRequest struct {
 	DataPlaneInstance string `protobuf:"bytes,9,opt,name=data_plane_instance,json=dataPlaneInstance,proto3" json:"data_plane_instance,omitempty"`
 	// Version of the challenge keys in use; 0 = none.
 	ChallengeKeysVersion uint64 `protobuf:"varint,10,opt,name=challenge_keys_version,json=challengeKeysVersion,proto3" json:"challenge_keys_version,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Version of the keys of session tickets in use; 0 = none.
+	SessionTicketKeysVersion uint64        `protobuf:"varint,11,opt,name=session_ticket_keys_version,json=sessionTicketKeysVersion,proto3" json:"session_ticket_keys_version,omitempty"`
+	Acme                     *AcmePosition `protobuf:"bytes,12,opt,name=acme,proto3" json:"acme,omitempty"`
+	unknownFields            protoimpl.UnknownFields
+	sizeCache                protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
@@ -1151,6 +1196,20 @@ func (x *HeartbeatRequest) GetChallengeKeysVersion() uint64 {
 	return 0
 }
 
+func (x *HeartbeatRequest) GetSessionTicketKeysVersion() uint64 {
+	if x != nil {
+		return x.SessionTicketKeysVersion
+	}
+	return 0
+}
+
+func (x *HeartbeatRequest) GetAcme() *AcmePosition {
+	if x != nil {
+		return x.Acme
+	}
+	return nil
+}
+
 type HeartbeatResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -1169,9 +1228,11 @@ type HeartbeatResponse struct {
 	// nodes do not answer at once; 0 = at once.
 	AppliedSpreadMs uint32 `protobuf:"varint,8,opt,name=applied_spread_ms,json=appliedSpreadMs,proto3" json:"applied_spread_ms,omitempty"`
 	// What just changed and is watched; unset or of 0 seconds = nothing.
-	VitalWatch    *VitalWatch `protobuf:"bytes,9,opt,name=vital_watch,json=vitalWatch,proto3" json:"vital_watch,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	VitalWatch *VitalWatch `protobuf:"bytes,9,opt,name=vital_watch,json=vitalWatch,proto3" json:"vital_watch,omitempty"`
+	// Version of the cluster's keys of session tickets; a node with another one asks for them.
+	SessionTicketKeysVersion uint64 `protobuf:"varint,10,opt,name=session_ticket_keys_version,json=sessionTicketKeysVersion,proto3" json:"session_ticket_keys_version,omitempty"`
+	unknownFields            protoimpl.UnknownFields
+	sizeCache                protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
@@ -1265,6 +1326,13 @@ func (x *HeartbeatResponse) GetVitalWatch() *VitalWatch {
 		return x.VitalWatch
 	}
 	return nil
+}
+
+func (x *HeartbeatResponse) GetSessionTicketKeysVersion() uint64 {
+	if x != nil {
+		return x.SessionTicketKeysVersion
+	}
+	return 0
 }
 
 // What the console wants to hear of every 5 s (ReportVitals), from now on. It takes the place of the one before.
@@ -1635,8 +1703,10 @@ type AppliedRequest struct {
 	ConfigMicros uint64 `protobuf:"varint,4,opt,name=config_micros,json=configMicros,proto3" json:"config_micros,omitempty"`
 	BansMicros   uint64 `protobuf:"varint,5,opt,name=bans_micros,json=bansMicros,proto3" json:"bans_micros,omitempty"`
 	// What was reached since the last report, oldest first, at most 32 of each feed.
-	ConfigSteps   []*Reached `protobuf:"bytes,6,rep,name=config_steps,json=configSteps,proto3" json:"config_steps,omitempty"`
-	BansSteps     []*Reached `protobuf:"bytes,7,rep,name=bans_steps,json=bansSteps,proto3" json:"bans_steps,omitempty"`
+	ConfigSteps []*Reached `protobuf:"bytes,6,rep,name=config_steps,json=configSteps,proto3" json:"config_steps,omitempty"`
+	BansSteps   []*Reached `protobuf:"bytes,7,rep,name=bans_steps,json=bansSteps,proto3" json:"bans_steps,omitempty"`
+	// What certificate authorities are answered from.
+	Acme          *AcmePosition `protobuf:"bytes,8,opt,name=acme,proto3" json:"acme,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1716,6 +1786,13 @@ func (x *AppliedRequest) GetConfigSteps() []*Reached {
 func (x *AppliedRequest) GetBansSteps() []*Reached {
 	if x != nil {
 		return x.BansSteps
+	}
+	return nil
+}
+
+func (x *AppliedRequest) GetAcme() *AcmePosition {
+	if x != nil {
+		return x.Acme
 	}
 	return nil
 }
@@ -2284,7 +2361,7 @@ var File_svc_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x18svc/node/v1/config.proto\x1a\x1asvc/node/v1/security.proto\"i\n" +
+	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x1asvc/node/v1/security.proto\"i\n" +
 	"\rEnrollRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12)\n" +
@@ -2321,10 +2398,11 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\rGeoIpDatabase\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12\x19\n" +
 	"\bbuilt_at\x18\x02 \x01(\x03R\abuiltAt\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"q\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xa0\x01\n" +
 	"\fWatchRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
-	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\"\xfd\x02\n" +
+	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x12-\n" +
+	"\x04acme\x18\x03 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"\x9e\x03\n" +
 	"\n" +
 	"WatchEvent\x12'\n" +
 	"\x04ping\x18\x01 \x01(\v2\x11.svc.node.v1.PingH\x00R\x04ping\x12-\n" +
@@ -2333,20 +2411,24 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\tban_batch\x18\x04 \x01(\fH\x00R\bbanBatch\x12=\n" +
 	"\fkeys_changed\x18\x05 \x01(\v2\x18.svc.node.v1.KeysChangedH\x00R\vkeysChanged\x12@\n" +
 	"\rtasks_pending\x18\x06 \x01(\v2\x19.svc.node.v1.TasksPendingH\x00R\ftasksPending\x12I\n" +
-	"\x10settings_changed\x18\a \x01(\v2\x1c.svc.node.v1.SettingsChangedH\x00R\x0fsettingsChangedB\a\n" +
+	"\x10settings_changed\x18\a \x01(\v2\x1c.svc.node.v1.SettingsChangedH\x00R\x0fsettingsChanged\x12\x1f\n" +
+	"\n" +
+	"acme_batch\x18\b \x01(\fH\x00R\tacmeBatchB\a\n" +
 	"\x05event\",\n" +
 	"\x04Ping\x12$\n" +
-	"\x0eserver_time_ms\x18\x01 \x01(\x03R\fserverTimeMs\"\x91\x01\n" +
+	"\x0eserver_time_ms\x18\x01 \x01(\x03R\fserverTimeMs\"\xc0\x01\n" +
 	"\x06Target\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x12$\n" +
-	"\x0eserver_time_ms\x18\x03 \x01(\x03R\fserverTimeMs\"'\n" +
+	"\x0eserver_time_ms\x18\x03 \x01(\x03R\fserverTimeMs\x12-\n" +
+	"\x04acme\x18\x04 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"]\n" +
 	"\vKeysChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"(\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x124\n" +
+	"\x16session_ticket_version\x18\x02 \x01(\x04R\x14sessionTicketVersion\"(\n" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\xe2\x03\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\xd0\x04\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -2358,7 +2440,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15certificate_not_after\x18\b \x01(\x03R\x13certificateNotAfter\x12.\n" +
 	"\x13data_plane_instance\x18\t \x01(\tR\x11dataPlaneInstance\x124\n" +
 	"\x16challenge_keys_version\x18\n" +
-	" \x01(\x04R\x14challengeKeysVersion\"\xb2\x03\n" +
+	" \x01(\x04R\x14challengeKeysVersion\x12=\n" +
+	"\x1bsession_ticket_keys_version\x18\v \x01(\x04R\x18sessionTicketKeysVersion\x12-\n" +
+	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"\xf1\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
@@ -2369,7 +2453,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x16challenge_keys_version\x18\a \x01(\x04R\x14challengeKeysVersion\x12*\n" +
 	"\x11applied_spread_ms\x18\b \x01(\rR\x0fappliedSpreadMs\x128\n" +
 	"\vvital_watch\x18\t \x01(\v2\x17.svc.node.v1.VitalWatchR\n" +
-	"vitalWatch\"A\n" +
+	"vitalWatch\x12=\n" +
+	"\x1bsession_ticket_keys_version\x18\n" +
+	" \x01(\x04R\x18sessionTicketKeysVersion\"A\n" +
 	"\n" +
 	"VitalWatch\x12\x19\n" +
 	"\bsite_ids\x18\x01 \x03(\tR\asiteIds\x12\x18\n" +
@@ -2401,7 +2487,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x12memory_total_bytes\x18\x06 \x01(\x04R\x10memoryTotalBytes\x12\x1d\n" +
 	"\n" +
 	"egress_bps\x18\a \x01(\x04R\tegressBps\x12-\n" +
-	"\x12active_connections\x18\b \x01(\x04R\x11activeConnections\"\xd9\x02\n" +
+	"\x12active_connections\x18\b \x01(\x04R\x11activeConnections\"\x88\x03\n" +
 	"\x0eAppliedRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x120\n" +
@@ -2411,7 +2497,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"bansMicros\x127\n" +
 	"\fconfig_steps\x18\x06 \x03(\v2\x14.svc.node.v1.ReachedR\vconfigSteps\x123\n" +
 	"\n" +
-	"bans_steps\x18\a \x03(\v2\x14.svc.node.v1.ReachedR\tbansSteps\"@\n" +
+	"bans_steps\x18\a \x03(\v2\x14.svc.node.v1.ReachedR\tbansSteps\x12-\n" +
+	"\x04acme\x18\b \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"@\n" +
 	"\aReached\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -2460,7 +2547,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x12RULE_EVENT_BLOCKED\x10\x03\x12\x19\n" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
-	"\x12RULE_EVENT_APPLIED\x10\x062\xc6\a\n" +
+	"\x12RULE_EVENT_APPLIED\x10\x062\xe9\t\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -2472,7 +2559,10 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"ReportBans\x12\x1e.svc.node.v1.ReportBansRequest\x1a\x1f.svc.node.v1.ReportBansResponse\x12P\n" +
 	"\vReportStats\x12\x1f.svc.node.v1.ReportStatsRequest\x1a .svc.node.v1.ReportStatsResponse\x12_\n" +
-	"\x10GetChallengeKeys\x12$.svc.node.v1.GetChallengeKeysRequest\x1a%.svc.node.v1.GetChallengeKeysResponse\x12Y\n" +
+	"\x10GetChallengeKeys\x12$.svc.node.v1.GetChallengeKeysRequest\x1a%.svc.node.v1.GetChallengeKeysResponse\x12\\\n" +
+	"\x0fGetCertificates\x12#.svc.node.v1.GetCertificatesRequest\x1a$.svc.node.v1.GetCertificatesResponse\x12k\n" +
+	"\x14GetSessionTicketKeys\x12(.svc.node.v1.GetSessionTicketKeysRequest\x1a).svc.node.v1.GetSessionTicketKeysResponse\x12V\n" +
+	"\rGetAcmeTokens\x12!.svc.node.v1.GetAcmeTokensRequest\x1a\".svc.node.v1.GetAcmeTokensResponse\x12Y\n" +
 	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponse\x12S\n" +
 	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
@@ -2491,52 +2581,59 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_svc_node_v1_node_proto_goTypes = []any{
-	(RuleEvent)(0),                   // 0: svc.node.v1.RuleEvent
-	(*EnrollRequest)(nil),            // 1: svc.node.v1.EnrollRequest
-	(*EnrollResponse)(nil),           // 2: svc.node.v1.EnrollResponse
-	(*RenewCertificateRequest)(nil),  // 3: svc.node.v1.RenewCertificateRequest
-	(*RenewCertificateResponse)(nil), // 4: svc.node.v1.RenewCertificateResponse
-	(*NodeInfo)(nil),                 // 5: svc.node.v1.NodeInfo
-	(*GeoIp)(nil),                    // 6: svc.node.v1.GeoIp
-	(*GeoIpDatabase)(nil),            // 7: svc.node.v1.GeoIpDatabase
-	(*WatchRequest)(nil),             // 8: svc.node.v1.WatchRequest
-	(*WatchEvent)(nil),               // 9: svc.node.v1.WatchEvent
-	(*Ping)(nil),                     // 10: svc.node.v1.Ping
-	(*Target)(nil),                   // 11: svc.node.v1.Target
-	(*KeysChanged)(nil),              // 12: svc.node.v1.KeysChanged
-	(*TasksPending)(nil),             // 13: svc.node.v1.TasksPending
-	(*SettingsChanged)(nil),          // 14: svc.node.v1.SettingsChanged
-	(*HeartbeatRequest)(nil),         // 15: svc.node.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),        // 16: svc.node.v1.HeartbeatResponse
-	(*VitalWatch)(nil),               // 17: svc.node.v1.VitalWatch
-	(*ReportVitalsRequest)(nil),      // 18: svc.node.v1.ReportVitalsRequest
-	(*ReportVitalsResponse)(nil),     // 19: svc.node.v1.ReportVitalsResponse
-	(*Vitals)(nil),                   // 20: svc.node.v1.Vitals
-	(*Metrics)(nil),                  // 21: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),           // 22: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                  // 23: svc.node.v1.Reached
-	(*AppliedResponse)(nil),          // 24: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),       // 25: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),      // 26: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                 // 27: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),               // 28: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                // 29: svc.node.v1.RuleCount
-	(*StatusCount)(nil),              // 30: svc.node.v1.StatusCount
-	(*NamedCount)(nil),               // 31: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),           // 32: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),              // 33: svc.node.v1.BanPosition
-	(*FailedEntry)(nil),              // 34: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                // 35: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),         // 36: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),           // 37: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),        // 38: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),  // 39: svc.node.v1.GetChallengeKeysRequest
-	(*ReportSecurityRequest)(nil),    // 40: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),        // 41: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),          // 42: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),       // 43: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil), // 44: svc.node.v1.GetChallengeKeysResponse
-	(*ReportSecurityResponse)(nil),   // 45: svc.node.v1.ReportSecurityResponse
+	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
+	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
+	(*EnrollResponse)(nil),               // 2: svc.node.v1.EnrollResponse
+	(*RenewCertificateRequest)(nil),      // 3: svc.node.v1.RenewCertificateRequest
+	(*RenewCertificateResponse)(nil),     // 4: svc.node.v1.RenewCertificateResponse
+	(*NodeInfo)(nil),                     // 5: svc.node.v1.NodeInfo
+	(*GeoIp)(nil),                        // 6: svc.node.v1.GeoIp
+	(*GeoIpDatabase)(nil),                // 7: svc.node.v1.GeoIpDatabase
+	(*WatchRequest)(nil),                 // 8: svc.node.v1.WatchRequest
+	(*WatchEvent)(nil),                   // 9: svc.node.v1.WatchEvent
+	(*Ping)(nil),                         // 10: svc.node.v1.Ping
+	(*Target)(nil),                       // 11: svc.node.v1.Target
+	(*KeysChanged)(nil),                  // 12: svc.node.v1.KeysChanged
+	(*TasksPending)(nil),                 // 13: svc.node.v1.TasksPending
+	(*SettingsChanged)(nil),              // 14: svc.node.v1.SettingsChanged
+	(*HeartbeatRequest)(nil),             // 15: svc.node.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),            // 16: svc.node.v1.HeartbeatResponse
+	(*VitalWatch)(nil),                   // 17: svc.node.v1.VitalWatch
+	(*ReportVitalsRequest)(nil),          // 18: svc.node.v1.ReportVitalsRequest
+	(*ReportVitalsResponse)(nil),         // 19: svc.node.v1.ReportVitalsResponse
+	(*Vitals)(nil),                       // 20: svc.node.v1.Vitals
+	(*Metrics)(nil),                      // 21: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),               // 22: svc.node.v1.AppliedRequest
+	(*Reached)(nil),                      // 23: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 24: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 25: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 26: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 27: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 28: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                    // 29: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 30: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 31: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 32: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 33: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 34: svc.node.v1.AcmePosition
+	(*FailedEntry)(nil),                  // 35: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 36: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 37: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 38: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 39: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 40: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 41: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 42: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 43: svc.node.v1.GetAcmeTokensRequest
+	(*ReportSecurityRequest)(nil),        // 44: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),            // 45: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 46: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 47: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 48: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 49: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 50: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 51: svc.node.v1.GetAcmeTokensResponse
+	(*ReportSecurityResponse)(nil),       // 52: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -2545,64 +2642,74 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
 	32, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
 	33, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	10, // 6: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
-	11, // 7: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
-	12, // 8: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
-	13, // 9: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
-	14, // 10: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	32, // 11: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	33, // 12: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	5,  // 13: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	32, // 14: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	34, // 15: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	35, // 16: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	21, // 17: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	11, // 18: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	17, // 19: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	32, // 20: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	20, // 21: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	17, // 22: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	31, // 23: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	32, // 24: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	33, // 25: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	34, // 26: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	23, // 27: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	23, // 28: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	28, // 29: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	27, // 30: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	30, // 31: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	31, // 32: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	29, // 33: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 34: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 35: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 36: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 37: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 38: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	22, // 39: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	36, // 40: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	37, // 41: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	38, // 42: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	25, // 43: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	39, // 44: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	40, // 45: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	18, // 46: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 47: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 48: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 49: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 50: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	24, // 51: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	41, // 52: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	42, // 53: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	43, // 54: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	26, // 55: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	44, // 56: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	45, // 57: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 58: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	47, // [47:59] is the sub-list for method output_type
-	35, // [35:47] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	34, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	10, // 7: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
+	11, // 8: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
+	12, // 9: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
+	13, // 10: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
+	14, // 11: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
+	32, // 12: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	33, // 13: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	34, // 14: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	5,  // 15: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
+	32, // 16: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	35, // 17: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	36, // 18: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	21, // 19: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	34, // 20: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	11, // 21: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	17, // 22: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	32, // 23: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	20, // 24: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	17, // 25: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	31, // 26: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	32, // 27: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	33, // 28: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	35, // 29: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	23, // 30: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	23, // 31: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	34, // 32: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	28, // 33: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	27, // 34: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	30, // 35: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	31, // 36: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	29, // 37: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 38: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 39: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 40: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 41: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 42: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	22, // 43: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	37, // 44: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	38, // 45: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	39, // 46: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	25, // 47: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	40, // 48: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	41, // 49: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	42, // 50: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	43, // 51: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	44, // 52: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	18, // 53: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 54: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 55: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 56: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 57: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	24, // 58: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	45, // 59: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	46, // 60: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	47, // 61: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	26, // 62: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	48, // 63: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	49, // 64: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	50, // 65: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	51, // 66: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	52, // 67: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 68: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	54, // [54:69] is the sub-list for method output_type
+	39, // [39:54] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2611,6 +2718,7 @@ func file_svc_node_v1_node_proto_init() {
 		return
 	}
 	file_svc_node_v1_bans_proto_init()
+	file_svc_node_v1_certificates_proto_init()
 	file_svc_node_v1_config_proto_init()
 	file_svc_node_v1_security_proto_init()
 	file_svc_node_v1_node_proto_msgTypes[8].OneofWrappers = []any{
@@ -2621,6 +2729,7 @@ func file_svc_node_v1_node_proto_init() {
 		(*WatchEvent_KeysChanged)(nil),
 		(*WatchEvent_TasksPending)(nil),
 		(*WatchEvent_SettingsChanged)(nil),
+		(*WatchEvent_AcmeBatch)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -58,6 +58,15 @@ const (
 	// EdgeServiceSetChallengeKeysProcedure is the fully-qualified name of the EdgeService's
 	// SetChallengeKeys RPC.
 	EdgeServiceSetChallengeKeysProcedure = "/svc.edge.v1.EdgeService/SetChallengeKeys"
+	// EdgeServiceReadCertificatesProcedure is the fully-qualified name of the EdgeService's
+	// ReadCertificates RPC.
+	EdgeServiceReadCertificatesProcedure = "/svc.edge.v1.EdgeService/ReadCertificates"
+	// EdgeServiceSetSessionTicketKeysProcedure is the fully-qualified name of the EdgeService's
+	// SetSessionTicketKeys RPC.
+	EdgeServiceSetSessionTicketKeysProcedure = "/svc.edge.v1.EdgeService/SetSessionTicketKeys"
+	// EdgeServiceSetAcmeTokensProcedure is the fully-qualified name of the EdgeService's SetAcmeTokens
+	// RPC.
+	EdgeServiceSetAcmeTokensProcedure = "/svc.edge.v1.EdgeService/SetAcmeTokens"
 	// EdgeServiceWatchSecurityProcedure is the fully-qualified name of the EdgeService's WatchSecurity
 	// RPC.
 	EdgeServiceWatchSecurityProcedure = "/svc.edge.v1.EdgeService/WatchSecurity"
@@ -90,6 +99,12 @@ type EdgeServiceClient interface {
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
 	// that it could not write them.
 	SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error)
+	// The pack of certificates grew, or is another file. Entries that failed for want of what is in it now are tried again;
+	// the answer is that of ApplyConfig.
+	ReadCertificates(context.Context, *connect.Request[v1.ReadCertificatesRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
+	SetSessionTicketKeys(context.Context, *connect.Request[v1.SetSessionTicketKeysRequest]) (*connect.Response[v1.SetSessionTicketKeysResponse], error)
+	// What certificate authorities are answered from now on: everything, or a change.
+	SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error)
 	// Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
 	WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest]) (*connect.ServerStreamForClient[v1.SecurityBatch], error)
 	// Own bans and levels a former process held: sent by the agent when a process is new, before it watches. They win over
@@ -169,6 +184,24 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("SetChallengeKeys")),
 			connect.WithClientOptions(opts...),
 		),
+		readCertificates: connect.NewClient[v1.ReadCertificatesRequest, v1.ApplyConfigResponse](
+			httpClient,
+			baseURL+EdgeServiceReadCertificatesProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("ReadCertificates")),
+			connect.WithClientOptions(opts...),
+		),
+		setSessionTicketKeys: connect.NewClient[v1.SetSessionTicketKeysRequest, v1.SetSessionTicketKeysResponse](
+			httpClient,
+			baseURL+EdgeServiceSetSessionTicketKeysProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("SetSessionTicketKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		setAcmeTokens: connect.NewClient[v1.SetAcmeTokensRequest, v1.SetAcmeTokensResponse](
+			httpClient,
+			baseURL+EdgeServiceSetAcmeTokensProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("SetAcmeTokens")),
+			connect.WithClientOptions(opts...),
+		),
 		watchSecurity: connect.NewClient[v1.WatchSecurityRequest, v1.SecurityBatch](
 			httpClient,
 			baseURL+EdgeServiceWatchSecurityProcedure,
@@ -186,18 +219,21 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // edgeServiceClient implements EdgeServiceClient.
 type edgeServiceClient struct {
-	getStatus        *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
-	applyConfig      *connect.Client[v1.ApplyConfigRequest, v1.ApplyConfigResponse]
-	reloadConfig     *connect.Client[v1.ReloadConfigRequest, v1.ApplyConfigResponse]
-	listFailing      *connect.Client[v1.ListFailingRequest, v1.ListFailingResponse]
-	applyBans        *connect.Client[v1.ApplyBansRequest, v1.ApplyBansResponse]
-	reloadBans       *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
-	retryBans        *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
-	drainStats       *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
-	getVitals        *connect.Client[v1.GetVitalsRequest, v1.GetVitalsResponse]
-	setChallengeKeys *connect.Client[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse]
-	watchSecurity    *connect.Client[v1.WatchSecurityRequest, v1.SecurityBatch]
-	restoreSecurity  *connect.Client[v1.RestoreSecurityRequest, v1.RestoreSecurityResponse]
+	getStatus            *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	applyConfig          *connect.Client[v1.ApplyConfigRequest, v1.ApplyConfigResponse]
+	reloadConfig         *connect.Client[v1.ReloadConfigRequest, v1.ApplyConfigResponse]
+	listFailing          *connect.Client[v1.ListFailingRequest, v1.ListFailingResponse]
+	applyBans            *connect.Client[v1.ApplyBansRequest, v1.ApplyBansResponse]
+	reloadBans           *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
+	retryBans            *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
+	drainStats           *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
+	getVitals            *connect.Client[v1.GetVitalsRequest, v1.GetVitalsResponse]
+	setChallengeKeys     *connect.Client[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse]
+	readCertificates     *connect.Client[v1.ReadCertificatesRequest, v1.ApplyConfigResponse]
+	setSessionTicketKeys *connect.Client[v1.SetSessionTicketKeysRequest, v1.SetSessionTicketKeysResponse]
+	setAcmeTokens        *connect.Client[v1.SetAcmeTokensRequest, v1.SetAcmeTokensResponse]
+	watchSecurity        *connect.Client[v1.WatchSecurityRequest, v1.SecurityBatch]
+	restoreSecurity      *connect.Client[v1.RestoreSecurityRequest, v1.RestoreSecurityResponse]
 }
 
 // GetStatus calls svc.edge.v1.EdgeService.GetStatus.
@@ -250,6 +286,21 @@ func (c *edgeServiceClient) SetChallengeKeys(ctx context.Context, req *connect.R
 	return c.setChallengeKeys.CallUnary(ctx, req)
 }
 
+// ReadCertificates calls svc.edge.v1.EdgeService.ReadCertificates.
+func (c *edgeServiceClient) ReadCertificates(ctx context.Context, req *connect.Request[v1.ReadCertificatesRequest]) (*connect.Response[v1.ApplyConfigResponse], error) {
+	return c.readCertificates.CallUnary(ctx, req)
+}
+
+// SetSessionTicketKeys calls svc.edge.v1.EdgeService.SetSessionTicketKeys.
+func (c *edgeServiceClient) SetSessionTicketKeys(ctx context.Context, req *connect.Request[v1.SetSessionTicketKeysRequest]) (*connect.Response[v1.SetSessionTicketKeysResponse], error) {
+	return c.setSessionTicketKeys.CallUnary(ctx, req)
+}
+
+// SetAcmeTokens calls svc.edge.v1.EdgeService.SetAcmeTokens.
+func (c *edgeServiceClient) SetAcmeTokens(ctx context.Context, req *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error) {
+	return c.setAcmeTokens.CallUnary(ctx, req)
+}
+
 // WatchSecurity calls svc.edge.v1.EdgeService.WatchSecurity.
 func (c *edgeServiceClient) WatchSecurity(ctx context.Context, req *connect.Request[v1.WatchSecurityRequest]) (*connect.ServerStreamForClient[v1.SecurityBatch], error) {
 	return c.watchSecurity.CallServerStream(ctx, req)
@@ -284,6 +335,12 @@ type EdgeServiceHandler interface {
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
 	// that it could not write them.
 	SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error)
+	// The pack of certificates grew, or is another file. Entries that failed for want of what is in it now are tried again;
+	// the answer is that of ApplyConfig.
+	ReadCertificates(context.Context, *connect.Request[v1.ReadCertificatesRequest]) (*connect.Response[v1.ApplyConfigResponse], error)
+	SetSessionTicketKeys(context.Context, *connect.Request[v1.SetSessionTicketKeysRequest]) (*connect.Response[v1.SetSessionTicketKeysResponse], error)
+	// What certificate authorities are answered from now on: everything, or a change.
+	SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error)
 	// Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
 	WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest], *connect.ServerStream[v1.SecurityBatch]) error
 	// Own bans and levels a former process held: sent by the agent when a process is new, before it watches. They win over
@@ -359,6 +416,24 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(edgeServiceMethods.ByName("SetChallengeKeys")),
 		connect.WithHandlerOptions(opts...),
 	)
+	edgeServiceReadCertificatesHandler := connect.NewUnaryHandler(
+		EdgeServiceReadCertificatesProcedure,
+		svc.ReadCertificates,
+		connect.WithSchema(edgeServiceMethods.ByName("ReadCertificates")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceSetSessionTicketKeysHandler := connect.NewUnaryHandler(
+		EdgeServiceSetSessionTicketKeysProcedure,
+		svc.SetSessionTicketKeys,
+		connect.WithSchema(edgeServiceMethods.ByName("SetSessionTicketKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceSetAcmeTokensHandler := connect.NewUnaryHandler(
+		EdgeServiceSetAcmeTokensProcedure,
+		svc.SetAcmeTokens,
+		connect.WithSchema(edgeServiceMethods.ByName("SetAcmeTokens")),
+		connect.WithHandlerOptions(opts...),
+	)
 	edgeServiceWatchSecurityHandler := connect.NewServerStreamHandler(
 		EdgeServiceWatchSecurityProcedure,
 		svc.WatchSecurity,
@@ -393,6 +468,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceGetVitalsHandler.ServeHTTP(w, r)
 		case EdgeServiceSetChallengeKeysProcedure:
 			edgeServiceSetChallengeKeysHandler.ServeHTTP(w, r)
+		case EdgeServiceReadCertificatesProcedure:
+			edgeServiceReadCertificatesHandler.ServeHTTP(w, r)
+		case EdgeServiceSetSessionTicketKeysProcedure:
+			edgeServiceSetSessionTicketKeysHandler.ServeHTTP(w, r)
+		case EdgeServiceSetAcmeTokensProcedure:
+			edgeServiceSetAcmeTokensHandler.ServeHTTP(w, r)
 		case EdgeServiceWatchSecurityProcedure:
 			edgeServiceWatchSecurityHandler.ServeHTTP(w, r)
 		case EdgeServiceRestoreSecurityProcedure:
@@ -444,6 +525,18 @@ func (UnimplementedEdgeServiceHandler) GetVitals(context.Context, *connect.Reque
 
 func (UnimplementedEdgeServiceHandler) SetChallengeKeys(context.Context, *connect.Request[v1.SetChallengeKeysRequest]) (*connect.Response[v1.SetChallengeKeysResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.SetChallengeKeys is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) ReadCertificates(context.Context, *connect.Request[v1.ReadCertificatesRequest]) (*connect.Response[v1.ApplyConfigResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.ReadCertificates is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) SetSessionTicketKeys(context.Context, *connect.Request[v1.SetSessionTicketKeysRequest]) (*connect.Response[v1.SetSessionTicketKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.SetSessionTicketKeys is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.SetAcmeTokens is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest], *connect.ServerStream[v1.SecurityBatch]) error {

@@ -57,6 +57,15 @@ const (
 	// NodeServiceGetChallengeKeysProcedure is the fully-qualified name of the NodeService's
 	// GetChallengeKeys RPC.
 	NodeServiceGetChallengeKeysProcedure = "/svc.node.v1.NodeService/GetChallengeKeys"
+	// NodeServiceGetCertificatesProcedure is the fully-qualified name of the NodeService's
+	// GetCertificates RPC.
+	NodeServiceGetCertificatesProcedure = "/svc.node.v1.NodeService/GetCertificates"
+	// NodeServiceGetSessionTicketKeysProcedure is the fully-qualified name of the NodeService's
+	// GetSessionTicketKeys RPC.
+	NodeServiceGetSessionTicketKeysProcedure = "/svc.node.v1.NodeService/GetSessionTicketKeys"
+	// NodeServiceGetAcmeTokensProcedure is the fully-qualified name of the NodeService's GetAcmeTokens
+	// RPC.
+	NodeServiceGetAcmeTokensProcedure = "/svc.node.v1.NodeService/GetAcmeTokens"
 	// NodeServiceReportSecurityProcedure is the fully-qualified name of the NodeService's
 	// ReportSecurity RPC.
 	NodeServiceReportSecurityProcedure = "/svc.node.v1.NodeService/ReportSecurity"
@@ -82,6 +91,11 @@ type NodeServiceClient interface {
 	ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error)
 	ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error)
 	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
+	// Certificates with their keys, for nodes whose cluster's configuration names them.
+	GetCertificates(context.Context, *connect.Request[v1.GetCertificatesRequest]) (*connect.Response[v1.GetCertificatesResponse], error)
+	GetSessionTicketKeys(context.Context, *connect.Request[v1.GetSessionTicketKeysRequest]) (*connect.Response[v1.GetSessionTicketKeysResponse], error)
+	// Everything that certificate authorities are to be answered at the moment.
+	GetAcmeTokens(context.Context, *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error)
 	// Every 5 s while there is something to say, and when the state changed.
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
@@ -159,6 +173,24 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("GetChallengeKeys")),
 			connect.WithClientOptions(opts...),
 		),
+		getCertificates: connect.NewClient[v1.GetCertificatesRequest, v1.GetCertificatesResponse](
+			httpClient,
+			baseURL+NodeServiceGetCertificatesProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetCertificates")),
+			connect.WithClientOptions(opts...),
+		),
+		getSessionTicketKeys: connect.NewClient[v1.GetSessionTicketKeysRequest, v1.GetSessionTicketKeysResponse](
+			httpClient,
+			baseURL+NodeServiceGetSessionTicketKeysProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetSessionTicketKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		getAcmeTokens: connect.NewClient[v1.GetAcmeTokensRequest, v1.GetAcmeTokensResponse](
+			httpClient,
+			baseURL+NodeServiceGetAcmeTokensProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetAcmeTokens")),
+			connect.WithClientOptions(opts...),
+		),
 		reportSecurity: connect.NewClient[v1.ReportSecurityRequest, v1.ReportSecurityResponse](
 			httpClient,
 			baseURL+NodeServiceReportSecurityProcedure,
@@ -176,18 +208,21 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // nodeServiceClient implements NodeServiceClient.
 type nodeServiceClient struct {
-	enroll           *connect.Client[v1.EnrollRequest, v1.EnrollResponse]
-	renewCertificate *connect.Client[v1.RenewCertificateRequest, v1.RenewCertificateResponse]
-	watch            *connect.Client[v1.WatchRequest, v1.WatchEvent]
-	heartbeat        *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
-	applied          *connect.Client[v1.AppliedRequest, v1.AppliedResponse]
-	getConfig        *connect.Client[v1.GetConfigRequest, v1.GetConfigResponse]
-	getBans          *connect.Client[v1.GetBansRequest, v1.GetBansResponse]
-	reportBans       *connect.Client[v1.ReportBansRequest, v1.ReportBansResponse]
-	reportStats      *connect.Client[v1.ReportStatsRequest, v1.ReportStatsResponse]
-	getChallengeKeys *connect.Client[v1.GetChallengeKeysRequest, v1.GetChallengeKeysResponse]
-	reportSecurity   *connect.Client[v1.ReportSecurityRequest, v1.ReportSecurityResponse]
-	reportVitals     *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
+	enroll               *connect.Client[v1.EnrollRequest, v1.EnrollResponse]
+	renewCertificate     *connect.Client[v1.RenewCertificateRequest, v1.RenewCertificateResponse]
+	watch                *connect.Client[v1.WatchRequest, v1.WatchEvent]
+	heartbeat            *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	applied              *connect.Client[v1.AppliedRequest, v1.AppliedResponse]
+	getConfig            *connect.Client[v1.GetConfigRequest, v1.GetConfigResponse]
+	getBans              *connect.Client[v1.GetBansRequest, v1.GetBansResponse]
+	reportBans           *connect.Client[v1.ReportBansRequest, v1.ReportBansResponse]
+	reportStats          *connect.Client[v1.ReportStatsRequest, v1.ReportStatsResponse]
+	getChallengeKeys     *connect.Client[v1.GetChallengeKeysRequest, v1.GetChallengeKeysResponse]
+	getCertificates      *connect.Client[v1.GetCertificatesRequest, v1.GetCertificatesResponse]
+	getSessionTicketKeys *connect.Client[v1.GetSessionTicketKeysRequest, v1.GetSessionTicketKeysResponse]
+	getAcmeTokens        *connect.Client[v1.GetAcmeTokensRequest, v1.GetAcmeTokensResponse]
+	reportSecurity       *connect.Client[v1.ReportSecurityRequest, v1.ReportSecurityResponse]
+	reportVitals         *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -240,6 +275,21 @@ func (c *nodeServiceClient) GetChallengeKeys(ctx context.Context, req *connect.R
 	return c.getChallengeKeys.CallUnary(ctx, req)
 }
 
+// GetCertificates calls svc.node.v1.NodeService.GetCertificates.
+func (c *nodeServiceClient) GetCertificates(ctx context.Context, req *connect.Request[v1.GetCertificatesRequest]) (*connect.Response[v1.GetCertificatesResponse], error) {
+	return c.getCertificates.CallUnary(ctx, req)
+}
+
+// GetSessionTicketKeys calls svc.node.v1.NodeService.GetSessionTicketKeys.
+func (c *nodeServiceClient) GetSessionTicketKeys(ctx context.Context, req *connect.Request[v1.GetSessionTicketKeysRequest]) (*connect.Response[v1.GetSessionTicketKeysResponse], error) {
+	return c.getSessionTicketKeys.CallUnary(ctx, req)
+}
+
+// GetAcmeTokens calls svc.node.v1.NodeService.GetAcmeTokens.
+func (c *nodeServiceClient) GetAcmeTokens(ctx context.Context, req *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error) {
+	return c.getAcmeTokens.CallUnary(ctx, req)
+}
+
 // ReportSecurity calls svc.node.v1.NodeService.ReportSecurity.
 func (c *nodeServiceClient) ReportSecurity(ctx context.Context, req *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
 	return c.reportSecurity.CallUnary(ctx, req)
@@ -267,6 +317,11 @@ type NodeServiceHandler interface {
 	ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error)
 	ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error)
 	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
+	// Certificates with their keys, for nodes whose cluster's configuration names them.
+	GetCertificates(context.Context, *connect.Request[v1.GetCertificatesRequest]) (*connect.Response[v1.GetCertificatesResponse], error)
+	GetSessionTicketKeys(context.Context, *connect.Request[v1.GetSessionTicketKeysRequest]) (*connect.Response[v1.GetSessionTicketKeysResponse], error)
+	// Everything that certificate authorities are to be answered at the moment.
+	GetAcmeTokens(context.Context, *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error)
 	// Every 5 s while there is something to say, and when the state changed.
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
@@ -340,6 +395,24 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("GetChallengeKeys")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceGetCertificatesHandler := connect.NewUnaryHandler(
+		NodeServiceGetCertificatesProcedure,
+		svc.GetCertificates,
+		connect.WithSchema(nodeServiceMethods.ByName("GetCertificates")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceGetSessionTicketKeysHandler := connect.NewUnaryHandler(
+		NodeServiceGetSessionTicketKeysProcedure,
+		svc.GetSessionTicketKeys,
+		connect.WithSchema(nodeServiceMethods.ByName("GetSessionTicketKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceGetAcmeTokensHandler := connect.NewUnaryHandler(
+		NodeServiceGetAcmeTokensProcedure,
+		svc.GetAcmeTokens,
+		connect.WithSchema(nodeServiceMethods.ByName("GetAcmeTokens")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeServiceReportSecurityHandler := connect.NewUnaryHandler(
 		NodeServiceReportSecurityProcedure,
 		svc.ReportSecurity,
@@ -374,6 +447,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceReportStatsHandler.ServeHTTP(w, r)
 		case NodeServiceGetChallengeKeysProcedure:
 			nodeServiceGetChallengeKeysHandler.ServeHTTP(w, r)
+		case NodeServiceGetCertificatesProcedure:
+			nodeServiceGetCertificatesHandler.ServeHTTP(w, r)
+		case NodeServiceGetSessionTicketKeysProcedure:
+			nodeServiceGetSessionTicketKeysHandler.ServeHTTP(w, r)
+		case NodeServiceGetAcmeTokensProcedure:
+			nodeServiceGetAcmeTokensHandler.ServeHTTP(w, r)
 		case NodeServiceReportSecurityProcedure:
 			nodeServiceReportSecurityHandler.ServeHTTP(w, r)
 		case NodeServiceReportVitalsProcedure:
@@ -425,6 +504,18 @@ func (UnimplementedNodeServiceHandler) ReportStats(context.Context, *connect.Req
 
 func (UnimplementedNodeServiceHandler) GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetChallengeKeys is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetCertificates(context.Context, *connect.Request[v1.GetCertificatesRequest]) (*connect.Response[v1.GetCertificatesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetCertificates is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetSessionTicketKeys(context.Context, *connect.Request[v1.GetSessionTicketKeysRequest]) (*connect.Response[v1.GetSessionTicketKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetSessionTicketKeys is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetAcmeTokens(context.Context, *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetAcmeTokens is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
