@@ -12,6 +12,7 @@ import type {
   ReportBansRequest,
 } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { SessionTicketKeys } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import {
   type ConfigDelta,
   ConfigDeltaSchema,
@@ -214,6 +215,11 @@ export class NodeChannel {
   /** The cluster's keys; undefined when the console has none yet. */
   async getChallengeKeys(options?: CallOptions): Promise<ChallengeKeys | undefined> {
     return (await this.connection.client.getChallengeKeys({}, options)).keys;
+  }
+
+  /** The cluster's; undefined when the console has none yet. */
+  async getSessionTicketKeys(options?: CallOptions): Promise<SessionTicketKeys | undefined> {
+    return (await this.connection.client.getSessionTicketKeys({}, options)).keys;
   }
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {

@@ -25,6 +25,7 @@ import {
   type SecurityBatch,
   SecurityBatchSchema,
   type SetChallengeKeysRequest,
+  type SetSessionTicketKeysRequest,
   type WatchSecurityRequest,
   WatchSecurityRequestSchema,
 } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
@@ -91,6 +92,10 @@ export class EdgeClient {
 
   async setChallengeKeys(keys: Init<SetChallengeKeysRequest>): Promise<void> {
     await this.call(EdgeService.method.setChallengeKeys, keys, CALL_TIMEOUT_MS);
+  }
+
+  async setSessionTicketKeys(keys: Init<SetSessionTicketKeysRequest>): Promise<void> {
+    await this.call(EdgeService.method.setSessionTicketKeys, keys, CALL_TIMEOUT_MS);
   }
 
   async restoreSecurity(state: Init<RestoreSecurityRequest>): Promise<void> {

@@ -1,6 +1,7 @@
 // The agent of an enrolled node: journals first, then the data plane and the kernel, then the console. It serves what it
 // has with the console gone and follows the console when it is there.
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import type { SessionTicketKeys } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { HeartbeatResponse, Target, WatchEvent } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import { backoffDelay, sleep, untilItWorks } from '../../kit/backoff.ts';
@@ -17,6 +18,8 @@ import { DataPlane } from '../caddy/data-plane.ts';
 import { EdgeClient } from '../caddy/edge-client.ts';
 import { ConfigFeed } from '../config/config-feed.ts';
 import { ConfigStore } from '../config/config-store.ts';
+import { SESSION_TICKET_KEYS } from '../keys/session-ticket-keys.ts';
+import { SharedKeys } from '../keys/shared-keys.ts';
 import { AllowList } from '../nft/allow-list.ts';
 import { allGlobalBans } from '../nft/ban-source.ts';
 import { KernelBans } from '../nft/kernel-bans.ts';
@@ -79,6 +82,7 @@ export class EdgeAgent {
   private readonly vitals: VitalReporter;
   private readonly stats: Statistics;
   private readonly protection: Protection;
+  private readonly ticketKeys: SharedKeys<SessionTicketKeys>;
   private readonly capabilities: NodeCapabilities;
   private readonly status: StatusFile;
   private readonly renewal: Renewal;
@@ -148,6 +152,7 @@ export class EdgeAgent {
       answered: (status) => {
         this.capabilities.observe(status.capabilities);
         this.protection.onStatus(status);
+        this.ticketKeys.onStatus(status);
       },
     });
     this.configFeed = new ConfigFeed({
@@ -188,6 +193,14 @@ export class EdgeAgent {
       check: () => this.dataPlane.check(),
       changed: () => this.reportSoon(),
       shown: () => this.status.soon(),
+    });
+    this.ticketKeys = new SharedKeys(SESSION_TICKET_KEYS, {
+      path: paths.sessionTicketKeys,
+      clusterId,
+      client: this.client,
+      log,
+      channel,
+      pushed: () => this.reportSoon(),
     });
     this.heartbeat = new HeartbeatLoop({
       channel,
@@ -267,6 +280,7 @@ export class EdgeAgent {
       this.banFeed.stop(),
       this.stats.stop(),
       this.protection.stop(),
+      this.ticketKeys.stop(),
     ]);
     this.dataPlane.stop();
     await this.kernelStarting;
@@ -310,6 +324,7 @@ export class EdgeAgent {
         break;
       case 'keysChanged':
         this.protection.onKeysVersion(decoded.value.version);
+        this.ticketKeys.onVersion(decoded.value.sessionTicketVersion);
         break;
       // Tasks and settings belong to capabilities this node does not report.
       default:
@@ -330,6 +345,7 @@ export class EdgeAgent {
     this.configFeed.onConnected();
     this.banFeed.onConnected();
     this.protection.onConnected();
+    this.ticketKeys.onConnected();
     this.stats.onConnected();
     this.reportSoon();
   }
@@ -364,6 +380,7 @@ export class EdgeAgent {
     this.configFeed.onMissingFeatures(answer.missingFeatures);
     if (answer.target) this.onTarget(answer.target);
     this.protection.onKeysVersion(answer.challengeKeysVersion);
+    this.ticketKeys.onVersion(answer.sessionTicketKeysVersion);
     this.vitals.watch(answer.vitalWatch);
     const names = [
       new URL(this.options.identity.serverUrl).hostname.replace(/^\[|\]$/g, ''),
@@ -432,6 +449,7 @@ export class EdgeAgent {
       banFeed: this.banFeed,
       dataPlane: this.dataPlane,
       protection: this.protection,
+      ticketKeys: this.ticketKeys,
       capabilities: this.capabilities,
       kernel: this.kernel,
       kernelProblem: this.kernelProblem,

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { BanState, GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { BanStatusSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { SessionTicketKeys } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type GeoIpDatabase, type HeartbeatRequest, NodeInfoSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../../kit/channel-client.ts';
@@ -12,6 +13,7 @@ import type { BanStore } from '../bans/ban-store.ts';
 import type { DataPlane } from '../caddy/data-plane.ts';
 import type { ConfigFeed } from '../config/config-feed.ts';
 import type { ConfigStore } from '../config/config-store.ts';
+import type { SharedKeys } from '../keys/shared-keys.ts';
 import type { KernelBans } from '../nft/kernel-bans.ts';
 import type { Protection } from '../security/protection.ts';
 import { AGENT_VERSION } from '../version.ts';
@@ -55,6 +57,7 @@ export interface NodeView {
   banFeed: BanFeed;
   dataPlane: DataPlane;
   protection: Protection;
+  ticketKeys: SharedKeys<SessionTicketKeys>;
   capabilities: NodeCapabilities;
   kernel: KernelBans | undefined;
   kernelProblem: string;
@@ -104,6 +107,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
     certificateNotAfter: BigInt(node.certificateNotAfter),
     dataPlaneInstance: node.dataPlane.status?.instanceId ?? '',
     challengeKeysVersion: node.protection.keysVersion,
+    sessionTicketKeysVersion: node.ticketKeys.version,
   };
 }
 
@@ -116,6 +120,7 @@ function nodeMessage(node: NodeView): string {
     node.config.problem,
     node.bans.problem,
     node.protection.message,
+    node.ticketKeys.message,
     node.skippedEvents.message,
     node.kernel?.message ?? '',
     // Lasts as long as the kernel stays what it is, so what comes and goes stands before it.

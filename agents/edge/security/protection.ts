@@ -1,17 +1,17 @@
 // The agent's part in protection: keys for the data plane, own bans, events and levels from it, both kept on disk.
 import type { GetStatusResponse, SecurityBatch } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import type { OwnBanLift } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { ChallengeKeys } from '../../../proto/gen/svc/node/v1/security_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { type Clock, machineClock } from '../bans/ban-store.ts';
 import { canonicalCidr } from '../bans/cidr.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';
+import { CHALLENGE_KEYS } from '../keys/challenge-keys.ts';
+import { SharedKeys } from '../keys/shared-keys.ts';
 import type { EdgePaths } from '../paths.ts';
 import type { ServerClock } from '../run/server-clock.ts';
 import { SkippedMessages } from '../run/skipped-messages.ts';
-import { ChallengeKeyStore } from './challenge-keys.ts';
-import { KeyFeed } from './key-feed.ts';
-import { KeyPusher } from './key-pusher.ts';
 import { writeOwnBan } from './own-ban.ts';
 import { RecentLifts } from './recent-lifts.ts';
 import { Reporters } from './reporters.ts';
@@ -57,9 +57,7 @@ export class Protection {
   private readonly options: ProtectionOptions;
   private readonly clock: Clock;
   private readonly journal: SecurityJournal;
-  private readonly keys: ChallengeKeyStore;
-  private readonly keyFeed: KeyFeed;
-  private readonly keyPusher: KeyPusher;
+  private readonly keys: SharedKeys<ChallengeKeys>;
   private readonly reporters: Reporters;
   private readonly recentLifts: RecentLifts;
   private readonly skipped: SkippedMessages;
@@ -82,9 +80,14 @@ export class Protection {
     });
     this.recentLifts = new RecentLifts(this.clock);
     this.skipped = new SkippedMessages('reports of the data plane about attacks', log);
-    this.keys = new ChallengeKeyStore({ path: paths.challengeKeys, clusterId, log });
-    this.keyPusher = new KeyPusher({ store: this.keys, client, log, pushed: options.changed });
-    this.keyFeed = new KeyFeed({ store: this.keys, log, channel, changed: () => this.keyPusher.push() });
+    this.keys = new SharedKeys(CHALLENGE_KEYS, {
+      path: paths.challengeKeys,
+      clusterId,
+      client,
+      log,
+      channel,
+      pushed: options.changed,
+    });
     this.reporters = new Reporters({
       journal: this.journal,
       log,
@@ -96,19 +99,12 @@ export class Protection {
 
   /** Version of the keys the data plane uses; 0 = none. */
   get keysVersion(): bigint {
-    return this.keyPusher.version;
+    return this.keys.version;
   }
 
   /** The first thing that is wrong; "" when all is well. */
   get message(): string {
-    const parts = [
-      this.journal.problem,
-      this.keys.problem,
-      this.keyFeed.message,
-      this.keyPusher.problem,
-      this.watch?.stream.problem ?? '',
-      this.skipped.message,
-    ];
+    const parts = [this.journal.problem, this.keys.message, this.watch?.stream.problem ?? '', this.skipped.message];
     return parts.find((part) => part !== '') ?? '';
   }
 
@@ -136,7 +132,7 @@ export class Protection {
 
   /** What Caddy says about itself. */
   onStatus(status: GetStatusResponse): void {
-    this.keyPusher.onStatus(status);
+    this.keys.onStatus(status);
     const { instanceId } = status;
     if (this.watch?.instanceId === instanceId) return;
     void this.watch?.stream.stop();
@@ -144,13 +140,13 @@ export class Protection {
   }
 
   onConnected(): void {
-    this.keyFeed.onConnected();
+    this.keys.onConnected();
     this.reporters.onConnected();
   }
 
   /** Version of the console's keys. */
   onKeysVersion(version: bigint): void {
-    this.keyFeed.onVersion(version);
+    this.keys.onVersion(version);
   }
 
   /** Own bans were lifted at the console; times are by this machine's clock. */
@@ -173,7 +169,7 @@ export class Protection {
 
   /** Stops talking; to be called before the channel and the client are closed for good. */
   async stop(): Promise<void> {
-    await Promise.all([this.watch?.stream.stop(), this.keyFeed.stop(), this.keyPusher.stop(), this.reporters.stop()]);
+    await Promise.all([this.watch?.stream.stop(), this.keys.stop(), this.reporters.stop()]);
   }
 
   close(): Promise<void> {

@@ -13,6 +13,7 @@ import {
   type WatchSecurityRequest,
 } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { type BanPosition, BanPositionSchema, type OwnBanLift } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { AcmeToken, SessionTicketKeys } from '../../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ChallengeKeys } from '../../../../proto/gen/svc/node/v1/security_pb.js';
 
 export type BatchContent = Partial<Pick<SecurityBatch, 'bans' | 'events' | 'sites' | 'dropped'>>;
@@ -20,7 +21,11 @@ export type BatchContent = Partial<Pick<SecurityBatch, 'bans' | 'events' | 'site
 export class TestCaddy {
   readonly socket: string;
   instanceId = 'first';
+  capabilities: string[] = ['https-v1', 'http01-v1'];
   keys: ChallengeKeys | undefined;
+  ticketKeys: SessionTicketKeys | undefined;
+  /** What certificate authorities are answered, by host and token. */
+  readonly acmeTokens = new Map<string, AcmeToken>();
   bans: BanPosition = create(BanPositionSchema);
   readonly restored: RestoreSecurityRequest[] = [];
   readonly watches: WatchSecurityRequest[] = [];
@@ -56,6 +61,8 @@ export class TestCaddy {
     this.batches = [];
     this.sequence = 0n;
     this.keys = undefined;
+    this.ticketKeys = undefined;
+    this.acmeTokens.clear();
     this.bans = create(BanPositionSchema);
     const ended = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
     for (const socket of this.sockets) socket.destroy();
@@ -89,6 +96,8 @@ export class TestCaddy {
         serving: true,
         bans: { position: this.bans, capacity: 1000n },
         challengeKeysVersion: this.keys?.version ?? 0n,
+        sessionTicketKeysVersion: this.ticketKeys?.version ?? 0n,
+        capabilities: this.capabilities,
       }),
       applyBans: (request) => {
         this.calls.push('applyBans');
@@ -99,6 +108,18 @@ export class TestCaddy {
       setChallengeKeys: ({ keys }) => {
         this.calls.push('setChallengeKeys');
         this.keys = keys;
+        return {};
+      },
+      setSessionTicketKeys: ({ keys }) => {
+        this.calls.push('setSessionTicketKeys');
+        this.ticketKeys = keys;
+        return {};
+      },
+      setAcmeTokens: ({ complete, upserts, removed }) => {
+        this.calls.push('setAcmeTokens');
+        if (complete) this.acmeTokens.clear();
+        for (const { host, token } of removed) this.acmeTokens.delete(`${host}/${token}`);
+        for (const token of upserts) this.acmeTokens.set(`${token.host}/${token.token}`, token);
         return {};
       },
       restoreSecurity: (request) => {

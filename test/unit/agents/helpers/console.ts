@@ -18,6 +18,14 @@ import {
   type ReportBansRequest,
 } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import {
+  AcmeBatchSchema,
+  AcmePositionSchema,
+  type AcmeToken,
+  type CertificateMaterial,
+  type GetCertificatesRequest,
+  type SessionTicketKeys,
+} from '../../../../proto/gen/svc/node/v1/certificates_pb.js';
+import {
   ConfigDeltaSchema,
   ConfigPageSchema,
   ConfigPositionSchema,
@@ -87,6 +95,14 @@ export class TestConsole {
   renew = false;
   /** The cluster's keys; undefined = none yet. */
   keys: ChallengeKeys | undefined;
+  ticketKeys: SessionTicketKeys | undefined;
+  /** By the leaf's fingerprint in hex. */
+  readonly certificates = new Map<string, CertificateMaterial>();
+  readonly certificateRequests: GetCertificatesRequest[] = [];
+  acmeEpoch = 1_700_000_000_002n;
+  acmeSequence = 0n;
+  /** What certificate authorities are answered, by host and token. */
+  readonly acmeTokens = new Map<string, AcmeToken>();
   /** How far its clock is ahead of this machine's. */
   clockAheadMs = 0;
   readonly reportedBans: ReportBansRequest[] = [];
@@ -201,6 +217,16 @@ export class TestConsole {
     this.push({ case: 'banBatch', value: toBinary(BanBatchSchema, batch) });
   }
 
+  /** Changes what certificate authorities are answered and pushes the batch. */
+  changeAcme(upserts: AcmeToken[], removed: AcmeToken[] = []): void {
+    const from = this.acmeSequence++;
+    for (const { host, token } of removed) this.acmeTokens.delete(`${host}/${token}`);
+    for (const token of upserts) this.acmeTokens.set(`${token.host}/${token.token}`, token);
+    if (!this.pushing) return;
+    const batch = create(AcmeBatchSchema, { epoch: this.acmeEpoch, from, to: this.acmeSequence, upserts, removed });
+    this.push({ case: 'acmeBatch', value: toBinary(AcmeBatchSchema, batch) });
+  }
+
   push(event: WatchEvent['event']): void {
     for (const stream of this.streams) stream.push(event);
   }
@@ -219,6 +245,7 @@ export class TestConsole {
       config: { ...this.position(), mark: new Uint8Array() },
       bans: create(BanPositionSchema, { epoch: this.banEpoch, sequence: this.banSequence }),
       serverTimeMs: this.now(),
+      acme: create(AcmePositionSchema, { epoch: this.acmeEpoch, sequence: this.acmeSequence }),
     });
   }
 
@@ -305,6 +332,7 @@ export class TestConsole {
           serverTimeMs: this.now(),
           missingFeatures: this.missingFeatures,
           challengeKeysVersion: this.keys?.version ?? 0n,
+          sessionTicketKeysVersion: this.ticketKeys?.version ?? 0n,
         });
       },
       applied: (request) => {
@@ -329,6 +357,27 @@ export class TestConsole {
       getChallengeKeys: () => {
         called('getChallengeKeys');
         return this.keys ? { keys: this.keys } : {};
+      },
+      getSessionTicketKeys: () => {
+        called('getSessionTicketKeys');
+        return this.ticketKeys ? { keys: this.ticketKeys } : {};
+      },
+      getCertificates: (request) => {
+        called('getCertificates');
+        this.certificateRequests.push(request);
+        if (request.certificates.length > 64) throw new ConnectError('too many', Code.InvalidArgument);
+        const certificates = request.certificates.flatMap(({ certificateId, fingerprint }) => {
+          const held = this.certificates.get(Buffer.from(fingerprint).toString('hex'));
+          return held?.certificateId === certificateId ? [held] : [];
+        });
+        return { certificates };
+      },
+      getAcmeTokens: () => {
+        called('getAcmeTokens');
+        return {
+          position: { epoch: this.acmeEpoch, sequence: this.acmeSequence },
+          tokens: [...this.acmeTokens.values()],
+        };
       },
       reportBans: (request) => {
         called('reportBans');

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { SiteLevelStateSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { type OwnBan, OwnBanLiftSchema, OwnBanSchema } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
+import { type SessionTicketKeys, SessionTicketKeysSchema } from '../../../../proto/gen/svc/node/v1/certificates_pb.js';
 import {
   type ChallengeKeys,
   ChallengeKeysSchema,
@@ -54,5 +55,15 @@ export function challengeKeys(version: number): ChallengeKeys {
     next: key(version + 2),
     current: key(version + 1),
     ...(version > 1 ? { previous: key(version) } : {}),
+  });
+}
+
+export function sessionTicketKeys(version: number): SessionTicketKeys {
+  const key = (number: number) => new Uint8Array(32).fill(number);
+  return create(SessionTicketKeysSchema, {
+    version: BigInt(version),
+    next: key(version + 2),
+    current: key(version + 1),
+    previous: version > 1 ? key(version) : new Uint8Array(),
   });
 }

@@ -1,28 +1,30 @@
-// Gives the challenge keys to each process of Caddy, which may have read older ones from disk, and again whenever they change.
+// Gives keys of the cluster to each process of Caddy, which may have read older ones from disk, and again whenever they change.
 import type { GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
-import type { ChallengeKeys } from '../../../proto/gen/svc/node/v1/security_pb.js';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';
-import type { ChallengeKeyStore } from './challenge-keys.ts';
+import type { KeyKind, Keys } from './key-kind.ts';
+import type { KeyStore } from './key-store.ts';
 
-export interface KeyPusherOptions {
-  store: ChallengeKeyStore;
+export interface KeyPusherOptions<K extends Keys> {
+  kind: KeyKind<K>;
+  store: KeyStore<K>;
   client: EdgeClient;
   log: Log;
   /** The data plane uses other keys now. */
   pushed: () => void;
 }
 
-export class KeyPusher {
-  private readonly options: KeyPusherOptions;
+export class KeyPusher<K extends Keys> {
+  private readonly options: KeyPusherOptions<K>;
+  /** The process; "" while it is not known, or needs no such keys. */
   private instance = '';
   /** What the process has; undefined when it is not known to have the ones held. */
-  private given: ChallengeKeys | undefined;
+  private given: K | undefined;
   private running: Promise<void> | undefined;
   /** Why the data plane does not have the keys; "" when it has. */
   problem = '';
 
-  constructor(options: KeyPusherOptions) {
+  constructor(options: KeyPusherOptions<K>) {
     this.options = options;
   }
 
@@ -33,9 +35,12 @@ export class KeyPusher {
 
   /** What Caddy says about itself; it decides whether it needs the keys. */
   onStatus(status: GetStatusResponse): void {
-    const isNew = status.instanceId !== this.instance;
-    this.instance = status.instanceId;
-    if (isNew || (!this.running && status.challengeKeysVersion !== this.version)) this.given = undefined;
+    const { kind } = this.options;
+    const able = kind.capability === undefined || status.capabilities.includes(kind.capability);
+    const instance = able ? status.instanceId : '';
+    const isNew = instance !== this.instance;
+    this.instance = instance;
+    if (isNew || (!this.running && kind.versionOf(status) !== this.version)) this.given = undefined;
     this.push();
   }
 
@@ -55,14 +60,14 @@ export class KeyPusher {
     await this.running;
   }
 
-  private async run(keys: ChallengeKeys, instance: string): Promise<void> {
-    const { client, log, pushed } = this.options;
+  private async run(keys: K, instance: string): Promise<void> {
+    const { client, log, pushed, kind } = this.options;
     try {
-      await client.setChallengeKeys({ keys });
+      await kind.push(client, keys);
       this.problem = '';
     } catch (error) {
-      const problem = `the data plane has no challenge keys: ${errorText(error)}`;
-      if (problem !== this.problem) log.warn('challenge keys not pushed', { error: errorText(error) });
+      const problem = `the data plane has no ${kind.name}: ${errorText(error)}`;
+      if (problem !== this.problem) log.warn(`${kind.name} not pushed`, { error: errorText(error) });
       this.problem = problem;
       return;
     }

@@ -2,16 +2,18 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { ChallengeKeyStore } from '../../../../../agents/edge/security/challenge-keys.ts';
+import { CHALLENGE_KEYS } from '../../../../../agents/edge/keys/challenge-keys.ts';
+import { KeyStore } from '../../../../../agents/edge/keys/key-store.ts';
+import { SESSION_TICKET_KEYS } from '../../../../../agents/edge/keys/session-ticket-keys.ts';
 import { ChallengeKeySchema } from '../../../../../proto/gen/svc/node/v1/security_pb.js';
 import { temporaryFolder } from '../../helpers/folder.ts';
 import { memoryLog } from '../../helpers/log.ts';
-import { challengeKeys } from '../../helpers/security.ts';
+import { challengeKeys, sessionTicketKeys } from '../../helpers/security.ts';
 
 function setUp(t: ExecutionContext) {
   const path = join(temporaryFolder(t), 'challenge-keys.json');
   const { log, lines } = memoryLog();
-  return { path, lines, open: (clusterId = 'c') => new ChallengeKeyStore({ path, clusterId, log }) };
+  return { path, lines, open: (clusterId = 'c') => new KeyStore({ kind: CHALLENGE_KEYS, path, clusterId, log }) };
 }
 
 test('keys come back after a restart from a file that only its owner can read', (t) => {
@@ -68,4 +70,27 @@ test('a damaged file is said without quoting it, and the node starts without key
   }
   t.true(lines.length > 0);
   t.false(lines.some((line) => line.includes(secret.slice(0, 8))));
+});
+
+test('keys of session tickets have 32 bytes each; before the first rotation there is no former one', (t) => {
+  const path = join(temporaryFolder(t), 'session-ticket-keys.json');
+  const { log } = memoryLog();
+  const open = () => new KeyStore({ kind: SESSION_TICKET_KEYS, path, clusterId: 'c', log });
+  const store = open();
+  t.true(store.replace(sessionTicketKeys(1)));
+  t.is(open().keys!.previous.length, 0);
+  for (const role of ['next', 'current', 'previous'] as const)
+    t.throws(() => store.replace({ ...sessionTicketKeys(2), [role]: new Uint8Array(31) }));
+  t.throws(() => store.replace({ ...sessionTicketKeys(2), current: new Uint8Array() }));
+  t.true(store.replace(sessionTicketKeys(2)));
+  t.deepEqual(open().keys, sessionTicketKeys(2));
+  t.deepEqual(JSON.parse(readFileSync(path, 'utf8')), {
+    clusterId: 'c',
+    version: '2',
+    keys: {
+      next: Buffer.alloc(32, 4).toString('base64'),
+      current: Buffer.alloc(32, 3).toString('base64'),
+      previous: Buffer.alloc(32, 2).toString('base64'),
+    },
+  });
 });

@@ -1,30 +1,32 @@
-// Fetches the cluster's challenge keys: at each connect, when the console says that they changed, and every 30 s while
-// there are none.
+// Fetches keys of the cluster: at each connect, when the console says that they changed, and every 30 s while there are none.
+import { Code, ConnectError } from '@connectrpc/connect';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { PullLoop } from '../run/pull-loop.ts';
-import type { ChallengeKeyStore } from './challenge-keys.ts';
+import type { KeyKind, Keys } from './key-kind.ts';
+import type { KeyStore } from './key-store.ts';
 
 const MISSING_MS = 30_000;
 /** A node that holds keys holds the next one too: a thousand of them need not ask at the same moment. */
 const SPREAD_MS = 2000;
 
-export interface KeyFeedOptions {
-  store: ChallengeKeyStore;
+export interface KeyFeedOptions<K extends Keys> {
+  kind: KeyKind<K>;
+  store: KeyStore<K>;
   log: Log;
   channel: () => NodeChannel | undefined;
   /** Other keys are held now. */
   changed: () => void;
 }
 
-export class KeyFeed {
-  private readonly options: KeyFeedOptions;
+export class KeyFeed<K extends Keys> {
+  private readonly options: KeyFeedOptions<K>;
   private readonly loop: PullLoop;
 
-  constructor(options: KeyFeedOptions) {
+  constructor(options: KeyFeedOptions<K>) {
     this.options = options;
     this.loop = new PullLoop({
-      name: 'challenge keys',
+      name: options.kind.name,
       log: options.log,
       pull: (signal) => this.pull(signal),
       settled: () => undefined,
@@ -32,7 +34,7 @@ export class KeyFeed {
   }
 
   get message(): string {
-    return this.loop.problem === '' ? '' : `challenge keys not fetched: ${this.loop.problem}`;
+    return this.loop.problem === '' ? '' : `${this.options.kind.name} not fetched: ${this.loop.problem}`;
   }
 
   onConnected(): void {
@@ -54,16 +56,27 @@ export class KeyFeed {
   }
 
   private async pull(signal: AbortSignal): Promise<boolean> {
-    const { store, log, changed } = this.options;
-    const keys = await this.options.channel()?.getChallengeKeys({ signal });
+    const { store, log, changed, kind } = this.options;
+    const keys = await this.fetch(signal);
     if (!keys || keys.version === 0n) {
       if (store.version === 0n) this.loop.request(MISSING_MS);
       return false;
     }
     if (store.replace(keys)) {
-      log.info('challenge keys taken over', { version: keys.version });
+      log.info(`${kind.name} taken over`, { version: keys.version });
       changed();
     }
     return false;
+  }
+
+  private async fetch(signal: AbortSignal): Promise<K | undefined> {
+    const channel = this.options.channel();
+    try {
+      return channel && (await this.options.kind.fetch(channel, signal));
+    } catch (error) {
+      // A console of before there were any.
+      if (error instanceof ConnectError && error.code === Code.Unimplemented) return undefined;
+      throw error;
+    }
   }
 }
