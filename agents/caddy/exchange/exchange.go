@@ -67,8 +67,13 @@ type Inbound struct {
 	Claimed bool
 	// Port is the one the request came to, 0 where there is none.
 	Port uint16
+	// NamedPort is Port as configuration names it: 80 and 443 for the node's usual ones, whatever their numbers; 0 where
+	// sites are bound to none.
+	NamedPort uint16
 	// TLS is nil without.
 	TLS *tls.ConnectionState
+	// Handshake is what the handshake of the connection decided; nil without one, or where nobody decides.
+	Handshake *Handshake
 	// HideForwardedFor says that origins are not told what the client said in X-Forwarded-For.
 	HideForwardedFor bool
 	// Upgrade says that the request is a complete WebSocket handshake. Every other wish for another protocol is ignored.

@@ -26,8 +26,10 @@ type Conn struct {
 	net.Conn
 	// Peer is the TCP peer, invalid on other networks.
 	Peer netip.Addr
-	// The port that was connected to, 0 on other networks.
-	port uint16
+	// The port that was connected to, 0 on other networks, and as configuration names it.
+	port, named uint16
+	// Set while the hello of TLS is looked at, by the goroutine of the connection; requests come after.
+	handshake *exchange.Handshake
 
 	core     *svccore.Core
 	registry *Registry
@@ -154,6 +156,12 @@ func (c *Conn) Proxied() netip.Addr {
 	defer c.mu.Unlock()
 	return c.proxied
 }
+
+// Port is the one that was connected to, as configuration names it.
+func (c *Conn) Port() uint16 { return c.named }
+
+// SetHandshake notes what the handshake decided. It is called before any request is read.
+func (c *Conn) SetHandshake(h *exchange.Handshake) { c.handshake = h }
 
 // client is whose connection it is; invalid while it is not known because the PROXY header has not come yet.
 func (c *Conn) client(tables *exchange.Tables) netip.Addr {

@@ -46,7 +46,8 @@ func Client(core *svccore.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		in := &x.In
 		if c := carriedBy.Of(x); c.conn != nil {
-			in.Peer, in.Proxied, in.Port = c.conn.Peer, c.conn.Proxied(), c.conn.port
+			in.Peer, in.Proxied = c.conn.Peer, c.conn.Proxied()
+			in.Port, in.NamedPort, in.Handshake = c.conn.port, c.conn.named, c.conn.handshake
 		} else if peer, err := netip.ParseAddrPort(in.Remote); err == nil {
 			in.Peer = peer.Addr().WithZone("").Unmap()
 		}

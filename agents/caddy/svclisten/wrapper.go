@@ -158,6 +158,7 @@ func (l *listener) Close() error {
 }
 
 var (
-	_ caddy.Provisioner     = (*Wrapper)(nil)
-	_ caddy.ListenerWrapper = (*Wrapper)(nil)
+	_ caddy.Provisioner      = (*Wrapper)(nil)
+	_ caddy.ListenerWrapper  = (*Wrapper)(nil)
+	_ exchange.HandshakeConn = (*Conn)(nil)
 )

@@ -9,19 +9,31 @@ import (
 	"edge.svc/caddy/svcerrors"
 )
 
-// Find is the stage that finds the site of the host.
+// Find is the stage that finds the site of the host. On a port that it is not bound to a site is unknown, but for questions
+// of certificate authorities, which come to port 80 alone.
 func Find(*svccore.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		host, kind := svccore.NormalizeHost(x.In.HostRaw)
 		if kind != svccore.HostInvalid {
 			x.In.Host = host
-			x.Plan = svccore.PlanOfHost(x.Tables, host)
+			if plan := svccore.PlanOfHost(x.Tables, host); plan != nil && reachable(x, plan) {
+				x.Plan = plan
+			}
 		}
 		if x.Plan == nil {
 			*exchange.UnknownHost.Of(x) = true
 		}
 		return nil
 	}
+}
+
+func reachable(x *exchange.Exchange, plan *exchange.Plan) bool {
+	port, overTLS := x.In.NamedPort, x.In.TLS != nil
+	if svccore.ServesPort(plan, port, overTLS) {
+		return true
+	}
+	validation, _ := exchange.Validation.Known(x)
+	return validation && port == svccore.HTTPPort && !overTLS
 }
 
 // AnswerUnknown is the stage for hosts of no site: they get the page, no answer at all, or the default site.

@@ -58,7 +58,7 @@ export declare type Site = Message<"svc.config.v1.Site"> & {
   createdAtMs: bigint;
 
   /**
-   * Ports that serve the site; none of either = 80, or 443.
+   * Ports that serve the site. Without any in both lists: 80, and 443 with TLS. An empty list beside another one is none.
    *
    * @generated from field: repeated uint32 http_ports = 8;
    */

@@ -146,7 +146,7 @@ type Site struct {
 	RequestBodyLimit uint64 `protobuf:"varint,6,opt,name=request_body_limit,json=requestBodyLimit,proto3" json:"request_body_limit,omitempty"`
 	// Creation time of the site in Unix milliseconds: the order in which pattern domains are tried.
 	CreatedAtMs int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
-	// Ports that serve the site; none of either = 80, or 443.
+	// Ports that serve the site. Without any in both lists: 80, and 443 with TLS. An empty list beside another one is none.
 	HttpPorts     []uint32 `protobuf:"varint,8,rep,packed,name=http_ports,json=httpPorts,proto3" json:"http_ports,omitempty"`
 	HttpsPorts    []uint32 `protobuf:"varint,9,rep,packed,name=https_ports,json=httpsPorts,proto3" json:"https_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
