@@ -1,6 +1,7 @@
 // The history a database belongs to. A database that was restored or failed over with loss has forgotten numbers that
 // nodes and readers have seen; a new epoch tells them, and numbers that carry no epoch jump ahead of anything seen.
 import type { Knex } from 'knex';
+import { ACME_TOPIC } from './acme-token.ts';
 import { LOCK_BAN_FEED, LOCK_PLATFORM } from './locks.ts';
 
 /** How far numbers jump that readers see without an epoch. */
@@ -71,6 +72,7 @@ export async function beginEpoch(
       { topic: 'config', key: '*' },
       { topic: 'canary', key: '*' },
       { topic: 'bans', key: '*' },
+      { topic: ACME_TOPIC, key: '*' },
     ]);
     return { epoch, begun: true };
   });

@@ -47,6 +47,7 @@ export interface PositionRow {
   at: Date;
   config: { at: Date; epoch: bigint; track: 'S' | 'C'; revision: bigint; setHash: string; failed: string } | undefined;
   bans: { at: Date; epoch: bigint; sequence: bigint } | undefined;
+  acme: { epoch: bigint; sequence: bigint } | undefined;
 }
 
 /** Hints of the nodes in `changed` (node_id); of many, one for all. */
@@ -86,7 +87,7 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
 
 /** Writes positions; the time of a feed moves only with its position. Answers whether there is something to tell. */
 export async function writePositions(pool: Queries, rows: readonly PositionRow[]): Promise<boolean> {
-  const list = rows.map(({ nodeId, config, bans }) => ({
+  const list = rows.map(({ nodeId, config, bans, acme }) => ({
     nodeId,
     configAt: config?.at,
     bansAt: bans?.at,
@@ -97,6 +98,8 @@ export async function writePositions(pool: Queries, rows: readonly PositionRow[]
     failed: config?.failed,
     banEpoch: bans && String(bans.epoch),
     banSequence: bans && String(bans.sequence),
+    acmeEpoch: acme && String(acme.epoch),
+    acmeSequence: acme && String(acme.sequence),
   }));
   const { rowCount } = await pool.query({
     name: 'write-positions',
@@ -110,10 +113,12 @@ export async function writePositions(pool: Queries, rows: readonly PositionRow[]
         ban_epoch = coalesce(v."banEpoch", s.ban_epoch), ban_sequence = coalesce(v."banSequence", s.ban_sequence),
         bans_applied_at = case
           when (v."banEpoch", v."banSequence") is distinct from (s.ban_epoch, s.ban_sequence) and v."banEpoch" is not null
-          then v."bansAt" else s.bans_applied_at end
+          then v."bansAt" else s.bans_applied_at end,
+        acme_epoch = coalesce(v."acmeEpoch", s.acme_epoch),
+        acme_sequence = coalesce(v."acmeSequence", s.acme_sequence)
       from jsonb_to_recordset($1::jsonb) as v(
         "nodeId" text, "configAt" timestamptz, "bansAt" timestamptz, epoch bigint, track text, revision bigint, hash text, failed text,
-        "banEpoch" bigint, "banSequence" bigint)
+        "banEpoch" bigint, "banSequence" bigint, "acmeEpoch" bigint, "acmeSequence" bigint)
       where s.node_id = v."nodeId"
       returning s.node_id, (old.epoch, old.track, old.revision, old.failed)
           is distinct from (new.epoch, new.track, new.revision, new.failed)

@@ -1,4 +1,5 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { feature as acmeFanout } from '../acme-fanout/feature.ts';
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as bulkRedirects } from '../bulk-redirects/feature.ts';
@@ -19,6 +20,7 @@ import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
 import { feature as usage } from '../usage/feature.ts';
 
 export const FEATURES = [
+  acmeFanout,
   auditLogs,
   bans,
   bulkRedirects,

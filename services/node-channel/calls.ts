@@ -1,10 +1,12 @@
 // The unary calls of an authenticated node: plain functions of (identity, request).
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { readAcmeTokens } from '../../models/acme-token.ts';
 import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import { AcmePositionSchema, type GetAcmeTokensResponse } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type GetConfigRequest, type GetConfigResponse, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
   type AppliedRequest,
@@ -29,10 +31,12 @@ import type { StatsIngest } from './stats-ingest.ts';
 import type { Turns } from './turns.ts';
 import type { VitalIngest } from './vital-ingest.ts';
 import type { VitalWatches } from './vital-watches.ts';
-import type { ClusterFeed } from './watch/cluster-feed.ts';
+import { ACME, type ClusterFeed } from './watch/cluster-feed.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
 
 const HEARTBEAT_SECONDS = 15;
+/** Where a node is that says nothing: one that has lost what it had must not be taken for one that answers. */
+const NO_ANSWERS = create(AcmePositionSchema);
 const RENEW_MS = (NODE_DAYS * 86_400_000) / 3;
 
 export interface CallContext {
@@ -72,7 +76,7 @@ export async function heartbeat(
   }
   const missingFeatures = feed.missingFeatures(node);
   const bans = request.bans?.position;
-  const position = readPosition(node.nodeId, now, request.config, bans, request.failed);
+  const position = readPosition(node.nodeId, now, { ...request, bans, acme: request.acme ?? NO_ANSWERS });
   noteReached(context, node, position, { config: [], bans: [] });
   await context.reports.heartbeat(node, { ...beat, missingFeatures }, position, now);
   const claim = { config: request.config, bans };
@@ -114,7 +118,7 @@ export async function reportVitals(
 
 export function applied(context: CallContext, node: NodeIdentity, request: AppliedRequest): void {
   const now = new Date();
-  const position = readPosition(node.nodeId, now, request.config, request.bans, request.failed);
+  const position = readPosition(node.nodeId, now, request);
   const reached = noteReached(context, node, position, { config: request.configSteps, bans: request.bansSteps });
   // What people see is when it was enforced, not when the node came to say so.
   if (position.config && reached.config) position.config.at = new Date(reached.config);
@@ -126,7 +130,7 @@ export function applied(context: CallContext, node: NodeIdentity, request: Appli
 function noteReached(
   { propagation }: CallContext,
   { nodeId }: NodeIdentity,
-  { at, config, bans }: PositionRow,
+  { at, config, bans, acme }: PositionRow,
   steps: Record<'config' | 'bans', readonly Reached[]>,
 ): Partial<Record<'config' | 'bans', number>> {
   const now = at.getTime();
@@ -135,6 +139,7 @@ function noteReached(
     propagation.reached(nodeId, feed, epoch, read, now);
     return read.at(-1)!.at;
   };
+  if (acme) propagation.reached(nodeId, ACME, acme.epoch, [{ number: acme.sequence, at: now }], now);
   return {
     ...(config ? { config: note('config', config.epoch, config.revision) } : {}),
     ...(bans ? { bans: note('bans', bans.epoch, bans.sequence) } : {}),
@@ -170,6 +175,11 @@ function withConfigMark(marks: PositionMarks, clusterId: string, answer: GetConf
   const position = result.case === 'delta' ? result.value : result.value?.checkpoint;
   if (position) position.mark = marks.config(clusterId, position);
   return answer;
+}
+
+/** Everything that certificate authorities are to be answered by nodes of the cluster. */
+export function getAcmeTokens({ runtime, pulls }: CallContext, node: NodeIdentity): Promise<GetAcmeTokensResponse> {
+  return pulls.take(() => readAcmeTokens(runtime.pools.channel, node.clusterId));
 }
 
 export async function getBans(

@@ -178,9 +178,9 @@ export class Gate {
       return;
     }
     try {
-      const { config, bans } = await readWatchRequest(exchange.body);
+      const { config, bans, acme } = await readWatchRequest(exchange.body);
       const sink = exchange.open(200, { 'content-type': STREAM_TYPE });
-      const stream = await this.#hub.open(node, sink, { config, bans });
+      const stream = await this.#hub.open(node, sink, { config, bans, acme });
       if (!stream) sink.end(endFrame({ code: 'not_found', message: 'the cluster is gone' }));
     } catch (error) {
       if (!(error instanceof BadWatchRequest)) throw error;

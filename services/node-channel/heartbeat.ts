@@ -7,6 +7,7 @@ import { trackColumn } from '../../models/config-history.ts';
 import type { NodeAddressEntry } from '../../models/node-address.ts';
 import type { PositionRow } from '../../models/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { AcmePosition } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type {
   GeoIpDatabase,
@@ -112,14 +113,15 @@ export function readBeat(
   };
 }
 
-/** Positions of a report. `failed` is undefined where the report does not say. */
-export function readPosition(
-  nodeId: string,
-  at: Date,
-  config: ConfigPosition | undefined,
-  bans: BanPosition | undefined,
-  failed: readonly FailedEntry[],
-): PositionRow {
+/** Positions of a report; undefined where it does not say. */
+interface Positions {
+  config?: ConfigPosition | undefined;
+  bans?: BanPosition | undefined;
+  acme?: AcmePosition | undefined;
+  failed: readonly FailedEntry[];
+}
+
+export function readPosition(nodeId: string, at: Date, { config, bans, acme, failed }: Positions): PositionRow {
   return {
     nodeId,
     at,
@@ -132,6 +134,7 @@ export function readPosition(
       failed: JSON.stringify(failed.slice(0, MAX_FAILED).map(readFailed)),
     },
     bans: bans && { at, epoch: bounded(bans.epoch), sequence: bounded(bans.sequence) },
+    acme: acme && { epoch: bounded(acme.epoch), sequence: bounded(acme.sequence) },
   };
 }
 

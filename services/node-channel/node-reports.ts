@@ -35,6 +35,7 @@ export interface Beat extends Omit<BeatRow, 'lastSeenAt'> {
   unappliedIds: string[];
 }
 
+type Place = NonNullable<PositionRow['acme']>;
 type Kind = 'positions' | 'heartbeats' | 'refusals';
 
 export class NodeReports {
@@ -197,14 +198,20 @@ function taken<T>(map: Map<string, T>): T[] {
 /** A feed keeps its place when the report leaves it out, or when `overtaken` and the report is behind in the same history. */
 function mergePositions(last: PositionRow, next: PositionRow, overtaken: boolean): PositionRow {
   const merged = { ...next };
-  const { config, bans } = next;
+  const { config, bans, acme } = next;
   if (!config || (overtaken && last.config?.epoch === config.epoch && config.revision < last.config.revision)) {
     merged.config = last.config;
   }
   if (!bans || (overtaken && last.bans?.epoch === bans.epoch && bans.sequence < last.bans.sequence)) {
     merged.bans = last.bans;
   }
+  if (!acme || (overtaken && last.acme && isBefore(acme, last.acme))) merged.acme = last.acme;
   return merged;
+}
+
+/** Of an earlier history, of none, or behind in the same one. */
+function isBefore(a: Place, b: Place): boolean {
+  return a.epoch === b.epoch ? a.sequence < b.sequence : a.epoch < b.epoch;
 }
 
 function samePosition(a: PositionRow, b: PositionRow): boolean {
@@ -215,7 +222,9 @@ function samePosition(a: PositionRow, b: PositionRow): boolean {
     a.config?.setHash === b.config?.setHash &&
     a.config?.failed === b.config?.failed &&
     a.bans?.epoch === b.bans?.epoch &&
-    a.bans?.sequence === b.bans?.sequence
+    a.bans?.sequence === b.bans?.sequence &&
+    a.acme?.epoch === b.acme?.epoch &&
+    a.acme?.sequence === b.acme?.sequence
   );
 }
 

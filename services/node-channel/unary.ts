@@ -14,7 +14,7 @@ import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
-import { applied, type CallContext, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';
+import { applied, type CallContext, getAcmeTokens, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -115,7 +115,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
     getCertificates: notYet,
     getSessionTicketKeys: notYet,
-    getAcmeTokens: notYet,
+    getAcmeTokens: (_request, { node }) => getAcmeTokens(context, known(node)),
   };
 }
 

@@ -85,7 +85,7 @@ test('a made-up feed travels from the outbox to streams of nodes, through relay,
       status: 'active' as const,
       features: new Set<string>(),
     };
-    await hub.open(node, sink, { config: undefined, bans: undefined });
+    await hub.open(node, sink, { config: undefined, bans: undefined, acme: undefined });
     await say(pipeline, clusterId, 2, 'one');
     await eventually(() => read.length === 2, { what: 'the batch' });
     t.like(read[1], { from: 1n, to: 2n });

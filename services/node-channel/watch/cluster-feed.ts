@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { Capability } from '../../../contract/capabilities.ts';
 import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import { AcmePositionSchema } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type ConfigPosition, ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { FeedTarget } from '../../../runtime/feeds.ts';
@@ -87,6 +88,8 @@ export const CONFIG = 'config';
 /** What the nodes of a canary get instead of it. */
 export const CANARY = 'canary';
 export const BANS = 'bans';
+/** What certificate authorities are answered. */
+export const ACME = 'acme';
 
 const NOBODY: ReadonlySet<string> = new Set();
 
@@ -140,6 +143,10 @@ export class ClusterFeed {
     return this.tracks.get(BANS)!;
   }
 
+  get acme(): FeedTrack {
+    return this.tracks.get(ACME)!;
+  }
+
   get keysVersion(): bigint {
     return this.#keysVersion;
   }
@@ -165,6 +172,7 @@ export class ClusterFeed {
     return create(TargetSchema, {
       config: this.headOf(this.trackOf(node)),
       bans: create(BanPositionSchema, { epoch: this.bans.epoch, sequence: this.bans.ring.head }),
+      acme: create(AcmePositionSchema, { epoch: this.acme.epoch, sequence: this.acme.ring.head }),
       serverTimeMs: BigInt(now),
     });
   }
@@ -173,7 +181,8 @@ export class ClusterFeed {
   targetFrame(node: NodeIdentity): Buffer {
     const track = this.configFeedOf(node);
     const config = this.headOf(this.trackOf(node));
-    const key = `${config.epoch}/${config.revision}/${this.bans.epoch}/${this.bans.ring.head}`;
+    const places = [this.bans, this.acme].map(({ epoch, ring }) => `${epoch}/${ring.head}`);
+    const key = [config.epoch, config.revision, ...places].join('/');
     const now = Date.now();
     let known = this.#targetFrames.get(track);
     if (known?.key !== key || now - known.at > 1000) {

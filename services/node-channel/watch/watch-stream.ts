@@ -10,10 +10,11 @@ import type { Writable } from 'node:stream';
 import { create } from '@bufbuild/protobuf';
 import { trackColumn } from '../../../models/config-history.ts';
 import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
+import type { AcmePosition } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { KeysChangedSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import type { NodeIdentity } from '../identity.ts';
-import { BANS, CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
+import { ACME, BANS, CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 import { endFrame, eventFrame } from './frames.ts';
 
 /** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
@@ -23,6 +24,7 @@ export type Sink = Pick<Writable, 'write' | 'end' | 'destroy' | 'destroyed' | 'o
 export interface StartPositions {
   config: ConfigPosition | undefined;
   bans: BanPosition | undefined;
+  acme: AcmePosition | undefined;
 }
 
 const CONFIGURATIONS: ReadonlySet<string> = new Set([CONFIG, CANARY]);
@@ -125,16 +127,23 @@ export class WatchStream {
    * about to be pushed.
    */
   #placeCursors(): Buffer {
-    const { bans } = this.#start ?? {};
+    const { bans, acme } = this.#start ?? {};
     const own = this.#feed.configFeedOf(this.node);
     // What it holds of another track is nothing that the feed of its own goes on from.
     const held = this.#start?.config;
     const config = held && trackColumn(held.track) === trackColumn(this.#feed.trackOf(this.node)) ? held : undefined;
     this.#start = null;
+    const places = new Map<string, { epoch: bigint; number: bigint }>();
+    if (config) places.set(own, { epoch: config.epoch, number: config.revision });
+    for (const [name, place] of [
+      [BANS, bans],
+      [ACME, acme],
+    ] as const) {
+      if (place) places.set(name, { epoch: place.epoch, number: place.sequence });
+    }
     let fromHeads = true;
     for (const [name, track] of this.#feed.tracks) {
-      const [epoch, number] =
-        name === own ? [config?.epoch, config?.revision] : name === BANS ? [bans?.epoch, bans?.sequence] : [];
+      const { epoch, number } = places.get(name) ?? {};
       const cursor = track.cursorFor(epoch, number);
       this.#cursors.set(name, cursor);
       fromHeads &&= cursor === track.ring.head;
@@ -143,6 +152,7 @@ export class WatchStream {
     const target = this.#feed.target(Date.now(), this.node);
     if (config && this.#cursors.get(own) === config.revision) target.config = config;
     if (bans && this.#cursors.get(BANS) === bans.sequence) target.bans = bans;
+    if (acme && this.#cursors.get(ACME) === acme.sequence) target.acme = acme;
     return eventFrame({ case: 'target', value: target });
   }
 

@@ -111,7 +111,7 @@ test('numbers beyond what can be stored or shown are cut to it', (t) => {
   t.like(beat.metrics, { cpuPercent: 0, load1: 0, load5: 0, load15: 1e9, memoryUsedBytes: Number.MAX_SAFE_INTEGER });
   t.is(beat.certificateNotAfter, null);
   const position = create(ConfigPositionSchema, { epoch: 2n ** 64n - 1n, revision: 2n ** 64n - 1n });
-  const row = readPosition('n', NOW, position, undefined, []);
+  const row = readPosition('n', NOW, { config: position, failed: [] });
   t.is(row.config?.epoch, 2n ** 63n - 1n);
   t.is(row.bans, undefined);
 });
@@ -127,7 +127,7 @@ test('every text can be stored, wherever it was cut; times are of this age', (t)
   t.true((beat.info as { hostname: string }).hostname.isWellFormed());
   t.is(beat.certificateNotAfter, null, 'the year 10000');
   const failed = [create(FailedEntrySchema, { kind: 'site', id: 'a', reason: `${'r'.repeat(499)}😀` })];
-  const row = readPosition('n', NOW, create(ConfigPositionSchema, { epoch: 1n }), undefined, failed);
+  const row = readPosition('n', NOW, { config: create(ConfigPositionSchema, { epoch: 1n }), failed });
   t.true((JSON.parse(row.config!.failed) as { reason: string }[])[0]!.reason.isWellFormed());
 });
 
@@ -141,7 +141,7 @@ test('failed entries tell whether an earlier version keeps serving', (t) => {
     create(FailedEntrySchema, { kind: 'site', id: 'a', reason: 'no', runningHash: new Uint8Array(32) }),
     create(FailedEntrySchema, { kind: 'site', id: 'b', reason: 'no' }),
   ];
-  const row = readPosition('n', NOW, create(ConfigPositionSchema, { epoch: 1n, revision: 2n }), undefined, failed);
+  const row = readPosition('n', NOW, { config: create(ConfigPositionSchema, { epoch: 1n, revision: 2n }), failed });
   t.deepEqual(
     (JSON.parse(row.config!.failed) as { id: string; running: boolean }[]).map(({ id, running }) => [id, running]),
     [

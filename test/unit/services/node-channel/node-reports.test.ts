@@ -33,7 +33,7 @@ const node = (nodeId: string) => ({ nodeId, clusterId: 'c', name: nodeId }) as u
 const at = (nodeId: string, revision: number): PositionRow => {
   const now = new Date();
   const config = { at: now, epoch: 1n, track: 'S' as const, revision: BigInt(revision), setHash: '', failed: '[]' };
-  return { nodeId, at: now, config, bans: undefined };
+  return { nodeId, at: now, config, bans: undefined, acme: undefined };
 };
 const revisions = ({ values }: Asked) =>
   (JSON.parse(values[0] as string) as { nodeId: string; revision: string }[]).map(

@@ -13,7 +13,10 @@ import { eventually } from '../../../../helpers/eventually.ts';
 const EPOCH = 100n;
 const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): ClusterHeads => ({
   config: { epoch: EPOCH, revision: BigInt(revision), setHash: new Uint8Array(32) },
-  others: new Map([['bans', { epoch: EPOCH, position: BigInt(sequence) }]]),
+  others: new Map([
+    ['bans', { epoch: EPOCH, position: BigInt(sequence) }],
+    ['acme', { epoch: EPOCH, position: 0n }],
+  ]),
   features: new Set(),
   canary: null,
   keysVersion: 1n,
@@ -67,6 +70,7 @@ function start(feed: ClusterFeed, reader: Reader, config?: bigint, bans?: bigint
   const stream = new WatchStream(identity, reader, feed, {
     config: config === undefined ? undefined : create(ConfigPositionSchema, { epoch: EPOCH, revision: config }),
     bans: bans === undefined ? undefined : create(BanPositionSchema, { epoch: EPOCH, sequence: bans }),
+    acme: undefined,
   });
   feed.streams.add(stream);
   stream.pump();
