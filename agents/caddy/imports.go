@@ -22,4 +22,5 @@ import (
 	_ "edge.svc/caddy/svcorigin"
 	_ "edge.svc/caddy/svcrate"
 	_ "edge.svc/caddy/svcsites"
+	_ "edge.svc/caddy/svctls"
 )

@@ -32,4 +32,6 @@ type TLS interface {
 	// ServerConfig has a GetConfigForClient that decides by the hello; its Conn is a HandshakeConn. The ports of HTTP/3 take
 	// it as well.
 	ServerConfig() *tls.Config
+	// Failed counts a handshake that failed, by the reason.
+	Failed(err error)
 }

@@ -32,6 +32,8 @@ const (
 type failure struct {
 	received [sha256.Size]byte
 	reason   string
+	// The entry, where it may compile later; see Later.
+	entry *configv1.Entry
 }
 
 // compiled is an entry after the first phase.
@@ -41,12 +43,17 @@ type compiled struct {
 	body  []byte
 	apply Change
 	err   error
+	// The entry, where it may compile later.
+	later *configv1.Entry
 }
 
 func (c *Core) compile(entry *configv1.Entry) compiled {
 	body := entry.GetBody()
 	out := compiled{key: entryKey{entry.GetKind(), entry.GetId()}, hash: sha256.Sum256(body), body: body}
 	out.apply, out.err = c.compileContained(entry, out.hash)
+	if errors.As(out.err, new(laterError)) {
+		out.later = entry
+	}
 	return out
 }
 
@@ -142,7 +149,7 @@ func (e *Edit) put(entry compiled) {
 		if errors.As(entry.err, &lack) {
 			e.hold(entry.key)
 		} else {
-			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err)}
+			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err), entry: entry.later}
 			e.judgeGuarded(entry.key.id)
 		}
 		e.takeSwitches(entry.key, entry.body)
