@@ -12,7 +12,13 @@ import type {
   ReportBansRequest,
 } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
-import type { SessionTicketKeys } from '../../proto/gen/svc/node/v1/certificates_pb.js';
+import {
+  type AcmeBatch,
+  AcmeBatchSchema,
+  type AcmePosition,
+  type GetAcmeTokensResponse,
+  type SessionTicketKeys,
+} from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import {
   type ConfigDelta,
   ConfigDeltaSchema,
@@ -155,9 +161,10 @@ export function assertIssued(certificatePem: string, keyPem: string, authorityPe
 
 /** A message of the Watch stream with its batch decoded. */
 export type NodeEvent =
-  | Exclude<WatchEvent['event'], { case: 'configDelta' | 'banBatch' }>
+  | Exclude<WatchEvent['event'], { case: 'configDelta' | 'banBatch' | 'acmeBatch' }>
   | { case: 'configDelta'; value: ConfigDelta }
-  | { case: 'banBatch'; value: BanBatch };
+  | { case: 'banBatch'; value: BanBatch }
+  | { case: 'acmeBatch'; value: AcmeBatch };
 
 export function decodeEvent(event: WatchEvent): NodeEvent {
   switch (event.event.case) {
@@ -165,6 +172,8 @@ export function decodeEvent(event: WatchEvent): NodeEvent {
       return { case: 'configDelta', value: fromBinary(ConfigDeltaSchema, event.event.value) };
     case 'banBatch':
       return { case: 'banBatch', value: fromBinary(BanBatchSchema, event.event.value) };
+    case 'acmeBatch':
+      return { case: 'acmeBatch', value: fromBinary(AcmeBatchSchema, event.event.value) };
     default:
       return event.event;
   }
@@ -183,7 +192,10 @@ export class NodeChannel {
   }
 
   /** Events until the stream ends, fails or the signal aborts. The positions tell the console what the node holds. */
-  watch(positions: { config?: ConfigPosition; bans?: BanPosition }, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(
+    positions: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition },
+    signal?: AbortSignal,
+  ): AsyncIterable<WatchEvent> {
     const options: CallOptions = { timeoutMs: 0, ...(signal ? { signal } : {}) };
     return this.connection.client.watch(positions, options);
   }
@@ -220,6 +232,10 @@ export class NodeChannel {
   /** The cluster's; undefined when the console has none yet. */
   async getSessionTicketKeys(options?: CallOptions): Promise<SessionTicketKeys | undefined> {
     return (await this.connection.client.getSessionTicketKeys({}, options)).keys;
+  }
+
+  getAcmeTokens(options?: CallOptions): Promise<GetAcmeTokensResponse> {
+    return this.connection.client.getAcmeTokens({}, options);
   }
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {

@@ -24,6 +24,7 @@ import {
   type RestoreSecurityRequest,
   type SecurityBatch,
   SecurityBatchSchema,
+  type SetAcmeTokensRequest,
   type SetChallengeKeysRequest,
   type SetSessionTicketKeysRequest,
   type WatchSecurityRequest,
@@ -96,6 +97,10 @@ export class EdgeClient {
 
   async setSessionTicketKeys(keys: Init<SetSessionTicketKeysRequest>): Promise<void> {
     await this.call(EdgeService.method.setSessionTicketKeys, keys, CALL_TIMEOUT_MS);
+  }
+
+  async setAcmeTokens(change: Init<SetAcmeTokensRequest>): Promise<void> {
+    await this.call(EdgeService.method.setAcmeTokens, change, CALL_TIMEOUT_MS);
   }
 
   async restoreSecurity(state: Init<RestoreSecurityRequest>): Promise<void> {

@@ -32,7 +32,7 @@ function isFromAnother({ track, baseTrack }: Pick<ConfigDelta, 'track' | 'baseTr
 
 export function judgeBatch(
   mine: Pick<BanPosition, 'epoch' | 'sequence'>,
-  batch: Pick<BanBatch, 'epoch' | 'from' | 'to' | 'truncated'>,
+  batch: Pick<BanBatch, 'epoch' | 'from' | 'to'> & { truncated?: boolean },
 ): Verdict {
   if (batch.epoch !== mine.epoch) return 'pull';
   if (batch.to <= mine.sequence) return 'ignore';

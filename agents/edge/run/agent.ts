@@ -12,6 +12,7 @@ import { errorText, type Log } from '../../kit/log.ts';
 import type { ProcessMark } from '../../kit/process-info.ts';
 import { Renewal } from '../../kit/renewal.ts';
 import { SystemMetrics } from '../../kit/system-metrics.ts';
+import { AcmeAnswers } from '../acme/acme-answers.ts';
 import { BanFeed } from '../bans/ban-feed.ts';
 import { BanStore } from '../bans/ban-store.ts';
 import { DataPlane } from '../caddy/data-plane.ts';
@@ -83,6 +84,7 @@ export class EdgeAgent {
   private readonly stats: Statistics;
   private readonly protection: Protection;
   private readonly ticketKeys: SharedKeys<SessionTicketKeys>;
+  private readonly acme: AcmeAnswers;
   private readonly capabilities: NodeCapabilities;
   private readonly status: StatusFile;
   private readonly renewal: Renewal;
@@ -153,6 +155,7 @@ export class EdgeAgent {
         this.capabilities.observe(status.capabilities);
         this.protection.onStatus(status);
         this.ticketKeys.onStatus(status);
+        this.acme.onStatus(status);
       },
     });
     this.configFeed = new ConfigFeed({
@@ -201,6 +204,13 @@ export class EdgeAgent {
       log,
       channel,
       pushed: () => this.reportSoon(),
+    });
+    this.acme = new AcmeAnswers({
+      client: this.client,
+      clock: this.clock,
+      log,
+      channel,
+      applied: (position) => this.applied.acmeApplied(position),
     });
     this.heartbeat = new HeartbeatLoop({
       channel,
@@ -281,6 +291,7 @@ export class EdgeAgent {
       this.stats.stop(),
       this.protection.stop(),
       this.ticketKeys.stop(),
+      this.acme.stop(),
     ]);
     this.dataPlane.stop();
     await this.kernelStarting;
@@ -295,7 +306,8 @@ export class EdgeAgent {
   private positions() {
     const { base } = this.configFeed;
     const bans = this.bans.position;
-    return { ...(base ? { config: base } : {}), ...(bans.epoch > 0n ? { bans } : {}) };
+    const acme = this.acme.position;
+    return { ...(base ? { config: base } : {}), ...(bans.epoch > 0n ? { bans } : {}), ...(acme ? { acme } : {}) };
   }
 
   private onEvent(event: WatchEvent): void {
@@ -315,6 +327,9 @@ export class EdgeAgent {
         break;
       case 'configDelta':
         this.configFeed.onDelta(decoded.value, receivedAt);
+        break;
+      case 'acmeBatch':
+        this.acme.onBatch(decoded.value);
         break;
       case 'ping':
         this.clock.observe(decoded.value.serverTimeMs);
@@ -336,6 +351,7 @@ export class EdgeAgent {
     this.clock.observe(target.serverTimeMs);
     if (target.config) this.configFeed.onTarget(target.config);
     if (target.bans) this.banFeed.onTarget(target.bans);
+    if (target.acme) this.acme.onTarget(target.acme);
   }
 
   private onConnected(): void {
@@ -346,6 +362,7 @@ export class EdgeAgent {
     this.banFeed.onConnected();
     this.protection.onConnected();
     this.ticketKeys.onConnected();
+    this.acme.onConnected();
     this.stats.onConnected();
     this.reportSoon();
   }
@@ -450,6 +467,7 @@ export class EdgeAgent {
       dataPlane: this.dataPlane,
       protection: this.protection,
       ticketKeys: this.ticketKeys,
+      acme: this.acme,
       capabilities: this.capabilities,
       kernel: this.kernel,
       kernelProblem: this.kernelProblem,

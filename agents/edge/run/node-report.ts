@@ -8,6 +8,7 @@ import { type GeoIpDatabase, type HeartbeatRequest, NodeInfoSchema } from '../..
 import type { NodeIdentity } from '../../kit/channel-client.ts';
 import { interfaceAddresses, machineInfo } from '../../kit/machine.ts';
 import type { SystemMetrics } from '../../kit/system-metrics.ts';
+import type { AcmeAnswers } from '../acme/acme-answers.ts';
 import type { BanFeed } from '../bans/ban-feed.ts';
 import type { BanStore } from '../bans/ban-store.ts';
 import type { DataPlane } from '../caddy/data-plane.ts';
@@ -58,6 +59,7 @@ export interface NodeView {
   dataPlane: DataPlane;
   protection: Protection;
   ticketKeys: SharedKeys<SessionTicketKeys>;
+  acme: AcmeAnswers;
   capabilities: NodeCapabilities;
   kernel: KernelBans | undefined;
   kernelProblem: string;
@@ -108,6 +110,7 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
     dataPlaneInstance: node.dataPlane.status?.instanceId ?? '',
     challengeKeysVersion: node.protection.keysVersion,
     sessionTicketKeysVersion: node.ticketKeys.version,
+    ...(node.acme.applied ? { acme: node.acme.applied } : {}),
   };
 }
 
@@ -121,6 +124,7 @@ function nodeMessage(node: NodeView): string {
     node.bans.problem,
     node.protection.message,
     node.ticketKeys.message,
+    node.acme.message,
     node.skippedEvents.message,
     node.kernel?.message ?? '',
     // Lasts as long as the kernel stays what it is, so what comes and goes stands before it.
