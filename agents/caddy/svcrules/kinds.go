@@ -19,6 +19,8 @@ var (
 
 func init() {
 	features := []string{"rules-v1", "rules-v2", "rules-v3"}
+	// Rules read the fingerprint, and count by it.
+	svccore.RegisterCapability("ja4-v1")
 	svccore.ConfigureKind("site-rules", svccore.KindOptions{Features: features, MaxBody: maxSiteBody, Guards: true})
 	svccore.SettingKind("platform-rules", platformRules, compilePlatformRules)
 	svccore.ConfigureKind("platform-rules", svccore.KindOptions{Features: features, MaxBody: maxPlatformBody, Guards: true})

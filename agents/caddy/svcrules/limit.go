@@ -67,8 +67,8 @@ func (c *compiler) rateLimit(m *configv1.RateLimitAction) (action, error) {
 		case exchange.RateByHeader:
 			due = l.rate.DueOfText(q.requestHeader(header))
 		default:
-			// Nobody has a fingerprint without HTTPS: all count together.
-			due = l.rate.DueOfText("")
+			// Nobody has a fingerprint without HTTPS: those count together.
+			due = l.rate.DueOfText(q.x.In.JA4())
 		}
 		q.due, q.limited = append(q.due, due), append(q.limited, limitDue{r, l})
 		return goOn

@@ -109,6 +109,12 @@ func TestRateLimits(t *testing.T) {
 			t.Errorf("limit %d counts for another key", i)
 		}
 	}
+	client, _ := s.asked("GET", "/", with("X-Key", "k"))
+	client.In.Handshake = &exchange.Handshake{JA4: "q13d0310h3_55b375c5d22e_cd85d2d88918"}
+	if s.stage(client); limits.asked[1][3].Key != due[0].Rule.DueOfText(client.In.Handshake.JA4).Key {
+		t.Error("a client with a fingerprint does not count by it")
+	}
+	limits.asked = limits.asked[:1]
 	counts.noted = nil
 	limits.over = func([]exchange.RateDue) int { return 1 }
 	x, a := s.ask(t, "GET", "/")

@@ -48,6 +48,8 @@ func (q *request) Text(field svcexpr.Field, name string) string {
 		return in.Scheme
 	case svcexpr.RequestID:
 		return in.ID
+	case svcexpr.JA4:
+		return in.JA4()
 	case svcexpr.Country:
 		return q.countryOfClient()
 	case svcexpr.ASName:
@@ -57,8 +59,7 @@ func (q *request) Text(field svcexpr.Field, name string) string {
 	case svcexpr.MediaType:
 		return mediaType(q.responseHeader("Content-Type"))
 	}
-	// Without HTTPS nobody has a fingerprint, without a cache no answer a status of it, and no database knows parts of
-	// countries.
+	// Without a cache no answer has a status of it, and no database knows parts of countries.
 	return ""
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ruletest"
 	"edge.svc/caddy/svcexpr"
@@ -80,6 +81,10 @@ func TestFieldsOfRequests(t *testing.T) {
 	x.In.TLS, x.In.Peer = new(tls.ConnectionState), netip.MustParseAddr("::ffff:198.51.100.7")
 	if !q.Truth(svcexpr.SSL) || q.Address(svcexpr.Peer) != netip.MustParseAddr("198.51.100.7") || q.Address(svcexpr.Source) != netip.MustParseAddr("192.0.2.1") {
 		t.Error("TLS or addresses")
+	}
+	x.In.Handshake = &exchange.Handshake{JA4: "t13d1516h2_8daaf6152771_e5627efa2ab1"}
+	if got := q.Text(svcexpr.JA4, ""); got != x.In.Handshake.JA4 {
+		t.Errorf("JA4: %q", got)
 	}
 	for version, of := range map[string][2]int{"HTTP/1.0": {1, 0}, "HTTP/1.1": {1, 1}, "HTTP/2.0": {2, 0}, "HTTP/3.0": {3, 0}} {
 		if got := versionOf(of[0], of[1]); got != version {
