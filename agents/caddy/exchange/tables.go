@@ -62,6 +62,20 @@ func (t *Tables) Owner() *Owner { return t.owner }
 // Plan returns the plan of the site with this number, nil when there is none.
 func (t *Tables) Plan(number uint32) *Plan { return t.plans.get(number) }
 
+// Plans goes through the plans of all sites, in no order that means anything.
+func (t *Tables) Plans(yield func(*Plan) bool) {
+	for _, chunk := range t.plans.chunks {
+		if chunk == nil {
+			continue
+		}
+		for _, p := range chunk.plans {
+			if p != nil && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
 // SetPlan puts a plan, or nil, into tables that are not published yet.
 func (t *Tables) SetPlan(number uint32, p *Plan) { t.plans.set(t.owner, number, p) }
 

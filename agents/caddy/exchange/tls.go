@@ -35,11 +35,3 @@ type TLS interface {
 	// Failed counts a handshake that failed, by the reason.
 	Failed(err error)
 }
-
-// JA4 is the fingerprint of the client; "" without TLS.
-func (in *Inbound) JA4() string {
-	if in.Handshake == nil {
-		return ""
-	}
-	return in.Handshake.JA4
-}

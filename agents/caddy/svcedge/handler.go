@@ -46,6 +46,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		log.Error("panic contained", zap.String("doing", doing), zap.Any("panic", p), zap.ByteString("stack", stack))
 	})
 	h.pipeline = newPipeline(core, log, h.Local)
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if ok && !h.Local {
+		h.takeHTTP3(core, time.Duration(server.WriteIdleTimeout))
+	}
 	if !h.Direct {
 		return nil
 	}

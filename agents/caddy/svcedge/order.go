@@ -80,6 +80,7 @@ type responseRow struct {
 var responseOrder = []responseRow{
 	{"count", exchange.FromAll, svccount.Answered},
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
+	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
 	{"rules", exchange.FromAll, svcrules.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 }

@@ -3,6 +3,7 @@ package svclisten
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/netip"
 	"time"
 
@@ -15,8 +16,10 @@ type carried struct {
 	conn *Conn
 	// The limit on writes to the connection; 0 where another sets one.
 	writeIdle time.Duration
-	entry     Exchange
-	listed    bool
+	// Limits of the exchange's own stream; nil where it has its connection to itself, or the server sets them.
+	control *http.ResponseController
+	entry   Exchange
+	listed  bool
 }
 
 var carriedBy = exchange.NewFact[carried]()
@@ -32,14 +35,27 @@ func Carry(x *exchange.Exchange, conn *Conn, writeIdle time.Duration) {
 	}
 	if c.writeIdle = writeIdle; writeIdle > 0 && conn != nil {
 		x.Writes = c
+		if conn.QUIC() {
+			c.control = http.NewResponseController(x.Writer())
+		}
 	}
 }
 
 // BoundWrites limits the writes that follow.
-func (c *carried) BoundWrites() { c.conn.BoundWrites(c.writeIdle) }
+func (c *carried) BoundWrites() {
+	if c.control != nil {
+		c.conn.boundStream(c.control, &c.entry, c.writeIdle)
+		return
+	}
+	c.conn.BoundWrites(c.writeIdle)
+}
 
 // Gather has the answer that is written next leave in one piece.
-func (c *carried) Gather(bodyBytes int) { c.conn.Gather(bodyBytes) }
+func (c *carried) Gather(bodyBytes int) {
+	if c.control == nil {
+		c.conn.Gather(bodyBytes)
+	}
+}
 
 // Client is the stage that finds out who asks.
 func Client(core *svccore.Core) exchange.Stage {
@@ -47,9 +63,13 @@ func Client(core *svccore.Core) exchange.Stage {
 		in := &x.In
 		if c := carriedBy.Of(x); c.conn != nil {
 			in.Peer, in.Proxied = c.conn.Peer, c.conn.Proxied()
+			if c.conn.QUIC() {
+				// Clients of QUIC may move to another address, as phones do.
+				in.Peer = remoteOf(in.Remote, in.Peer)
+			}
 			in.Port, in.NamedPort, in.Handshake = c.conn.port, c.conn.named, c.conn.handshake
-		} else if peer, err := netip.ParseAddrPort(in.Remote); err == nil {
-			in.Peer = peer.Addr().WithZone("").Unmap()
+		} else {
+			in.Peer = remoteOf(in.Remote, in.Peer)
 		}
 		setting := ClientIP.Of(x.Tables)
 		in.Client = setting.Resolve(in.Peer, in.Proxied, in.Header)
@@ -98,6 +118,14 @@ func Finish(*svccore.Core) exchange.FinishStage {
 			c.entry.Cancel()
 		}
 	}
+}
+
+// remoteOf reads the other end of a connection as a server names it; unknown where it has no address.
+func remoteOf(remote string, unknown netip.Addr) netip.Addr {
+	if peer, err := netip.ParseAddrPort(remote); err == nil {
+		return peer.Addr().WithZone("").Unmap()
+	}
+	return unknown
 }
 
 // portOf is the port of an address, 0 where it has none.

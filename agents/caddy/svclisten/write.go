@@ -2,6 +2,7 @@ package svclisten
 
 import (
 	"bytes"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -27,6 +28,16 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 		return nil
 	}
 	return c.Conn.SetWriteDeadline(t)
+}
+
+// boundStream limits what is written to a stream of its own to the idle time. One that was ended stays so.
+func (c *Conn) boundStream(control *http.ResponseController, x *Exchange, idle time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !x.killed {
+		// Without a limit the write itself waits as long as its connection lives.
+		_ = control.SetWriteDeadline(time.Now().Add(idle))
+	}
 }
 
 const (

@@ -1,0 +1,239 @@
+package svclisten
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/svccore"
+)
+
+func init() { svccore.RegisterCapability("http3-v1") }
+
+// http3Site stands for a site that is reached over HTTP/3.
+type http3Site struct{}
+
+var (
+	offered   = new(http3Site)
+	http3Part = svccore.PartOf("site-https", "http3", func(_ *svccore.Core, _ string, m *configv1.SiteHttps) (*http3Site, error) {
+		if !m.GetHttp3() {
+			return nil, nil
+		}
+		return offered, nil
+	})
+	http3Ports = svccore.NewComponent("http3", func(c *svccore.Core) *http3State {
+		return &http3State{core: c, beside: map[string]besidePort{}, open: map[string]*quicPort{}}
+	})
+)
+
+// How often it is looked whether sites want HTTP/3, and how long a port that cannot be opened is left alone.
+const (
+	http3Look  = 250 * time.Millisecond
+	http3Retry = 5 * time.Second
+)
+
+// http3State opens a UDP port beside each port of TLS while a site wants HTTP/3.
+type http3State struct {
+	core    *svccore.Core
+	handler atomic.Pointer[http.Handler]
+	// What answers say of HTTP/3, by the port that was asked.
+	announced atomic.Pointer[map[uint16][]string]
+
+	mu sync.Mutex
+	// Sockets of TLS by their address.
+	beside map[string]besidePort
+	open   map[string]*quicPort
+	secret *quicSecret
+	// What was looked at, whether a site wanted HTTP/3, and one that does.
+	looked  *exchange.Tables
+	wanted  bool
+	example uint32
+	failed  map[string]time.Time
+	ended   bool
+}
+
+// besidePort is a socket of TLS.
+type besidePort struct {
+	wrapper *Wrapper
+	address net.Addr
+	named   uint16
+}
+
+// AnswerHTTP3 says who answers requests over HTTP/3, for as long as nobody else does.
+func AnswerHTTP3(core *svccore.Core, handler http.Handler) {
+	http3Ports.Of(core).handler.Store(&handler)
+}
+
+// ServeHTTP answers a request with whoever answers now: ports outlive configurations of Caddy.
+func (s *http3State) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*s.handler.Load()).ServeHTTP(w, r)
+}
+
+// openedTLS notes a socket of TLS; named is its port as configuration has it.
+func (w *Wrapper) openedTLS(address net.Addr, named uint16) {
+	s := http3Ports.Of(w.core)
+	s.mu.Lock()
+	s.beside[address.String()] = besidePort{w, address, named}
+	s.mu.Unlock()
+}
+
+// closedTLS notes the end of one.
+func (w *Wrapper) closedTLS(address net.Addr) {
+	s := http3Ports.Of(w.core)
+	s.mu.Lock()
+	delete(s.beside, address.String())
+	s.mu.Unlock()
+}
+
+// Run opens and closes ports as sites and sockets come and go.
+func (s *http3State) Run(stop <-chan struct{}) {
+	ticker := time.NewTicker(http3Look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+			s.follow(time.Now())
+		}
+	}
+}
+
+// follow brings the ports to what is wanted now.
+func (s *http3State) follow(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	defer s.announce()
+	wanted := s.handler.Load() != nil && s.wantedBy(s.core.Tables())
+	for address, port := range s.open {
+		if _, beside := s.beside[address]; !wanted || !beside {
+			delete(s.open, address)
+			go port.end()
+		}
+	}
+	if !wanted {
+		return
+	}
+	for address, beside := range s.beside {
+		if s.open[address] != nil || now.Before(s.failed[address]) {
+			continue
+		}
+		port, err := s.listen(beside)
+		if err != nil {
+			if s.failed == nil {
+				s.failed = map[string]time.Time{}
+			}
+			s.failed[address] = now.Add(http3Retry)
+			s.core.Log().Warn("a UDP port for HTTP/3 cannot be opened", zap.String("address", address), zap.Error(err))
+			continue
+		}
+		delete(s.failed, address)
+		s.open[address] = port
+	}
+}
+
+// wantedBy reports whether some site wants HTTP/3. In proxy_protocol mode nobody can: datagrams name no client.
+func (s *http3State) wantedBy(tables *exchange.Tables) bool {
+	if proxyMode(tables) {
+		return false
+	}
+	if tables == s.looked {
+		return s.wanted
+	}
+	s.looked, s.wanted = tables, false
+	if plan := tables.Plan(s.example); plan != nil && http3Part.Of(plan) != nil {
+		s.wanted = true
+		return true
+	}
+	for plan := range tables.Plans {
+		if http3Part.Of(plan) != nil {
+			s.wanted, s.example = true, plan.Number
+			break
+		}
+	}
+	return s.wanted
+}
+
+func (s *http3State) listen(beside besidePort) (*quicPort, error) {
+	decider := svccore.Find[exchange.TLS](s.core)
+	if decider == nil {
+		return nil, errNoTLS
+	}
+	if s.secret == nil {
+		s.secret = readQUICSecret(s.core.StateDir())
+	}
+	socket, err := listenUDP(beside.address)
+	if err != nil {
+		return nil, err
+	}
+	return beside.wrapper.serveQUIC(socket, beside.named, decider, s.secret, s)
+}
+
+// announce says which ports are open.
+func (s *http3State) announce() {
+	announced := map[uint16][]string{}
+	for _, port := range s.open {
+		announced[port.real] = []string{`h3=":` + strconv.Itoa(int(port.real)) + `"; ma=86400`}
+	}
+	s.announced.Store(&announced)
+}
+
+// End closes the ports when the process ends: clients connect anew at once.
+func (s *http3State) End() {
+	s.mu.Lock()
+	s.ended = true
+	open := s.open
+	s.open = map[string]*quicPort{}
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, port := range open {
+		all.Go(port.end)
+	}
+	all.Wait()
+}
+
+func (p *quicPort) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), quicFarewell)
+	defer cancel()
+	p.close(ctx)
+}
+
+// FillStatus warns of ports that cannot be opened.
+func (s *http3State) FillStatus(status *edgev1.GetStatusResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for address := range s.failed {
+		if _, beside := s.beside[address]; beside && s.open[address] == nil {
+			status.Warnings = append(status.Warnings, "HTTP/3 has no UDP port at "+address+": it cannot be opened")
+		}
+	}
+}
+
+// AltSvc is the response stage that tells clients of HTTP/3 where their site has it, and keeps from them what an origin says
+// of its own ports.
+func AltSvc(core *svccore.Core) exchange.ResponseStage {
+	s := http3Ports.Of(core)
+	return func(x *exchange.Exchange, a *exchange.Answer) {
+		delete(a.Header, "Alt-Svc")
+		if x.In.TLS == nil || x.Plan == nil || http3Part.Of(x.Plan) == nil {
+			return
+		}
+		if announced := s.announced.Load(); announced != nil {
+			if value, open := (*announced)[x.In.Port]; open {
+				a.Header["Alt-Svc"] = value
+			}
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package svclisten
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+
+	"edge.svc/caddy/exchange"
+)
+
+const (
+	// As of TCP: a connection without a request for so long ends, and what is larger than this header gets a bare 431.
+	quicIdle        = 75 * time.Second
+	maxHeaderBlock  = 64 << 10
+	maxQUICRequests = 100
+	// HTTP/3 needs three of a client; others are kinds that nobody knows.
+	maxQUICStreams = 8
+	// A handshake ends without a packet for so long, and after twice the time in any case.
+	quicHandshakeIdle = 5 * time.Second
+	// What a client may send ahead of who reads it, of a request and of all of a connection.
+	maxStreamWindow, maxConnectionWindow = 2 << 20, 4 << 20
+	// Handshakes of clients whose address nobody has verified; above, they have to answer a packet first. Who sends with
+	// the addresses of others then takes no room from them.
+	maxUnverified = 64
+	// Enough that two nodes behind one address, or two processes, never make the same.
+	connectionIDBytes = 8
+	// From GOAWAY to the end of what is still under way.
+	quicFarewell = time.Second
+)
+
+var (
+	errQUICNoRoom = errors.New("the client has too many connections")
+	errQUICEnded  = errors.New("the connection was ended while its hello came")
+)
+
+// quicPort serves HTTP/3 on one UDP socket.
+type quicPort struct {
+	wrapper   *Wrapper
+	tls       exchange.TLS
+	named     uint16
+	real      uint16
+	socket    net.PacketConn
+	transport *quic.Transport
+	listener  *quic.Listener
+	server    *http3.Server
+	done      chan struct{}
+	// Handshakes of addresses that are not verified.
+	unverified atomic.Int64
+}
+
+// serveQUIC answers HTTP/3 on a socket, which it closes at its end; the port is the one of configuration.
+func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchange.TLS, secret *quicSecret, handler http.Handler) (*quicPort, error) {
+	p := &quicPort{wrapper: w, tls: decider, named: named, socket: socket, done: make(chan struct{})}
+	if udp, ok := socket.LocalAddr().(*net.UDPAddr); ok {
+		p.real = uint16(udp.Port)
+	}
+	p.transport = &quic.Transport{
+		Conn: socket, ConnectionIDLength: connectionIDBytes,
+		StatelessResetKey: secret.reset(), TokenGeneratorKey: secret.token(),
+		VerifySourceAddress: func(net.Addr) bool { return p.unverified.Load() >= maxUnverified },
+		ConnContext:         p.connect,
+	}
+	listener, err := p.transport.Listen(http3.ConfigureTLSConfig(p.config()), &quic.Config{
+		HandshakeIdleTimeout: quicHandshakeIdle, MaxIdleTimeout: quicIdle,
+		MaxIncomingStreams: maxQUICRequests, MaxIncomingUniStreams: maxQUICStreams,
+		MaxStreamReceiveWindow: maxStreamWindow, MaxConnectionReceiveWindow: maxConnectionWindow,
+		// Early data can be sent again by anybody who saw it.
+		Allow0RTT: false,
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.transport.Close(), socket.Close())
+	}
+	p.listener = listener
+	p.server = &http3.Server{
+		Handler: handler, MaxHeaderBytes: maxHeaderBlock, IdleTimeout: quicIdle,
+		ConnContext: p.established, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	go func() {
+		defer close(p.done)
+		// Ends with the port.
+		_ = p.server.ServeListener(listener)
+	}()
+	return p, nil
+}
+
+// connect takes a connection in with the first packet of its client: the record that limits, bans, its handshake and its
+// requests share.
+func (p *quicPort) connect(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	w := p.wrapper
+	peer := peerOf(info.RemoteAddr)
+	record := &quicConn{local: p.socket.LocalAddr(), remote: info.RemoteAddr}
+	if !info.AddrVerified {
+		record.unverified = &p.unverified
+		p.unverified.Add(1)
+	}
+	c := &Conn{Conn: record, Peer: peer, port: p.real, named: p.named, core: w.core}
+	if !w.registry.admit(c, w.countedFor(w.core.Tables(), peer)) {
+		record.handshakeOver()
+		return nil, errQUICNoRoom
+	}
+	context.AfterFunc(ctx, func() {
+		if record.handshakeOver() {
+			p.tls.Failed(context.Cause(ctx))
+		}
+		_ = c.Close()
+	})
+	return context.WithValue(ctx, connKey{}, c), nil
+}
+
+// established is told of a connection whose handshake is over.
+func (p *quicPort) established(ctx context.Context, conn *quic.Conn) context.Context {
+	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
+		record := c.Conn.(*quicConn)
+		record.handshakeOver()
+		record.attach(conn)
+	}
+	return ctx
+}
+
+// config has the handshakes of QUIC decided as those of TCP are, with the record of the connection in the place of one.
+func (p *quicPort) config() *tls.Config {
+	config := p.tls.ServerConfig().Clone()
+	decide := config.GetConfigForClient
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		c, ok := hello.Context().Value(connKey{}).(*Conn)
+		if !ok || c.Conn.(*quicConn).isClosed() {
+			return nil, errQUICEnded
+		}
+		hello.Conn = c
+		return decide(hello)
+	}
+	return config
+}
+
+// close ends the port. Clients hear that they have to connect anew; what they have under way goes on until the context
+// ends.
+func (p *quicPort) close(ctx context.Context) {
+	_ = p.listener.Close()
+	_ = p.server.Shutdown(ctx)
+	<-p.done
+	_ = p.transport.Close()
+	_ = p.socket.Close()
+}

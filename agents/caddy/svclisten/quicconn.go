@@ -1,0 +1,102 @@
+package svclisten
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+var errDatagrams = errors.New("a QUIC connection has no bytes of its own")
+
+// quicConn is a QUIC connection as the registry and the limits on connections know it: something that has an address and
+// can be ended. There is one from its client's first packet on.
+type quicConn struct {
+	local, remote net.Addr
+	// Counts handshakes of addresses that nobody has verified; nil where this one is.
+	unverified *atomic.Int64
+	over       atomic.Bool
+
+	mu     sync.Mutex
+	conn   *quic.Conn
+	closed bool
+}
+
+// attach says which connection it is, once its handshake is over. One that was to end before ends now.
+func (q *quicConn) attach(conn *quic.Conn) {
+	q.mu.Lock()
+	q.conn = conn
+	closed := q.closed
+	q.mu.Unlock()
+	if closed {
+		endQUIC(conn)
+	}
+}
+
+// handshakeOver ends the handshake, well or not; it reports whether it had not ended yet.
+func (q *quicConn) handshakeOver() bool {
+	if !q.over.CompareAndSwap(false, true) {
+		return false
+	}
+	if q.unverified != nil {
+		q.unverified.Add(-1)
+	}
+	return true
+}
+
+// isClosed reports whether the connection has to end.
+func (q *quicConn) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
+// Close ends the connection with all of its streams. It waits for nothing.
+func (q *quicConn) Close() error {
+	q.mu.Lock()
+	q.closed = true
+	conn := q.conn
+	q.mu.Unlock()
+	if conn != nil {
+		endQUIC(conn)
+	}
+	return nil
+}
+
+// endQUIC ends a connection from elsewhere: closing waits for the goroutine of the connection, which may be waiting for
+// the caller.
+func endQUIC(conn *quic.Conn) {
+	go func() {
+		// Never fails.
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	}()
+}
+
+func (q *quicConn) Read([]byte) (int, error)         { return 0, errDatagrams }
+func (q *quicConn) Write([]byte) (int, error)        { return 0, errDatagrams }
+func (q *quicConn) LocalAddr() net.Addr              { return q.local }
+func (q *quicConn) RemoteAddr() net.Addr             { return q.remote }
+func (q *quicConn) SetDeadline(time.Time) error      { return errDatagrams }
+func (q *quicConn) SetReadDeadline(time.Time) error  { return errDatagrams }
+func (q *quicConn) SetWriteDeadline(time.Time) error { return errDatagrams }
+
+// QUIC reports whether requests come over QUIC: they share no bytes of a connection, only what is known of it.
+func (c *Conn) QUIC() bool {
+	_, is := c.Conn.(*quicConn)
+	return is
+}
+
+func peerOf(address net.Addr) netip.Addr {
+	switch a := address.(type) {
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().WithZone("").Unmap()
+	case *net.UDPAddr:
+		return a.AddrPort().Addr().WithZone("").Unmap()
+	}
+	return netip.Addr{}
+}
