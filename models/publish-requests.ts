@@ -5,8 +5,11 @@ import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
 import { keepCluster } from './cluster.ts';
 import { LOCK_PLATFORM_SHARED } from './locks.ts';
-import { MAX_ENTRIES, type Publication, publish } from './publish.ts';
-import { distinct, type EntryName } from './write-revision.ts';
+import { type ChangedEntry, MAX_ENTRIES, type Publication, publish } from './publish.ts';
+import { distinct } from './write-revision.ts';
+
+/** An entry that is compiled when it is published. */
+type RequestedEntry = Omit<ChangedEntry, 'compiled'>;
 
 /**
  * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
@@ -15,7 +18,7 @@ import { distinct, type EntryName } from './write-revision.ts';
  */
 export async function requestPublication(
   tx: Tx,
-  publication: Omit<Publication, 'clusterId' | 'entries' | 'audit'> & { entries: readonly EntryName[] },
+  publication: Omit<Publication, 'clusterId' | 'entries' | 'audit'> & { entries: readonly RequestedEntry[] },
   clusterIds?: readonly string[],
 ): Promise<string[]> {
   const names = distinct(publication.entries);
@@ -56,7 +59,7 @@ export async function publishPending(tx: Tx, clusterId: string, limit = 20): Pro
   const { rows } = await tx.sql.raw<{
     rows: {
       id: string;
-      entries: (EntryName | { owner: string })[];
+      entries: (RequestedEntry | { owner: string })[];
       reason: string;
       params: Record<string, unknown>;
       actor: Actor;

@@ -10,6 +10,7 @@ import { type Changes, publishChanges } from './canary/publish-changes.ts';
 import { splitChange, type TriedEntry } from './canary/split-change.ts';
 import type { CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
+import { liveSettings } from './live-settings.ts';
 import { LOCK_PLATFORM } from './locks.ts';
 import {
   distinct,
@@ -18,6 +19,7 @@ import {
   keyOf,
   type LiveEntry,
   lockHead,
+  type OverlaidEntry,
   type OverlayDifference,
   type RevisionNote,
   type WrittenEntry,
@@ -36,6 +38,11 @@ export interface ChangedEntry extends EntryName {
    * compiled here unless given.
    */
   compiled?: CompiledEntry | null;
+  /**
+   * What the entry refers to changed, and its settings did not: nodes get what they run with what is referred to now, those
+   * that try something as the others. Saved settings are not looked at.
+   */
+  renews?: boolean;
 }
 
 export interface Publication extends Omit<RevisionNote, 'source'> {
@@ -117,7 +124,17 @@ async function findChanges(tx: Tx, clusterId: string, names: readonly ChangedEnt
   const overlaid = new Map((head.canary?.entries ?? []).map((entry) => [keyOf(entry), entry]));
   const changes = endedEntries(head, live);
   const tried = head.tries || head.canary !== null;
-  for (const [name, group] of Map.groupBy(names, ({ kind }) => kind)) {
+  const saved = names.filter(({ renews }) => !renews);
+  if (saved.length < names.length) {
+    await addRenewed(
+      tx,
+      clusterId,
+      changes,
+      names.filter(({ renews }) => renews),
+      { live, overlaid, tried },
+    );
+  }
+  for (const [name, group] of Map.groupBy(saved, ({ kind }) => kind)) {
     const kind = kindNamed(name);
     const open = group.flatMap(({ id, compiled }) => (compiled === undefined ? [id] : []));
     const compiled = open.length > 0 ? await kind.compile(tx.sql, clusterId, open) : new Map<string, CompiledEntry>();
@@ -130,6 +147,40 @@ async function findChanges(tx: Tx, clusterId: string, names: readonly ChangedEnt
     }
   }
   return changes;
+}
+
+interface Known {
+  live: ReadonlyMap<string, LiveEntry>;
+  overlaid: ReadonlyMap<string, OverlaidEntry>;
+  tried: boolean;
+}
+
+/** What nodes run, with what it refers to now. */
+async function addRenewed(
+  tx: Tx,
+  clusterId: string,
+  changes: Changes,
+  names: readonly ChangedEntry[],
+  { live, overlaid, tried }: Known,
+): Promise<void> {
+  for (const [name, group] of Map.groupBy(names, ({ kind }) => kind)) {
+    const kind = kindNamed(name);
+    const ids = group.map(({ id }) => id);
+    const settings = await liveSettings(tx.sql, clusterId, name, ids);
+    const renew = async (of: ReadonlyMap<string, object>) => (await kind.renewed?.(tx.sql, of)) ?? new Map();
+    const [ofAll, ofCanary] = [await renew(settings.stable), await renew(settings.canary)];
+    for (const entry of group) {
+      const { id } = entry;
+      const [stable, overlay] = [live.get(keyOf(entry)), overlaid.get(keyOf(entry))];
+      // Settings that are not known cannot be renewed: the entry stays as it is.
+      if ((stable && !ofAll.has(id)) || (overlay?.hash && !ofCanary.has(id))) continue;
+      const renewed: CompiledEntry | null = stable ? ofAll.get(id) : null;
+      const now: CompiledEntry | null = overlay ? (overlay.hash ? ofCanary.get(id) : null) : renewed;
+      const change = { id, bucket: bucketOf(name, id), stable, overlay, compiled: now, straight: !tried };
+      const passing = { ...kind, bypass: () => (stable ? renewed : undefined) };
+      addChange(changes, passing, { ...change, now: now ? written(kind, id, now) : undefined });
+    }
+  }
 }
 
 /** What ends does so everywhere. */

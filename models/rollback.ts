@@ -51,8 +51,9 @@ export async function planRollback(
   const missing = await missingOf(sql, clusterId, restored, { restoring, staying });
   const gone = leftOut(restored, missing);
   refuseMissing(missing.filter(({ owner }) => owner === null || !gone.has(owner)));
+  const renewed = await renewedOf(sql, restored);
   const changes = restored.flatMap((entry): Change[] => {
-    const difference = entry.to?.owner && gone.has(entry.to.owner) ? undefined : differenceOf(entry);
+    const difference = entry.to?.owner && gone.has(entry.to.owner) ? undefined : differenceOf(entry, renewed);
     return difference ? [{ entry, difference }] : [];
   });
   const keptDisabled = kept.filter(({ to }) => isServed(to)).flatMap(({ to }) => siteOfOwner(to!.owner) ?? []);
@@ -142,13 +143,27 @@ function refuseMissing(missing: readonly Missing[]): void {
   });
 }
 
-function differenceOf(entry: EntryVersions): Difference | undefined {
+/** By key of the entry; of those whose kind renews them. */
+type Renewed = ReadonlyMap<string, CompiledEntry | null>;
+
+/** Entries of the revision with what they refer to as it is now. */
+async function renewedOf(sql: Knex, entries: readonly EntryVersions[]): Promise<Renewed> {
+  const found = new Map<string, CompiledEntry | null>();
+  for (const [name, group] of Map.groupBy(entries, ({ kind }) => kind)) {
+    const settings = group.flatMap(({ id, to }): [string, object][] => (to?.settings ? [[id, to.settings]] : []));
+    const renewed = settings.length > 0 ? await kindNamed(name).renewed?.(sql, new Map(settings)) : undefined;
+    for (const [id, compiled] of renewed ?? []) found.set(keyOf({ kind: name, id }), compiled);
+  }
+  return found;
+}
+
+function differenceOf(entry: EntryVersions, renewed: Renewed): Difference | undefined {
   const { kind: name, id, bucket, from } = entry;
   const kind = kindNamed(name);
   if (from && from.compilerVersion > kind.compilerVersion) {
     fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 5, reason: 'newer_compiler' });
   }
-  const after = writtenOf(kind, entry);
+  const after = writtenOf(kind, entry, renewed);
   if (from && after && from.hash === after.hash.toString('hex') && isDeepStrictEqual(from.features, after.features)) {
     return undefined;
   }
@@ -158,8 +173,9 @@ function differenceOf(entry: EntryVersions): Difference | undefined {
 }
 
 /** The entry of the revision, with the fields of now that a rollback leaves alone. */
-function writtenOf(kind: EntryKind, { id, from, to }: EntryVersions): WrittenEntry | null {
-  const compiled = withKept(kind, from, to);
+function writtenOf(kind: EntryKind, { id, from, to }: EntryVersions, renewed: Renewed): WrittenEntry | null {
+  const key = keyOf({ kind: kind.kind, id });
+  const compiled = renewed.has(key) ? renewed.get(key) : withKept(kind, from, to);
   if (compiled !== undefined) {
     return (
       compiled && {

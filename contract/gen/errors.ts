@@ -3,6 +3,7 @@ import { errors as accessKeys } from '../resources/access-keys.codes.ts';
 import { errors as account } from '../resources/account.codes.ts';
 import { errors as bans } from '../resources/bans.codes.ts';
 import { errors as bulkRedirects } from '../resources/bulk-redirects.codes.ts';
+import { errors as certificates } from '../resources/certificates.codes.ts';
 import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
@@ -16,6 +17,7 @@ import { errors as revisions } from '../resources/revisions.codes.ts';
 import { errors as rollout } from '../resources/rollout.codes.ts';
 import { errors as rules } from '../resources/rules.codes.ts';
 import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
+import { errors as siteHttps } from '../resources/site-https.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
 import { errors as unknownHosts } from '../resources/unknown-hosts.codes.ts';
@@ -26,6 +28,7 @@ export const ERROR_LISTS = [
   account,
   bans,
   bulkRedirects,
+  certificates,
   changes,
   clusters,
   enrollmentTokens,
@@ -39,6 +42,7 @@ export const ERROR_LISTS = [
   rollout,
   rules,
   serviceAccounts,
+  siteHttps,
   sites,
   system,
   unknownHosts,

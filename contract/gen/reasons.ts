@@ -1,4 +1,5 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { reasons as certificates } from '../resources/certificates.codes.ts';
 import { reasons as clientIp } from '../resources/client-ip.codes.ts';
 import { reasons as clusters } from '../resources/clusters.codes.ts';
 import { reasons as ipLists } from '../resources/ip-lists.codes.ts';
@@ -10,6 +11,7 @@ import { reasons as sites } from '../resources/sites.codes.ts';
 import { reasons as unknownHosts } from '../resources/unknown-hosts.codes.ts';
 
 export const REASON_LISTS = [
+  certificates,
   clientIp,
   clusters,
   ipLists,

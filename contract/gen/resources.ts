@@ -6,6 +6,7 @@ import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
+import * as certificates from '../resources/certificates.ts';
 import * as changes from '../resources/changes.ts';
 import * as clientIp from '../resources/client-ip.ts';
 import * as clusters from '../resources/clusters.ts';
@@ -29,6 +30,7 @@ import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
 import * as settings from '../resources/settings.ts';
 import * as siteDelivery from '../resources/site-delivery.ts';
+import * as siteHttps from '../resources/site-https.ts';
 import * as siteOrigins from '../resources/site-origins.ts';
 import * as siteStanding from '../resources/site-standing.ts';
 import * as sites from '../resources/sites.ts';
@@ -44,6 +46,7 @@ export const RESOURCE_FILES = [
   bans,
   bulkRedirects,
   ccTemplate,
+  certificates,
   changes,
   clientIp,
   clusters,
@@ -67,6 +70,7 @@ export const RESOURCE_FILES = [
   serviceAccounts,
   settings,
   siteDelivery,
+  siteHttps,
   siteOrigins,
   siteStanding,
   sites,

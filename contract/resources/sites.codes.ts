@@ -25,8 +25,6 @@ export const attention = {
 
 /** Of the specification, not configured yet: the resource that does takes its line along. */
 export const siteFeatures = {
-  brotli: { capability: 'brotli-v1', configured: false },
-  zstd: { capability: 'zstd-v1', configured: false },
   crs: { capability: 'modsecurity-v1', configured: false },
   activeHealthCheck: { capability: 'active-health-v1', configured: false },
   sessionAffinity: { capability: 'session-affinity-v1', configured: false },

@@ -84,6 +84,11 @@ export interface EntryKind {
   readonly maxBodyBytes?: number;
   /** Kinds whose entry of the cluster, id "", is compiled from the rows of these as well: it follows when one ends. */
   readonly dependsOn?: readonly string[];
+  /**
+   * What comes of published settings, by id of the entry, with what they refer to as it is now; null: no entry. Kinds that
+   * have it are put back with it, and a change of what they refer to reaches nodes by it (ChangedEntry.renews).
+   */
+  renewed?(sql: Knex, settings: ReadonlyMap<string, object>): Promise<Map<string, CompiledEntry | null>>;
   /** `platform` kinds hold the same entry in every cluster. */
   readonly scope: 'cluster' | 'platform';
   /** What the entry of this id belongs to and ends with (owner.ts); null: the cluster itself. */

@@ -9,6 +9,7 @@ import { type Domain, type DomainForm as Form, formatDomain, parseDomain } from 
 import {
   BalancePolicy,
   DomainForm,
+  type Domain as DomainMessage,
   DomainSchema,
   type Origin as OriginEntry,
   OriginPoolSchema,
@@ -82,13 +83,18 @@ export const siteKind: EntryKind = {
   },
 };
 
+/** A domain as nodes get it. */
+export function domainMessage({ form, name }: Domain): DomainMessage {
+  return create(DomainSchema, { form: FORMS[form], name });
+}
+
 /** The entry of a site; a disabled one keeps its name and domains only. */
 export function compileSite(site: SiteSource): CompiledEntry {
   const { name, enabled, domains, origins, originSettings, contentSettings } = site;
   const message = create(SiteSchema, {
     name: site.name,
     disabled: !site.enabled,
-    domains: site.domains.map(({ form, name }) => create(DomainSchema, { form: FORMS[form], name })),
+    domains: site.domains.map(domainMessage),
     createdAtMs: BigInt(site.createdAt.getTime()),
     ...(site.enabled
       ? {

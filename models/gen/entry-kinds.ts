@@ -9,6 +9,8 @@ import { originPolicyKind } from '../entries/origin-policy.ts';
 import { platformProtectionKind } from '../entries/platform-protection.ts';
 import { platformRulesKind } from '../entries/platform-rules.ts';
 import { protectionKind } from '../entries/protection.ts';
+import { siteCompressionKind } from '../entries/site-compression.ts';
+import { siteHttpsKind } from '../entries/site-https.ts';
 import { siteRulesKind } from '../entries/site-rules.ts';
 import { siteKind } from '../entries/site.ts';
 import { unknownHostsKind } from '../entries/unknown-hosts.ts';
@@ -24,6 +26,8 @@ export const FOUND_KINDS = [
   platformProtectionKind,
   platformRulesKind,
   protectionKind,
+  siteCompressionKind,
+  siteHttpsKind,
   siteRulesKind,
   siteKind,
   unknownHostsKind,

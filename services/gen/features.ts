@@ -15,6 +15,7 @@ import { feature as rollouts } from '../rollouts/feature.ts';
 import { feature as ruleHits } from '../rule-hits/feature.ts';
 import { feature as rules } from '../rules/feature.ts';
 import { feature as security } from '../security/feature.ts';
+import { feature as siteHttps } from '../site-https/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
 import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
 import { feature as usage } from '../usage/feature.ts';
@@ -36,6 +37,7 @@ export const FEATURES = [
   ruleHits,
   rules,
   security,
+  siteHttps,
   sites,
   unknownHosts,
   usage,

@@ -78,6 +78,40 @@ export const ERROR_STATUS = {
   BAN_NOT_FOUND: 404,
   /** Sources name hosts that are no domains of the site; see data.hosts. */
   BULK_REDIRECT_HOST_UNKNOWN: 400,
+  /** There is no such certificate. */
+  CERTIFICATE_NOT_FOUND: 404,
+  /** The certificate cannot be used; data.reason says why, data.index which of the chain. */
+  CERTIFICATE_INVALID: 400,
+  /** The chain holds something else than certificates; see data.label. */
+  CERTIFICATE_CHAIN_FOREIGN_BLOCK: 400,
+  /** A certificate of the chain cannot be read; see data.index. */
+  CERTIFICATE_CHAIN_UNREADABLE: 400,
+  /** A certificate was not issued by the one that follows it; see data.index. */
+  CERTIFICATE_CHAIN_ORDER: 400,
+  /** A certificate spells its curve out instead of naming it; see data.index. */
+  CERTIFICATE_CHAIN_EXPLICIT_CURVE: 400,
+  /** The key cannot be read, or is encrypted. */
+  CERTIFICATE_KEY_UNREADABLE: 400,
+  /** The key is not that of the certificate. */
+  CERTIFICATE_KEY_MISMATCH: 400,
+  /** The key spells its curve out instead of naming it. */
+  CERTIFICATE_KEY_EXPLICIT_CURVE: 400,
+  /** Keys are RSA of at least 2048 bits or ECDSA P-256, P-384 or P-521. */
+  CERTIFICATE_KEY_TYPE_UNSUPPORTED: 400,
+  /** The certificate is not valid now; see data.notBefore and data.notAfter. */
+  CERTIFICATE_NOT_CURRENTLY_VALID: 400,
+  /** The certificate names no DNS name. */
+  CERTIFICATE_NO_DNS_NAMES: 400,
+  /** The certificates do not cover every domain; see data.domains. */
+  CERTIFICATE_DOMAIN_MISMATCH: 400,
+  /** The certificate was not issued yet, or has expired. */
+  CERTIFICATE_UNAVAILABLE: 409,
+  /** The certificate is issued by an authority; renew it instead. */
+  CERTIFICATE_NOT_UPLOADED: 409,
+  /** Sites use the certificate; see data.sites. */
+  CERTIFICATE_IN_USE: 409,
+  /** The certificate is being issued. */
+  CERTIFICATE_BUSY: 409,
   /** There is no such change. */
   CHANGE_NOT_FOUND: 404,
   /** There is no such cluster. */
@@ -144,6 +178,16 @@ export const ERROR_STATUS = {
   SCOPE_REQUIRED: 403,
   /** Service accounts may not call this procedure. */
   SERVICE_ACCOUNT_FORBIDDEN: 403,
+  /** This needs a certificate; see data.field. */
+  HTTPS_REQUIRES_CERTIFICATE: 400,
+  /** The port is neither 443 nor an HTTPS port of the site; see data.port. */
+  HTTPS_REDIRECT_PORT_INVALID: 400,
+  /** Excluded from the redirect are domains that the site does not have. */
+  HTTPS_REDIRECT_DOMAIN_INVALID: 400,
+  /** The authorities of client certificates cannot be used; data.reason says why. */
+  CLIENT_CA_INVALID: 400,
+  /** Client certificates cannot be asked for together with HTTP/3. */
+  CLIENT_CERTIFICATE_HTTP3: 400,
   /** There is no such site. */
   SITE_NOT_FOUND: 404,
   /** The site is disabled. */

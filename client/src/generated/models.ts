@@ -331,6 +331,77 @@ export interface CcThresholds {
   cooldownSeconds: number;
 }
 
+export interface Certificate {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
+  /** DNS names that it covers, in lower case; of one that was not issued yet, those asked for. */
+  names: string[];
+  /** Names that its next issue covers and the present one does not; empty for uploads. */
+  pendingNames: string[];
+  source: 'upload' | 'acme';
+  /** Of its last issue: a renewal that failed leaves what is there valid, and says so here. */
+  status: 'pending' | 'issuing' | 'ready' | 'error';
+  fingerprint: string | null;
+  issuer: string | null;
+  keyType: 'rsa' | 'p256' | 'p384' | 'p521' | null;
+  notBefore: string | null;
+  notAfter: string | null;
+  autoRenew: boolean;
+  renewAt: string | null;
+  lastError: string | null;
+  bindSiteId: string | null;
+  /** Sites that use it. */
+  siteCount: number;
+  /** ISO 8601, UTC. */
+  createdAt: string;
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  /** As clients get it, its own certificate first; empty until it is issued. Up to 10 entries. */
+  chain: Array<{
+    subject: string;
+    issuer: string;
+    /** ISO 8601, UTC. */
+    notBefore: string;
+    /** ISO 8601, UTC. */
+    notAfter: string;
+    /** Hexadecimal. */
+    serial: string;
+    /** SHA-256 in hexadecimal. */
+    fingerprint: string;
+  }>;
+  /** Sites that use it by name, the first 50. Up to 50 entries. */
+  sites: LackingNode[];
+}
+
+export interface CertificateSummary {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
+  /** DNS names that it covers, in lower case; of one that was not issued yet, those asked for. */
+  names: string[];
+  /** Names that its next issue covers and the present one does not; empty for uploads. */
+  pendingNames: string[];
+  source: 'upload' | 'acme';
+  /** Of its last issue: a renewal that failed leaves what is there valid, and says so here. */
+  status: 'pending' | 'issuing' | 'ready' | 'error';
+  fingerprint: string | null;
+  issuer: string | null;
+  keyType: 'rsa' | 'p256' | 'p384' | 'p521' | null;
+  notBefore: string | null;
+  notAfter: string | null;
+  autoRenew: boolean;
+  renewAt: string | null;
+  lastError: string | null;
+  bindSiteId: string | null;
+  /** Sites that use it. */
+  siteCount: number;
+  /** ISO 8601, UTC. */
+  createdAt: string;
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+}
+
 export interface Change {
   /** As in the header X-Svc-Change. */
   id: string;
@@ -1851,6 +1922,86 @@ export interface SavedBulkRedirects {
   revision: string | null;
 }
 
+export interface SavedSiteHttps {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  settings: {
+    /** Certificate of the site; null: HTTP only. */
+    certificateId: string | null;
+    /** Others, for more domains or another type of key: of those that cover a name clients get the best that they support. Up to 3 entries. */
+    additionalCertificateIds: string[];
+    /** Whether plain requests are redirected; needs a certificate. */
+    forceHttps: boolean;
+    redirectStatus: 301 | 302 | 303 | 307 | 308;
+    /** 443 or an HTTPS port of the site. 1 to 65535. */
+    redirectPort: number;
+    /** Domains of the site that are not redirected. Up to 50 entries. */
+    redirectExcludedDomains: string[];
+    /** Seconds for which browsers use HTTPS alone; 0: they are not told. 0 to 63072000. */
+    hstsMaxAge: number;
+    hstsIncludeSubdomains: boolean;
+    hstsPreload: boolean;
+    /** Oldest version of TLS. */
+    minimumVersion: '1.2' | '1.3';
+    /** Of TLS 1.2 only, that of TLS 1.3 is fixed. modern: ECDHE with AES128-GCM and CHACHA20; compatible: AES256-GCM too. */
+    cipherProfile: 'modern' | 'compatible';
+    http2: boolean;
+    /** Whether clients are told that HTTP/3 is there. */
+    http3: boolean;
+    /** Whether nodes send along what the authority says of the certificate. */
+    ocspStapling: boolean;
+    clientCertificate: {
+      /** optional: clients may send one; required: others get 403. Not together with HTTP/3. */
+      mode: 'off' | 'optional' | 'required';
+      /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters. */
+      caPem: string;
+      /** Certificates between that of the client and an authority, that one included. 1 to 5. */
+      depth: number;
+      /** Whether origins are told of the certificate. */
+      forwardHeaders: boolean;
+    };
+    /** Whether answers are compressed with gzip. */
+    gzip: boolean;
+    /** 0: what nodes find best. 0 to 9. */
+    gzipLevel: number;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576. */
+    gzipMinLength: number;
+    /** Media types that are compressed, without parameters. Up to 32 entries. */
+    gzipTypes: string[];
+    /** Whether answers are compressed with brotli. */
+    brotli: boolean;
+    /** 1 to 11. */
+    brotliLevel: number;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576. */
+    brotliMinLength: number;
+    /** Media types that are compressed, without parameters. Up to 32 entries. */
+    brotliTypes: string[];
+    /** Whether answers are compressed with zstd. */
+    zstd: boolean;
+    /** 1 to 19. */
+    zstdLevel: number;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576. */
+    zstdMinLength: number;
+    /** Media types that are compressed, without parameters. Up to 32 entries. */
+    zstdTypes: string[];
+    /** Longest answer that is compressed, bytes; 0: any. 0 to 9007199254740991. */
+    compressMaxLength: number;
+  };
+  /** Those of the settings, in their order. */
+  certificates: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string;
+    names: string[];
+    notAfter: string | null;
+  }>;
+  /** Domains that no certificate covers yet: they are reached by plain HTTP alone until it is issued anew. */
+  pendingDomains: string[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+  revision: string | null;
+}
+
 export interface SavedSiteRules {
   /** Id. 1 to 64 characters. */
   siteId: string;
@@ -1984,6 +2135,85 @@ export interface Site {
 export interface SiteChange {
   site: Site;
   revision: string | null;
+}
+
+export interface SiteHttps {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  settings: {
+    /** Certificate of the site; null: HTTP only. */
+    certificateId: string | null;
+    /** Others, for more domains or another type of key: of those that cover a name clients get the best that they support. Up to 3 entries. */
+    additionalCertificateIds: string[];
+    /** Whether plain requests are redirected; needs a certificate. */
+    forceHttps: boolean;
+    redirectStatus: 301 | 302 | 303 | 307 | 308;
+    /** 443 or an HTTPS port of the site. 1 to 65535. */
+    redirectPort: number;
+    /** Domains of the site that are not redirected. Up to 50 entries. */
+    redirectExcludedDomains: string[];
+    /** Seconds for which browsers use HTTPS alone; 0: they are not told. 0 to 63072000. */
+    hstsMaxAge: number;
+    hstsIncludeSubdomains: boolean;
+    hstsPreload: boolean;
+    /** Oldest version of TLS. */
+    minimumVersion: '1.2' | '1.3';
+    /** Of TLS 1.2 only, that of TLS 1.3 is fixed. modern: ECDHE with AES128-GCM and CHACHA20; compatible: AES256-GCM too. */
+    cipherProfile: 'modern' | 'compatible';
+    http2: boolean;
+    /** Whether clients are told that HTTP/3 is there. */
+    http3: boolean;
+    /** Whether nodes send along what the authority says of the certificate. */
+    ocspStapling: boolean;
+    clientCertificate: {
+      /** optional: clients may send one; required: others get 403. Not together with HTTP/3. */
+      mode: 'off' | 'optional' | 'required';
+      /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters. */
+      caPem: string;
+      /** Certificates between that of the client and an authority, that one included. 1 to 5. */
+      depth: number;
+      /** Whether origins are told of the certificate. */
+      forwardHeaders: boolean;
+    };
+    /** Whether answers are compressed with gzip. */
+    gzip: boolean;
+    /** 0: what nodes find best. 0 to 9. */
+    gzipLevel: number;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576. */
+    gzipMinLength: number;
+    /** Media types that are compressed, without parameters. Up to 32 entries. */
+    gzipTypes: string[];
+    /** Whether answers are compressed with brotli. */
+    brotli: boolean;
+    /** 1 to 11. */
+    brotliLevel: number;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576. */
+    brotliMinLength: number;
+    /** Media types that are compressed, without parameters. Up to 32 entries. */
+    brotliTypes: string[];
+    /** Whether answers are compressed with zstd. */
+    zstd: boolean;
+    /** 1 to 19. */
+    zstdLevel: number;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576. */
+    zstdMinLength: number;
+    /** Media types that are compressed, without parameters. Up to 32 entries. */
+    zstdTypes: string[];
+    /** Longest answer that is compressed, bytes; 0: any. 0 to 9007199254740991. */
+    compressMaxLength: number;
+  };
+  /** Those of the settings, in their order. */
+  certificates: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string;
+    names: string[];
+    notAfter: string | null;
+  }>;
+  /** Domains that no certificate covers yet: they are reached by plain HTTP alone until it is issued anew. */
+  pendingDomains: string[];
+  /** ISO 8601, UTC. */
+  updatedAt: string;
 }
 
 export interface SiteProtection {

@@ -8,6 +8,8 @@ import type {
   Ban,
   BulkRedirects,
   CcThresholds,
+  Certificate,
+  CertificateSummary,
   Change,
   ClientIpSettings,
   Cluster,
@@ -42,6 +44,7 @@ import type {
   RuleInput,
   RuleTrace,
   SavedBulkRedirects,
+  SavedSiteHttps,
   SavedSiteRules,
   SecurityEvent,
   SecurityState,
@@ -50,6 +53,7 @@ import type {
   Settings,
   Site,
   SiteChange,
+  SiteHttps,
   SiteProtection,
   SiteRules,
   SiteStanding,
@@ -219,6 +223,94 @@ export interface BansDeleteInput {
 }
 
 export type BansDeleteOutput = Record<string, never>;
+
+export interface CertificatesListInput {
+  /** Part of the name or of a DNS name, in any case. Up to 100 characters. */
+  search?: string | undefined;
+  source?: 'upload' | 'acme' | undefined;
+  status?: 'pending' | 'issuing' | 'ready' | 'error' | undefined;
+  /** Field to sort by; with - before it, from the last to the first. */
+  sort?: 'name' | 'notAfter' | 'createdAt' | '-name' | '-notAfter' | '-createdAt' | undefined;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface CertificatesListOutput {
+  items: CertificateSummary[];
+  total: number;
+}
+
+export type CertificatesSettingsInput = Record<string, never>;
+
+export interface CertificatesSettingsOutput {
+  acmeDirectory: string | null;
+  /** Whether requests to it carry its external account. */
+  acmeDirectoryEab: boolean;
+  /** Whom a request asks that names nobody. */
+  defaultCa: 'letsencrypt' | 'zerossl' | 'custom';
+}
+
+export interface CertificatesUploadInput {
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** The certificate and those that lead to its authority, in this order, 1 to 10 in PEM. 32 to 131072 characters. */
+  chainPem: string;
+  /** Its key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
+  privateKeyPem: string;
+}
+
+export type CertificatesUploadOutput = Certificate;
+
+export interface CertificatesGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type CertificatesGetOutput = Certificate;
+
+export interface CertificatesReplaceInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** The certificate and those that lead to its authority, in this order, 1 to 10 in PEM. 32 to 131072 characters. */
+  chainPem: string;
+  /** Its key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
+  privateKeyPem: string;
+}
+
+export type CertificatesReplaceOutput = Certificate;
+
+export interface CertificatesDeleteInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type CertificatesDeleteOutput = Record<string, never>;
+
+export interface CertificatesNodesInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface CertificatesNodesOutput {
+  items: Array<{
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string;
+    /** Id. 1 to 64 characters. */
+    clusterId: string;
+    /** serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; offline: not connected. */
+    state: 'serving' | 'pending' | 'former' | 'failed' | 'unsupported' | 'offline';
+    /** What the node said; empty unless it failed. */
+    message: string;
+  }>;
+  total: number;
+}
 
 export type ChangesListInput = Record<string, never>;
 
@@ -1369,6 +1461,18 @@ export interface SitesFeaturesOutput {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
+  https: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
+  http3: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
+  clientCertificates: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   brotli: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
@@ -1414,6 +1518,89 @@ export interface SitesFeaturesOutput {
     reason: 'nodes' | 'console' | null;
   };
 }
+
+export interface SitesHttpsGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesHttpsGetOutput = SiteHttps;
+
+export interface SitesHttpsSetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** All of them: what is left out goes back to its default. */
+  settings: {
+    /** Certificate of the site; null: HTTP only. Default null. */
+    certificateId?: string | null | undefined;
+    /** Others, for more domains or another type of key: of those that cover a name clients get the best that they support. Up to 3 entries; default []. */
+    additionalCertificateIds?: string[] | undefined;
+    /** Whether plain requests are redirected; needs a certificate. Default false. */
+    forceHttps?: boolean | undefined;
+    /** Default 301. */
+    redirectStatus?: 301 | 302 | 303 | 307 | 308 | undefined;
+    /** 443 or an HTTPS port of the site. 1 to 65535; default 443. */
+    redirectPort?: number | undefined;
+    /** Domains of the site that are not redirected. Up to 50 entries; default []. */
+    redirectExcludedDomains?: string[] | undefined;
+    /** Seconds for which browsers use HTTPS alone; 0: they are not told. 0 to 63072000; default 0. */
+    hstsMaxAge?: number | undefined;
+    /** Default false. */
+    hstsIncludeSubdomains?: boolean | undefined;
+    /** Default false. */
+    hstsPreload?: boolean | undefined;
+    /** Oldest version of TLS. Default "1.2". */
+    minimumVersion?: '1.2' | '1.3' | undefined;
+    /** Of TLS 1.2 only, that of TLS 1.3 is fixed. modern: ECDHE with AES128-GCM and CHACHA20; compatible: AES256-GCM too. Default "modern". */
+    cipherProfile?: 'modern' | 'compatible' | undefined;
+    /** Default true. */
+    http2?: boolean | undefined;
+    /** Whether clients are told that HTTP/3 is there. Default false. */
+    http3?: boolean | undefined;
+    /** Whether nodes send along what the authority says of the certificate. Default false. */
+    ocspStapling?: boolean | undefined;
+    /** Whether answers are compressed with gzip. Default true. */
+    gzip?: boolean | undefined;
+    /** 0: what nodes find best. 0 to 9; default 0. */
+    gzipLevel?: number | undefined;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576; default 256. */
+    gzipMinLength?: number | undefined;
+    /** Media types that are compressed, without parameters. Up to 32 entries; default ["text/html","text/plain","text/css","text/javascript","application/javascript","application/json","image/svg+xml"]. */
+    gzipTypes?: string[] | undefined;
+    /** Whether answers are compressed with brotli. Default false. */
+    brotli?: boolean | undefined;
+    /** 1 to 11; default 6. */
+    brotliLevel?: number | undefined;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576; default 256. */
+    brotliMinLength?: number | undefined;
+    /** Media types that are compressed, without parameters. Up to 32 entries; default ["text/html","text/plain","text/css","text/javascript","application/javascript","application/json","image/svg+xml"]. */
+    brotliTypes?: string[] | undefined;
+    /** Whether answers are compressed with zstd. Default false. */
+    zstd?: boolean | undefined;
+    /** 1 to 19; default 3. */
+    zstdLevel?: number | undefined;
+    /** Shortest answer that is compressed, bytes. 1 to 1048576; default 256. */
+    zstdMinLength?: number | undefined;
+    /** Media types that are compressed, without parameters. Up to 32 entries; default ["text/html","text/plain","text/css","text/javascript","application/javascript","application/json","image/svg+xml"]. */
+    zstdTypes?: string[] | undefined;
+    /** Longest answer that is compressed, bytes; 0: any. 0 to 9007199254740991; default 0. */
+    compressMaxLength?: number | undefined;
+    clientCertificate?: {
+      /** optional: clients may send one; required: others get 403. Not together with HTTP/3. Default "off". */
+      mode?: 'off' | 'optional' | 'required' | undefined;
+      /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters; default "". */
+      caPem?: string | undefined;
+      /** Certificates between that of the client and an authority, that one included. 1 to 5; default 2. */
+      depth?: number | undefined;
+      /** Whether origins are told of the certificate. Default false. */
+      forwardHeaders?: boolean | undefined;
+    } | undefined;
+  };
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type SitesHttpsSetOutput = SavedSiteHttps;
 
 export interface SitesLaunchInput {
   /** Id. 1 to 64 characters. */
@@ -1862,6 +2049,48 @@ export interface Operations {
     output: BansDeleteOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BAN_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.list': {
+    input: CertificatesListInput;
+    output: CertificatesListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.settings': {
+    input: CertificatesSettingsInput;
+    output: CertificatesSettingsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.upload': {
+    input: CertificatesUploadInput;
+    output: CertificatesUploadOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_CHAIN_EXPLICIT_CURVE' | 'CERTIFICATE_CHAIN_FOREIGN_BLOCK' | 'CERTIFICATE_CHAIN_ORDER' | 'CERTIFICATE_CHAIN_UNREADABLE' | 'CERTIFICATE_INVALID' | 'CERTIFICATE_KEY_EXPLICIT_CURVE' | 'CERTIFICATE_KEY_MISMATCH' | 'CERTIFICATE_KEY_TYPE_UNSUPPORTED' | 'CERTIFICATE_KEY_UNREADABLE' | 'CERTIFICATE_NOT_CURRENTLY_VALID' | 'CERTIFICATE_NO_DNS_NAMES' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'certificates.get': {
+    input: CertificatesGetInput;
+    output: CertificatesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.replace': {
+    input: CertificatesReplaceInput;
+    output: CertificatesReplaceOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_CHAIN_EXPLICIT_CURVE' | 'CERTIFICATE_CHAIN_FOREIGN_BLOCK' | 'CERTIFICATE_CHAIN_ORDER' | 'CERTIFICATE_CHAIN_UNREADABLE' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'CERTIFICATE_INVALID' | 'CERTIFICATE_KEY_EXPLICIT_CURVE' | 'CERTIFICATE_KEY_MISMATCH' | 'CERTIFICATE_KEY_TYPE_UNSUPPORTED' | 'CERTIFICATE_KEY_UNREADABLE' | 'CERTIFICATE_NOT_CURRENTLY_VALID' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_NOT_UPLOADED' | 'CERTIFICATE_NO_DNS_NAMES' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'certificates.delete': {
+    input: CertificatesDeleteInput;
+    output: CertificatesDeleteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_BUSY' | 'CERTIFICATE_IN_USE' | 'CERTIFICATE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.nodes': {
+    input: CertificatesNodesInput;
+    output: CertificatesNodesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'changes.list': {
     input: ChangesListInput;
@@ -2385,6 +2614,18 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.https.get': {
+    input: SitesHttpsGetInput;
+    output: SitesHttpsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.https.set': {
+    input: SitesHttpsSetInput;
+    output: SitesHttpsSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_UNAVAILABLE' | 'CLIENT_CA_INVALID' | 'CLIENT_CERTIFICATE_HTTP3' | 'HTTPS_REDIRECT_DOMAIN_INVALID' | 'HTTPS_REDIRECT_PORT_INVALID' | 'HTTPS_REQUIRES_CERTIFICATE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
   'sites.launch': {
     input: SitesLaunchInput;
     output: SitesLaunchOutput;
@@ -2519,6 +2760,13 @@ export const OPERATIONS = {
   'bans.create': { method: 'POST', path: '/bans', query: false, text: false },
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
   'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true, text: false },
+  'certificates.list': { method: 'GET', path: '/certificates', query: true, text: false },
+  'certificates.settings': { method: 'GET', path: '/certificates/settings', query: true, text: false },
+  'certificates.upload': { method: 'POST', path: '/certificates/upload', query: false, text: false },
+  'certificates.get': { method: 'GET', path: '/certificates/{id}', query: true, text: false },
+  'certificates.replace': { method: 'PUT', path: '/certificates/{id}', query: false, text: false },
+  'certificates.delete': { method: 'DELETE', path: '/certificates/{id}', query: true, text: false },
+  'certificates.nodes': { method: 'GET', path: '/certificates/{id}/nodes', query: true, text: false },
   'changes.list': { method: 'GET', path: '/changes', query: true, text: false },
   'changes.get': { method: 'GET', path: '/changes/{id}', query: true, text: false },
   'changes.nodes': { method: 'GET', path: '/changes/{id}/nodes', query: true, text: false },
@@ -2606,6 +2854,8 @@ export const OPERATIONS = {
   'sites.bulkRedirects.set': { method: 'PUT', path: '/sites/{id}/bulk-redirects', query: false, text: false },
   'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false, text: false },
   'sites.features': { method: 'GET', path: '/sites/{id}/features', query: true, text: false },
+  'sites.https.get': { method: 'GET', path: '/sites/{id}/https', query: true, text: false },
+  'sites.https.set': { method: 'PUT', path: '/sites/{id}/https', query: false, text: false },
   'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true, text: false },
   'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true, text: false },
   'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false, text: false },
@@ -2661,6 +2911,22 @@ export interface Api {
     list: Call<'bans.list'>;
     /** Answers what creating the ban would do; changes nothing. `POST /bans/preview`: Operators; not with a read-only access key. */
     preview: Call<'bans.preview'>;
+  };
+  certificates: {
+    /** Deletes a certificate that no site uses, and its key. `DELETE /certificates/{id}`: Operators; not with a read-only access key. */
+    delete: Call<'certificates.delete'>;
+    /** Answers one certificate with its chain; its key is never answered. `GET /certificates/{id}`: Operators; a read-only access key suffices. */
+    get: Call<'certificates.get'>;
+    /** Lists certificates, newest first unless sorted otherwise. `GET /certificates`: Operators; a read-only access key suffices. */
+    list: Call<'certificates.list'>;
+    /** Lists the active nodes of the clusters that use a certificate, with whether they serve it. `GET /certificates/{id}/nodes`: Operators; a read-only access key suffices. */
+    nodes: Call<'certificates.nodes'>;
+    /** Replaces an uploaded certificate and its key; sites that use it serve the new one at once. `PUT /certificates/{id}`: Operators; not with a read-only access key. */
+    replace: Call<'certificates.replace'>;
+    /** Answers whom certificates can be asked of. `GET /certificates/settings`: Operators; a read-only access key suffices. */
+    settings: Call<'certificates.settings'>;
+    /** Takes a certificate with its key. `POST /certificates/upload`: Operators; not with a read-only access key. */
+    upload: Call<'certificates.upload'>;
   };
   changes: {
     /** Tells how far a change has come: <cluster>=<revision> or ban=<epoch>:<seq>, as in X-Svc-Change. `GET /changes/{id}`: Operators; a read-only access key suffices. */
@@ -2893,6 +3159,12 @@ export interface Api {
     features: Call<'sites.features'>;
     /** Answers one site. `GET /sites/{id}`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
     get: Call<'sites.get'>;
+    https: {
+      /** Answers how a site is reached over HTTPS, and how its answers are compressed. `GET /sites/{id}/https`: Operators; a read-only access key suffices. */
+      get: Call<'sites.https.get'>;
+      /** Replaces all HTTPS and compression settings of a site; missing fields take their defaults. `PUT /sites/{id}/https`: Operators; not with a read-only access key. */
+      set: Call<'sites.https.set'>;
+    };
     /** Answers what is left to do before visitors reach the site; resolves its domains, which can take seconds. `GET /sites/{id}/launch`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
     launch: Call<'sites.launch'>;
     /** Lists sites, newest first unless sorted otherwise. `GET /sites`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */

@@ -1,0 +1,18 @@
+import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { SiteFeatureEntries } from '../site-feature.ts';
+
+export const errors = {
+  HTTPS_REQUIRES_CERTIFICATE: entry(400, 'This needs a certificate; see data.field.'),
+  HTTPS_REDIRECT_PORT_INVALID: entry(400, 'The port is neither 443 nor an HTTPS port of the site; see data.port.'),
+  HTTPS_REDIRECT_DOMAIN_INVALID: entry(400, 'Excluded from the redirect are domains that the site does not have.'),
+  CLIENT_CA_INVALID: entry(400, 'The authorities of client certificates cannot be used; data.reason says why.'),
+  CLIENT_CERTIFICATE_HTTP3: entry(400, 'Client certificates cannot be asked for together with HTTP/3.'),
+} satisfies ErrorEntries;
+
+export const siteFeatures = {
+  https: { capability: 'https-v1', configured: true },
+  http3: { capability: 'http3-v1', configured: true },
+  clientCertificates: { capability: 'client-certificates-v1', configured: true },
+  brotli: { capability: 'brotli-v1', configured: true },
+  zstd: { capability: 'zstd-v1', configured: true },
+} satisfies SiteFeatureEntries;

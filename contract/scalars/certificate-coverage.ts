@@ -1,0 +1,21 @@
+// Which domains of a site the names of its certificates cover. A suffix is covered by the wildcard of its first level,
+// which is all that a certificate can name of it; a pattern names nothing that a certificate could.
+import { type Domain, formatDomain } from './domain.ts';
+
+/** Domains that none of the names cover, in their order. */
+export function uncoveredDomains(domains: readonly Domain[], names: Iterable<string>): Domain[] {
+  const known = new Set(names);
+  return domains.filter((domain) => !isCovered(domain, known));
+}
+
+/** The name that a certificate has for a domain; null for a pattern. */
+export function nameOfDomain(domain: Domain): string | null {
+  if (domain.form === 'pattern') return null;
+  return domain.form === 'suffix' ? `*.${domain.name}` : formatDomain(domain);
+}
+
+function isCovered(domain: Domain, names: ReadonlySet<string>): boolean {
+  const name = nameOfDomain(domain);
+  if (name === null || names.has(name)) return true;
+  return domain.form === 'exact' && names.has(name.replace(/^[^.]*/, '*'));
+}

@@ -1,0 +1,114 @@
+// HTTPS and compression of a site, read and saved as a whole.
+import { isDeepStrictEqual } from 'node:util';
+import { fail } from '../../contract/errors.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import type { HttpsSettings, siteHttps } from '../../contract/resources/site-https.ts';
+import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
+import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
+import { type CertificateRow, certificatesById, keepCertificates } from '../../models/certificate.ts';
+import { compileCompression, SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
+import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
+import { publish } from '../../models/publish.ts';
+import { clusterOfSite, lockSite, siteById } from '../../models/site.ts';
+import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/site-https.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import type { Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Tx, write } from '../../runtime/write.ts';
+import { givenHttps } from './given-https.ts';
+
+type State = Output<typeof siteHttps.get>;
+type Certificates = ReadonlyMap<string, CertificateRow>;
+
+/** Throws SITE_NOT_FOUND. */
+export async function getSiteHttps({ pools }: Runtime, { id }: Input<typeof siteHttps.get>): Promise<State> {
+  const sql = pools.api;
+  const saved = (await readSiteHttps(sql, id)) ?? fail('SITE_NOT_FOUND');
+  const site = (await siteById(sql, id)) ?? fail('SITE_NOT_FOUND');
+  return present(site, saved, await certificatesById(sql, certificateIds(saved.https)));
+}
+
+/** Saves all settings and publishes what differs; equal ones change nothing. Throws the contract's errors. */
+export async function setSiteHttps(
+  runtime: Runtime,
+  { id, settings, expectedUpdatedAt }: Input<typeof siteHttps.set>,
+  call: Call,
+): Promise<Output<typeof siteHttps.set>> {
+  const clusterId = (await clusterOfSite(runtime.pools.api, id)) ?? fail('SITE_NOT_FOUND');
+  return write(runtime, call, { clusterId }, async (tx) => {
+    const site = (await lockSite(tx.sql, id)) ?? fail('SITE_NOT_FOUND');
+    const before = (await readSiteHttps(tx.sql, id))!;
+    assertUpdatedAt(expectedUpdatedAt, before.updatedAt);
+    const given = givenHttps(settings, site);
+    const certificates = await keepCertificates(tx.sql, certificateIds(given.https));
+    assertUsable(given.https, certificates, site.domains, tx.now);
+    const changed = changedFields(before, given);
+    if (changed.length === 0) return { ...present(site, before, certificates), revision: null };
+    const saved = { ...given, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
+    return { ...present(site, saved, certificates), revision: await saveHttps(tx, site, saved, changed) };
+  });
+}
+
+/** Saves and publishes settings that were checked, of a site whose lock is held; answers the revision. */
+export async function saveHttps(
+  tx: Tx,
+  { id, clusterId, name }: { id: string; clusterId: string; name: string },
+  saved: SiteHttps,
+  changed: readonly string[],
+): Promise<string | null> {
+  await writeSiteHttps(tx.sql, { id, clusterId }, saved);
+  const certificates = certificateIds(saved.https);
+  return publish(tx, {
+    clusterId,
+    entries: [
+      { kind: SITE_HTTPS_KIND, id },
+      { kind: SITE_COMPRESSION_KIND, id, compiled: compileCompression(saved.compression) },
+    ],
+    reason: 'certificate_updated',
+    params: { site: name, siteId: id, changed },
+    audit: { action: 'site.https_update', target: { type: 'site', id, name }, metadata: { changed, certificates } },
+  });
+}
+
+/** Throws CERTIFICATE_NOT_FOUND, CERTIFICATE_UNAVAILABLE and CERTIFICATE_DOMAIN_MISMATCH. */
+function assertUsable(https: HttpsSettings, certificates: Certificates, domains: readonly Domain[], now: Date): void {
+  const ids = certificateIds(https);
+  if (ids.length === 0) return;
+  const names = ids.flatMap((id) => {
+    const { name, names, requestedNames, autoRenew, fingerprint, notAfter } =
+      certificates.get(id) ?? fail('CERTIFICATE_NOT_FOUND', { id });
+    if (fingerprint === null || notAfter! <= now) fail('CERTIFICATE_UNAVAILABLE', { id, name });
+    // What is asked for is pending until it is issued.
+    return [...names, ...(autoRenew ? (requestedNames ?? []) : [])];
+  });
+  const uncovered = uncoveredDomains(domains, names);
+  if (uncovered.length > 0) fail('CERTIFICATE_DOMAIN_MISMATCH', { domains: uncovered.map(formatDomain) });
+}
+
+function changedFields(before: SiteHttps, after: Omit<SiteHttps, 'updatedAt'>): string[] {
+  const [was, is] = [before, after].map(
+    ({ https, compression }): Record<string, unknown> => ({ ...https, ...compression }),
+  );
+  return Object.keys(is!).filter((field) => !isDeepStrictEqual(was![field], is![field]));
+}
+
+function present(
+  { id, domains }: { id: string; domains: readonly Domain[] },
+  { https, compression, updatedAt }: SiteHttps,
+  certificates: Certificates,
+): State {
+  const used = certificateIds(https).flatMap((one) => certificates.get(one) ?? []);
+  const covered = used.flatMap(({ names, fingerprint }) => (fingerprint === null ? [] : names));
+  return {
+    siteId: id,
+    settings: { ...https, ...compression },
+    certificates: used.map(({ id: certificateId, name, names, notAfter }) => ({
+      id: certificateId,
+      name,
+      names,
+      notAfter: notAfter?.toISOString() ?? null,
+    })),
+    pendingDomains: https.certificateId === null ? [] : uncoveredDomains(domains, covered).map(formatDomain),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
