@@ -8,6 +8,7 @@ import type {
   CertificateStatus,
   KeyType,
 } from '../contract/resources/certificates.ts';
+import { MAX_ATTENTION, MAX_NAMED } from '../contract/resources/overview.ts';
 import type { Sealer } from '../runtime/sealer.ts';
 import type { Tx } from '../runtime/write.ts';
 import type { CertificateMaterial } from './certificate-check.ts';
@@ -35,6 +36,8 @@ export interface CertificateRow {
   renewAt: Date | null;
   lastError: string | null;
   bindSiteId: string | null;
+  /** How an authority is shown that names are ours; null for uploads. */
+  challenge: 'http01' | 'dns01' | null;
   siteCount: number;
   createdAt: Date;
   updatedAt: Date;
@@ -52,7 +55,7 @@ const COLUMNS = `
   c.id, c.name, c.names, c.requested_names as "requestedNames", c.source, c.status,
   encode(c.fingerprint, 'hex') as fingerprint, c.issuer, c.key_type as "keyType", c.not_before as "notBefore",
   c.not_after as "notAfter", c.auto_renew as "autoRenew", c.renew_at as "renewAt", c.last_error as "lastError",
-  c.bind_site_id as "bindSiteId", c.created_at as "createdAt", c.updated_at as "updatedAt",
+  c.bind_site_id as "bindSiteId", c.request->>'challenge' as challenge, c.created_at as "createdAt", c.updated_at as "updatedAt",
   (select count(*)::int from site_certificate u where u.certificate_id = c.id) as "siteCount"`;
 
 // Ids are in the order of creation.
@@ -202,6 +205,21 @@ export async function replaceMaterial(
   return clusters;
 }
 
+/** Has a certificate, which is kept, issued anew with more names, as soon as somebody gets to it. */
+export async function askForNames(sql: Knex, id: string, names: readonly string[], now: Date): Promise<void> {
+  await sql.raw(
+    `update certificate set requested_names = requested_names || ?::text[], renew_at = ?,
+         updated_at = greatest(?, updated_at + interval '1 millisecond') where id = ?`,
+    [names as never, now, now, id],
+  );
+}
+
+/** The certificate that was asked for a site and that it has not got yet. */
+export async function certificateForSite(sql: Knex, siteId: string): Promise<CertificateRow | undefined> {
+  const { rows } = await sql.raw(`select ${COLUMNS} from certificate c where c.bind_site_id = ?`, [siteId]);
+  return rows[0];
+}
+
 export async function deleteCertificate(sql: Knex, id: string): Promise<void> {
   await sql('certificate').where({ id }).delete();
 }
@@ -219,6 +237,39 @@ export async function sitesOfCertificate(
        select resource_id from config_entry where to_revision is null and kind = 'site-https' and refs @> array[?])
      order by s.name, s.id limit ?`,
     [id, certificateRef(id), limit],
+  );
+  return rows;
+}
+
+export interface EndingCertificates {
+  clusterId: string;
+  clusterName: string;
+  /** Sites, enabled ones alone. */
+  count: number;
+  /** When the first ends. */
+  at: Date;
+  named: { id: string; name: string }[];
+}
+
+/**
+ * Sites by cluster whose certificate ends soon and that nobody renews: uploads 14 days before their end, others where
+ * renewals failed until a quarter of their time was left. Those of most sites first.
+ */
+export async function endingCertificates(sql: Knex, clusterId: string | null): Promise<EndingCertificates[]> {
+  const { rows } = await sql.raw<{ rows: EndingCertificates[] }>(
+    `with ending as materialized (
+       select s.id, s.name, s.cluster_id, min(c.not_after) as at from certificate c
+         join site_certificate u on u.certificate_id = c.id join site s on s.id = u.site_id and s.enabled
+        where c.not_after < now() + interval '14 days' and (?::text is null or s.cluster_id = ?)
+          and (not c.auto_renew or c.not_after <= now()
+            or (c.status = 'error' and c.not_after - now() < (c.not_after - c.not_before) / 4))
+        group by s.id)
+     select e.cluster_id as "clusterId", c.name as "clusterName", count(*)::int as count, min(e.at) as at,
+         (select jsonb_agg(jsonb_build_object('id', f.id, 'name', f.name) order by f.at, f.id) from (
+            select id, name, at from ending o where o.cluster_id = e.cluster_id order by at, id limit ${MAX_NAMED}) f) as named
+       from ending e join cluster c on c.id = e.cluster_id
+      group by e.cluster_id, c.name order by count(*) desc, c.name limit ${MAX_ATTENTION}`,
+    [clusterId, clusterId],
   );
   return rows;
 }

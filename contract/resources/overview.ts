@@ -55,7 +55,7 @@ const AttentionItem = Type.Object({
   },
   at: {
     ...Nullable(Timestamp),
-    description: 'Since when, of the oldest; node_certificates_ending: when the first ends.',
+    description: 'Since when, of the oldest; certificates_ending, node_certificates_ending: when the first ends.',
   },
   count: {
     ...Count,

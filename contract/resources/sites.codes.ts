@@ -13,10 +13,7 @@ export const errors = {
   ORIGIN_GRPC_REQUIRES_HTTP2: entry(400, 'gRPC needs protocol http2.'),
 } satisfies ErrorEntries;
 
-/**
- * Nothing answers origins_down and certificates_ending yet: nodes do not report the health of origins, and sites have no
- * certificates.
- */
+/** Nothing answers origins_down yet: nodes do not report the health of origins. */
 export const attention = {
   sites_unserved: { order: 24, level: 'act', page: '/sites?state=unserved' },
   origins_down: { order: 27, level: 'act', page: '/sites' },

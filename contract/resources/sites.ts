@@ -88,7 +88,16 @@ export const SITE_FIGURES = {
 };
 export const ListedSite = Type.Object({ ...Site.properties, ...SITE_FIGURES });
 
-export const SiteChange = Type.Object({ site: Site, revision: Revision });
+export const SiteChange = Type.Object({
+  site: Site,
+  revision: Revision,
+  certificateReissue: Type.Optional(
+    Type.Object(
+      { id: Id, name: Type.String() },
+      { description: 'Certificate that is issued anew for domains that it does not cover yet; absent without one.' },
+    ),
+  ),
+});
 
 const Feature = Type.Object({
   available: Type.Boolean(),
@@ -202,6 +211,7 @@ export const sites = resource('sites', {
       'ORIGIN_ADDRESS_FORBIDDEN',
       'ORIGIN_HOST_HEADER_INVALID',
       'RULE_INVALID',
+      'CERTIFICATE_DOMAIN_MISMATCH',
       'UPDATED_AT_MISMATCH',
     ],
   }),

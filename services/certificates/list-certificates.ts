@@ -42,7 +42,7 @@ export async function presentCertificate(sql: Runtime['pools']['api'], row: Cert
   return { ...presentSummary(row), chain: chain.map(presentLink), sites };
 }
 
-function presentSummary({ requestedNames, ...row }: CertificateRow): CertificateSummary {
+function presentSummary({ requestedNames, challenge: _challenge, ...row }: CertificateRow): CertificateSummary {
   const covered = new Set(row.fingerprint === null ? [] : row.names);
   return {
     ...row,

@@ -3,6 +3,7 @@ import { feature as acmeFanout } from '../acme-fanout/feature.ts';
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as bulkRedirects } from '../bulk-redirects/feature.ts';
+import { feature as certificates } from '../certificates/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
 import { feature as clientIp } from '../client-ip/feature.ts';
 import { feature as clusters } from '../clusters/feature.ts';
@@ -25,6 +26,7 @@ export const FEATURES = [
   auditLogs,
   bans,
   bulkRedirects,
+  certificates,
   changes,
   clientIp,
   clusters,

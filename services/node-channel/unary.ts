@@ -15,6 +15,7 @@ import type { CertificateAuthority } from '../../runtime/certificate-authority.t
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { applied, type CallContext, getAcmeTokens, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';
+import { getCertificates } from './certificate-calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -113,7 +114,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     },
     reportVitals: (request, { node }) => reportVitals(context, known(node), request),
     getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
-    getCertificates: notYet,
+    getCertificates: (request, { node }) => getCertificates(context, known(node), request),
     getSessionTicketKeys: notYet,
     getAcmeTokens: (_request, { node }) => getAcmeTokens(context, known(node)),
   };

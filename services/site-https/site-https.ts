@@ -6,15 +6,14 @@ import type { HttpsSettings, siteHttps } from '../../contract/resources/site-htt
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { type CertificateRow, certificatesById, keepCertificates } from '../../models/certificate.ts';
-import { compileCompression, SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
-import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
-import { publish } from '../../models/publish.ts';
+import { certificateIds } from '../../models/entries/site-https.ts';
+import { publishHttps } from '../../models/publish-https.ts';
 import { clusterOfSite, lockSite, siteById } from '../../models/site.ts';
-import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/site-https.ts';
+import { readSiteHttps, type SiteHttps } from '../../models/site-https.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { type Tx, write } from '../../runtime/write.ts';
+import { write } from '../../runtime/write.ts';
 import { givenHttps } from './given-https.ts';
 
 type State = Output<typeof siteHttps.get>;
@@ -45,28 +44,7 @@ export async function setSiteHttps(
     const changed = changedFields(before, given);
     if (changed.length === 0) return { ...present(site, before, certificates), revision: null };
     const saved = { ...given, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
-    return { ...present(site, saved, certificates), revision: await saveHttps(tx, site, saved, changed) };
-  });
-}
-
-/** Saves and publishes settings that were checked, of a site whose lock is held; answers the revision. */
-export async function saveHttps(
-  tx: Tx,
-  { id, clusterId, name }: { id: string; clusterId: string; name: string },
-  saved: SiteHttps,
-  changed: readonly string[],
-): Promise<string | null> {
-  await writeSiteHttps(tx.sql, { id, clusterId }, saved);
-  const certificates = certificateIds(saved.https);
-  return publish(tx, {
-    clusterId,
-    entries: [
-      { kind: SITE_HTTPS_KIND, id },
-      { kind: SITE_COMPRESSION_KIND, id, compiled: compileCompression(saved.compression) },
-    ],
-    reason: 'certificate_updated',
-    params: { site: name, siteId: id, changed },
-    audit: { action: 'site.https_update', target: { type: 'site', id, name }, metadata: { changed, certificates } },
+    return { ...present(site, saved, certificates), revision: await publishHttps(tx, site, saved, changed) };
   });
 }
 

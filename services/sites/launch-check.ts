@@ -13,6 +13,7 @@ import { chosenGroups } from '../../models/rule-set.ts';
 import { siteView } from '../../models/site-view.ts';
 import { specialRange } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { certificateState } from './certificate-state.ts';
 import { leftOutOrigins } from './origin-policy.ts';
 
 type Launch = Output<typeof sites.launch>;
@@ -35,7 +36,7 @@ export async function launchCheck(
   const { site: row, delivery } = (await siteView(pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
   const addresses = publicFirst(await edgeAddresses(pools.api, row.clusterId));
   const domains = await checkDomains(row.domains, addresses, resolver);
-  const certificate = { state: 'none' as const, id: null, name: null, uncovered: [], error: null };
+  const certificate = await certificateState(pools.api, row, new Date());
   const [allow, chosen] = await Promise.all([readOriginAllowList(pools.api), chosenGroups(pools.api, row.id)]);
   const leftOut = leftOutOrigins(row.origins, allow, chosen);
   return { addresses, domains, certificate, leftOutOrigins: leftOut, delivery };

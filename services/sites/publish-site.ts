@@ -51,19 +51,21 @@ export interface NamedChange {
   /** Action of the audit entry, and what it says. */
   action: string;
   metadata?: Record<string, unknown>;
+  /** What else of the site it touches. */
+  entries?: readonly ChangedEntry[];
 }
 
 /** Publishes the site, as it was locked and saved in this transaction, with its audit entry; answers it with the revision. */
 export async function publishSite(
   tx: Tx,
   site: SiteRow,
-  { reason, action, metadata = {} }: NamedChange,
+  { reason, action, metadata = {}, entries = [] }: NamedChange,
   known: KnownSite,
 ): Promise<SiteChange> {
   const { id, clusterId, name } = site;
   const revision = await publish(tx, {
     clusterId,
-    entries: await entriesOf(tx, site),
+    entries: [...(await entriesOf(tx, site)), ...entries],
     reason,
     params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },

@@ -2,16 +2,20 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import type { Domain } from '../../contract/scalars/domain.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
+import type { SiteRow } from '../../models/site.ts';
 import { lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { Tx } from '../../runtime/write.ts';
 import { write } from '../../runtime/write.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertGroupsUnused } from './origin-groups.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
+import { followDomains } from './site-certificates.ts';
 import { changedContent } from './site-content.ts';
 
 const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings'] as const;
@@ -31,8 +35,16 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     if (changed.length === 0) return unchanged(before, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
     await saveSite(tx.sql, before.id, content, updatedAt);
-    if (changed.includes('domains')) await assignDomains(tx, before.id, content.domains);
-    const change = { reason: 'site_updated', action: 'site.update', metadata: { changed } };
-    return publishSite(tx, { ...before, ...content, updatedAt }, change, known);
+    const { entries, reissue } = changed.includes('domains')
+      ? await moveDomains(tx, before, content.domains)
+      : { entries: [], reissue: null };
+    const change = { reason: 'site_updated', action: 'site.update', metadata: { changed }, entries };
+    const answer = await publishSite(tx, { ...before, ...content, updatedAt }, change, known);
+    return reissue ? { ...answer, certificateReissue: reissue } : answer;
   });
+}
+
+async function moveDomains(tx: Tx, site: SiteRow, domains: readonly Domain[]): ReturnType<typeof followDomains> {
+  await assignDomains(tx, site.id, domains);
+  return followDomains(tx, site, domains);
 }

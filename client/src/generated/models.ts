@@ -1024,7 +1024,7 @@ export interface Overview {
     clusterName: string;
     /** nodes_lagging: the revision they should run; canary kinds: what is or was tried. */
     revision: string | null;
-    /** Since when, of the oldest; node_certificates_ending: when the first ends. */
+    /** Since when, of the oldest; certificates_ending, node_certificates_ending: when the first ends. */
     at: string | null;
     /** Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster; changes_undone: changes. */
     count: number;
@@ -2135,6 +2135,12 @@ export interface Site {
 export interface SiteChange {
   site: Site;
   revision: string | null;
+  /** Certificate that is issued anew for domains that it does not cover yet; absent without one. */
+  certificateReissue?: {
+    /** Id. 1 to 64 characters. */
+    id: string;
+    name: string;
+  } | undefined;
 }
 
 export interface SiteHttps {

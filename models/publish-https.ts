@@ -1,0 +1,44 @@
+// Saves and publishes HTTPS and compression of a site whose lock is held.
+import type { Tx } from '../runtime/write.ts';
+import { compileCompression, SITE_COMPRESSION_KIND } from './entries/site-compression.ts';
+import { certificateIds, SITE_HTTPS_KIND } from './entries/site-https.ts';
+import { publish } from './publish.ts';
+import { lockSite, type SiteRow } from './site.ts';
+import { readSiteHttps, type SiteHttps, writeSiteHttps } from './site-https.ts';
+import { nextUpdatedAt } from './updated-at.ts';
+
+/** Answers the revision; null when nodes get nothing else. `changed`: names of the fields. */
+export async function publishHttps(
+  tx: Tx,
+  { id, clusterId, name }: Pick<SiteRow, 'id' | 'clusterId' | 'name'>,
+  saved: SiteHttps,
+  changed: readonly string[],
+): Promise<string | null> {
+  await writeSiteHttps(tx.sql, { id, clusterId }, saved);
+  const certificates = certificateIds(saved.https);
+  return publish(tx, {
+    clusterId,
+    entries: [
+      { kind: SITE_HTTPS_KIND, id },
+      { kind: SITE_COMPRESSION_KIND, id, compiled: compileCompression(saved.compression) },
+    ],
+    reason: 'certificate_updated',
+    params: { site: name, siteId: id, changed },
+    audit: { action: 'site.https_update', target: { type: 'site', id, name }, metadata: { changed, certificates } },
+  });
+}
+
+/**
+ * Makes an issued certificate the first one of a site, whose other settings stay; answers the revision, null when there is
+ * no such site or it has it already. Locks the site: whoever locks the certificate as well does so afterwards.
+ */
+export async function bindCertificate(tx: Tx, siteId: string, certificateId: string): Promise<string | null> {
+  const site = await lockSite(tx.sql, siteId);
+  if (!site) return null;
+  const before = (await readSiteHttps(tx.sql, siteId))!;
+  if (before.https.certificateId === certificateId) return null;
+  const additionalCertificateIds = before.https.additionalCertificateIds.filter((id) => id !== certificateId);
+  const https = { ...before.https, certificateId, additionalCertificateIds };
+  const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
+  return publishHttps(tx, site, { ...before, https, updatedAt }, ['certificateId']);
+}

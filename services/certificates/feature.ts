@@ -1,0 +1,14 @@
+import { endingCertificates } from '../../models/certificate.ts';
+import type { ServiceFeature } from '../../runtime/service-feature.ts';
+
+export const feature = {
+  async attention(sql, clusterId) {
+    const found = await endingCertificates(sql, clusterId);
+    return found.map(({ at, named, ...item }) => ({
+      kind: 'certificates_ending',
+      ...item,
+      at: at.toISOString(),
+      named: named.map((site) => ({ type: 'site', ...site, reason: null })),
+    }));
+  },
+} satisfies ServiceFeature;
