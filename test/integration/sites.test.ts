@@ -518,10 +518,13 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(Object.keys(features).sort(), [
     'activeHealthCheck',
     'brotli',
+    'clientCertificates',
     'clientIp',
     'crs',
     'edgePorts',
     'errorPages',
+    'http3',
+    'https',
     'originHttp2',
     'prefetchVariants',
     'purgeByTag',
@@ -535,10 +538,11 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(features.brotli, { available: false, reason: 'nodes' });
   await sql('node_state')
     .where({ node_id: node })
-    .update({ features: ['client-ip-v1', 'brotli-v1', 'rules-v2'] });
+    .update({ features: ['client-ip-v1', 'brotli-v1', 'modsecurity-v1', 'rules-v2'] });
   const after = await api.ok('GET', `/sites/${site.id}/features`);
   t.deepEqual(after.clientIp, { available: true, reason: null });
-  t.deepEqual(after.brotli, { available: false, reason: 'console' });
+  t.deepEqual(after.brotli, { available: true, reason: null });
+  t.deepEqual(after.crs, { available: false, reason: 'console' });
   t.deepEqual(after.rulesV2, { available: true, reason: null });
   t.deepEqual(after.rulesV3, { available: false, reason: 'nodes' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/features');
