@@ -80,3 +80,13 @@ export async function domainsOnlyOf(sql: Knex, certificateId: string): Promise<D
     return alone.filter((domain) => !without.has(formatDomain(domain)));
   });
 }
+
+/** Names that the certificates of a site have, as far as they were issued. */
+export async function namesOfCertificates(sql: Knex, siteId: string): Promise<string[]> {
+  const { rows } = await sql.raw<{ rows: { name: string }[] }>(
+    `select distinct unnest(c.names) as name from site_certificate u join certificate c on c.id = u.certificate_id
+      where u.site_id = ? and c.fingerprint is not null`,
+    [siteId],
+  );
+  return rows.map(({ name }) => name);
+}

@@ -162,12 +162,13 @@ const Outcome = Type.Object({
   kind: OneOf(OUTCOMES_OF_RUN, {
     description:
       'origin: it goes to the cache and the origins; redirect, block: by the rule, or the bulk redirect; challenge: the ' +
-      'visitor has no sufficient pass; https_forced: 503, a rule forces HTTPS, which the site has not; body_too_large: ' +
+      'visitor has no sufficient pass; https_forced: a rule or the site sends it to HTTPS, 503 where the site has none ' +
+      'for the host; body_too_large: ' +
       '413; failure: 503, the rule could not be evaluated; listed: 403, the address is on a block list.',
   }),
   status: { ...Nullable(Type.Integer()), description: "Of the node's own answer; null with origin." },
   error: { ...Nullable(Type.String()), description: 'Code in X-Svc-Error, for example policy-denied; null without.' },
-  location: { ...Nullable(ShownValue), description: 'Where a redirect leads; null with every other kind.' },
+  location: { ...Nullable(ShownValue), description: 'Where the visitor is sent; null where to nowhere.' },
   rule: { ...Nullable(RuleOfRun), description: 'The rule that decided; null when none did.' },
   bulkRedirect: { ...Nullable(Type.String()), description: 'Source of the bulk redirect that decided; null without.' },
   list: { ...Nullable(Type.String()), description: 'Name of the block list that decided; null without.' },

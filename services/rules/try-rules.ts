@@ -17,6 +17,7 @@ import { type Bytes, bytesOf } from './evaluate/bytes.ts';
 import { type BrokenRule, runRule } from './run/from-rule.ts';
 import type { BulkRedirect, RunRequest } from './run/request.ts';
 import { bulkRedirectKeys, runRules } from './run/run.ts';
+import { siteHttps } from './site-https.ts';
 import { runRequest } from './tried-request.ts';
 
 type Sql = Runtime['pools']['api'];
@@ -48,6 +49,7 @@ export async function tryRules({ pools }: Runtime, input: Tried): Promise<Output
     blockLists: named('block'),
     bulkRedirect: (key) => redirects.get(key),
     bodyLimit: site.contentSettings.requestBodyLimit,
+    https: await siteHttps(sql, input.id, site.domains),
   });
 }
 

@@ -60,6 +60,8 @@ export interface RunCase {
   rules: ShortRule[];
   bulk?: ShortBulkRedirect[];
   request?: ShortRequest;
+  /** What the site has of HTTPS; without a status plain requests are answered as they come. */
+  https?: { status?: number; port?: number; excluded?: string[]; pending?: string[] };
   response?: RunRequest['response'];
   expect: RunExpectation;
   entries?: { platform: string; site: string };
@@ -133,7 +135,7 @@ export function entryOf(rules: readonly CheckedRule[]): string {
 
 /** Runs rules in their short form. */
 export function runCase(
-  { platform = [], rules, bulk = [], request = {}, response = null }: Omit<RunCase, 'name' | 'expect'>,
+  { platform = [], rules, bulk = [], request = {}, response = null, https }: Omit<RunCase, 'name' | 'expect'>,
   {
     lists = {},
     bodyLimit = 0,
@@ -156,6 +158,11 @@ export function runCase(
     blockLists: [],
     bulkRedirect: (source) => redirects.get(source),
     bodyLimit,
+    https: (host) => {
+      if (!https || https.pending?.includes(host)) return null;
+      const { status, port = 443, excluded = [] } = https;
+      return { forced: status !== undefined && !excluded.includes(host), status: status ?? 301, port };
+    },
   };
   return runRules({ ...DEFAULT_REQUEST, ...request, response }, around, maxCost);
 }

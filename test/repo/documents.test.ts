@@ -56,8 +56,8 @@ test('every reason for which a node is refused is explained', (t) => {
 });
 
 test('every answer that the edge makes itself is explained, with its statuses', (t) => {
-  // Named, and given by no stage there is: pages for errors of the origin, and TLS.
-  const unused = new Set(['origin-error', 'sni-host-mismatch']);
+  // Named, and given by no stage there is: pages for errors of the origin.
+  const unused = new Set(['origin-error']);
   const codes = new Map(
     [...read('agents/caddy/svcerrors/codes.go').matchAll(/^\t([A-Z]\w+) += "([a-z-]+)"$/gm)].map(([, name, code]) => [
       name!,

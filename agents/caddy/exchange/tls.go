@@ -14,6 +14,8 @@ type Handshake struct {
 	SiteID string
 	// Health says that the node's own certificate was given: only checks of its health are answered.
 	Health bool
+	// ClientPolicy is what the site checked client certificates by, zeros where it asked for none.
+	ClientPolicy [16]byte
 	// JA4 is the fingerprint of the client; "" where it is not known.
 	JA4 string
 }

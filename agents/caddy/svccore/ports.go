@@ -62,3 +62,14 @@ func ServesPort(plan *exchange.Plan, port uint16, tls bool) bool {
 	}
 	return port == HTTPPort
 }
+
+// HTTPSPortOf is the port over which a site is reached with TLS, the usual one where it has that; 0 for none.
+func HTTPSPortOf(plan *exchange.Plan) uint16 {
+	if ServesPort(plan, HTTPSPort, true) {
+		return HTTPSPort
+	}
+	if ports := portsOf.Of(plan); ports != nil && len(ports.https) > 0 {
+		return ports.https[0]
+	}
+	return 0
+}

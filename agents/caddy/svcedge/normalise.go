@@ -11,6 +11,7 @@ import (
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/svctls"
 )
 
 const (
@@ -61,7 +62,7 @@ func strip(x *exchange.Exchange, h http.Header) (fits bool) {
 		case strings.IndexByte(name, '_') >= 0 || strings.IndexByte(name, '.') >= 0:
 			delete(h, name)
 			dropped(x, name)
-		case len(name) >= 6 && strings.EqualFold(name[:6], "X-Svc-"):
+		case len(name) >= 6 && strings.EqualFold(name[:6], "X-Svc-"), svctls.Tells(name):
 			delete(h, name)
 		}
 	}

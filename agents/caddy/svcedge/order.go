@@ -16,6 +16,7 @@ import (
 	"edge.svc/caddy/svcorigin"
 	"edge.svc/caddy/svcrules"
 	"edge.svc/caddy/svcsites"
+	"edge.svc/caddy/svctls"
 )
 
 // row is a place in the order.
@@ -50,11 +51,13 @@ var order = []row{
 	{"acme", notForLocal, svcacme.Stage, failure{}},
 	{"site", forLocal, svcsites.Find, failure{}},
 	{"scan", notForLocal, svccc.Scanners, failure{}},
+	{"sni", notForLocal, svctls.SameName, failure{}},
 	{"unknown-host", forLocal, svcsites.AnswerUnknown, failure{}},
 	{"count", notForLocal, svccount.Stage, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
 	{"acme-limit", notForLocal, svcacme.Limit, failure{}},
 	{"disabled", forLocal, svcsites.Disabled, failure{}},
+	{"client-certificate", notForLocal, svctls.ClientCertificate, policyFails},
 	{"register", notForLocal, svclisten.Register, failure{}},
 	{"bans", notForLocal, svcbans.Stage, failure{}},
 	{"cc", notForLocal, svccc.Count, failure{}},
@@ -62,6 +65,7 @@ var order = []row{
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
 	{"lists", notForLocal, svclists.Stage, policyFails},
 	{"rules", forLocal, svcrules.Stage, policyFails},
+	{"https", notForLocal, svctls.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, svccc.Clients, failure{}},
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
@@ -80,6 +84,7 @@ type responseRow struct {
 var responseOrder = []responseRow{
 	{"count", exchange.FromAll, svccount.Answered},
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
+	{"hsts", exchange.FromAll, svctls.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
 	{"rules", exchange.FromAll, svcrules.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},

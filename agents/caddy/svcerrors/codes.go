@@ -10,6 +10,7 @@ const (
 	BadRequest           = "bad-request"
 	BodyTooLarge         = "body-too-large"
 	ChallengeUnavailable = "challenge-unavailable"
+	ClientCertRequired   = "client-cert-required"
 	HeaderTooLarge       = "header-too-large"
 	IPBanned             = "ip-banned"
 	InternalError        = "internal-error"
@@ -59,6 +60,11 @@ var texts = map[string]text{
 		[languages]string{"暂时无法验证", "Check unavailable"},
 		[languages]string{"此网站需要先验证访客，但该节点暂时无法进行验证，请稍后重试。", "This website checks its visitors, which this node cannot do at the moment. Please try again later."},
 		hopEdge,
+	},
+	ClientCertRequired: {
+		[languages]string{"需要客户端证书", "Client certificate required"},
+		[languages]string{"此网站只接受出示有效证书的客户端。", "This website answers only those who show a certificate that it trusts."},
+		hopVisitor,
 	},
 	HeaderTooLarge: {
 		[languages]string{"请求头过大", "Request header too large"},

@@ -68,7 +68,7 @@ var pages = func() map[pageKey]page {
 		BadRequest: {400}, BodyTooLarge: {413}, IPBanned: {403}, InternalError: {500}, MethodNotAllowed: {405}, NoOrigin: {502},
 		NotFound: {404}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
 		SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {400},
-		URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
+		ClientCertRequired: {403}, URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
 	} {
 		for _, status := range statuses {
 			for language := range languages {

@@ -19,6 +19,9 @@ import (
 
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/internal/tlstest"
+	"edge.svc/caddy/svctls"
 )
 
 // run is a case of test/vectors/rule-runs.json: rules, a request, and what becomes of it.
@@ -29,7 +32,12 @@ type run struct {
 		StatusCode     uint32
 		PreserveQuery  bool
 	}
-	Request  *runRequest
+	Request *runRequest
+	// What the site has of HTTPS; nil for nothing.
+	HTTPS *struct {
+		Status, Port      uint32
+		Excluded, Pending []string
+	}
 	Response *struct {
 		Status  int
 		Headers [][2]string
@@ -160,9 +168,37 @@ func (c *run) entries(t *testing.T) (list []proto.Message) {
 	return list
 }
 
+// secure gives the site what the case says of HTTPS.
+func (c *run) secure(t *testing.T, s *rulesOf) {
+	if c.HTTPS == nil {
+		return
+	}
+	host := c.Request.Host
+	own := tlstest.Issue(t, tlstest.ECDSAKey(t), host)
+	tlstest.AppendPack(t, s.core.StateDir(), tlstest.Frames(t, own))
+	m := &configv1.SiteHttps{
+		Certificates:   []*configv1.CertificateRef{own.Ref("own")},
+		MinimumVersion: configv1.TlsVersion_TLS_VERSION_1_2, CipherProfile: configv1.CipherProfile_CIPHER_PROFILE_MODERN,
+	}
+	for _, name := range c.HTTPS.Pending {
+		m.Pending = append(m.Pending, edgetest.Domain(name))
+	}
+	if c.HTTPS.Status != 0 {
+		m.ForceHttps = &configv1.HttpsRedirect{Status: c.HTTPS.Status, Port: c.HTTPS.Port}
+		for _, name := range c.HTTPS.Excluded {
+			m.ForceHttps.Excluded = append(m.ForceHttps.Excluded, edgetest.Domain(name))
+		}
+	}
+	svctls.Read(s.core)
+	if failed := edgetest.Change(t, s.core, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, host)), edgetest.Entry("site-https", "a", m)}); len(failed) > 0 {
+		t.Fatal(failed)
+	}
+}
+
 // become is what becomes of the request, in the words of the vectors.
 func (c *run) become(t *testing.T, lists fakeLists) map[string]any {
 	s := newRules(t, c.entries(t)...)
+	c.secure(t, s)
 	counts := &fakeCounts{}
 	limits := &fakeLimits{over: func([]exchange.RateDue) int { return -1 }}
 	s.rules.lists, s.rules.geo, s.rules.limits, s.rules.counts = lists, nowhere{}, limits, counts
@@ -180,6 +216,7 @@ func (c *run) become(t *testing.T, lists fakeLists) map[string]any {
 		x.In.TLS = new(tls.ConnectionState)
 	}
 	s.stage(x)
+	svctls.ForceHTTPS(s.core)(x)
 
 	got := map[string]any{}
 	set := func(name string, v any, there bool) {

@@ -1,7 +1,6 @@
 package svcrules
 
 import (
-	"crypto/tls"
 	"net/netip"
 	"reflect"
 	"testing"
@@ -52,28 +51,6 @@ func TestOriginsAddUp(t *testing.T) {
 		}
 		if _, differs := x.Difference(); !differs {
 			t.Errorf("%s: no difference", method)
-		}
-	}
-}
-
-// No site has HTTPS here, so what has to come over it is refused; validations of control over a host are not.
-func TestForcedHTTPSIsRefused(t *testing.T) {
-	bypass := always(&configv1.ConfigAction{ForceHttps: on()})
-	s := newRules(t, ruletest.Site(bypass, when(ruletest.Eq("http.request.uri.path", "/plain"), &configv1.ConfigAction{ForceHttps: proto.Bool(false)})))
-	if _, a := s.ask(t, "GET", "/"); a == nil || a.Status != 503 || a.Code != "policy-denied" {
-		t.Errorf("%+v", a)
-	}
-	if _, a := s.ask(t, "GET", "/plain"); a != nil {
-		t.Errorf("switched off again: %+v", a)
-	}
-	for name, change := range map[string]func(*exchange.Exchange){
-		"HTTPS":        func(x *exchange.Exchange) { x.In.TLS = new(tls.ConnectionState) },
-		"a validation": func(x *exchange.Exchange) { *exchange.Validation.Of(x) = true },
-	} {
-		x, _ := s.asked("GET", "/")
-		change(x)
-		if s.stage(x); x.Holds() {
-			t.Errorf("%s: %+v", name, x.Held())
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package svcrules
 
 import (
-	"net/http"
-
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
@@ -55,7 +53,6 @@ func (q *request) decide(platform, own *program, redirects sources) {
 			}
 		}
 	}
-	q.forceHTTPS()
 }
 
 // outcome is the answer that rules hold back.
@@ -91,16 +88,4 @@ func giveOutcome(x *exchange.Exchange) *exchange.Answer {
 		a.Header["Retry-After"] = o.retryAfter
 	}
 	return a
-}
-
-// forceHTTPS refuses a plain request that rules want over HTTPS: no site has a certificate on this node. Who validates
-// control over a host cannot have one yet.
-func (q *request) forceHTTPS() {
-	if q.x.Overrides.ForceHTTPS != exchange.On || q.x.In.TLS != nil {
-		return
-	}
-	if validation, _ := exchange.Validation.Known(q.x); validation {
-		return
-	}
-	q.end(outcome{status: http.StatusServiceUnavailable, code: svcerrors.PolicyDenied})
 }

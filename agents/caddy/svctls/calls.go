@@ -5,6 +5,7 @@ import (
 
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/svccore"
 )
 
@@ -12,9 +13,14 @@ func init() {
 	svccore.RegisterCall(edgev1connect.EdgeServiceReadCertificatesProcedure, readCertificates)
 }
 
-// readCertificates takes over what the agent added to the pack, and tries entries again that failed for want of it.
 func readCertificates(_ context.Context, c *svccore.Core, _ *edgev1.ReadCertificatesRequest) (*edgev1.ApplyConfigResponse, error) {
-	terminators.Of(c).readPack()
-	position, failed := c.Retry(kind)
+	position, failed := Read(c)
 	return &edgev1.ApplyConfigResponse{Position: position, Failed: failed}, nil
+}
+
+// Read takes over what the agent added to the pack, and tries entries again that failed for want of it. It returns what
+// fails now.
+func Read(c *svccore.Core) (*nodev1.ConfigPosition, []*nodev1.FailedEntry) {
+	terminators.Of(c).readPack()
+	return c.Retry(kind)
 }

@@ -32,6 +32,7 @@ type node struct {
 
 	mu        sync.Mutex
 	handshake *exchange.Handshake
+	state     tls.ConnectionState
 }
 
 func newNode(t testing.TB, dir string, options ...func(*svccore.Options)) *node {
@@ -65,6 +66,9 @@ func (n *node) accept(listener net.Listener) {
 				n.tls.Failed(err)
 				return
 			}
+			n.mu.Lock()
+			n.state = secure.ConnectionState()
+			n.mu.Unlock()
 			_, _ = secure.Write([]byte("ok"))
 			_ = secure.Close()
 		}()
@@ -92,6 +96,14 @@ func (n *node) last() exchange.Handshake {
 		return exchange.Handshake{}
 	}
 	return *n.handshake
+}
+
+// serverState is the server's view of the connection that was made last.
+func (n *node) serverState() *tls.ConnectionState {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	state := n.state
+	return &state
 }
 
 // dial shakes hands as a client and waits for the word of the server, with which tickets have come, too.
@@ -149,6 +161,16 @@ const unrecognized = tls.AlertError(112)
 
 func (n *node) refused(reason counter) uint64 { return n.tls.counters.refused[reason].Load() }
 
+// wantRefused waits for the server to have counted: the client may know of it before.
+func (n *node) wantRefused(reason counter, want uint64) {
+	n.t.Helper()
+	for end := time.Now().Add(time.Minute); n.refused(reason) != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			n.t.Fatalf("%d refused for %s, not %d", n.refused(reason), reasonNames[reason], want)
+		}
+	}
+}
+
 func (n *node) change(entries ...*configv1.Entry) []*nodev1.FailedEntry {
 	n.t.Helper()
 	return edgetest.Change(n.t, n.core, entries)
@@ -173,7 +195,7 @@ func httpsEntry(id string, change func(*configv1.SiteHttps), pairs ...*pair) *co
 		MinimumVersion: configv1.TlsVersion_TLS_VERSION_1_2, CipherProfile: configv1.CipherProfile_CIPHER_PROFILE_MODERN, Http2: true,
 	}
 	for i, p := range pairs {
-		m.Certificates = append(m.Certificates, p.ref("certificate "+string(rune('a'+i))))
+		m.Certificates = append(m.Certificates, p.Ref("certificate "+string(rune('a'+i))))
 	}
 	if change != nil {
 		change(m)

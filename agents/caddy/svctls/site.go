@@ -71,6 +71,8 @@ type clientCertificates struct {
 	required, forward bool
 	authorities       *x509.CertPool
 	depth             int
+	// What certificates are checked by.
+	policy [policyBytes]byte
 	// Prepared, for its authorities are the site's alone.
 	config *tls.Config
 }
@@ -135,11 +137,7 @@ func redirectOf(m *configv1.HttpsRedirect) (*redirect, error) {
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, status) || port == 0 || port > 65535 {
 		return nil, errRedirect
 	}
-	r := &redirect{status: status, excluded: domainsOf(m.GetExcluded())}
-	if port != uint32(svccore.HTTPSPort) {
-		r.port = ":" + strconv.Itoa(int(port))
-	}
-	return r, nil
+	return &redirect{status: status, port: portText(uint16(port)), excluded: domainsOf(m.GetExcluded())}, nil
 }
 
 func hstsOf(m *configv1.SiteHttps) ([]string, error) {
@@ -165,7 +163,7 @@ func clientOf(message *configv1.SiteHttps) (*clientCertificates, error) {
 	if m == nil {
 		return nil, nil
 	}
-	client := &clientCertificates{forward: m.GetForwardHeaders(), authorities: x509.NewCertPool(), depth: int(m.GetDepth())}
+	client := &clientCertificates{forward: m.GetForwardHeaders(), authorities: x509.NewCertPool(), depth: int(m.GetDepth()), policy: checkedBy(m)}
 	switch m.GetMode() {
 	case configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_OPTIONAL:
 	case configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_REQUIRED:
@@ -211,17 +209,25 @@ func checkMaterial(c *svccore.Core, siteID string, m *configv1.SiteHttps) (*stru
 const policyBytes = 16
 
 // policyOf is what a session was made under: resuming one under another policy would get around it.
-func policyOf(siteID string, m *configv1.SiteHttps) (policy [policyBytes]byte) {
-	h := sha256.New()
-	text := func(b []byte) {
-		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(b))))
-		_, _ = h.Write(b)
-	}
-	text([]byte(siteID))
+func policyOf(siteID string, m *configv1.SiteHttps) [policyBytes]byte {
 	client := m.GetClientCertificates()
-	_, _ = h.Write([]byte{byte(m.GetMinimumVersion()), byte(m.GetCipherProfile()), byte(client.GetMode()), byte(client.GetDepth())})
-	for _, authority := range client.GetAuthorities() {
-		text(authority)
+	checked := checkedBy(client)
+	return digest([]byte(siteID), []byte{byte(m.GetMinimumVersion()), byte(m.GetCipherProfile()), byte(client.GetMode())}, checked[:])
+}
+
+// checkedBy is what client certificates are checked by, zeros where there are none.
+func checkedBy(m *configv1.ClientCertificates) (policy [policyBytes]byte) {
+	if m == nil {
+		return policy
+	}
+	return digest(append([][]byte{{byte(m.GetDepth())}}, m.GetAuthorities()...)...)
+}
+
+func digest(parts ...[]byte) [policyBytes]byte {
+	h := sha256.New()
+	for _, part := range parts {
+		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		_, _ = h.Write(part)
 	}
 	return [policyBytes]byte(h.Sum(nil))
 }

@@ -75,7 +75,7 @@ func TestEntriesWaitForTheirMaterial(t *testing.T) {
 	}
 	serves := func(n *node, name string, want *pair) {
 		t.Helper()
-		if state := n.mustDial(name); !state.PeerCertificates[0].Equal(want.leaf) {
+		if state := n.mustDial(name); !state.PeerCertificates[0].Equal(want.Leaf) {
 			t.Errorf("%s has another certificate", name)
 		}
 	}
@@ -115,8 +115,8 @@ func TestOneBadCertificateFailsAlone(t *testing.T) {
 	n := newNode(t, dir)
 	good, other := issue(t, ecdsaKey(t), "a.test", "b.test"), issue(t, ecdsaKey(t), "a.test")
 	bad := issue(t, ecdsaKey(t), "a.test")
-	bad.material = proto.CloneOf(bad.material)
-	bad.material.PrivateKey = other.material.PrivateKey
+	bad.Material = proto.CloneOf(bad.Material)
+	bad.Material.PrivateKey = other.Material.PrivateKey
 	n.serve("a", nil, []*pair{good}, "a.test")
 	appendPack(t, dir, framesOf(t, bad))
 	n.read()
@@ -133,7 +133,7 @@ func TestOneBadCertificateFailsAlone(t *testing.T) {
 			t.Errorf("%v", c.failed)
 		}
 		for _, name := range []string{"a.test", "b.test"} {
-			if state := c.node.mustDial(name); !state.PeerCertificates[0].Equal(good.leaf) {
+			if state := c.node.mustDial(name); !state.PeerCertificates[0].Equal(good.Leaf) {
 				t.Errorf("%s has another certificate", name)
 			}
 		}
@@ -194,7 +194,7 @@ func TestReplacingACertificateUnderLoad(t *testing.T) {
 	}
 	stop.Store(true)
 	clients.Wait()
-	if state := n.mustDial("a.test"); !state.PeerCertificates[0].Equal(current.leaf) {
+	if state := n.mustDial("a.test"); !state.PeerCertificates[0].Equal(current.Leaf) {
 		t.Error("another certificate")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/ja4"
 	"edge.svc/caddy/svccore"
 )
 
@@ -103,24 +104,27 @@ func (t *Terminator) decide(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if conn == nil {
 		return nil, errNoConn
 	}
+	quic := isQUIC(conn)
 	host, named := serverName(hello.ServerName)
+	handshake := &exchange.Handshake{ServerName: host, Health: !named, JA4: ja4.Of(hello, quic)}
 	if !named {
-		conn.SetHandshake(&exchange.Handshake{ServerName: host, Health: true})
+		conn.SetHandshake(handshake)
 		return t.health, nil
 	}
 	plan, s, refusal := t.find(host, conn.Port())
-	quic := isQUIC(conn)
 	if refusal == nil && quic && !s.http3 {
 		refusal = refusedProtocol
 	}
 	if refusal != nil {
 		return nil, t.refuse(conn, refusal)
 	}
-	conn.SetHandshake(&exchange.Handshake{ServerName: host, SiteID: plan.SiteID})
+	handshake.SiteID = plan.SiteID
+	conn.SetHandshake(handshake)
 	switch {
 	case quic:
 		return t.quic, nil
 	case s.client != nil:
+		handshake.ClientPolicy = s.client.policy
 		return s.client.config, nil
 	}
 	return t.prepared[s.profile], nil

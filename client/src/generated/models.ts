@@ -1697,13 +1697,13 @@ export interface RuleInput {
 
 export interface RuleTrace {
   outcome: {
-    /** origin: it goes to the cache and the origins; redirect, block: by the rule, or the bulk redirect; challenge: the visitor has no sufficient pass; https_forced: 503, a rule forces HTTPS, which the site has not; body_too_large: 413; failure: 503, the rule could not be evaluated; listed: 403, the address is on a block list. */
+    /** origin: it goes to the cache and the origins; redirect, block: by the rule, or the bulk redirect; challenge: the visitor has no sufficient pass; https_forced: a rule or the site sends it to HTTPS, 503 where the site has none for the host; body_too_large: 413; failure: 503, the rule could not be evaluated; listed: 403, the address is on a block list. */
     kind: 'origin' | 'redirect' | 'block' | 'challenge' | 'https_forced' | 'body_too_large' | 'failure' | 'listed';
     /** Of the node's own answer; null with origin. */
     status: number | null;
     /** Code in X-Svc-Error, for example policy-denied; null without. */
     error: string | null;
-    /** Where a redirect leads; null with every other kind. */
+    /** Where the visitor is sent; null where to nowhere. */
     location: {
       /** The value, at most its first 512 bytes; null when they are not UTF-8 without control characters. */
       text: string | null;

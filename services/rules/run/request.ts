@@ -59,6 +59,15 @@ export interface RunSurroundings {
   bulkRedirect(key: Bytes): BulkRedirect | undefined;
   /** Largest body in bytes that the site takes; 0 for any. */
   readonly bodyLimit: number;
+  /** Where plain requests for a host can be sent, null where the site has no HTTPS for it. */
+  https(host: Bytes): HttpsRedirect | null;
+}
+
+export interface HttpsRedirect {
+  /** Whether the site sends them there where no rule says otherwise. */
+  readonly forced: boolean;
+  readonly status: number;
+  readonly port: number;
 }
 
 /** Fields that a request does not say. */

@@ -169,8 +169,14 @@ class Run {
 
   httpsForced(): Decision | null {
     const { overrides, overriddenBy, request } = this.exchange;
-    if (request.scheme === 'https' || overrides.get('forceHttps') !== true) return null;
-    return { kind: 'https_forced', status: 503, error: 'policy-denied', rule: overriddenBy.get('forceHttps')! };
+    if (request.scheme === 'https') return null;
+    const https = this.around.https(request.host);
+    if (!((overrides.get('forceHttps') as boolean | undefined) ?? https?.forced ?? false)) return null;
+    const rule = overriddenBy.get('forceHttps') ?? null;
+    if (!https) return { kind: 'https_forced', status: 503, error: 'policy-denied', rule };
+    const port = https.port === 443 ? '' : `:${https.port}`;
+    const location = `https://${request.host}${port}${request.uri}`;
+    return { kind: 'https_forced', status: https.status, error: null, location, rule };
   }
 
   bodyTooLarge(): Decision | null {

@@ -23,6 +23,7 @@ function run({ rules, lists }: Recipe, { request, response }: Recipe['tries'][nu
     blockLists: [],
     bulkRedirect: () => undefined,
     bodyLimit: 0,
+    https: () => null,
   });
 }
 

@@ -1,0 +1,108 @@
+package svctls
+
+import (
+	"net/http"
+	"strconv"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// SameName is the stage that refuses requests for another host than the one that the handshake was about: the connection
+// was made by the certificate and under the policy of that one. Over a connection that means the node itself nothing but
+// its health is answered.
+func SameName(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		h := x.In.Handshake
+		if h == nil || !h.Health && x.In.Host == h.ServerName && (x.Plan == nil || x.Plan.SiteID == h.SiteID) {
+			return nil
+		}
+		return svcerrors.Respond(x, http.StatusMisdirectedRequest, svcerrors.SNIHostMismatch)
+	}
+}
+
+// ForceHTTPS is the stage that sends plain requests to HTTPS where the site says so, and rules do not say otherwise. Names
+// that cannot be reached over HTTPS are not redirected: where a rule asks for it all the same they are refused. It comes
+// after all rules, and what those hold back already stands. A request that shows no certificate where one is required
+// goes no further either. Questions of certificate authorities are spared.
+func ForceHTTPS(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if x.In.TLS != nil || x.Holds() {
+			return nil
+		}
+		s, override := siteHTTPS.Of(x.Plan), x.Overrides.ForceHTTPS
+		if s == nil && override != exchange.On {
+			return nil
+		}
+		if validation, _ := exchange.Validation.Known(x); validation {
+			return nil
+		}
+		reached := s != nil && s.reaches(x.Plan, x.In.Host)
+		set := reached && s.redirect != nil && !s.redirect.excluded.have(x.Plan, x.In.Host)
+		switch {
+		case !override.Or(set):
+			if s != nil && s.client != nil && s.client.required {
+				x.Hold(requireCertificate)
+			}
+		case reached:
+			x.Hold(giveRedirect)
+		default:
+			x.Hold(denyPlain)
+		}
+		return nil
+	}
+}
+
+// reaches reports whether a host of the site can be reached over HTTPS.
+func (s *site) reaches(p *exchange.Plan, host string) bool {
+	_, known := svccore.DomainOf(p, host)
+	return known && !s.pending.have(p, host) && svccore.HTTPSPortOf(p) != 0
+}
+
+func denyPlain(x *exchange.Exchange) *exchange.Answer {
+	return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.PolicyDenied)
+}
+
+func requireCertificate(x *exchange.Exchange) *exchange.Answer {
+	// Clients offer certificates to new connections alone.
+	x.CloseAfter()
+	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.ClientCertRequired)
+}
+
+func giveRedirect(x *exchange.Exchange) *exchange.Answer {
+	status, port := http.StatusMovedPermanently, portText(svccore.HTTPSPortOf(x.Plan))
+	if r := siteHTTPS.Of(x.Plan).redirect; r != nil {
+		status, port = r.status, r.port
+	}
+	location := append(make([]byte, 0, len("https://")+len(x.In.Host)+len(port)+len(x.In.Target.Raw)), "https://"...)
+	location = append(append(location, x.In.Host...), port...)
+	location = exchange.AppendEncoded(location, x.In.Target.Raw, visible)
+	a := x.Respond(status)
+	a.Header["Location"] = []string{string(location)}
+	return a
+}
+
+// visible are bytes that a client may see in an address as it sent them.
+func visible(c byte) bool { return c > ' ' && c < 0x7f }
+
+func portText(port uint16) string {
+	if port == svccore.HTTPSPort {
+		return ""
+	}
+	return ":" + strconv.Itoa(int(port))
+}
+
+// StrictTransport is the response stage that tells browsers to come over HTTPS alone. What an origin says of it is left
+// out where the site does.
+func StrictTransport(*svccore.Core) exchange.ResponseStage {
+	return func(x *exchange.Exchange, a *exchange.Answer) {
+		h := x.In.Handshake
+		if h == nil || h.Health || x.Plan == nil || x.Plan.SiteID != h.SiteID || x.In.Host != h.ServerName {
+			return
+		}
+		if s := siteHTTPS.Of(x.Plan); s != nil && s.hsts != nil {
+			a.Header["Strict-Transport-Security"] = s.hsts
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// What of HTTPS a site has for a host, as nodes see it.
+import type { Knex } from 'knex';
+import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
+import { type Domain, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
+import { namesOfCertificates, readSiteHttps } from '../../models/site-https.ts';
+import type { HttpsRedirect } from './run/request.ts';
+
+const NONE = () => null;
+
+/** Where plain requests for a host of the site are sent; null for hosts that cannot be reached over HTTPS. */
+export async function siteHttps(
+  sql: Knex,
+  siteId: string,
+  domains: readonly Domain[],
+): Promise<(host: string) => HttpsRedirect | null> {
+  const saved = await readSiteHttps(sql, siteId);
+  if (!saved || saved.https.certificateId === null) return NONE;
+  const { forceHttps, redirectStatus, redirectPort, redirectExcludedDomains } = saved.https;
+  const names = await namesOfCertificates(sql, siteId);
+  if (names.length === 0) return NONE;
+  const pending = new Set(uncoveredDomains(domains, names).map(formatDomain));
+  const excluded = new Set(
+    redirectExcludedDomains.flatMap((text) => parseDomain(text) ?? []).map((domain) => formatDomain(domain)),
+  );
+  return (host) => {
+    const domain = domainOf(host, domains);
+    if (domain === null || pending.has(domain)) return null;
+    if (!forceHttps) return { forced: false, status: 301, port: 443 };
+    return { forced: !excluded.has(domain), status: redirectStatus, port: redirectPort };
+  };
+}
+
+/** The domain by which a site has a host: exact, wildcard, the longest suffix, then the first pattern. */
+export function domainOf(host: string, domains: readonly Domain[]): string | null {
+  const parent = host.replace(/^[^.]*\.?/, '');
+  const named = (form: Domain['form'], holds: (name: string) => boolean) =>
+    domains
+      .filter((domain) => domain.form === form && holds(domain.name))
+      .reduce<Domain | null>((longest, one) => (one.name.length > (longest?.name.length ?? 0) ? one : longest), null);
+  const found =
+    named('exact', (name) => name === host) ??
+    named('wildcard', (name) => name === parent) ??
+    named('suffix', (name) => host.endsWith(`.${name}`)) ??
+    domains.find(({ form, name }) => form === 'pattern' && new RegExp(`^(?:${name})$`).test(host)) ??
+    null;
+  return found && formatDomain(found);
+}
