@@ -13,6 +13,8 @@ type Outbound struct {
 	Port            uint16
 	// Edits are of the header, in their order, after fields of one hop are gone.
 	Edits []HeaderEdit
+	// Identity asks for an answer without any coding, whatever the client accepts: the edge compresses, or nobody is to.
+	Identity bool
 }
 
 // HeaderEdit changes the header of a request on its way to an origin.
@@ -39,6 +41,9 @@ func (x *Exchange) Target() *Target {
 	}
 	return &x.In.Target
 }
+
+// Withholds reports whether an origin is not told a field at all, be it the client's or a rule's; name is in canonical form.
+func (o *Outbound) Withholds(name string) bool { return o.Identity && name == "Accept-Encoding" }
 
 // Replaces reports whether the edits set or remove a field; name is in canonical form.
 func (o *Outbound) Replaces(name string) bool {

@@ -10,6 +10,7 @@ import (
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svccount"
+	"edge.svc/caddy/svcencode"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svclists"
@@ -70,6 +71,7 @@ var order = []row{
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
 	{"limits", forLocal, svcorigin.Limits, failure{}},
+	{"encode", forLocal, svcencode.Stage, failure{}},
 	{"fetch", forLocal, svcorigin.Stage, failure{}},
 }
 
@@ -87,6 +89,7 @@ var responseOrder = []responseRow{
 	{"hsts", exchange.FromAll, svctls.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
 	{"rules", exchange.FromAll, svcrules.Response},
+	{"encode", exchange.FromSite, svcencode.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 }
 

@@ -149,11 +149,15 @@ func (v *visitor) answer(r *bufio.Reader, method string, status int) {
 func (v *visitor) site() string { return []string{"a", "b"}[v.random.IntN(2)] }
 
 func (v *visitor) get(site string, size int) string {
+	return v.getAs([]string{"identity", "gzip", "br, gzip;q=0.5"}[v.random.IntN(3)], site, size)
+}
+
+func (v *visitor) getAs(accepted, site string, size int) string {
 	chunked := ""
 	if v.random.IntN(3) == 0 {
 		chunked = "&chunked"
 	}
-	return fmt.Sprintf("GET /?size=%d%s HTTP/1.1\r\nHost: %s.com\r\nX-Filling: %s\r\n\r\n", size, chunked, site, strings.Repeat("f", v.random.IntN(300)))
+	return fmt.Sprintf("GET /?size=%d%s HTTP/1.1\r\nHost: %s.com\r\nAccept-Encoding: %s\r\nX-Filling: %s\r\n\r\n", size, chunked, site, accepted, strings.Repeat("f", v.random.IntN(300)))
 }
 
 // visit opens one connection of some kind.
@@ -201,7 +205,7 @@ func (v *visitor) visit() {
 	case 4: // An upload that ends in the middle.
 		v.say(conn, site, fmt.Sprintf("POST / HTTP/1.1\r\nHost: %s.com\r\nContent-Length: %d\r\n\r\n%s", site, size+1, strings.Repeat("u", size)))
 	case 5: // A download that nobody reads to its end.
-		v.say(conn, site, v.get(site, 300_000))
+		v.say(conn, site, v.getAs("identity", site, 300_000))
 		_, _ = io.CopyN(io.Discard, r, 1000)
 	case 6: // Both ways after an upgrade.
 		v.say(conn, site, "GET / HTTP/1.1\r\nHost: "+site+".com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+

@@ -250,7 +250,7 @@ func (t *fetch) respond() *exchange.Answer {
 	}
 	x.Origin = exchange.OriginOutcome{Asked: true, Status: a.status}
 	answer := x.RespondFrom(exchange.FromOrigin, a.status)
-	a.copyHeader(answer.Header)
+	t.clientHeader(a, answer.Header)
 	t.answer, t.kept = answer, true
 	answer.Body = t
 	if a.status == http.StatusSwitchingProtocols {

@@ -24,7 +24,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 	b = append(b, '\r', '\n')
 	ofHop := namedSet(in.Header["Connection"])
 	for name, values := range in.Header {
-		if edgeOwns(name) || ofHop[name] || len(out.Edits) > 0 && out.Replaces(name) {
+		if edgeOwns(name) || ofHop[name] || out.Withholds(name) || len(out.Edits) > 0 && out.Replaces(name) {
 			continue
 		}
 		for _, value := range values {
@@ -32,7 +32,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 		}
 	}
 	for _, edit := range out.Edits {
-		if edgeFrames(edit.Name) {
+		if edgeFrames(edit.Name) || out.Withholds(edit.Name) {
 			continue
 		}
 		for _, value := range edit.Values {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+
+	"edge.svc/caddy/exchange"
 )
 
 // copyHeader adds what the client may see of an answer's header to h.
@@ -39,6 +41,30 @@ func (a *response) copyHeader(h http.Header) {
 				}
 			}
 		}
+	}
+}
+
+// clientHeader is what the client may see of an answer's header. Where the origin was not told what the client accepts, its
+// answer does not vary with that.
+func (t *fetch) clientHeader(a *response, h http.Header) {
+	a.copyHeader(h)
+	if values := h["Vary"]; t.x.Out.Identity && exchange.HasToken(values, "Accept-Encoding") {
+		dropToken(h, "Vary", "Accept-Encoding")
+	}
+}
+
+// dropToken takes a token out of a list, and the list out of the header when nothing is left.
+func dropToken(h http.Header, name, token string) {
+	var kept []string
+	for _, value := range h[name] {
+		for item := range strings.SplitSeq(value, ",") {
+			if item = strings.Trim(item, " \t"); item != "" && !strings.EqualFold(item, token) {
+				kept = append(kept, item)
+			}
+		}
+	}
+	if delete(h, name); len(kept) > 0 {
+		h[name] = []string{strings.Join(kept, ", ")}
 	}
 }
 

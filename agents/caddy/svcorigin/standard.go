@@ -284,7 +284,7 @@ func (h *standardHead) respond() *exchange.Answer {
 	for name := range h.response.Trailer {
 		a.trailer = append(a.trailer, name)
 	}
-	a.copyHeader(h.answer.Header)
+	h.fetch.clientHeader(a, h.answer.Header)
 	h.fetch.kept = true
 	h.answer.Body = h
 	return h.answer

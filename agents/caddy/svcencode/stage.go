@@ -1,0 +1,59 @@
+package svcencode
+
+import (
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+)
+
+// Stage is the stage before an answer is fetched. Where the edge compresses, origins are asked for what it can compress,
+// and tags that it weakened are undone.
+func Stage(*svccore.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		if of(x).any() {
+			x.Out.Identity = true
+			strengthen(x, "If-None-Match")
+			strengthen(x, "If-Match")
+		} else if x.Overrides.Gzip == exchange.Off {
+			// The site leaves compressing to its origins, and a rule does not want it.
+			x.Out.Identity = true
+		}
+		return nil
+	}
+}
+
+// Response is the response stage that compresses.
+func Response(core *svccore.Core) exchange.ResponseStage {
+	encoders := component.Of(core)
+	return func(x *exchange.Exchange, a *exchange.Answer) {
+		if x.Plan == nil || x.In.Upgrade {
+			return
+		}
+		s := of(x)
+		list := s.fits(x, a)
+		if list.n == 0 {
+			return
+		}
+		vary(a.Header)
+		if notModified(a) {
+			weakenUnchanged(x, a)
+			return
+		}
+		list.welcome(readAccepted(x.In.Header["Accept-Encoding"]))
+		if x.In.Method == "HEAD" || a.Body == nil {
+			if list.n > 0 {
+				encodedHeader(a.Header)
+			}
+			return
+		}
+		for _, coding := range list.all() {
+			if encoders.take(coding) {
+				encodedHeader(a.Header)
+				a.Header["Content-Encoding"] = names[coding]
+				a.Body = encoders.encode(x, a.Body, coding, s.codings[coding].level)
+				return
+			}
+		}
+	}
+}
+
+var names = [...][]string{exchange.Zstd: {"zstd"}, exchange.Brotli: {"br"}, exchange.Gzip: {"gzip"}}
