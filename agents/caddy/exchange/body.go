@@ -42,6 +42,7 @@ type Body struct {
 	Trailer http.Header
 
 	exchange *Exchange
+	account  *Account
 	stream   io.Reader
 	control  *http.ResponseController
 	limit    int64
@@ -179,6 +180,9 @@ func (b *Body) receive(p []byte) int {
 	}
 	n, err := b.stream.Read(p)
 	b.total += int64(n)
+	if b.account != nil {
+		b.account.receive(uint64(n))
+	}
 	if b.limit > 0 && b.total > b.limit {
 		b.end = ErrBodyTooLarge
 		return n

@@ -37,15 +37,17 @@ type Exchange struct {
 	// Begun is when the head of the request was whole.
 	Begun time.Time
 
-	ctx    context.Context
-	writer http.ResponseWriter
-	answer Answer
-	sink   clientSink
-	held   Stage
-	page   []byte
-	facts  []fact
-	known  []int
-	marks  []Count
+	// Pays for the bytes where there is no meter; nil while nobody does.
+	account *Account
+	ctx     context.Context
+	writer  http.ResponseWriter
+	answer  Answer
+	sink    clientSink
+	held    Stage
+	page    []byte
+	facts   []fact
+	known   []int
+	marks   []Count
 }
 
 // Inbound is the request as the client sent it, read once.

@@ -22,6 +22,7 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 		return x.sendBytes(a)
 	}
 	x.boundWrites()
+	x.sentHead()
 	x.writer.WriteHeader(a.Status)
 	if a.Body == nil {
 		return true
@@ -45,6 +46,7 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 		a.Header["Content-Length"] = decimal(len(a.Bytes))
 	}
 	x.boundWrites()
+	x.sentHead()
 	x.writer.WriteHeader(a.Status)
 	if head || len(a.Bytes) == 0 || !bodyAllowed(a.Status) {
 		return true
@@ -53,7 +55,8 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 		x.Writes.Gather(len(a.Bytes))
 	}
 	x.boundWrites()
-	_, err := x.writer.Write(a.Bytes)
+	n, err := x.writer.Write(a.Bytes)
+	x.sent(int64(n))
 	if err != nil && x.In.Major != 1 {
 		// An HTTP/2 server may still be writing what a failed write was given.
 		x.page = nil
@@ -86,6 +89,7 @@ func (x *Exchange) sendTrailer(a *Answer) {
 // sendUpgrade gives the connection to the tunnel of the answer.
 func (x *Exchange) sendUpgrade(a *Answer) bool {
 	x.boundWrites()
+	x.sentHead()
 	x.writer.WriteHeader(a.Status)
 	if x.Meter != nil {
 		// What was read ahead is the tunnel's, whatever it looks like.
@@ -96,9 +100,15 @@ func (x *Exchange) sendUpgrade(a *Answer) bool {
 		return false
 	}
 	defer client.Close()
+	if x.account != nil {
+		client = &billedConn{client, x.account}
+	}
 	var early []byte
 	if n := buffered.Reader.Buffered(); n > 0 {
 		early, _ = buffered.Reader.Peek(n)
+		if x.account != nil {
+			x.account.receive(uint64(n))
+		}
 	}
 	a.Upgrade.Join(client, early)
 	return true

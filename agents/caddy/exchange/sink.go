@@ -21,7 +21,8 @@ type clientSink struct {
 
 func (s *clientSink) Write(p []byte) error {
 	s.x.boundWrites()
-	_, err := s.x.writer.Write(p)
+	n, err := s.x.writer.Write(p)
+	s.x.sent(int64(n))
 	return err
 }
 
@@ -51,6 +52,7 @@ func (s *clientSink) WriteFile(f *os.File, n int64) error {
 	for n > 0 {
 		s.x.boundWrites()
 		part, err := io.CopyN(s.x.writer, f, min(n, filePiece))
+		s.x.sent(part)
 		if n -= part; err != nil {
 			return err
 		}

@@ -62,6 +62,8 @@ func (s *Stats) begin(x *exchange.Exchange, c *counter) {
 	c.requests.Add(1)
 	if x.Meter != nil {
 		x.Meter.Bill(&c.Account)
+	} else {
+		x.BillTo(&c.Account)
 	}
 	c.Touch()
 }

@@ -16,18 +16,17 @@ import (
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svclisten"
 )
 
-// A ban ends what is under way and nothing else, on HTTP/1 and on HTTP/2: exchanges are ended while they write, read and
+// A ban ends what is under way and nothing else, over every protocol: exchanges are ended while they write, read and
 // wait, and where several share a connection each by itself.
 func TestBanEndsWhatIsUnderWay(t *testing.T) {
-	for _, protocol := range []int{1, 2} {
+	for _, protocol := range []int{1, 2, 3} {
 		for _, site := range []string{"", "a"} {
 			t.Run(fmt.Sprintf("HTTP %d, site %q", protocol, site), func(t *testing.T) {
-				e := serveBanned(t, protocol == 2)
+				e := serveBanned(t, protocol)
 				const banned, other = "203.0.113.7", "203.0.113.8"
-				// On HTTP/2 all share one connection, on HTTP/1 each takes one that was in use before.
+				// On HTTP/2 and 3 all share one connection, on HTTP/1 each takes one that was in use before.
 				ending := map[string]*underWay{}
 				for _, kind := range []string{"download", "unread", "upload", "events", "wait"} {
 					ending[kind] = e.start(t, kind, "a.com", banned)
@@ -69,7 +68,8 @@ func TestBanEndsWhatIsUnderWay(t *testing.T) {
 // bannedEdge is an edge before an origin whose exchanges last.
 type bannedEdge struct {
 	h        *edge
-	server   *httptest.Server
+	url      string
+	protocol int
 	underWay atomic.Int64
 	shared   *http.Client
 	// Tells the origin's event streams to go on, by number.
@@ -91,8 +91,8 @@ func (e *bannedEdge) until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-func serveBanned(t *testing.T, http2 bool) *bannedEdge {
-	e := &bannedEdge{reached: make(chan string, 100)}
+func serveBanned(t *testing.T, protocol int) *bannedEdge {
+	e := &bannedEdge{protocol: protocol, reached: make(chan string, 100)}
 	for i := range e.streams {
 		e.streams[i] = make(chan struct{}, 1)
 	}
@@ -113,25 +113,17 @@ func serveBanned(t *testing.T, http2 bool) *bannedEdge {
 		}),
 		edgetest.Entry("site", "a", edgetest.Site(uint32(port), "a.com")),
 		edgetest.Entry("site", "b", edgetest.Site(uint32(port), "b.com")))
-	e.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e.underWay.Add(1)
-		defer e.underWay.Add(-1)
-		_ = e.h.ServeHTTP(w, r, nil)
-	}))
-	wrapper := svclisten.New(e.h.core, svclisten.NewRegistry())
-	wrapper.Serve(e.server.Config)
-	e.server.Listener = wrapper.WrapListener(e.server.Listener)
-	e.server.EnableHTTP2 = http2
-	if http2 {
-		e.server.StartTLS()
-		e.shared = e.server.Client()
-	} else {
-		e.server.Start()
-	}
-	t.Cleanup(func() {
-		e.server.CloseClientConnections()
-		e.server.Close()
+	served := serveProtocol(t, e.h, protocol, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			e.underWay.Add(1)
+			defer e.underWay.Add(-1)
+			next.ServeHTTP(w, r)
+		})
 	})
+	e.url = served.url
+	if protocol > 1 {
+		e.shared = served.client(t)
+	}
 	return e
 }
 
@@ -185,7 +177,7 @@ func (e *bannedEdge) start(t *testing.T, kind, host, client string) *underWay {
 		if body != nil {
 			method = http.MethodPost
 		}
-		r, err := http.NewRequestWithContext(ctx, method, e.server.URL+path, body)
+		r, err := http.NewRequestWithContext(ctx, method, e.url+path, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +186,7 @@ func (e *bannedEdge) start(t *testing.T, kind, host, client string) *underWay {
 		return by.Do(r)
 	}
 	first, err := ask("/", nil)
-	if err != nil || first.StatusCode != http.StatusOK || first.ProtoMajor == 2 != (e.shared != nil) {
+	if err != nil || first.StatusCode != http.StatusOK || first.ProtoMajor != e.protocol {
 		t.Fatalf("%v %v", first, err)
 	}
 	_, _ = io.Copy(io.Discard, first.Body)

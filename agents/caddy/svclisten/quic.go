@@ -81,7 +81,7 @@ func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchang
 	}
 	p.listener = listener
 	p.server = &http3.Server{
-		Handler: handler, MaxHeaderBytes: maxHeaderBlock, IdleTimeout: quicIdle,
+		Handler: settled(handler), MaxHeaderBytes: maxHeaderBlock, IdleTimeout: quicIdle,
 		ConnContext: p.established, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	go func() {
@@ -90,6 +90,15 @@ func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchang
 		_ = p.server.ServeListener(listener)
 	}()
 	return p, nil
+}
+
+// ServeHTTP3 answers HTTP/3 on a socket, for servers outside of Caddy; see New. The socket is closed with what it returns.
+func (w *Wrapper) ServeHTTP3(socket net.PacketConn, port uint16, decider exchange.TLS, handler http.Handler) (end func(), err error) {
+	p, err := w.serveQUIC(socket, port, decider, readQUICSecret(w.core.StateDir()), handler)
+	if err != nil {
+		return nil, err
+	}
+	return p.end, nil
 }
 
 // connect takes a connection in with the first packet of its client: the record that limits, bans, its handshake and its
