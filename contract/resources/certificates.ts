@@ -31,6 +31,8 @@ export const KEY_TYPES = ['rsa', 'p256', 'p384', 'p521'] as const;
 export type KeyType = (typeof KEY_TYPES)[number];
 /** Who can be asked for certificates. */
 export const CERTIFICATE_AUTHORITIES = ['letsencrypt', 'zerossl', 'custom'] as const;
+/** Why a chain cannot be used, as data.reason of CERTIFICATE_INVALID has it. */
+export const CERTIFICATE_FAULTS = ['too_long', 'not_authority', 'too_many_names'] as const;
 export const CERTIFICATE_SORT = ['name', 'notAfter', 'createdAt'] as const;
 
 export const CertificateName = Type.String({

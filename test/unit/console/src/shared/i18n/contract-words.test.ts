@@ -10,6 +10,7 @@ import { FIELDS } from '../../../../../../contract/expression/fields.ts';
 import { FUNCTIONS } from '../../../../../../contract/expression/functions.ts';
 import { PHASES } from '../../../../../../contract/expression/phases.ts';
 import { PROCEDURES } from '../../../../../../contract/index.ts';
+import { CERTIFICATE_FAULTS } from '../../../../../../contract/resources/certificates.ts';
 import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
 import { FINDING_REASONS } from '../../../../../../contract/resources/rollout.ts';
 import { RULE_WARNINGS } from '../../../../../../contract/rule-warnings.ts';
@@ -50,7 +51,7 @@ const auditActions = [
   ...all(/\baction: '([a-z_]+\.[a-z_]+)'/g),
 ].filter((action) => action !== null);
 /** Reasons of something else than revisions. */
-const OTHER_REASONS: readonly string[] = ['newer_compiler', ...FINDING_REASONS];
+const OTHER_REASONS: readonly string[] = ['newer_compiler', ...FINDING_REASONS, ...CERTIFICATE_FAULTS];
 const reasons = all(/\breason: '([a-z]+_[a-z_]+)'/g).filter((reason) => !OTHER_REASONS.includes(reason));
 const literalsOf = (schema: unknown) =>
   ((schema as { anyOf?: { const: string }[]; enum?: string[] }).anyOf?.map((part) => part.const) ??

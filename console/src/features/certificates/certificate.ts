@@ -1,0 +1,18 @@
+// What a certificate is in one word.
+import type { CertificateSummary } from '@contract/resources/certificates.ts';
+
+const SOON_MS = 14 * 24 * 3_600_000;
+
+export type CertificateState = 'valid' | 'soon' | 'expired' | 'issuing' | 'failed';
+
+/** Of the moment `now`, Unix milliseconds. */
+export function certificateState(
+  { status, notAfter }: Pick<CertificateSummary, 'status' | 'notAfter'>,
+  now: number,
+): CertificateState {
+  if (notAfter === null) return status === 'error' ? 'failed' : 'issuing';
+  const left = Date.parse(notAfter) - now;
+  if (left <= 0) return 'expired';
+  if (status === 'error') return 'failed';
+  return left < SOON_MS ? 'soon' : 'valid';
+}

@@ -1,0 +1,9 @@
+import { formatList } from '@/shared/i18n/format.ts';
+
+const SHOWN = 3;
+
+/** The first of the names, and how many there are. */
+export function namesText(names: readonly string[]): string {
+  const first = formatList(names.slice(0, SHOWN));
+  return names.length > SHOWN ? `${first} … (${names.length})` : first;
+}
