@@ -10,6 +10,7 @@ export interface EdgePaths {
   securityJournal: string;
   challengeKeys: string;
   sessionTicketKeys: string;
+  certificates: string;
   /** What Caddy counted and the agent has not taken yet; the only folder here that Caddy writes to. */
   countsDir: string;
   /** What the data plane said last that it can do. */
@@ -40,6 +41,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     banJournal: join(edgeDir, 'bans.journal'),
     securityJournal: join(edgeDir, 'security.journal'),
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
+    certificates: join(edgeDir, 'certificates.pack'),
     sessionTicketKeys: join(edgeDir, 'session-ticket-keys.json'),
     countsDir: join(edgeDir, 'counts'),
     capabilities: join(stateDir, 'capabilities.json'),

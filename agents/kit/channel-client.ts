@@ -16,7 +16,9 @@ import {
   type AcmeBatch,
   AcmeBatchSchema,
   type AcmePosition,
+  type CertificateMaterial,
   type GetAcmeTokensResponse,
+  type GetCertificatesRequest,
   type SessionTicketKeys,
 } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import {
@@ -232,6 +234,14 @@ export class NodeChannel {
   /** The cluster's; undefined when the console has none yet. */
   async getSessionTicketKeys(options?: CallOptions): Promise<SessionTicketKeys | undefined> {
     return (await this.connection.client.getSessionTicketKeys({}, options)).keys;
+  }
+
+  /** Certificates with their keys; those that the console does not have are missing. */
+  async getCertificates(
+    request: Init<GetCertificatesRequest>,
+    options?: CallOptions,
+  ): Promise<readonly CertificateMaterial[]> {
+    return (await this.connection.client.getCertificates(request, options)).certificates;
   }
 
   getAcmeTokens(options?: CallOptions): Promise<GetAcmeTokensResponse> {

@@ -50,8 +50,15 @@ export function frameRecord(payload: Uint8Array): Buffer {
   return frame;
 }
 
-/** Reads records until the end or the first invalid one. Returns the bytes that are valid and how the file ends. */
-export function scanJournal(fd: number, onRecord: RecordHandler): { validBytes: number; end: JournalEnd } {
+/**
+ * Reads records, from offset `from` on, until the end or the first invalid one. Returns up to where the bytes are valid, how the
+ * file ends, and where the next record begins behind damage.
+ */
+export function scanJournal(
+  fd: number,
+  onRecord: RecordHandler,
+  from = 0,
+): { validBytes: number; end: JournalEnd; next?: number } {
   const size = fstatSync(fd).size;
   let window = Buffer.alloc(0);
   let windowAt = 0;
@@ -80,7 +87,7 @@ export function scanJournal(fd: number, onRecord: RecordHandler): { validBytes: 
     if (!payload || crc32c(payload) !== crc) return undefined;
     return { payload, next: at + HEADER_BYTES + length };
   };
-  let at = 0;
+  let at = from;
   for (;;) {
     const record = recordAt(at);
     if (!record) break;
@@ -94,7 +101,7 @@ export function scanJournal(fd: number, onRecord: RecordHandler): { validBytes: 
     const length = header.readUInt32LE(0);
     if (length === 0 || length > size - probe - HEADER_BYTES) continue;
     budget -= length + 1;
-    if (recordAt(probe)) return { validBytes: at, end: 'damaged' };
+    if (recordAt(probe)) return { validBytes: at, end: 'damaged', next: probe };
   }
   return { validBytes: at, end: 'torn' };
 }
@@ -452,7 +459,7 @@ function timeName(): string {
   return new Date().toISOString().replace(/[-:]/g, '').replace('.', '');
 }
 
-function readAt(fd: number, path: string, offset: number, length: number): Buffer {
+export function readAt(fd: number, path: string, offset: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   let filled = 0;
   while (filled < length) {
@@ -463,13 +470,13 @@ function readAt(fd: number, path: string, offset: number, length: number): Buffe
   return bytes;
 }
 
-function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
+export function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
   let written = 0;
   while (written < bytes.length) {
     written += writeSync(fd, bytes, written, bytes.length - written, position === null ? null : position + written);
   }
 }
 
-function dataSync(fd: number): Promise<void> {
+export function dataSync(fd: number): Promise<void> {
   return new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
 }

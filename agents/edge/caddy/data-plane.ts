@@ -2,6 +2,7 @@
 // while it does not answer) its status is compared with the journals; only a difference is pushed. What it refuses is tried
 // again with back-off.
 import { create } from '@bufbuild/protobuf';
+import type { Capability } from '../../../contract/capabilities.ts';
 import type { Entry, EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import { type BanState, BanStateSchema, type GetStatusResponse } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import type { BanPosition, OwnBanLift } from '../../../proto/gen/svc/node/v1/bans_pb.js';
@@ -9,11 +10,13 @@ import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1
 import { errorText, type Log } from '../../kit/log.ts';
 import type { BanFeedChange } from '../bans/ban-feed.ts';
 import type { BanRow, BanStore } from '../bans/ban-store.ts';
+import { HTTPS_KIND } from '../certificates/certificate-uses.ts';
 import { type ConfigChange, type ConfigStore, samePosition } from '../config/config-store.ts';
 import { entryKey } from '../config/entry.ts';
 import type { EdgeClient } from './edge-client.ts';
 import { type Change, Pusher } from './pusher.ts';
 
+const HTTPS: Capability = 'https-v1';
 const POLL_MS = 5000;
 /** A process that comes back lacks what the disk did not take until it has answered. */
 const POLL_DOWN_MS = 100;
@@ -51,6 +54,8 @@ export interface DataPlaneOptions {
   repairBans: () => Promise<void>;
   /** Health or instance changed. */
   changed: () => void;
+  /** Resolves when the certificates that changes name are there, as far as they come soon; undefined: now. */
+  ready?: (siteIds: readonly string[] | undefined) => Promise<void> | undefined;
   /** Caddy said how it is. */
   answered: (status: GetStatusResponse) => void;
 }
@@ -102,6 +107,12 @@ export class DataPlane {
           }),
         ),
       reload: async () => configAnswer(await client.reloadConfig()),
+      ready: (changes) => options.ready?.(changes && sitesOfHttps(changes)),
+      refresh: async () => {
+        if (!this.status?.capabilities.includes(HTTPS)) return undefined;
+        const { position, failed } = await client.readCertificates();
+        return position && { position, failed };
+      },
       repair: options.repairConfig,
       isAhead: (position) => this.isConfigAhead(position),
       positionOf: (answer) => answer.position,
@@ -167,6 +178,11 @@ export class DataPlane {
 
   reloadConfig(): void {
     this.config.requestReload();
+  }
+
+  /** The pack of certificates grew, or is another file. */
+  readCertificates(): void {
+    this.config.requestRefresh();
   }
 
   pushBans(change: BanFeedChange, receivedAt: number): void {
@@ -349,6 +365,12 @@ export class DataPlane {
     this.bans.markDown();
     if (changed) this.options.changed();
   }
+}
+
+function sitesOfHttps(changes: readonly ConfigPush[]): string[] {
+  return changes.flatMap(({ upserts }) =>
+    [...upserts.values()].filter(({ kind }) => kind === HTTPS_KIND).map(({ id }) => id),
+  );
 }
 
 function configPush(base: ConfigPosition, change: ConfigChange, receivedAt: number): ConfigPush {

@@ -63,6 +63,11 @@ export class EdgeClient {
     return this.call(EdgeService.method.reloadConfig, {}, RELOAD_TIMEOUT_MS);
   }
 
+  /** Has Caddy look at the pack of certificates again. */
+  readCertificates(): Promise<ApplyConfigResponse> {
+    return this.call(EdgeService.method.readCertificates, {}, RELOAD_TIMEOUT_MS);
+  }
+
   /** Keys after `after` whose newest version does not compile. */
   listFailing(after: EntryKey | undefined): Promise<ListFailingResponse> {
     return this.call(EdgeService.method.listFailing, after ? { after } : {}, CALL_TIMEOUT_MS);

@@ -5,6 +5,7 @@
 //   pushing    answer                               idle     position reported; waiting changes are pushed
 //   pushing    Caddy holds another base             reload   Caddy reads the journal
 //   reload     answer                               idle     changes newer than the answer are pushed
+//   any        Caddy is to look at files again     refresh  position reported; before anything else is pushed
 //   reload     Caddy cannot read the journal        down     the journal is written anew, what Caddy holds keeps serving
 //   any        refusal, no answer                   down     the queue is dropped: history and journal have it all
 //   down       status with Caddy's position         idle     nothing, the newer changes, or a reload; after failures not
@@ -39,6 +40,10 @@ export interface PushTarget<Position, C extends Change<Position>, Answer> {
   merge(changes: readonly C[]): C;
   push(change: C): Promise<Answer>;
   reload(): Promise<Answer>;
+  /** Resolves, soon in any case, when these changes can be pushed, or the journal be read; undefined: now. */
+  ready?(changes: readonly C[] | undefined): Promise<void> | undefined;
+  /** Has Caddy look at files again that are not the journal; undefined when this one need not. */
+  refresh?(): Promise<Answer | undefined>;
   /** Writes the journal anew, because Caddy cannot read it. */
   repair(): Promise<void>;
   /** Caddy holds more than the journal, which the console will complete: what serves is kept until then. */
@@ -57,6 +62,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   private queue: C[] = [];
   private history: C[] = [];
   private reloadWanted = false;
+  private refreshWanted = false;
   /** The journal was replaced, maybe by an earlier one, and Caddy was not seen at its end since. */
   private replaced = false;
   private down = true;
@@ -88,9 +94,19 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     if (!this.down) void this.pump();
   }
 
+  /** Files besides the journal changed: Caddy has to look at them before it gets what comes after. */
+  requestRefresh(): void {
+    this.refreshWanted = true;
+    if (!this.down) void this.pump();
+  }
+
   /** Nothing is under way and Caddy has all there is. */
   get idle(): boolean {
-    return !this.down && !this.running && !this.reloadWanted && this.queue.length === 0;
+    return !this.down && !this.running && !this.isWaiting;
+  }
+
+  private get isWaiting(): boolean {
+    return this.reloadWanted || this.refreshWanted || this.queue.length > 0;
   }
 
   /** Grows with every call; a status asked for before it changed says nothing any more. */
@@ -122,7 +138,8 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   /** Caddy answers and is at `position`: bring it to where the journal is. */
   reconcile(position: Position): void {
     if (this.running) return;
-    if (this.retryInMs > 0 && (this.reloadWanted || !this.target.same(position, this.target.held()))) return;
+    const lacks = this.reloadWanted || this.refreshWanted || !this.target.same(position, this.target.held());
+    if (this.retryInMs > 0 && lacks) return;
     this.down = false;
     if (!this.reloadWanted) this.follow(position);
     void this.pump();
@@ -151,9 +168,12 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     this.running = true;
     this.calls++;
     try {
-      while (!this.down && (this.reloadWanted || this.queue.length > 0)) {
+      while (!this.down && this.isWaiting) {
+        const changes = await this.takeReady();
+        if (this.refreshWanted && !this.down) await this.refresh();
+        if (this.down) break;
         if (this.reloadWanted) await this.reload();
-        else await this.pushQueue();
+        else if (changes.length > 0) await this.pushChanges(changes);
       }
     } catch (error) {
       const unavailable = error instanceof EdgeError && error.code === 'unavailable';
@@ -166,9 +186,28 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     }
   }
 
-  private async pushQueue(): Promise<void> {
-    const changes = this.queue;
-    this.queue = [];
+  /** Takes what can be pushed from the queue. */
+  private async takeReady(): Promise<C[]> {
+    const isReload = this.reloadWanted;
+    const wait = isReload || this.queue.length > 0 ? this.target.ready?.(isReload ? undefined : this.queue) : undefined;
+    // What comes meanwhile has not waited.
+    const count = this.queue.length;
+    if (wait) await wait;
+    return this.down ? [] : this.queue.splice(0, count);
+  }
+
+  private async refresh(): Promise<void> {
+    this.refreshWanted = false;
+    try {
+      const answer = await this.target.refresh?.();
+      if (answer) this.target.applied(answer, 0);
+    } catch (error) {
+      this.refreshWanted = true;
+      throw error;
+    }
+  }
+
+  private async pushChanges(changes: readonly C[]): Promise<void> {
     const change = changes.length === 1 ? changes[0]! : this.target.merge(changes);
     let answer: Answer;
     try {

@@ -42,6 +42,21 @@ export interface EntryObserver {
   clear(): void;
 }
 
+/** Tells several. */
+export function observers(...all: readonly EntryObserver[]): EntryObserver {
+  return {
+    put: (kind, id, body) => {
+      for (const observer of all) observer.put(kind, id, body);
+    },
+    remove: (kind, id) => {
+      for (const observer of all) observer.remove(kind, id);
+    },
+    clear: () => {
+      for (const observer of all) observer.clear();
+    },
+  };
+}
+
 export interface ConfigStoreOptions {
   path: string;
   nodeId: string;
@@ -202,6 +217,20 @@ export class ConfigStore {
       // A mark of what the node is able to follow by now says nothing.
       return row !== undefined && this.able(this.readRow(row).features);
     });
+  }
+
+  /** Bodies of the former versions of entries of a kind, as far as they are kept and can be read. */
+  *formerBodies(kind: string): Generator<Buffer> {
+    for (const [key, rows] of this.former.entries()) {
+      if (splitKey(key).kind !== kind) continue;
+      for (const row of rows) {
+        try {
+          yield this.readRow(row).body;
+        } catch {
+          // Nobody can serve it either.
+        }
+      }
+    }
   }
 
   /** What the file lacks, as one change that follows `position`; undefined when the file is not there or lacks nothing. */
@@ -595,5 +624,5 @@ function place(row: Row): number {
   return row.offset < 0 ? Number.MAX_SAFE_INTEGER : row.offset;
 }
 
-/** Kinds the agent itself understands; see nft/allow-list.ts. */
-const OBSERVED_KINDS: ReadonlySet<string> = new Set(['client-ip', 'ip-list', 'ip-list-chunk']);
+/** Kinds the agent itself understands; see nft/allow-list.ts and certificates/certificate-uses.ts. */
+const OBSERVED_KINDS: ReadonlySet<string> = new Set(['client-ip', 'ip-list', 'ip-list-chunk', 'site-https']);

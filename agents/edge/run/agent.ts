@@ -1,5 +1,6 @@
 // The agent of an enrolled node: journals first, then the data plane and the kernel, then the console. It serves what it
 // has with the console gone and follows the console when it is there.
+import type { Capability } from '../../../contract/capabilities.ts';
 import type { BanState } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import type { SessionTicketKeys } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
@@ -17,8 +18,9 @@ import { BanFeed } from '../bans/ban-feed.ts';
 import { BanStore } from '../bans/ban-store.ts';
 import { DataPlane } from '../caddy/data-plane.ts';
 import { EdgeClient } from '../caddy/edge-client.ts';
+import { Certificates } from '../certificates/certificates.ts';
 import { ConfigFeed } from '../config/config-feed.ts';
-import { ConfigStore } from '../config/config-store.ts';
+import { ConfigStore, observers } from '../config/config-store.ts';
 import { SESSION_TICKET_KEYS } from '../keys/session-ticket-keys.ts';
 import { SharedKeys } from '../keys/shared-keys.ts';
 import { AllowList } from '../nft/allow-list.ts';
@@ -37,6 +39,7 @@ import { SkippedMessages } from './skipped-messages.ts';
 import { StatusFile } from './status-file.ts';
 import { VitalReporter } from './vital-reporter.ts';
 
+const HTTPS: Capability = 'https-v1';
 const MAINTAIN_MS = 30_000;
 const VERIFY_MS = 10 * 60_000;
 const RESOLVE_MS = 5 * 60_000;
@@ -85,6 +88,7 @@ export class EdgeAgent {
   private readonly protection: Protection;
   private readonly ticketKeys: SharedKeys<SessionTicketKeys>;
   private readonly acme: AcmeAnswers;
+  private readonly certificates: Certificates;
   private readonly capabilities: NodeCapabilities;
   private readonly status: StatusFile;
   private readonly renewal: Renewal;
@@ -115,12 +119,22 @@ export class EdgeAgent {
     this.skippedEvents = new SkippedMessages('events of the console', log);
     this.allow = new AllowList(log, options.proxyPeers, () => this.allowedChanged());
     const { nodeId, clusterId } = identity;
+    const channel = (): NodeChannel | undefined => (this.stopping.signal.aborted ? undefined : this.channel);
+    this.certificates = new Certificates({
+      path: paths.certificates,
+      log,
+      channel: () => (this.connected ? channel() : undefined),
+      isNeeded: () => this.isAble([HTTPS]),
+      formerEntries: (kind) => this.config.formerBodies(kind),
+      grew: () => this.dataPlane.readCertificates(),
+      changed: () => this.reportSoon(),
+    });
     this.config = ConfigStore.open({
       path: paths.configJournal,
       nodeId,
       clusterId,
       log,
-      observer: this.allow,
+      observer: observers(this.allow, this.certificates.observer),
       able: (features) => this.isAble(features),
     });
     this.bans = BanStore.open({ path: paths.banJournal, nodeId, clusterId, log });
@@ -129,7 +143,6 @@ export class EdgeAgent {
     this.renewal = new Renewal({ stateDir: paths.stateDir, log, identity, renewed: (next) => this.useIdentity(next) });
     this.client = new EdgeClient(options.socket);
     this.capabilities = new NodeCapabilities(paths.capabilities, log);
-    const channel = (): NodeChannel | undefined => (this.stopping.signal.aborted ? undefined : this.channel);
     this.applied = new AppliedReporter(channel, log);
     this.dataPlane = new DataPlane({
       client: this.client,
@@ -150,9 +163,11 @@ export class EdgeAgent {
       },
       repairConfig: () => this.repairConfig(),
       repairBans: () => this.bans.rewrite(),
+      ready: (siteIds) => this.certificates.ready(siteIds),
       changed: () => this.reportSoon(),
       answered: (status) => {
         this.capabilities.observe(status.capabilities);
+        this.certificates.onAble();
         this.protection.onStatus(status);
         this.ticketKeys.onStatus(status);
         this.acme.onStatus(status);
@@ -257,6 +272,7 @@ export class EdgeAgent {
       await this.protection.maintain();
       await this.settleVersions();
       await this.config.compactIfWorthwhile();
+      await this.certificates.maintain();
     });
     this.every(VERIFY_MS, 'verification', async () => {
       if (!(await this.config.verify())) this.configFeed.startRepair('disk');
@@ -288,6 +304,7 @@ export class EdgeAgent {
       this.watching,
       this.configFeed.stop(),
       this.banFeed.stop(),
+      this.certificates.stop(),
       this.stats.stop(),
       this.protection.stop(),
       this.ticketKeys.stop(),
@@ -300,7 +317,7 @@ export class EdgeAgent {
       ?.close(this.options.keepTable)
       .catch((error) => this.log.warn('kernel table not deleted', { error }));
     this.status.stop();
-    await Promise.all([this.config.close(), this.bans.close(), this.protection.close()]);
+    await Promise.all([this.config.close(), this.bans.close(), this.protection.close(), this.certificates.close()]);
   }
 
   private positions() {
@@ -360,6 +377,7 @@ export class EdgeAgent {
     this.log.info('connected to the console', { server: this.options.identity.serverUrl });
     this.configFeed.onConnected();
     this.banFeed.onConnected();
+    this.certificates.onConnected();
     this.protection.onConnected();
     this.ticketKeys.onConnected();
     this.acme.onConnected();
@@ -468,6 +486,7 @@ export class EdgeAgent {
       protection: this.protection,
       ticketKeys: this.ticketKeys,
       acme: this.acme,
+      certificates: this.certificates,
       capabilities: this.capabilities,
       kernel: this.kernel,
       kernelProblem: this.kernelProblem,

@@ -12,6 +12,7 @@ import type { AcmeAnswers } from '../acme/acme-answers.ts';
 import type { BanFeed } from '../bans/ban-feed.ts';
 import type { BanStore } from '../bans/ban-store.ts';
 import type { DataPlane } from '../caddy/data-plane.ts';
+import type { Certificates } from '../certificates/certificates.ts';
 import type { ConfigFeed } from '../config/config-feed.ts';
 import type { ConfigStore } from '../config/config-store.ts';
 import type { SharedKeys } from '../keys/shared-keys.ts';
@@ -60,6 +61,7 @@ export interface NodeView {
   protection: Protection;
   ticketKeys: SharedKeys<SessionTicketKeys>;
   acme: AcmeAnswers;
+  certificates: Certificates;
   capabilities: NodeCapabilities;
   kernel: KernelBans | undefined;
   kernelProblem: string;
@@ -122,6 +124,7 @@ function nodeMessage(node: NodeView): string {
     node.banFeed.message,
     node.config.problem,
     node.bans.problem,
+    node.certificates.message,
     node.protection.message,
     node.ticketKeys.message,
     node.acme.message,
@@ -198,6 +201,7 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       unapplied: Number(node.banState?.unapplied ?? 0n),
     },
     protection: node.protection.view,
+    certificates: node.certificates.view,
     kernel: node.kernel
       ? { table: nftTable, entries: node.kernel.entries, problem: node.kernel.message }
       : { table: null, entries: 0, problem: node.kernelProblem },

@@ -1,11 +1,19 @@
 // The data plane's side of the edge socket for tests: a process that can be replaced by a new one, with own bans and
-// levels the test makes. Real Connect over a real unix socket.
+// levels the test makes. Real Connect over a real unix socket. Given the folder of the journals it takes configuration over,
+// and entries of HTTPS fail for want of certificates.
+import { closeSync, openSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { create } from '@bufbuild/protobuf';
+import { join } from 'node:path';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { parseEntry } from '../../../../agents/edge/config/entry.ts';
+import { readConfigRecord } from '../../../../agents/edge/config/record.ts';
+import { scanJournal } from '../../../../agents/kit/journal.ts';
+import { SiteHttpsSchema } from '../../../../proto/gen/svc/config/v1/https_pb.js';
 import {
+  CertificateRecordSchema,
   EdgeService,
   type RestoreSecurityRequest,
   type SecurityBatch,
@@ -14,6 +22,11 @@ import {
 } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { type BanPosition, BanPositionSchema, type OwnBanLift } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { AcmeToken, SessionTicketKeys } from '../../../../proto/gen/svc/node/v1/certificates_pb.js';
+import {
+  type ConfigPosition,
+  ConfigPositionSchema,
+  FailedEntrySchema,
+} from '../../../../proto/gen/svc/node/v1/config_pb.js';
 import type { ChallengeKeys } from '../../../../proto/gen/svc/node/v1/security_pb.js';
 
 export type BatchContent = Partial<Pick<SecurityBatch, 'bans' | 'events' | 'sites' | 'dropped'>>;
@@ -32,17 +45,41 @@ export class TestCaddy {
   readonly lifted: OwnBanLift[] = [];
   /** What happened, in order. */
   readonly calls: string[] = [];
+  config: ConfigPosition = create(ConfigPositionSchema);
+  /** What it holds, by kind and id. */
+  readonly entries = new Map<string, Uint8Array>();
+  /** Fingerprints in hex of the material and of the staples that it read in the pack. */
+  readonly materials = new Set<string>();
+  readonly staples = new Map<string, Uint8Array>();
+  private readonly folder: string | undefined;
   private batches: SecurityBatch[] = [];
   private sequence = 0n;
   private wake: () => void = () => undefined;
   private server: Server | undefined;
   private readonly sockets = new Set<Socket>();
 
-  constructor(socket: string) {
+  constructor(socket: string, folder?: string) {
     this.socket = socket;
+    this.folder = folder;
+  }
+
+  /** Entries of HTTPS that fail, with the reason. */
+  get failed() {
+    return [...this.entries].flatMap(([key, body]) => {
+      const [kind, id] = key.split('/') as [string, string];
+      if (kind !== 'site-https') return [];
+      const lacks = fromBinary(SiteHttpsSchema, body).certificates.find(
+        ({ fingerprint }) => !this.materials.has(Buffer.from(fingerprint).toString('hex')),
+      );
+      return lacks ? [create(FailedEntrySchema, { kind, id, reason: `there is no material of ${lacks.name}` })] : [];
+    });
   }
 
   async start(): Promise<void> {
+    if (this.folder) {
+      this.readConfig();
+      this.readPack();
+    }
     const server = createServer(
       connectNodeAdapter({ routes: (router) => router.service(EdgeService, this.service()) }),
     );
@@ -63,6 +100,10 @@ export class TestCaddy {
     this.keys = undefined;
     this.ticketKeys = undefined;
     this.acmeTokens.clear();
+    this.entries.clear();
+    this.materials.clear();
+    this.staples.clear();
+    this.config = create(ConfigPositionSchema);
     this.bans = create(BanPositionSchema);
     const ended = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
     for (const socket of this.sockets) socket.destroy();
@@ -98,7 +139,25 @@ export class TestCaddy {
         challengeKeysVersion: this.keys?.version ?? 0n,
         sessionTicketKeysVersion: this.ticketKeys?.version ?? 0n,
         capabilities: this.capabilities,
+        ...(this.folder ? { config: this.config, failed: this.failed } : {}),
       }),
+      applyConfig: (request) => {
+        this.calls.push('applyConfig');
+        for (const { kind, id } of request.deletes) this.entries.delete(`${kind}/${id}`);
+        for (const { kind, id, body } of request.upserts) this.entries.set(`${kind}/${id}`, body);
+        this.config = request.target!;
+        return { position: this.config, failed: this.failed };
+      },
+      reloadConfig: () => {
+        this.calls.push('reloadConfig');
+        this.readConfig();
+        return { position: this.config, failed: this.failed };
+      },
+      readCertificates: () => {
+        this.calls.push('readCertificates');
+        this.readPack();
+        return { position: this.config, failed: this.failed };
+      },
       applyBans: (request) => {
         this.calls.push('applyBans');
         this.bans = request.target!;
@@ -131,6 +190,38 @@ export class TestCaddy {
     };
   }
 
+  private readConfig(): void {
+    this.entries.clear();
+    let isHeader = true;
+    scanFile(join(this.folder!, 'config.journal'), (payload) => {
+      if (isHeader) {
+        isHeader = false;
+        return;
+      }
+      readConfigRecord(payload, {
+        upsert: (start, end) => {
+          const { kind, id, body } = parseEntry(payload, start, end);
+          this.entries.set(`${kind}/${id}`, Uint8Array.from(body));
+        },
+        remove: ({ kind, id }) => this.entries.delete(`${kind}/${id}`),
+        position: (position) => {
+          this.config = position;
+        },
+      });
+    });
+  }
+
+  private readPack(): void {
+    this.materials.clear();
+    this.staples.clear();
+    scanFile(join(this.folder!, 'certificates.pack'), (payload) => {
+      const { record } = fromBinary(CertificateRecordSchema, payload);
+      const fingerprint = Buffer.from(record.value!.fingerprint).toString('hex');
+      if (record.case === 'material') this.materials.add(fingerprint);
+      if (record.case === 'staple') this.staples.set(fingerprint, record.value.ocspResponse);
+    });
+  }
+
   private async *watch(request: WatchSecurityRequest, signal: AbortSignal) {
     this.calls.push('watchSecurity');
     this.watches.push(request);
@@ -151,4 +242,19 @@ export class TestCaddy {
       });
     }
   }
+}
+
+/** A missing file is an empty one. */
+function scanFile(path: string, onRecord: (payload: Buffer) => void): void {
+  let fd: number;
+  try {
+    fd = openSync(path, 'r');
+  } catch {
+    return;
+  }
+  scanJournal(fd, (payload) => {
+    onRecord(payload);
+    return true;
+  });
+  closeSync(fd);
 }

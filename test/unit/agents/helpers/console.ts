@@ -8,6 +8,7 @@ import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@co
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { bodyHash, bucketOf, entryHash, fromSum, moveSum } from '../../../../proto/entry-hash.ts';
 import { type Entry, EntryKeySchema, EntrySchema } from '../../../../proto/gen/svc/config/v1/entry_pb.js';
+import type { CertificateRef } from '../../../../proto/gen/svc/config/v1/https_pb.js';
 import {
   type Ban,
   BanBatchSchema,
@@ -99,6 +100,10 @@ export class TestConsole {
   /** By the leaf's fingerprint in hex. */
   readonly certificates = new Map<string, CertificateMaterial>();
   readonly certificateRequests: GetCertificatesRequest[] = [];
+  /** Makes certificates that are not in the table. */
+  makeCertificate: (ref: CertificateRef) => CertificateMaterial | undefined = () => undefined;
+  /** Certificates are answered when it resolves. */
+  certificatesHeld: Promise<void> = Promise.resolve();
   acmeEpoch = 1_700_000_000_002n;
   acmeSequence = 0n;
   /** What certificate authorities are answered, by host and token. */
@@ -362,13 +367,14 @@ export class TestConsole {
         called('getSessionTicketKeys');
         return this.ticketKeys ? { keys: this.ticketKeys } : {};
       },
-      getCertificates: (request) => {
+      getCertificates: async (request) => {
         called('getCertificates');
         this.certificateRequests.push(request);
         if (request.certificates.length > 64) throw new ConnectError('too many', Code.InvalidArgument);
-        const certificates = request.certificates.flatMap(({ certificateId, fingerprint }) => {
-          const held = this.certificates.get(Buffer.from(fingerprint).toString('hex'));
-          return held?.certificateId === certificateId ? [held] : [];
+        await this.certificatesHeld;
+        const certificates = request.certificates.flatMap((ref) => {
+          const held = this.certificates.get(Buffer.from(ref.fingerprint).toString('hex'));
+          return (held?.certificateId === ref.certificateId ? held : this.makeCertificate(ref)) ?? [];
         });
         return { certificates };
       },
