@@ -6,7 +6,7 @@ import { DEFAULT_COMPRESSION, DEFAULT_HTTPS } from '../../contract/resources/sit
 import { SiteCompressionSchema, SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
-import { type TestCertificate, testCertificate } from '../helpers/site-certificates.ts';
+import { type TestCertificate, testAuthority, testCertificate } from '../helpers/site-certificates.ts';
 
 let running: TestConsole;
 let api: Api;
@@ -78,4 +78,302 @@ test('a site has HTTP only, gets a certificate, and loses it again', async (t) =
   t.is((await site.put({ certificateId: id, http3: true })).revision, null);
   t.like(await site.put({}), { settings: { certificateId: null, http3: false } });
   t.is(await site.https(), null);
+});
+
+test('what is left out goes back to its default, which is that of the specification', async (t) => {
+  const site = await newSite();
+  const { id } = await upload(await testCertificate([site.main]));
+  const all = {
+    certificateId: id,
+    forceHttps: true,
+    redirectStatus: 308,
+    redirectExcludedDomains: [site.main.toUpperCase()],
+    hstsMaxAge: 31_536_000,
+    hstsIncludeSubdomains: true,
+    hstsPreload: true,
+    minimumVersion: '1.3',
+    cipherProfile: 'compatible',
+    http2: false,
+    ocspStapling: true,
+    gzip: false,
+    brotli: true,
+    brotliLevel: 11,
+    brotliMinLength: 1,
+    brotliTypes: ['Text/HTML', 'text/html', 'application/wasm'],
+    zstd: true,
+    zstdLevel: 19,
+    compressMaxLength: 1_000_000,
+  };
+  const { settings, updatedAt } = await site.put(all);
+  t.like(settings, { ...all, redirectExcludedDomains: [site.main], brotliTypes: ['text/html', 'application/wasm'] });
+  const https = (await site.https())!;
+  t.like(https, { hstsMaxAge: 31_536_000, hstsPreload: true, http2: false, ocspStapling: true });
+  t.like(https.forceHttps, { status: 308, port: 443 });
+  t.deepEqual(
+    https.forceHttps!.excluded.map(({ name }) => name),
+    [site.main],
+  );
+  const compression = (await site.compression())!;
+  t.like(compression.brotli, { enabled: true, level: 11, minLength: 1, types: ['text/html', 'application/wasm'] });
+  t.is(compression.maxLength, 1_000_000n);
+  t.is(compression.gzip!.enabled, false);
+  await site.refused(t, 409, 'UPDATED_AT_MISMATCH', {}, { expectedUpdatedAt: site.createdAt });
+  const plain = await site.put({ certificateId: id }, { expectedUpdatedAt: updatedAt });
+  t.deepEqual(plain.settings, { ...DEFAULT_HTTPS, ...DEFAULT_COMPRESSION, certificateId: id });
+  t.like(DEFAULT_HTTPS, {
+    forceHttps: false,
+    redirectStatus: 301,
+    redirectPort: 443,
+    redirectExcludedDomains: [],
+    hstsMaxAge: 0,
+    minimumVersion: '1.2',
+    cipherProfile: 'modern',
+    http2: true,
+    http3: false,
+    ocspStapling: false,
+    clientCertificate: { mode: 'off', caPem: '', depth: 2, forwardHeaders: false },
+  });
+  t.like(DEFAULT_COMPRESSION, { gzip: true, gzipLevel: 0, gzipMinLength: 256, brotli: false, brotliLevel: 6 });
+  t.like(DEFAULT_COMPRESSION, {
+    brotliMinLength: 256,
+    zstd: false,
+    zstdLevel: 3,
+    zstdMinLength: 256,
+    compressMaxLength: 0,
+  });
+  t.is(await site.compression(), null);
+});
+
+test('what is out of its limits is refused by its field', async (t) => {
+  const site = await newSite();
+  const bad = async (settings: Body, field = Object.keys(settings)[0]!) =>
+    api.badField(t, `/settings/${field}`, 'PUT', site.path, { settings });
+  await bad({ redirectStatus: 304 });
+  for (const port of [0, 65_536]) await bad({ redirectPort: port });
+  for (const level of [-1, 10]) await bad({ gzipLevel: level });
+  for (const level of [0, 12]) await bad({ brotliLevel: level });
+  for (const level of [0, 20]) await bad({ zstdLevel: level });
+  for (const length of [0, 1_048_577]) await bad({ zstdMinLength: length });
+  await bad({ gzipTypes: Array.from({ length: 33 }, (_, n) => `text/x${n}`) });
+  await bad({ gzipTypes: ['text/html; charset=utf-8'] }, 'gzipTypes/0');
+  await bad({ hstsMaxAge: 63_072_001 });
+  await bad({ minimumVersion: '1.1' });
+  await bad({ additionalCertificateIds: ['a', 'b', 'c', 'd'] });
+  await bad({ clientCertificate: { depth: 6 } }, 'clientCertificate/depth');
+  t.is((await site.read()).updatedAt, site.createdAt);
+});
+
+test('what does not go together is refused', async (t) => {
+  const site = await newSite();
+  const authority = await testAuthority('Clients');
+  const { id } = await upload(await testCertificate([site.main]));
+  const required = { mode: 'required', caPem: authority.pem };
+  for (const [field, settings] of Object.entries({
+    forceHttps: { forceHttps: true },
+    additionalCertificateIds: { additionalCertificateIds: [id] },
+    clientCertificate: { clientCertificate: required },
+  })) {
+    t.deepEqual(await site.refused(t, 400, 'HTTPS_REQUIRES_CERTIFICATE', settings), { field });
+  }
+  const of = (more: Body) => ({ certificateId: id, ...more });
+  t.deepEqual(await site.refused(t, 400, 'HTTPS_REDIRECT_PORT_INVALID', of({ redirectPort: 8443 })), { port: 8443 });
+  const excluded = { redirectExcludedDomains: [site.main, 'other.example'] };
+  t.deepEqual(await site.refused(t, 400, 'HTTPS_REDIRECT_DOMAIN_INVALID', of(excluded)), {
+    domains: ['other.example'],
+  });
+  await site.refused(t, 400, 'CLIENT_CERTIFICATE_HTTP3', of({ http3: true, clientCertificate: required }));
+  const reason = async (caPem: string) =>
+    (await site.refused(t, 400, 'CLIENT_CA_INVALID', of({ clientCertificate: { mode: 'optional', caPem } }))).reason;
+  t.is(await reason(''), 'none');
+  t.is(await reason((await testCertificate([site.main])).pem), 'not_authority');
+  t.deepEqual(await site.refused(t, 404, 'CERTIFICATE_NOT_FOUND', { certificateId: 'nobody' }), { id: 'nobody' });
+  const ended = await upload(await testCertificate([site.main]));
+  await api
+    .sql('certificate')
+    .where({ id: ended.id })
+    .update({ not_after: new Date(0) });
+  t.like(await site.refused(t, 409, 'CERTIFICATE_UNAVAILABLE', { certificateId: ended.id }), { id: ended.id });
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/https');
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'PUT', '/sites/nobody/https', { settings: {} });
+  const saved = await site.put(of({ clientCertificate: { ...required, depth: 1, forwardHeaders: true } }));
+  t.like(saved.settings.clientCertificate, { mode: 'required', depth: 1, forwardHeaders: true });
+  t.like((await site.https())!.clientCertificates, { depth: 1, forwardHeaders: true });
+});
+
+test('certificates together have to cover every domain that one can name', async (t) => {
+  const site = await newSite('*.', '.deep.', 'shop.');
+  const { main } = site;
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [main, `*.${main}`, `.deep.${main}`, '~x[0-9]+'] });
+  const [apex, wild, deep] = await Promise.all(
+    [[main], [`*.${main}`], [`*.deep.${main}`]].map(async (names) => (await upload(await testCertificate(names))).id),
+  );
+  t.deepEqual(await site.refused(t, 400, 'CERTIFICATE_DOMAIN_MISMATCH', { certificateId: apex }), {
+    domains: [`*.${main}`, `.deep.${main}`],
+  });
+  const saved = await site.put({ certificateId: apex, additionalCertificateIds: [wild, deep] });
+  t.deepEqual(saved.pendingDomains, []);
+  t.deepEqual(
+    (await site.https())!.certificates.map(({ certificateId }) => certificateId),
+    [apex, wild, deep],
+  );
+  // One label is under the wildcard, two are not.
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [main, `shop.${main}`] });
+  const domains = [main, `a.b.${main}`];
+  const refused = await api.refused(t, [400, 'CERTIFICATE_DOMAIN_MISMATCH'], 'PATCH', `/sites/${site.id}`, { domains });
+  t.deepEqual(refused, { domains: [`a.b.${main}`] });
+  t.deepEqual((await api.ok('GET', `/sites/${site.id}`)).domains, [main, `shop.${main}`]);
+});
+
+/** Makes an upload one that an authority renews. */
+const renewable = (id: string, names: string[], challenge = 'http01') =>
+  api
+    .sql('certificate')
+    .where({ id })
+    .update({
+      source: 'acme',
+      requested_names: names,
+      auto_renew: true,
+      request: JSON.stringify({ challenge }),
+    });
+
+test('domains that an authority can be asked for wait for it by plain HTTP', async (t) => {
+  const site = await newSite();
+  const added = `new.${site.main}`;
+  const { id, name } = await upload(await testCertificate([site.main]));
+  await renewable(id, [site.main]);
+  await site.put({ certificateId: id, forceHttps: true });
+  const wild = { domains: [site.main, `*.${site.main}`] };
+  await api.refused(t, [400, 'CERTIFICATE_DOMAIN_MISMATCH'], 'PATCH', `/sites/${site.id}`, wild);
+  const { certificateReissue } = await api.ok('PATCH', `/sites/${site.id}`, { domains: [site.main, added] });
+  t.deepEqual(certificateReissue, { id, name });
+  t.deepEqual(
+    (await site.https())!.pending.map((domain) => domain.name),
+    [added],
+  );
+  t.deepEqual((await site.read()).pendingDomains, [added]);
+  t.deepEqual((await api.ok('GET', `/certificates/${id}`)).pendingNames, [added]);
+  const due = await api.sql('certificate').where({ id }).first('renew_at');
+  t.true(due.renew_at <= new Date());
+  t.like((await api.ok('GET', `/sites/${site.id}/launch`)).certificate, { state: 'issuing', id, uncovered: [added] });
+  // Saving what was read is taken while it waits.
+  t.is((await site.put({ certificateId: id, forceHttps: true, hstsMaxAge: 60 })).pendingDomains.length, 1);
+  await api.sql('certificate').where({ id }).update({ status: 'error', last_error: 'acme_dns' });
+  const { certificate } = await api.ok('GET', `/sites/${site.id}/launch`);
+  t.like(certificate, { state: 'failed', error: 'acme_dns' });
+  const { domains } = await api.ok('GET', `/sites/${site.id}`);
+  t.deepEqual(domains, [site.main, added]);
+  const { features } = await api
+    .sql('config_entry')
+    .where({ kind: 'site-https', resource_id: site.id, to_revision: null })
+    .first();
+  t.deepEqual(features, ['https-v1', 'tls-pending-domains-v1']);
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [site.main] });
+  t.deepEqual((await site.https())!.pending, []);
+});
+
+test('the launch check says what certificates do for the site', async (t) => {
+  const site = await newSite();
+  const launch = async () => (await api.ok('GET', `/sites/${site.id}/launch`)).certificate;
+  t.deepEqual(await launch(), { state: 'none', id: null, name: null, uncovered: [], error: null });
+  const { id, name } = await upload(await testCertificate([site.main]));
+  await site.put({ certificateId: id });
+  t.deepEqual(await launch(), { state: 'covered', id, name, uncovered: [], error: null });
+  await api
+    .sql('certificate')
+    .where({ id })
+    .update({ not_after: new Date(0) });
+  t.like(await launch(), { state: 'expired', id, uncovered: [site.main] });
+  const attention = async () => {
+    const { attention: items } = await api.ok('GET', `/overview?clusterId=${site.clusterId}`);
+    return items.find(({ kind }: Body) => kind === 'certificates_ending');
+  };
+  t.like(await attention(), { count: 1, named: [{ type: 'site', id: site.id }] });
+});
+
+test('a rollback puts the settings back, with the certificates as they are now', async (t) => {
+  const site = await newSite();
+  const [one, two] = [await testCertificate([site.main]), await testCertificate([site.main])];
+  const [first, second] = [await upload(one), await upload(two)];
+  const { revision } = await site.put({ certificateId: first.id, hstsMaxAge: 60, zstd: true });
+  await site.put({ certificateId: second.id });
+  const renewed = await testCertificate([site.main]);
+  const { chainPem, privateKeyPem } = renewed;
+  await api.ok('PUT', `/certificates/${first.id}`, { chainPem, privateKeyPem });
+  const roll = `/clusters/${site.clusterId}/rollback`;
+  await api.ok('POST', roll, { revision });
+  const entry = (await site.https())!;
+  t.is(entry.hstsMaxAge, 60);
+  t.deepEqual(
+    entry.certificates.map(({ fingerprint }) => hex(fingerprint)),
+    [renewed.fingerprint],
+  );
+  t.true((await site.compression())!.zstd!.enabled);
+  // The settings are those that were saved last, and the certificate that nodes run counts as used all the same.
+  t.is((await site.read()).settings.certificateId, second.id);
+  const used = await api.refused(t, [409, 'CERTIFICATE_IN_USE'], 'DELETE', `/certificates/${first.id}`);
+  t.deepEqual(used, { sites: [site.main] });
+  // A certificate that is replaced while its settings are those of a rollback leaves the rollback as it is.
+  const again = await testCertificate([site.main]);
+  await api.ok('PUT', `/certificates/${first.id}`, { chainPem: again.chainPem, privateKeyPem: again.privateKeyPem });
+  const now = (await site.https())!;
+  t.deepEqual(
+    [now.hstsMaxAge, ...now.certificates.map(({ fingerprint }) => hex(fingerprint))],
+    [60, again.fingerprint],
+  );
+  await site.put({});
+  await api.ok('POST', roll, { revision, restoreSettings: true });
+  t.like((await site.read()).settings, { certificateId: first.id, hstsMaxAge: 60, zstd: true });
+  await site.put({});
+  await api
+    .sql('certificate')
+    .where({ id: first.id })
+    .update({ not_after: new Date(0) });
+  const missing = await api.refused(t, [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'], 'POST', roll, { revision });
+  t.like(missing.resources, [{ type: 'certificate', id: first.id, name: first.name }]);
+  await api.ok('DELETE', `/certificates/${first.id}`);
+  const gone = await api.refused(t, [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'], 'POST', roll, { revision });
+  t.like(gone.resources, [{ type: 'certificate', id: first.id }]);
+});
+
+test('while a canary tries settings, another certificate reaches everybody and the rest waits', async (t) => {
+  const site = await newSite();
+  const given = await upload(await testCertificate([site.main]));
+  await site.put({ certificateId: given.id });
+  const { items } = await api.ok('GET', `/node-groups?clusterId=${site.clusterId}`);
+  const node = await api.node(site.clusterId, `canary-${made++}`, { features: ['canary-v1', 'https-v1'] });
+  const [{ id: group }] = items;
+  await api.sql('node_group').where({ id: group }).update({ is_canary: true });
+  t.truthy(node);
+  await api
+    .sql('cluster_rollout')
+    .insert({ cluster_id: site.clusterId, enabled: true })
+    .onConflict('cluster_id')
+    .merge();
+  await site.put({ certificateId: given.id, hstsMaxAge: 60 });
+  const tracks = async () => {
+    const rows = await api
+      .sql('config_entry')
+      .join('config_blob', 'hash', 'blob_hash')
+      .where({ cluster_id: site.clusterId, kind: 'site-https', resource_id: site.id, to_revision: null })
+      .orderBy('track');
+    return rows.map(({ track, body }) => {
+      const { hstsMaxAge, certificates } = fromBinary(SiteHttpsSchema, body);
+      return [track, hstsMaxAge, ...certificates.map(({ fingerprint }) => hex(fingerprint))];
+    });
+  };
+  t.deepEqual(await tracks(), [
+    ['C', 60, given.fingerprint],
+    ['S', 0, given.fingerprint],
+  ]);
+  const { chainPem, privateKeyPem, fingerprint } = await testCertificate([site.main]);
+  await api.ok('PUT', `/certificates/${given.id}`, { chainPem, privateKeyPem });
+  t.deepEqual(await tracks(), [
+    ['C', 60, fingerprint],
+    ['S', 0, fingerprint],
+  ]);
+  // Also where the canary has no HTTPS at all.
+  await site.put({});
+  const other = await testCertificate([site.main]);
+  await api.ok('PUT', `/certificates/${given.id}`, { chainPem: other.chainPem, privateKeyPem: other.privateKeyPem });
+  t.deepEqual(await tracks(), [['S', 0, other.fingerprint]]);
 });
