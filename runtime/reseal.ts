@@ -16,6 +16,11 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'console_state', column: 'setup_token', primaryKey: 'id' },
   { table: 'console_state', column: 'mark_key', primaryKey: 'id' },
   { table: 'challenge_key', column: 'secret', primaryKey: 'id' },
+  { table: 'acme_directory', column: 'eab_hmac_key', primaryKey: 'id' },
+  { table: 'acme_account', column: 'private_key', primaryKey: 'id' },
+  { table: 'acme_account', column: 'eab_hmac_key', primaryKey: 'id' },
+  { table: 'acme_order', column: 'private_key', primaryKey: 'certificate_id' },
+  { table: 'dns_credential', column: 'secret', primaryKey: 'id' },
   { table: 'two_factor', column: 'secret', primaryKey: 'user_id' },
 ];
 

@@ -1,8 +1,10 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { errors as accessKeys } from '../resources/access-keys.codes.ts';
 import { errors as account } from '../resources/account.codes.ts';
+import { errors as acmeDirectory } from '../resources/acme-directory.codes.ts';
 import { errors as bans } from '../resources/bans.codes.ts';
 import { errors as bulkRedirects } from '../resources/bulk-redirects.codes.ts';
+import { errors as certificateRequests } from '../resources/certificate-requests.codes.ts';
 import { errors as certificates } from '../resources/certificates.codes.ts';
 import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
@@ -26,8 +28,10 @@ import { errors as usage } from '../resources/usage.codes.ts';
 export const ERROR_LISTS = [
   accessKeys,
   account,
+  acmeDirectory,
   bans,
   bulkRedirects,
+  certificateRequests,
   certificates,
   changes,
   clusters,

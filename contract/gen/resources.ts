@@ -1,11 +1,13 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import * as accessKeys from '../resources/access-keys.ts';
 import * as account from '../resources/account.ts';
+import * as acmeDirectory from '../resources/acme-directory.ts';
 import * as addresses from '../resources/addresses.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
+import * as certificateRequests from '../resources/certificate-requests.ts';
 import * as certificates from '../resources/certificates.ts';
 import * as changes from '../resources/changes.ts';
 import * as clientIp from '../resources/client-ip.ts';
@@ -41,11 +43,13 @@ import * as usage from '../resources/usage.ts';
 export const RESOURCE_FILES = [
   accessKeys,
   account,
+  acmeDirectory,
   addresses,
   auditLogs,
   bans,
   bulkRedirects,
   ccTemplate,
+  certificateRequests,
   certificates,
   changes,
   clientIp,

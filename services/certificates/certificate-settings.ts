@@ -1,7 +1,10 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { certificates } from '../../contract/resources/certificates.ts';
+import { readAcmeDirectory } from '../../models/acme-directory.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Whom certificates can be asked of. */
-export function certificateSettings(): Output<typeof certificates.settings> {
-  return { acmeDirectory: null, acmeDirectoryEab: false, defaultCa: 'letsencrypt' };
+export async function certificateSettings({ pools }: Runtime): Promise<Output<typeof certificates.settings>> {
+  const own = await readAcmeDirectory(pools.api);
+  return { acmeDirectory: own?.url ?? null, acmeDirectoryEab: Boolean(own?.eabHmacKey), defaultCa: 'letsencrypt' };
 }

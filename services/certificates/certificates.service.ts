@@ -3,6 +3,7 @@ import { certificates } from '../../contract/resources/certificates.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { acmeProcedures } from './acme/procedures.ts';
 import { certificateNodes } from './certificate-nodes.ts';
 import { certificateSettings } from './certificate-settings.ts';
 import { getCertificate, listCertificates } from './list-certificates.ts';
@@ -20,7 +21,8 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(certificates.upload, (input, call) => uploadCertificate(runtime, input, call)),
       implement(certificates.replace, (input, call) => replaceCertificate(runtime, input, call)),
       implement(certificates.delete, (input, call) => deleteCertificate(runtime, input, call)),
-      implement(certificates.settings, async () => certificateSettings()),
+      implement(certificates.settings, () => certificateSettings(runtime)),
+      ...acmeProcedures(runtime),
     ]),
   ],
 });

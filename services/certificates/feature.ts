@@ -1,7 +1,9 @@
 import { endingCertificates } from '../../models/certificate.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { acmeJobs } from './acme/jobs.ts';
 
 export const feature = {
+  jobs: acmeJobs,
   async attention(sql, clusterId) {
     const found = await endingCertificates(sql, clusterId);
     return found.map(({ at, named, ...item }) => ({

@@ -64,6 +64,12 @@ export const ERROR_STATUS = {
   PASSKEY_LIMIT: 409,
   /** Passkeys need a host name in data.publicUrl, not an address. */
   PASSKEYS_UNAVAILABLE: 409,
+  /** The directory cannot be read; data.reason says how far one came. */
+  ACME_DIRECTORY_INVALID: 400,
+  /** The authorities of the directory cannot be used; data.reason says why. */
+  ACME_DIRECTORY_CA_INVALID: 400,
+  /** An external account has an id and a key. */
+  ACME_DIRECTORY_EAB_INCOMPLETE: 400,
   /** Not an IP address or CIDR. */
   BAN_INVALID_CIDR: 400,
   /** The range is too large; data.min is the shortest prefix. */
@@ -78,6 +84,10 @@ export const ERROR_STATUS = {
   BAN_NOT_FOUND: 404,
   /** Sources name hosts that are no domains of the site; see data.hosts. */
   BULK_REDIRECT_HOST_UNKNOWN: 400,
+  /** The certificate was uploaded; upload the next one instead. */
+  CERTIFICATE_NOT_ORDERED: 409,
+  /** No directory of a certificate authority of your own is configured. */
+  ACME_DIRECTORY_NOT_CONFIGURED: 409,
   /** There is no such certificate. */
   CERTIFICATE_NOT_FOUND: 404,
   /** The certificate cannot be used; data.reason says why, data.index which of the chain. */

@@ -242,6 +242,32 @@ export interface CertificatesListOutput {
   total: number;
 }
 
+export interface CertificatesRequestInput {
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** DNS names, each once; *.name for a wildcard, which needs dns01. 1 to 100 entries. */
+  names: string[];
+  /** Address that the authority knows the account by. 3 to 254 characters. */
+  email: string;
+  /** Whom to ask. Default letsencrypt. */
+  ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
+  /** Default ec256. */
+  keyType?: 'ec256' | 'rsa2048' | undefined;
+  /** What shows whose the names are: http01 (default) is answered by nodes. */
+  challenge?: 'http01' | undefined;
+  /** Id of an external account of the authority. Up to 256 characters. */
+  eabKid?: string | undefined;
+  /** Its key in base64url; never answered. Up to 1024 characters. */
+  eabHmacKey?: string | undefined;
+  /** Default true. */
+  autoRenew?: boolean | undefined;
+  /** Whether the authority is asked wherever the names point. Default false. */
+  skipDnsCheck?: boolean | undefined;
+  bindSiteId?: string | null | undefined;
+}
+
+export type CertificatesRequestOutput = Certificate;
+
 export type CertificatesSettingsInput = Record<string, never>;
 
 export interface CertificatesSettingsOutput {
@@ -311,6 +337,48 @@ export interface CertificatesNodesOutput {
   }>;
   total: number;
 }
+
+export interface CertificatesProgressInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export interface CertificatesProgressOutput {
+  /** Id. 1 to 64 characters. */
+  certificateId: string;
+  /** Of the latest order; waiting: it has not begun. */
+  state: 'waiting' | 'running' | 'done' | 'failed';
+  steps: Array<{
+    step: 'check' | 'account' | 'order' | 'challenges' | 'present' | 'propagate' | 'validate' | 'finalize' | 'download';
+    state: 'waiting' | 'running' | 'done' | 'failed';
+  }>;
+  names: Array<{
+    name: string;
+    /** asked: the authority looks whether the answer is there. */
+    state: 'waiting' | 'asked' | 'valid' | 'invalid';
+    error: string | null;
+  }>;
+  error: {
+    code: string;
+    params: {
+      /** Names that it is about, the first 20. */
+      names: string[];
+      /** Nodes that it is about, the first 20. */
+      nodes: string[];
+      until: string | null;
+    };
+  } | null;
+  startedAt: string | null;
+  finishedAt: string | null;
+  nextTryAt: string | null;
+}
+
+export interface CertificatesRenewInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type CertificatesRenewOutput = Certificate;
 
 export type ChangesListInput = Record<string, never>;
 
@@ -1108,6 +1176,40 @@ export type ServiceAccountsRevokeKeyOutput = ServiceAccountKey;
 export type SettingsGetInput = Record<string, never>;
 
 export type SettingsGetOutput = Settings;
+
+export type SettingsAcmeDirectoryGetInput = Record<string, never>;
+
+export interface SettingsAcmeDirectoryGetOutput {
+  url: string | null;
+  /** Authorities that vouch for its server, 1 to 10 in PEM; empty: those of the system. Up to 131072 characters. */
+  caPem: string;
+  /** Id of an external account of the authority. Up to 256 characters. */
+  eabKid: string;
+  /** Whether the key of the external account is there. */
+  eabHmacKeySet: boolean;
+  updatedAt: string | null;
+}
+
+export interface SettingsAcmeDirectorySetInput {
+  url: string | null;
+  /** Authorities that vouch for its server, 1 to 10 in PEM; empty: those of the system. Up to 131072 characters. */
+  caPem?: string | undefined;
+  /** Id of an external account of the authority. Up to 256 characters. */
+  eabKid?: string | undefined;
+  /** Its key in base64url; left out: stays with its id. Up to 1024 characters. */
+  eabHmacKey?: string | undefined;
+}
+
+export interface SettingsAcmeDirectorySetOutput {
+  url: string | null;
+  /** Authorities that vouch for its server, 1 to 10 in PEM; empty: those of the system. Up to 131072 characters. */
+  caPem: string;
+  /** Id of an external account of the authority. Up to 256 characters. */
+  eabKid: string;
+  /** Whether the key of the external account is there. */
+  eabHmacKeySet: boolean;
+  updatedAt: string | null;
+}
 
 export type SettingsAuditRetentionGetInput = Record<string, never>;
 
@@ -2056,6 +2158,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'certificates.request': {
+    input: CertificatesRequestInput;
+    output: CertificatesRequestOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_NOT_CONFIGURED' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_BUSY' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'certificates.settings': {
     input: CertificatesSettingsInput;
     output: CertificatesSettingsOutput;
@@ -2091,6 +2199,18 @@ export interface Operations {
     output: CertificatesNodesOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.progress': {
+    input: CertificatesProgressInput;
+    output: CertificatesProgressOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_NOT_ORDERED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.renew': {
+    input: CertificatesRenewInput;
+    output: CertificatesRenewOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_BUSY' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_NOT_ORDERED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'changes.list': {
     input: ChangesListInput;
@@ -2458,6 +2578,18 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED';
   };
+  'settings.acmeDirectory.get': {
+    input: SettingsAcmeDirectoryGetInput;
+    output: SettingsAcmeDirectoryGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'settings.acmeDirectory.set': {
+    input: SettingsAcmeDirectorySetInput;
+    output: SettingsAcmeDirectorySetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_CA_INVALID' | 'ACME_DIRECTORY_EAB_INCOMPLETE' | 'ACME_DIRECTORY_INVALID' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'settings.auditRetention.get': {
     input: SettingsAuditRetentionGetInput;
     output: SettingsAuditRetentionGetOutput;
@@ -2761,12 +2893,15 @@ export const OPERATIONS = {
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
   'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true, text: false },
   'certificates.list': { method: 'GET', path: '/certificates', query: true, text: false },
+  'certificates.request': { method: 'POST', path: '/certificates/request', query: false, text: false },
   'certificates.settings': { method: 'GET', path: '/certificates/settings', query: true, text: false },
   'certificates.upload': { method: 'POST', path: '/certificates/upload', query: false, text: false },
   'certificates.get': { method: 'GET', path: '/certificates/{id}', query: true, text: false },
   'certificates.replace': { method: 'PUT', path: '/certificates/{id}', query: false, text: false },
   'certificates.delete': { method: 'DELETE', path: '/certificates/{id}', query: true, text: false },
   'certificates.nodes': { method: 'GET', path: '/certificates/{id}/nodes', query: true, text: false },
+  'certificates.progress': { method: 'GET', path: '/certificates/{id}/progress', query: true, text: false },
+  'certificates.renew': { method: 'POST', path: '/certificates/{id}/renew', query: false, text: false },
   'changes.list': { method: 'GET', path: '/changes', query: true, text: false },
   'changes.get': { method: 'GET', path: '/changes/{id}', query: true, text: false },
   'changes.nodes': { method: 'GET', path: '/changes/{id}/nodes', query: true, text: false },
@@ -2828,6 +2963,8 @@ export const OPERATIONS = {
   'serviceAccounts.createKey': { method: 'POST', path: '/service-accounts/{id}/keys', query: false, text: false },
   'serviceAccounts.revokeKey': { method: 'POST', path: '/service-accounts/{id}/keys/{keyId}/revoke', query: false, text: false },
   'settings.get': { method: 'GET', path: '/settings', query: true, text: false },
+  'settings.acmeDirectory.get': { method: 'GET', path: '/settings/acme-directory', query: true, text: false },
+  'settings.acmeDirectory.set': { method: 'PUT', path: '/settings/acme-directory', query: false, text: false },
   'settings.auditRetention.get': { method: 'GET', path: '/settings/audit-retention', query: true, text: false },
   'settings.auditRetention.set': { method: 'PUT', path: '/settings/audit-retention', query: false, text: false },
   'settings.bans.get': { method: 'GET', path: '/settings/bans', query: true, text: false },
@@ -2921,8 +3058,14 @@ export interface Api {
     list: Call<'certificates.list'>;
     /** Lists the active nodes of the clusters that use a certificate, with whether they serve it. `GET /certificates/{id}/nodes`: Operators; a read-only access key suffices. */
     nodes: Call<'certificates.nodes'>;
+    /** Tells how far the latest order of a certificate is, step by step and name by name. `GET /certificates/{id}/progress`: Operators; a read-only access key suffices. */
+    progress: Call<'certificates.progress'>;
+    /** Asks the authority for the next certificate now. `POST /certificates/{id}/renew`: Operators; not with a read-only access key. */
+    renew: Call<'certificates.renew'>;
     /** Replaces an uploaded certificate and its key; sites that use it serve the new one at once. `PUT /certificates/{id}`: Operators; not with a read-only access key. */
     replace: Call<'certificates.replace'>;
+    /** Asks an authority for a certificate; its progress tells how far it is. `POST /certificates/request`: Operators; not with a read-only access key. */
+    request: Call<'certificates.request'>;
     /** Answers whom certificates can be asked of. `GET /certificates/settings`: Operators; a read-only access key suffices. */
     settings: Call<'certificates.settings'>;
     /** Takes a certificate with its key. `POST /certificates/upload`: Operators; not with a read-only access key. */
@@ -3093,6 +3236,12 @@ export interface Api {
     update: Call<'serviceAccounts.update'>;
   };
   settings: {
+    acmeDirectory: {
+      /** Answers where your own certificate authority is. `GET /settings/acme-directory`: Operators; a read-only access key suffices. */
+      get: Call<'settings.acmeDirectory.get'>;
+      /** Sets where your own certificate authority is; its directory is read first. `PUT /settings/acme-directory`: Operators; not with a read-only access key. */
+      set: Call<'settings.acmeDirectory.set'>;
+    };
     auditRetention: {
       /** Answers for how many days audit entries are kept. `GET /settings/audit-retention`: Operators; a read-only access key suffices. */
       get: Call<'settings.auditRetention.get'>;

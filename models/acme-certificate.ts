@@ -1,0 +1,98 @@
+// What the orders of certificates read and write of certificates.
+import type { Knex } from 'knex';
+import type { DomainForm } from '../contract/scalars/domain.ts';
+import type { CertificateRequest } from './acme-order.ts';
+import { named } from './named-statement.ts';
+
+/** A certificate that an authority is asked for. */
+export interface OrderedCertificate {
+  id: string;
+  name: string;
+  requestedNames: string[];
+  request: CertificateRequest;
+  autoRenew: boolean;
+  status: 'pending' | 'issuing' | 'ready' | 'error';
+  /** DER of what it is now; null before the first. */
+  leaf: Buffer | null;
+  notBefore: Date | null;
+  notAfter: Date | null;
+  bindSiteId: string | null;
+}
+
+const COLUMNS = `c.id, c.name, c.requested_names as "requestedNames", c.request, c.auto_renew as "autoRenew", c.status,
+  c.chain[1] as leaf, c.not_before as "notBefore", c.not_after as "notAfter", c.bind_site_id as "bindSiteId"`;
+
+export async function orderedCertificate(sql: Knex, id: string): Promise<OrderedCertificate | undefined> {
+  const text = `select ${COLUMNS} from certificate c where c.id = $1 and c.source = 'acme'`;
+  return (await named<OrderedCertificate>(sql, 'ordered-certificate', text, [id]))[0];
+}
+
+/** As {@link orderedCertificate}, locked until the end of the transaction. */
+export async function lockOrdered(sql: Knex, id: string): Promise<OrderedCertificate | undefined> {
+  const text = `select ${COLUMNS} from certificate c where c.id = ? and c.source = 'acme' for update`;
+  return (await sql.raw<{ rows: OrderedCertificate[] }>(text, [id])).rows[0];
+}
+
+/** Domains of the sites that use the certificate, enabled or not. */
+export async function domainsBehind(sql: Knex, certificateId: string): Promise<{ form: DomainForm; name: string }[]> {
+  const { rows } = await sql.raw<{ rows: { form: DomainForm; name: string }[] }>(
+    `select d.form, d.name from site_certificate u join site_domain d on d.site_id = u.site_id
+      where u.certificate_id = ?`,
+    [certificateId],
+  );
+  return rows;
+}
+
+export async function setRequestedNames(sql: Knex, id: string, names: readonly string[]): Promise<void> {
+  await sql.raw('update certificate set requested_names = ? where id = ?', [names as never, id]);
+}
+
+/** Says what became of its order, and when the next one begins (null: when somebody asks). */
+export async function setOutcome(
+  sql: Knex,
+  id: string,
+  { status, lastError, renewAt }: { status: 'ready' | 'error'; lastError: string | null; renewAt: Date | null },
+): Promise<void> {
+  await sql.raw(
+    `update certificate set status = ?, last_error = ?, renew_at = ?,
+        updated_at = greatest(now(), updated_at + interval '1 ms') where id = ?`,
+    [status, lastError, renewAt, id] as never,
+  );
+}
+
+/** Moves its renewal, unless an order is under way or nothing is to renew it. */
+export async function setRenewAt(sql: Knex, id: string, renewAt: Date): Promise<void> {
+  await sql.raw("update certificate set renew_at = ? where id = ? and auto_renew and status = 'ready'", [renewAt, id]);
+}
+
+export interface NewRequest {
+  name: string;
+  names: readonly string[];
+  request: CertificateRequest;
+  autoRenew: boolean;
+  bindSiteId: string | null;
+}
+
+/** Inserts a certificate that is due now; answers its id. */
+export async function insertRequest(sql: Knex, { name, names, request, autoRenew, bindSiteId }: NewRequest, now: Date) {
+  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+    `insert into certificate (name, names, requested_names, source, status, auto_renew, renew_at, bind_site_id, request,
+       created_at, updated_at) values (?, ?, ?, 'acme', 'pending', ?, ?, ?, ?, ?, ?) returning id`,
+    [name, names, names, autoRenew, now, bindSiteId, JSON.stringify(request), now, now] as never,
+  );
+  return rows[0]!.id;
+}
+
+/** Asks for another one now. */
+export async function requestRenewal(sql: Knex, id: string, now: Date): Promise<void> {
+  await sql.raw(
+    `update certificate set renew_at = ?, status = case when fingerprint is null then 'pending' else status end,
+        updated_at = greatest(now(), updated_at + interval '1 ms') where id = ?`,
+    [now, id],
+  );
+}
+
+/** A request that failed keeps nobody from asking anew for its site. */
+export async function releaseFailedBinding(sql: Knex, siteId: string): Promise<void> {
+  await sql.raw("update certificate set bind_site_id = null where bind_site_id = ? and status = 'error'", [siteId]);
+}

@@ -1,0 +1,208 @@
+// Orders at certificate authorities, one row a certificate: its latest. Whoever works on a step holds the row's lease,
+// and every write of a step names it, so that a process that was taken for dead changes nothing any more.
+import type { Knex } from 'knex';
+import type { SecretPlace } from '../runtime/sealer.ts';
+import { BaseModel } from './base.ts';
+
+export const ORDER_STEPS = [
+  'check',
+  'account',
+  'order',
+  'challenges',
+  'present',
+  'propagate',
+  'validate',
+  'finalize',
+  'download',
+] as const;
+export type OrderStep = (typeof ORDER_STEPS)[number];
+export type OrderState = OrderStep | 'done' | 'failed';
+
+export type ChallengeKind = 'http01' | 'dns01';
+
+/** What an authority wants shown of one name. */
+export interface Authorization {
+  url: string;
+  /** Without the marker of a wildcard. */
+  name: string;
+  wildcard: boolean;
+  /** waiting: not asked for yet; asked: the authority looks; valid. */
+  state: 'waiting' | 'asked' | 'valid' | 'invalid';
+  challengeUrl: string;
+  token: string;
+  /** Code of what the authority found wrong. */
+  error: string | null;
+}
+
+/** A place in a cluster's feed of answers, in decimals. */
+export interface StoredPlace {
+  epoch: string;
+  sequence: string;
+}
+
+/** What an order says of what went wrong, beside its code. */
+export type OrderErrorParams = Record<string, string | number | string[]>;
+
+export class AcmeOrder extends BaseModel {
+  static override tableName = 'acme_order';
+  static override idColumn = 'certificate_id';
+  static override get jsonAttributes() {
+    return ['authorizations', 'places', 'errorParams'];
+  }
+
+  declare certificateId: string;
+  declare accountId: string;
+  declare names: string[];
+  declare state: OrderState;
+  declare failedStep: OrderStep | null;
+  declare urgent: boolean;
+  declare lease: string;
+  declare nextAt: Date | null;
+  declare tries: number;
+  declare startedAt: Date;
+  declare stepAt: Date;
+  declare finishedAt: Date | null;
+  declare orderUrl: string | null;
+  declare finalizeUrl: string | null;
+  declare certificateUrl: string | null;
+  declare privateKey: string | null;
+  declare csr: Buffer | null;
+  declare authorizations: Authorization[];
+  declare places: Record<string, StoredPlace>;
+  declare replaces: string | null;
+  declare error: string | null;
+  declare errorParams: OrderErrorParams;
+  declare renewalCheckAt: Date | null;
+
+  static async byCertificate(sql: Knex, certificateId: string): Promise<AcmeOrder | undefined> {
+    return AcmeOrder.query(sql).findById(certificateId);
+  }
+}
+
+export type OrderPatch = Partial<Omit<AcmeOrder, 'certificateId' | 'lease' | keyof BaseModel>>;
+
+/** Another process has the order by now. */
+export class LeaseLost extends Error {}
+
+export function orderKeyPlace(certificateId: string): SecretPlace {
+  return { table: 'acme_order', column: 'private_key', row: certificateId };
+}
+
+/** What a certificate asks of an authority (`certificate.request`). */
+export interface CertificateRequest {
+  ca: 'letsencrypt' | 'zerossl' | 'custom';
+  accountId: string;
+  email: string;
+  challenge: ChallengeKind;
+  keyType: 'ec256' | 'rsa2048';
+  dnsCredentialId: string | null;
+  skipDnsCheck: boolean;
+}
+
+/**
+ * Begins orders of up to `limit` certificates that are due and have none under way; those that never were issued come
+ * first. Answers how many.
+ */
+export async function beginDueOrders(sql: Knex, limit: number): Promise<number> {
+  const { rowCount } = await sql.raw<{ rowCount: number }>(
+    `with due as (
+       select c.id, c.request->>'accountId' as account_id, c.requested_names, c.fingerprint is null or c.status = 'pending' as urgent
+         from certificate c left join acme_order o on o.certificate_id = c.id
+        where c.source = 'acme' and c.renew_at <= now() and o.next_at is null
+        order by (c.fingerprint is null) desc, c.renew_at limit :limit for update of c skip locked
+     ), begun as (
+       update certificate c set status = 'issuing', renew_at = null, updated_at = greatest(now(), updated_at + interval '1 ms')
+         from due where c.id = due.id
+     )
+     insert into acme_order (certificate_id, account_id, names, state, urgent, next_at, started_at, step_at)
+     select id, account_id, requested_names, 'check', urgent, now(), now(), now() from due
+     on conflict (certificate_id) do update set account_id = excluded.account_id, names = excluded.names,
+       state = 'check', urgent = excluded.urgent, lease = acme_order.lease + 1, next_at = now(), tries = 0,
+       started_at = now(), step_at = now(), finished_at = null, order_url = null, finalize_url = null,
+       certificate_url = null, private_key = null, csr = null, authorizations = '[]', places = '{}', replaces = null,
+       failed_step = null, error = null, error_params = '{}', renewal_check_at = null`,
+    { limit },
+  );
+  return rowCount;
+}
+
+/** Takes the order that has waited longest among those due, urgent ones first, and not one of `busy`. */
+export async function takeDueOrder(sql: Knex, busy: readonly string[]): Promise<AcmeOrder | undefined> {
+  return AcmeOrder.query(sql)
+    .patch({ lease: sql.raw('lease + 1') as never })
+    .where(
+      'certificate_id',
+      sql.raw(
+        `(select certificate_id from acme_order where next_at <= now() and certificate_id <> all(?)
+           order by urgent desc, next_at limit 1 for update skip locked)`,
+        [busy as never],
+      ),
+    )
+    .returning('*')
+    .first();
+}
+
+/** Writes what a step found. Throws {@link LeaseLost}. */
+export async function saveOrder(
+  sql: Knex,
+  { certificateId, lease }: Pick<AcmeOrder, 'certificateId' | 'lease'>,
+  patch: OrderPatch,
+): Promise<void> {
+  const changed = await AcmeOrder.query(sql).patch(patch).where({ certificate_id: certificateId, lease });
+  if (changed !== 1) throw new LeaseLost();
+}
+
+/** Keeps the lease until the end of the transaction. Throws {@link LeaseLost}. */
+export async function holdLease(
+  sql: Knex,
+  { certificateId, lease }: Pick<AcmeOrder, 'certificateId' | 'lease'>,
+): Promise<void> {
+  const held = await AcmeOrder.query(sql).findOne({ certificate_id: certificateId, lease }).forUpdate();
+  if (!held) throw new LeaseLost();
+}
+
+/** When the first of the buckets may be asked again; null when all may now. */
+export async function blockedUntil(sql: Knex, keys: readonly string[]): Promise<Date | null> {
+  const { rows } = await sql.raw<{ rows: { until: Date | null }[] }>(
+    'select max(until) as until from acme_bucket where key = any(?) and until > now()',
+    [keys as never],
+  );
+  return rows[0]!.until;
+}
+
+/** Asks nothing of the buckets before then; one that waits longer already goes on waiting. */
+export async function blockUntil(sql: Knex, keys: readonly string[], until: Date): Promise<void> {
+  await sql.raw(
+    `insert into acme_bucket (key, until) select key, ? from unnest(?::text[]) as key order by key
+       on conflict (key) do update set until = greatest(acme_bucket.until, excluded.until)`,
+    [until, keys as never],
+  );
+}
+
+/** Buckets whose time is over; answers how many went. */
+export async function sweepBuckets(sql: Knex): Promise<number> {
+  return sql('acme_bucket').where('until', '<', sql.fn.now()).delete();
+}
+
+/** A name with the cluster that answers for it. */
+export interface ServedName {
+  name: string;
+  clusterId: string;
+}
+
+/** Which of the names enabled or disabled sites serve, with the cluster: as themselves or below a wildcard or suffix. */
+export async function servedNames(sql: Knex, names: readonly string[]): Promise<ServedName[]> {
+  const { rows } = await sql.raw<{ rows: ServedName[] }>(
+    `select n.name, d.cluster_id as "clusterId" from unnest(?::text[]) as n(name)
+       cross join lateral (
+         select s.cluster_id from site_domain d join site s on s.id = d.site_id
+          where (d.form = 'exact' and d.name = n.name)
+             or (d.form = 'wildcard' and d.name = substring(n.name from position('.' in n.name) + 1))
+             or (d.form = 'suffix' and d.name = any(array(
+                  select substring(n.name from p.i + 1) from generate_series(1, length(n.name)) as p(i)
+                   where substring(n.name from p.i for 1) = '.')))
+          order by d.form = 'exact' desc, d.form = 'wildcard' desc, length(d.name) desc limit 1) d`,
+    [names as never],
+  );
+  return rows;
+}

@@ -1,0 +1,16 @@
+// What was shown for an authority goes when the order is over, however it ended.
+import type { AcmeOrder } from '../../../models/acme-order.ts';
+import { removeTokens } from '../../../models/acme-token.ts';
+import type { Tx } from '../../../runtime/write.ts';
+
+/** Last of a transaction: changes of the clusters' answers wait for its end. */
+export async function endAnswers(tx: Tx, order: AcmeOrder): Promise<void> {
+  const shown = order.authorizations.filter(({ token }) => token !== '');
+  const clusters = Object.keys(order.places);
+  if (clusters.length === 0) return;
+  await removeTokens(
+    tx,
+    clusters,
+    shown.map(({ name, token }) => ({ host: name, token })),
+  );
+}

@@ -1,0 +1,15 @@
+import { sweepBuckets } from '../../../models/acme-order.ts';
+import type { LeaderJob } from '../../../runtime/leader.ts';
+import { HOUR_MS, SECOND_MS } from '../../../runtime/sweep.ts';
+import { workOrders } from './work-orders.ts';
+
+export const acmeJobs: readonly LeaderJob[] = [
+  { name: 'certificates.orders', everyMs: SECOND_MS, run: (runtime, signal) => workOrders(runtime, signal) },
+  {
+    name: 'certificates.buckets',
+    everyMs: HOUR_MS,
+    async run({ pools }) {
+      await sweepBuckets(pools.api);
+    },
+  },
+];

@@ -1,0 +1,93 @@
+// Before the authority is asked: which names, who answers for them, and whether visitors get there. Makes the key.
+import { createPrivateKey, webcrypto } from 'node:crypto';
+import 'reflect-metadata';
+import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from '@peculiar/x509';
+import { domainsBehind, setRequestedNames } from '../../../../models/acme-certificate.ts';
+import { type CertificateRequest, orderKeyPlace, servedNames } from '../../../../models/acme-order.ts';
+import { nodesBehind } from '../../../../models/acme-token.ts';
+import { edgeAddresses } from '../../../../models/edge-addresses.ts';
+import { OrderFailed } from '../failure.ts';
+import { usedNames } from '../names.ts';
+import { parallel } from '../parallel.ts';
+import { pointingOf } from '../pointing.ts';
+import type { Next, StepContext } from '../step.ts';
+
+const LOOKUPS = 8;
+const NAMES_TOLD = 20;
+/** Records of names are looked at again after this time. */
+const RECHECK_MS = 5 * 60_000;
+
+export async function check(context: StepContext): Promise<Next> {
+  const { runtime, order, certificate } = context;
+  const names = await wantedNames(context);
+  if (certificate.request.challenge === 'http01') await assertServed(context, names);
+  const { privateKey, csr } = await newRequest(certificate.request.keyType, names);
+  const sealed = runtime.sealer.seal(privateKey, orderKeyPlace(order.certificateId));
+  return { to: 'account', patch: { names, privateKey: sealed, csr } };
+}
+
+/** A renewal leaves out names that no site of the certificate has any more. */
+async function wantedNames({ runtime, certificate }: StepContext): Promise<string[]> {
+  const { id, requestedNames, leaf, bindSiteId } = certificate;
+  if (leaf === null || bindSiteId !== null) return requestedNames;
+  const used = usedNames(requestedNames, await domainsBehind(runtime.pools.api, id));
+  // Nobody uses it: then all of it is what somebody wanted.
+  if (used.length === 0 || used.length === requestedNames.length) return requestedNames;
+  await setRequestedNames(runtime.pools.api, id, used);
+  return used;
+}
+
+async function assertServed({ runtime, certificate, tools, now }: StepContext, names: string[]): Promise<void> {
+  const sql = runtime.pools.api;
+  const served = await servedNames(sql, names);
+  const has = new Set(served.map(({ name }) => name));
+  const unserved = names.filter((name) => !has.has(name));
+  if (unserved.length > 0) throw new OrderFailed('http01_unserved', { names: unserved.slice(0, NAMES_TOLD) });
+  const clusters = new Map<string, Set<string>>();
+  for (const { clusterId } of served) {
+    if (clusters.has(clusterId)) continue;
+    const nodes = await nodesBehind(sql, clusterId, { epoch: 0n, sequence: 0n });
+    if (nodes.reached + nodes.behind.length === 0) throw new OrderFailed('http01_no_nodes', {}, soon(now));
+    const addresses = await edgeAddresses(sql, clusterId);
+    clusters.set(clusterId, new Set(addresses.flatMap(({ configured, reported }) => [...configured, ...reported])));
+  }
+  if (certificate.request.skipDnsCheck) return;
+  const elsewhere: string[] = [];
+  await parallel(served, LOOKUPS, async ({ name, clusterId }) => {
+    if ((await pointingOf(name, clusters.get(clusterId)!, tools.resolver)) !== 'ok') elsewhere.push(name);
+  });
+  if (elsewhere.length > 0) {
+    throw new OrderFailed('http01_dns_not_pointing', { names: elsewhere.sort().slice(0, NAMES_TOLD) }, soon(now));
+  }
+}
+
+function soon(now: Date): Date {
+  return new Date(now.getTime() + RECHECK_MS);
+}
+
+const ALGORITHMS = {
+  ec256: { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' },
+  rsa2048: {
+    name: 'RSASSA-PKCS1-v1_5',
+    modulusLength: 2048,
+    publicExponent: new Uint8Array([1, 0, 1]),
+    hash: 'SHA-256',
+  },
+} as const;
+
+/** A new key, and a request with it for the names (PKCS #10 in DER). */
+async function newRequest(
+  keyType: CertificateRequest['keyType'],
+  names: readonly string[],
+): Promise<{ privateKey: Buffer; csr: Buffer }> {
+  const algorithm = ALGORITHMS[keyType];
+  const keys = (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair;
+  const alternatives = names.map((value) => ({ type: 'dns' as const, value }));
+  const request = await Pkcs10CertificateRequestGenerator.create(
+    { keys, signingAlgorithm: algorithm, extensions: [new SubjectAlternativeNameExtension(alternatives)] },
+    webcrypto,
+  );
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey));
+  const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' });
+  return { privateKey: key.export({ format: 'der', type: 'pkcs8' }), csr: Buffer.from(request.rawData) };
+}

@@ -1,0 +1,71 @@
+// The certificate is checked as one that somebody sends, and takes the place of the former.
+import { createPrivateKey } from 'node:crypto';
+import { errorCodeOf } from '../../../../contract/errors.ts';
+import { setOutcome } from '../../../../models/acme-certificate.ts';
+import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/acme-order.ts';
+import { lockCertificate } from '../../../../models/certificate.ts';
+import { type CertificateMaterial, checkChain } from '../../../../models/certificate-check.ts';
+import { systemCall } from '../../../../runtime/call.ts';
+import { publishRequested } from '../../../../runtime/publish-requested.ts';
+import { write } from '../../../../runtime/write.ts';
+import { endAnswers } from '../answers.ts';
+import { OrderFailed, renewalTime } from '../failure.ts';
+import { install } from '../install.ts';
+import type { Next, StepContext } from '../step.ts';
+
+/** Refusals of an upload that say more than that the certificate is no good. */
+const TOLD: Readonly<Record<string, string>> = {
+  CERTIFICATE_CHAIN_EXPLICIT_CURVE: 'certificate_chain_explicit_curve',
+  CERTIFICATE_KEY_EXPLICIT_CURVE: 'certificate_key_explicit_curve',
+};
+
+export async function download(context: StepContext): Promise<Next> {
+  const { runtime, order, open } = context;
+  const { client } = await open();
+  const { text } = await client.post(order.certificateUrl!, null);
+  const privateKey = createPrivateKey({
+    key: runtime.sealer.open(order.privateKey!, orderKeyPlace(order.certificateId)),
+    format: 'der',
+    type: 'pkcs8',
+  });
+  const material = checked(text, privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), context.now);
+  const missing = order.names.filter((name) => !material.names.includes(name));
+  if (missing.length > 0 || material.names.length > order.names.length) {
+    throw new OrderFailed('issued_names_mismatch', { names: missing });
+  }
+  const renewalInfo = client.directory.renewalInfo !== null;
+  const call = systemCall('acme');
+  const clusterIds = await write(runtime, call, {}, async (tx) => {
+    await holdLease(tx.sql, order);
+    const certificate = await lockCertificate(tx.sql, order.certificateId);
+    if (!certificate) throw new LeaseLost();
+    const clusterIds = await install(tx, runtime.sealer, certificate, material);
+    const { autoRenew } = certificate;
+    const renewAt = autoRenew ? renewalTime(material.notBefore, material.notAfter) : null;
+    await setOutcome(tx.sql, certificate.id, { status: 'ready', lastError: null, renewAt });
+    await saveOrder(tx.sql, order, {
+      state: 'done',
+      nextAt: null,
+      finishedAt: tx.now,
+      stepAt: tx.now,
+      privateKey: null,
+      error: null,
+      errorParams: {},
+      renewalCheckAt: autoRenew && renewalInfo ? tx.now : null,
+    });
+    await endAnswers(tx, order);
+    return clusterIds;
+  });
+  await publishRequested(runtime, call, clusterIds);
+  return { to: 'done', saved: true };
+}
+
+function checked(chainPem: string, keyPem: string, now: Date): CertificateMaterial {
+  try {
+    return checkChain(chainPem, keyPem, now);
+  } catch (error) {
+    const code = errorCodeOf(error);
+    if (code === undefined) throw error;
+    throw new OrderFailed(TOLD[code] ?? 'issued_certificate_invalid');
+  }
+}

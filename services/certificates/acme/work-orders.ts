@@ -1,0 +1,249 @@
+// Walks orders step by step. What each step found is written before the next begins, so that a process may end anywhere;
+// a few orders at a time, those that somebody waits for first.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setAccountUrl } from '../../../models/acme-account.ts';
+import { lockOrdered, orderedCertificate, setOutcome } from '../../../models/acme-certificate.ts';
+import {
+  type AcmeOrder,
+  beginDueOrders,
+  blockedUntil,
+  blockUntil,
+  holdLease,
+  LeaseLost,
+  type OrderStep,
+  saveOrder,
+  takeDueOrder,
+} from '../../../models/acme-order.ts';
+import { systemCall } from '../../../runtime/call.ts';
+import { OutboundFailed } from '../../../runtime/outbound.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import { write } from '../../../runtime/write.ts';
+import { endAnswers } from './answers.ts';
+import { openAccount } from './authority.ts';
+import { nextTry, OrderFailed } from './failure.ts';
+import { registeredDomain } from './names.ts';
+import { DirectoryInvalid, isPassing } from './protocol/client.ts';
+import { AcmeProblem } from './protocol/problem.ts';
+import type { Next, Opened, Step, StepContext } from './step.ts';
+import { check } from './steps/check.ts';
+import { download } from './steps/download.ts';
+import { account, challenges, order as placeOrder } from './steps/order.ts';
+import { finalize, validate } from './steps/prove.ts';
+import { present, propagate } from './steps/show.ts';
+import { TOOLS, type Tools } from './tools.ts';
+
+/** Orders of one run, and of one moment. */
+const ORDERS = 10;
+const AT_A_TIME = 3;
+const LOOK_MS = 250;
+/** A step that meets faults on the way is tried so often, each time after twice the pause. */
+const TRIES = 8;
+const SHORTEST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 60_000;
+/** An authority that wants to be left alone for longer ends the order; the next one begins then. */
+const LONGEST_WAIT_MS = 60_000;
+
+const STEPS: Readonly<Record<OrderStep, Step>> = {
+  check,
+  account,
+  order: placeOrder,
+  challenges,
+  present,
+  propagate,
+  validate,
+  finalize,
+  download,
+};
+
+/** Begins what is due and walks orders until none is; at most {@link ORDERS} are taken up. */
+export async function workOrders(runtime: Runtime, signal: AbortSignal, tools: Tools = TOOLS): Promise<void> {
+  const sql = runtime.pools.api;
+  await beginDueOrders(sql, ORDERS);
+  const walks = new Map<string, Promise<void>>();
+  for (let taken = 0; taken < ORDERS && !signal.aborted; ) {
+    const order = walks.size < AT_A_TIME ? await takeDueOrder(sql, [...walks.keys()]) : undefined;
+    if (order) {
+      taken += 1;
+      const walk = walkOrder(runtime, order, signal, tools).finally(() => walks.delete(order.certificateId));
+      walks.set(order.certificateId, walk);
+      continue;
+    }
+    if (walks.size === 0) break;
+    await Promise.race([...walks.values(), sleep(LOOK_MS)]);
+  }
+  await Promise.all(walks.values());
+}
+
+/** Steps until one has to wait, or the order is over. */
+async function walkOrder(runtime: Runtime, order: AcmeOrder, signal: AbortSignal, tools: Tools): Promise<void> {
+  try {
+    while (order.nextAt !== null && order.nextAt.getTime() <= Date.now() && !signal.aborted) {
+      await stepOf(runtime, order, signal, tools);
+    }
+  } catch (err) {
+    if (err instanceof LeaseLost || signal.aborted) return;
+    // The order stays as it is and is taken up again.
+    runtime.log.error({ err, certificate: order.certificateId }, 'step of an order could not be written');
+  }
+}
+
+async function stepOf(runtime: Runtime, order: AcmeOrder, signal: AbortSignal, tools: Tools): Promise<void> {
+  const state = order.state as OrderStep;
+  const certificate = await orderedCertificate(runtime.pools.api, order.certificateId);
+  // Deleted meanwhile, and the order with it.
+  if (!certificate) throw new LeaseLost();
+  let opened: Promise<Opened> | null = null;
+  const context: StepContext = {
+    runtime,
+    tools,
+    order,
+    certificate,
+    now: new Date(),
+    signal,
+    open() {
+      opened ??= openAccount(runtime, certificate.request.ca, order.accountId, signal);
+      return opened;
+    },
+  };
+  try {
+    await assertAllowed(context);
+    const next = await STEPS[state](context);
+    await goOn(context, next);
+  } catch (error) {
+    if (error instanceof LeaseLost || signal.aborted) throw error;
+    await afterFailure(context, error);
+  }
+}
+
+async function goOn({ runtime, order }: StepContext, { to, patch = {}, waitMs = 0, saved }: Next): Promise<void> {
+  const now = new Date();
+  const moved = to === order.state ? {} : { stepAt: now };
+  const change = {
+    state: to,
+    nextAt: to === 'done' ? null : new Date(now.getTime() + waitMs),
+    tries: 0,
+    error: null,
+    errorParams: {},
+    ...moved,
+    ...patch,
+  };
+  if (!saved) await saveOrder(runtime.pools.api, order, change);
+  Object.assign(order, change);
+}
+
+/** A bucket is empty until then. */
+class Held extends Error {
+  readonly until: Date;
+
+  constructor(until: Date) {
+    super('held back');
+    this.until = until;
+  }
+}
+
+/** Steps that ask the authority wait while it wants to be left alone. */
+async function assertAllowed({ runtime, order, certificate }: StepContext): Promise<void> {
+  const until = await blockedUntil(runtime.pools.api, bucketsOf(order, certificate.request.ca));
+  if (until) throw new Held(until);
+}
+
+const directoryBucket = (ca: string) => `directory ${ca}`;
+const accountBucket = (order: AcmeOrder) => `account ${order.accountId}`;
+const domainBucket = (name: string) => `domain ${registeredDomain(name)}`;
+
+/** Whose patience an order of this state needs. */
+function bucketsOf(order: AcmeOrder, ca: string): string[] {
+  if (order.state === 'check') return [];
+  const asking = [directoryBucket(ca)];
+  if (order.state !== 'order') return asking;
+  return [...asking, accountBucket(order), ...new Set(order.names.map(domainBucket))];
+}
+
+async function afterFailure(context: StepContext, error: unknown): Promise<void> {
+  const { runtime, order, now } = context;
+  if (error instanceof OrderFailed) return fail(context, error);
+  if (error instanceof Held) return waitUntil(context, error.until);
+  if (error instanceof AcmeProblem) {
+    if (error.type === 'rateLimited') return leaveAlone(context, error);
+    if (error.type === 'accountDoesNotExist' && order.tries < TRIES) return openAnew(context);
+    if (!isPassing(error)) return fail(context, new OrderFailed(error.code, namesIn(error)));
+  }
+  const code = passingCode(error);
+  if (code === 'certificate_operation_failed') {
+    runtime.log.error({ err: error, certificate: order.certificateId, step: order.state }, 'step of an order failed');
+  }
+  if (order.tries + 1 >= TRIES) return fail(context, new OrderFailed(code));
+  const asked = error instanceof AcmeProblem && error.retryAt ? error.retryAt.getTime() - now.getTime() : 0;
+  const wait = Math.min(Math.max(SHORTEST_PAUSE_MS * 2 ** order.tries, asked), LONGEST_PAUSE_MS);
+  const change = { tries: order.tries + 1, nextAt: new Date(Date.now() + wait), error: code, errorParams: {} };
+  await saveOrder(runtime.pools.api, order, change);
+  Object.assign(order, change);
+}
+
+function namesIn({ names }: AcmeProblem): Record<string, string[]> {
+  return names.length > 0 ? { names: names.slice(0, 20) } : {};
+}
+
+function passingCode(error: unknown): string {
+  if (error instanceof OutboundFailed) return error.reason === 'tls' ? 'acme_tls' : 'acme_unreachable';
+  if (error instanceof DirectoryInvalid) return 'acme_directory_invalid';
+  if (error instanceof AcmeProblem) return error.code;
+  return 'certificate_operation_failed';
+}
+
+/** A limit of orders may be the account's or a domain's: the domain waits as told, the account for a minute at most. */
+async function leaveAlone(context: StepContext, problem: AcmeProblem): Promise<void> {
+  const { runtime, order, certificate, now } = context;
+  const sql = runtime.pools.api;
+  const until = problem.retryAt ?? new Date(now.getTime() + LONGEST_WAIT_MS);
+  if (order.state === 'order') {
+    const names = problem.names.length > 0 ? problem.names : order.names;
+    await blockUntil(sql, [...new Set(names.map(domainBucket))], until);
+    const soon = new Date(Math.min(until.getTime(), now.getTime() + LONGEST_WAIT_MS));
+    await blockUntil(sql, [accountBucket(order)], soon);
+  } else {
+    await blockUntil(sql, [directoryBucket(certificate.request.ca)], until);
+  }
+  return waitUntil(context, until);
+}
+
+/** An order that would have to wait for long ends; the next one begins then. */
+async function waitUntil(context: StepContext, until: Date): Promise<void> {
+  const params = { until: until.toISOString() };
+  if (until.getTime() - context.now.getTime() > LONGEST_WAIT_MS) {
+    return fail(context, new OrderFailed('acme_rate_limited', params, until));
+  }
+  const change = { nextAt: until, error: 'acme_rate_limited', errorParams: params };
+  await saveOrder(context.runtime.pools.api, context.order, change);
+  Object.assign(context.order, change);
+}
+
+/** The authority has forgotten the account, with all that was ordered. */
+async function openAnew({ runtime, order }: StepContext): Promise<void> {
+  await setAccountUrl(runtime.pools.api, order.accountId, null);
+  const change = { state: 'account' as const, tries: order.tries + 1, nextAt: new Date() };
+  await saveOrder(runtime.pools.api, order, change);
+  Object.assign(order, change);
+}
+
+async function fail({ runtime, order }: StepContext, failed: OrderFailed): Promise<void> {
+  await write(runtime, systemCall('acme'), {}, async (tx) => {
+    await holdLease(tx.sql, order);
+    const certificate = await lockOrdered(tx.sql, order.certificateId);
+    if (!certificate) throw new LeaseLost();
+    const again = certificate.autoRenew || certificate.leaf === null;
+    const renewAt = again ? (failed.retryAt ?? nextTry(tx.now, certificate.notAfter)) : null;
+    await setOutcome(tx.sql, order.certificateId, { status: 'error', lastError: failed.code, renewAt });
+    await saveOrder(tx.sql, order, {
+      state: 'failed',
+      failedStep: order.state as OrderStep,
+      nextAt: null,
+      finishedAt: tx.now,
+      privateKey: null,
+      error: failed.code,
+      errorParams: failed.params,
+    });
+    await endAnswers(tx, order);
+  });
+  Object.assign(order, { nextAt: null, state: 'failed' });
+}

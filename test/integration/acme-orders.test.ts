@@ -1,0 +1,254 @@
+// Orders of certificates from the request to the site, at an authority that is as strict as a real one.
+import { X509Certificate } from 'node:crypto';
+import test from 'ava';
+import { type AcmeCluster, orderOver, requestOf, startAcmeCluster, useAuthority } from '../helpers/acme-cluster.ts';
+import type { Asked, Verdict } from '../helpers/acme-directory.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let running: TestConsole;
+let api: Api;
+let cluster: AcmeCluster;
+let last = 0;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  cluster = await startAcmeCluster(running, api);
+});
+test.after.always('stop', async () => {
+  await cluster?.stop();
+  await running?.stop();
+});
+test.afterEach.always('the authority does as it should', () => {
+  delete cluster.authority.options.script;
+});
+
+const newName = () => `h${last++}.example.org`;
+const newSite = (name: string) => api.site(cluster.clusterId, name);
+const request = (names: string[], more: Body = {}) => api.ok('POST', '/certificates/request', requestOf(names, more));
+const certificate = (id: string) => api.ok('GET', `/certificates/${id}`);
+
+/** The verdict once for each of the requests of a kind, then none. */
+function script(asked: Asked, ...verdicts: Verdict[]): void {
+  const left = [...verdicts];
+  cluster.authority.options.script = (kind) => (kind === asked ? (left.shift() ?? null) : null);
+}
+
+test.serial('one request brings a certificate to its site, and cleans up behind itself', async (t) => {
+  const names = [newName(), newName()];
+  const site = await api.site(cluster.clusterId, names[0]!, { domains: names });
+  const made = await request(names, { bindSiteId: site.id });
+  t.like(made, { source: 'acme', status: 'pending', bindSiteId: site.id, names, autoRenew: true, fingerprint: null });
+  const over = await orderOver(api, made.id);
+  t.is(over.state, 'done', JSON.stringify(over));
+  t.true(over.steps.every(({ state }: Body) => state === 'done'));
+  const done = await certificate(made.id);
+  t.like(done, { status: 'ready', bindSiteId: null, lastError: null, keyType: 'p256' });
+  t.deepEqual(done.names.toSorted(), names.toSorted());
+  t.is(done.chain.length, 2);
+  const { issued } = cluster.authority;
+  t.is(new X509Certificate(issued.at(-1)!.pem).fingerprint256.replaceAll(':', '').toLowerCase(), done.fingerprint);
+  const life = Date.parse(done.notAfter) - Date.parse(done.notBefore);
+  t.is(Date.parse(done.renewAt), Math.round(Date.parse(done.notBefore) + (life * 2) / 3));
+  t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
+  await eventually(async () => (await api.entries(cluster.clusterId, 'site-https')).includes(site.id));
+  await eventually(() => cluster.node.answers.size === 0);
+  const audit = (await api.audit(site.id)).find(({ action }) => action === 'site.https_update');
+  t.is(audit?.actorType, 'system');
+  const order = await api.sql('acme_order').where({ certificate_id: made.id }).first();
+  t.is(order.private_key, null);
+});
+
+test.serial('what is lost on the way is asked again, and one certificate comes of it', async (t) => {
+  const kinds: Asked[] = ['nonce', 'new-order', 'authorization', 'challenge', 'order', 'finalize', 'certificate'];
+  for (const kind of kinds) {
+    const before = cluster.authority.issued.length;
+    const name = newName();
+    await newSite(name);
+    script(kind, 'lose');
+    const made = await request([name]);
+    t.is((await orderOver(api, made.id)).state, 'done', kind);
+    t.is(cluster.authority.issued.length, before + 1, kind);
+    t.is((await certificate(made.id)).status, 'ready', kind);
+  }
+});
+
+test.serial('nonces that the authority takes no more are replaced', async (t) => {
+  const name = newName();
+  await newSite(name);
+  const bad: Verdict = { type: 'badNonce', status: 400 };
+  script('new-order', bad, bad);
+  t.is((await orderOver(api, (await request([name])).id)).state, 'done');
+});
+
+test.serial('a fault of the authority is waited out', async (t) => {
+  const name = newName();
+  await newSite(name);
+  script('finalize', { type: 'serverInternal', status: 500 }, { type: '', status: 503 });
+  t.is((await orderOver(api, (await request([name])).id)).state, 'done');
+});
+
+test.serial('refusals become codes, and the next order is later', async (t) => {
+  for (const [asked, type, code] of [
+    ['finalize', 'caa', 'acme_caa'],
+    ['new-order', 'rejectedIdentifier', 'acme_rejected_identifier'],
+    ['new-order', 'somethingElse', 'acme_error'],
+  ] as const) {
+    const name = newName();
+    await newSite(name);
+    script(asked, { type, status: 403 });
+    const made = await request([name]);
+    const over = await orderOver(api, made.id);
+    t.like(over, { state: 'failed', error: { code } });
+    const failed = await certificate(made.id);
+    t.like(failed, { status: 'error', lastError: code, fingerprint: null });
+    const wait = Date.parse(failed.renewAt) - Date.parse(over.finishedAt);
+    t.is(wait, 3_600_000);
+    t.false(JSON.stringify([failed, over]).includes('text of the authority'));
+  }
+});
+
+test.serial('a name that the node does not answer for fails by its name', async (t) => {
+  const names = [newName(), newName()];
+  await api.site(cluster.clusterId, names[0]!, { domains: names });
+  const { look } = cluster.authority.options;
+  cluster.authority.options.look = async (shown) => (shown.name === names[1] ? 'connection' : look(shown));
+  const made = await request(names);
+  const over = await orderOver(api, made.id);
+  cluster.authority.options.look = look;
+  t.like(over, { state: 'failed', error: { code: 'acme_connection', params: { names: [names[1]] } } });
+  t.is(over.steps.find(({ state }: Body) => state === 'failed').step, 'validate');
+  await eventually(() => cluster.node.answers.size === 0);
+});
+
+test.serial('an authority that wants to be left alone is: the order ends, and the next begins then', async (t) => {
+  const domain = `limited${last++}.org`;
+  const names = [`a.${domain}`, `b.${domain}`];
+  for (const name of names) await newSite(name);
+  const refusal: Verdict = { type: 'rateLimited', status: 429, headers: { 'retry-after': '7200' } };
+  script('new-order', refusal);
+  const first = await request([names[0]!]);
+  const over = await orderOver(api, first.id);
+  t.like(over, { state: 'failed', error: { code: 'acme_rate_limited' } });
+  t.is(over.nextTryAt, over.error.params.until);
+  await api.sql('acme_bucket').where('key', 'like', 'account %').delete();
+  const before = cluster.authority.requests.filter((asked) => asked === 'new-order').length;
+  // Another certificate of the same domain is not even asked for.
+  const second = await orderOver(api, (await request([names[1]!])).id);
+  t.like(second, { state: 'failed', error: { code: 'acme_rate_limited' } });
+  t.is(cluster.authority.requests.filter((asked) => asked === 'new-order').length, before);
+});
+
+test.serial(
+  'names that no site has, and clusters without a node, are told before the authority is asked',
+  async (t) => {
+    const before = cluster.authority.requests.length;
+    const unserved = await orderOver(api, (await request([newName()])).id);
+    t.is(unserved.error.code, 'http01_unserved');
+    const name = newName();
+    await api.site(await api.cluster('empty'), name);
+    t.is((await orderOver(api, (await request([name])).id)).error.code, 'http01_no_nodes');
+    t.is(cluster.authority.requests.length, before);
+  },
+);
+
+test.serial('names that lead elsewhere are told before the authority is asked', async (t) => {
+  const name = newName();
+  await newSite(name);
+  const before = cluster.authority.requests.length;
+  const over = await orderOver(api, (await request([name], { skipDnsCheck: false })).id);
+  t.like(over, { state: 'failed', error: { code: 'http01_dns_not_pointing', params: { names: [name] } } });
+  t.is(cluster.authority.requests.length, before);
+});
+
+test.serial('a renewal replaces the certificate where it is, without a name that no site has', async (t) => {
+  const names = [newName(), newName()];
+  const site = await api.site(cluster.clusterId, names[0]!, { domains: names });
+  const made = await request(names, { bindSiteId: site.id });
+  await orderOver(api, made.id);
+  const former = await certificate(made.id);
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [names[0]] });
+  await api.ok('POST', `/certificates/${made.id}/renew`);
+  const next = await eventually(
+    async () => {
+      const now = await certificate(made.id);
+      return now.fingerprint !== former.fingerprint && now;
+    },
+    { everyMs: 200 },
+  );
+  t.like(next, { id: made.id, status: 'ready', names: [names[0]], siteCount: 1 });
+  t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
+});
+
+test.serial('accounts are shared, and external ones are bound to them', async (t) => {
+  const { authority } = cluster;
+  authority.options.external = { outer: Buffer.from('a key of theirs').toString('base64url') };
+  const name = newName();
+  await newSite(name);
+  const without = await orderOver(api, (await request([name], { email: 'new@example.org' })).id);
+  t.is(without.error.code, 'acme_external_account_required');
+  await useAuthority(api, authority, { eabKid: 'outer', eabHmacKey: authority.options.external.outer });
+  t.like(await api.ok('GET', '/settings/acme-directory'), { eabKid: 'outer', eabHmacKeySet: true });
+  const before = authority.accounts.size;
+  for (const each of [name, newName()]) {
+    await newSite(each).catch(() => undefined);
+    const over = await orderOver(api, (await request([each], { email: 'new@example.org' })).id);
+    t.is(over.state, 'done', JSON.stringify(over.error));
+  }
+  t.is(authority.accounts.size, before + 1);
+  t.is([...authority.accounts.values()].at(-1)!.external, 'outer');
+  delete authority.options.external;
+  await useAuthority(api, authority, { eabKid: '' });
+});
+
+test.serial('an account that the authority has forgotten is made anew', async (t) => {
+  const name = newName();
+  await newSite(name);
+  script('new-order', { type: 'accountDoesNotExist', status: 400 });
+  t.is((await orderOver(api, (await request([name])).id)).state, 'done');
+});
+
+test.serial('requests are refused for what cannot be had', async (t) => {
+  const path = '/certificates/request';
+  const site = await newSite(newName());
+  const bad = (field: string, body: Body) => api.badField(t, field, 'POST', path, body);
+  await bad('/names/0', requestOf(['*.example.org']));
+  await bad('/names/1', requestOf(['a.example.org', 'A.example.org.']));
+  await bad('/names/0', requestOf(['no spaces.example.org']));
+  await bad('/eabHmacKey', requestOf(['a.example.org'], { eabKid: 'one' }));
+  await bad('/eabKid', requestOf(['a.example.org'], { ca: 'zerossl' }));
+  const other = requestOf(['other.example.org'], { bindSiteId: site.id });
+  const { domains } = await api.refused(t, [400, 'CERTIFICATE_DOMAIN_MISMATCH'], 'POST', path, other);
+  t.is(domains.length, 1);
+  const missing = requestOf(['other.example.org'], { bindSiteId: 'none' });
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'POST', path, missing);
+  await api.refused(t, [404, 'CERTIFICATE_NOT_FOUND'], 'POST', '/certificates/none/renew');
+  await api.refused(t, [404, 'CERTIFICATE_NOT_FOUND'], 'GET', '/certificates/none/progress');
+});
+
+test.serial('one request at a time for a site, and one order for a certificate', async (t) => {
+  const name = newName();
+  const site = await newSite(name);
+  script('new-order', ...new Array(3).fill({ type: 'serverInternal', status: 500 }));
+  const made = await request([name], { bindSiteId: site.id });
+  const again = requestOf([name], { bindSiteId: site.id });
+  await api.refused(t, [409, 'CERTIFICATE_BUSY'], 'POST', '/certificates/request', again);
+  await eventually(async () => (await certificate(made.id)).status === 'issuing');
+  await api.refused(t, [409, 'CERTIFICATE_BUSY'], 'POST', `/certificates/${made.id}/renew`);
+  t.is((await orderOver(api, made.id)).state, 'done');
+});
+
+test.serial('a directory that is none is not saved', async (t) => {
+  const path = '/settings/acme-directory';
+  const { url, caPem } = cluster.authority;
+  const refused = (code: string, body: Body) => api.refused(t, [400, code], 'PUT', path, body);
+  t.is((await refused('ACME_DIRECTORY_INVALID', { url, caPem: '' })).reason, 'tls');
+  t.is((await refused('ACME_DIRECTORY_INVALID', { url: url.replace('https', 'http'), caPem })).reason, 'url');
+  t.is((await refused('ACME_DIRECTORY_INVALID', { url: 'https://169.254.169.254/', caPem })).reason, 'refused');
+  t.is((await refused('ACME_DIRECTORY_INVALID', { url: `${url.slice(0, -9)}nonce`, caPem })).reason, 'answer');
+  await refused('ACME_DIRECTORY_CA_INVALID', { url, caPem: 'no certificate' });
+  await refused('ACME_DIRECTORY_EAB_INCOMPLETE', { url, caPem, eabKid: 'one' });
+  t.like(await api.ok('GET', path), { url });
+});
