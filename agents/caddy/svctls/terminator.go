@@ -119,15 +119,15 @@ func (t *Terminator) decide(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return nil, t.refuse(conn, refusal)
 	}
 	handshake.SiteID = plan.SiteID
-	conn.SetHandshake(handshake)
+	config := t.prepared[s.profile]
 	switch {
 	case quic:
-		return t.quic, nil
+		config = t.quic
 	case s.client != nil:
-		handshake.ClientPolicy = s.client.policy
-		return s.client.config, nil
+		handshake.ClientPolicy, config = s.client.policy, s.client.config
 	}
-	return t.prepared[s.profile], nil
+	conn.SetHandshake(handshake)
+	return config, nil
 }
 
 // find finds the site of a name and what it has of HTTPS, or says why there is none.
