@@ -24,7 +24,7 @@ const (
 var rooms = map[string][]string{
 	"exchange":  {standardLibrary},
 	"svccore":   {"exchange"},
-	"svclisten": {"exchange", "svccore"},
+	"svclisten": {"exchange", "svccore", "svcerrors"},
 	"svcedge":   {allOfThem},
 	"svcapi":    {"svccore"},
 	"svcerrors": {"exchange"},

@@ -12,7 +12,8 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 	if a.Drop {
 		return false
 	}
-	if a.CloseConn && x.In.Major == 1 && a.Upgrade == nil {
+	if a.CloseConn && x.In.Major <= 2 && a.Upgrade == nil {
+		// HTTP/2 has no such field: its server says goodbye instead, and lets other requests of the connection end.
 		a.Header["Connection"] = closeValue
 	}
 	if a.Upgrade != nil {

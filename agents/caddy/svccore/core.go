@@ -55,6 +55,7 @@ type Core struct {
 	state        *writerState
 	position     *nodev1.ConfigPosition
 	onExemptions []func()
+	onChange     []func()
 
 	notesMu sync.Mutex
 	damages map[string]Damage

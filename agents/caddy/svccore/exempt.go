@@ -41,9 +41,18 @@ func (c *Core) OnExemptions(f func()) {
 	c.onExemptions = append(c.onExemptions, f)
 }
 
+// OnChange registers what is called after the configuration changed, while it is locked against other changes. It must
+// not block. Call it while components are made.
+func (c *Core) OnChange(f func()) { c.onChange = append(c.onChange, f) }
+
 // publish makes tables the configuration of this moment.
 func (c *Core) publish(tables *exchange.Tables) {
 	before := c.tables.Swap(tables)
+	defer func() {
+		for _, f := range c.onChange {
+			f()
+		}
+	}()
 	if slices.ContainsFunc(exemptions, func(e Exemption) bool { return e.Changed(before, tables) }) {
 		for _, f := range c.onExemptions {
 			f()

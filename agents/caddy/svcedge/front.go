@@ -49,11 +49,11 @@ const maxMethodBytes = 32
 // ServeHTTP answers the request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn := svclisten.FromContext(r.Context())
-	if conn != nil && conn.Plain() && f.writeIdle > 0 {
+	if conn != nil && r.ProtoMajor == 1 && f.writeIdle > 0 {
 		// Also for what the server writes on its own behalf while the request is answered.
 		conn.BoundWrites(f.writeIdle)
 	}
-	if conn == nil || !conn.Plain() || r.ProtoMajor != 1 || len(r.Method) > maxMethodBytes || r.URL.Host != "" || r.Host == "" || r.Host[0] == '.' {
+	if conn == nil || len(r.Method) > maxMethodBytes || r.URL.Host != "" || r.Host == "" || r.Host[0] == '.' {
 		f.chain.ServeHTTP(w, r)
 		return
 	}

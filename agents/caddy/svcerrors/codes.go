@@ -11,6 +11,7 @@ const (
 	BodyTooLarge         = "body-too-large"
 	ChallengeUnavailable = "challenge-unavailable"
 	ClientCertRequired   = "client-cert-required"
+	HTTPSRequired        = "https-required"
 	HeaderTooLarge       = "header-too-large"
 	IPBanned             = "ip-banned"
 	InternalError        = "internal-error"
@@ -69,6 +70,11 @@ var texts = map[string]text{
 	HeaderTooLarge: {
 		[languages]string{"请求头过大", "Request header too large"},
 		[languages]string{"请求头（例如 Cookie）超过了允许的大小。", "The header of this request, such as its cookies, is larger than allowed."},
+		hopVisitor,
+	},
+	HTTPSRequired: {
+		[languages]string{"需要 HTTPS", "HTTPS required"},
+		[languages]string{"此端口只提供 HTTPS，请使用 HTTPS 地址访问。", "This port speaks HTTPS only. Please use an HTTPS address."},
 		hopVisitor,
 	},
 	IPBanned: {

@@ -37,6 +37,15 @@ func Respond(x *exchange.Exchange, status int, code string) *exchange.Answer {
 	return a
 }
 
+// Raw is a whole answer over HTTP/1.1, for who is answered before anything of a request was read. The connection ends
+// with it.
+func Raw(status int, code, requestID string) []byte {
+	page := appendPage(nil, status, code, english, requestID)
+	head := fmt.Sprintf("HTTP/1.1 %d %s\r\n%s: %s\r\nX-Request-Id: %s\r\nCache-Control: %s\r\nX-Content-Type-Options: %s\r\nContent-Type: %s\r\nContent-Security-Policy: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
+		status, http.StatusText(status), headerError, code, requestID, noStore[0], noSniff[0], htmlType[0], policy[0], len(page))
+	return append([]byte(head), page...)
+}
+
 // RespondBanned answers a banned client and ends its connection.
 func RespondBanned(x *exchange.Exchange) *exchange.Answer {
 	x.CloseAfter()
@@ -66,7 +75,7 @@ var pages = func() map[pageKey]page {
 	made := map[pageKey]page{}
 	for code, statuses := range map[string][]int{
 		BadRequest: {400}, BodyTooLarge: {413}, IPBanned: {403}, InternalError: {500}, MethodNotAllowed: {405}, NoOrigin: {502},
-		NotFound: {404}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
+		HTTPSRequired: {400}, NotFound: {404}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
 		SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {400},
 		ClientCertRequired: {403}, URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
 	} {

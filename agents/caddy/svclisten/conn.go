@@ -28,6 +28,10 @@ type Conn struct {
 	Peer netip.Addr
 	// The port that was connected to, 0 on other networks, and as configuration names it.
 	port, named uint16
+	// Where it came from, nil on networks that are not ours.
+	socket *socket
+	// TLS is spoken on the port.
+	overTLS bool
 	// Set while the hello of TLS is looked at, by the goroutine of the connection; requests come after.
 	handshake *exchange.Handshake
 
@@ -46,6 +50,7 @@ type Conn struct {
 
 	// Of the reading goroutine.
 	started bool
+	greeted bool
 	rest    *bufio.Reader
 
 	// No TLS lies between the connection and its requests.
@@ -82,12 +87,22 @@ func (c *Conn) Read(p []byte) (int, error) {
 		if c.rest.Buffered() == 0 {
 			c.rest = nil
 		}
-		c.received(p[:n])
-		return n, err
+		return c.took(p[:n], err)
 	}
 	n, err := c.Conn.Read(p)
-	c.received(p[:n])
-	return n, err
+	return c.took(p[:n], err)
+}
+
+// took looks at what was read.
+func (c *Conn) took(p []byte, err error) (int, error) {
+	if c.overTLS && !c.greeted && len(p) > 0 {
+		c.greeted = true
+		if refused := c.beginsTLS(p); refused != nil {
+			return 0, refused
+		}
+	}
+	c.received(p)
+	return len(p), err
 }
 
 func (c *Conn) received(p []byte) {

@@ -16,6 +16,8 @@ const (
 	perNetwork
 	withoutRequest
 	headerTime
+	inHandshake
+	networkHandshakes
 	strangerPeer
 	proxyHeader
 	reasons
@@ -24,6 +26,7 @@ const (
 // Names of the reasons as metrics have them.
 var reasonNames = [reasons]string{
 	inAll: "total", perAddress: "address", perNetwork: "network", withoutRequest: "waiting", headerTime: "header-time",
+	inHandshake: "handshakes", networkHandshakes: "network-handshakes",
 	strangerPeer: "peer", proxyHeader: "proxy-header",
 }
 
@@ -38,6 +41,8 @@ type Counters struct {
 	Limits Limits
 	// Open connections, and those of them that have not sent the head of a request yet.
 	Open, Waiting int
+	// Handshakes are those of TLS under way.
+	Handshakes int
 	// Accepted counts all that came from where connections may come from.
 	Accepted uint64
 	// Refused counts connections that were closed when they came, Evicted those that had been taken before; by limit.
@@ -51,10 +56,10 @@ type Counters struct {
 func (r *Registry) Counters() Counters {
 	l := &r.limiter
 	l.mu.Lock()
-	now, open, waiting, limits := l.counts, l.open, l.queued, l.limits
+	now, open, waiting, handshakes, limits := l.counts, l.open, l.queued, l.handshakes, l.limits
 	l.mu.Unlock()
 	return Counters{
-		Limits: limits, Open: open, Waiting: waiting, Accepted: now.accepted,
+		Limits: limits, Open: open, Waiting: waiting, Handshakes: handshakes, Accepted: now.accepted,
 		Refused: named(now.refused), Evicted: named(now.evicted), HTTP2Errors: r.http2Errors.copy(),
 	}
 }

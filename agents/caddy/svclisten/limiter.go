@@ -15,6 +15,9 @@ type limiter struct {
 	// Connections in all, those of trusted proxies included, which are in neither ledger.
 	open         int
 	all, waiting ledger
+	// Those whose handshake is under way, likewise.
+	shaking    ledger
+	handshakes int
 	// Those without a request yet, in the order in which they came.
 	oldest, newest *Conn
 	queued         int
@@ -28,6 +31,9 @@ type standing struct {
 	older, newer *Conn
 	since        time.Time
 	in           bool
+	// Of a handshake that is under way.
+	shaking     seat
+	inHandshake bool
 }
 
 // set replaces the limits. What is open stays.
@@ -77,20 +83,23 @@ func (l *limiter) identify(c *Conn, addr netip.Addr) []*Conn {
 	return l.makeRoom(c)
 }
 
+// dropFor drops a connection to make room for c, which goes itself where victim is nil.
+func (l *limiter) dropFor(c, victim *Conn, why reason) *Conn {
+	if victim == nil {
+		victim = c
+	}
+	if victim == c {
+		l.counts.refused[why]++
+	} else {
+		l.counts.evicted[why]++
+	}
+	l.drop(victim)
+	return victim
+}
+
 // makeRoom drops what is too much with c, the newest connection.
 func (l *limiter) makeRoom(c *Conn) (dropped []*Conn) {
-	drop := func(victim *Conn, why reason) {
-		if victim == nil {
-			victim = c
-		}
-		if victim == c {
-			l.counts.refused[why]++
-		} else {
-			l.counts.evicted[why]++
-		}
-		l.drop(victim)
-		dropped = append(dropped, victim)
-	}
+	drop := func(victim *Conn, why reason) { dropped = append(dropped, l.dropFor(c, victim, why)) }
 	s := &c.standing
 	if at := s.counted.at; at != nil {
 		switch {
@@ -110,6 +119,44 @@ func (l *limiter) makeRoom(c *Conn) (dropped []*Conn) {
 }
 
 func over(n, limit int) bool { return limit > 0 && n > limit }
+
+// shake counts a connection whose handshake begins. It returns the connections that have to go, c itself perhaps among
+// them; the caller closes them.
+func (l *limiter) shake(c *Conn) (dropped []*Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &c.standing
+	if !s.in {
+		return []*Conn{c}
+	}
+	s.inHandshake = true
+	l.handshakes++
+	if at := s.counted.at; at != nil {
+		l.shaking.add(&s.shaking, c, at.key)
+		if network := s.shaking.at.network; over(network.place.weight(), l.limits.HandshakesPerNetwork) {
+			dropped = append(dropped, l.dropFor(c, network.newestOfHeaviest(), networkHandshakes))
+		}
+	}
+	if s.in && over(l.handshakes, l.limits.Handshakes) {
+		dropped = append(dropped, l.dropFor(c, l.shaking.newestOfHeaviest(), inHandshake))
+	}
+	return dropped
+}
+
+// shaken notes the end of a handshake.
+func (l *limiter) shaken(c *Conn) {
+	l.mu.Lock()
+	l.endHandshake(&c.standing)
+	l.mu.Unlock()
+}
+
+func (l *limiter) endHandshake(s *standing) {
+	if s.inHandshake {
+		s.inHandshake = false
+		l.handshakes--
+		l.shaking.remove(&s.shaking)
+	}
+}
 
 // asked notes the first request of a connection.
 func (l *limiter) asked(c *Conn) {
@@ -154,6 +201,7 @@ func (l *limiter) drop(c *Conn) {
 	s.in = false
 	l.open--
 	l.unqueue(c)
+	l.endHandshake(s)
 	l.all.remove(&s.counted)
 }
 

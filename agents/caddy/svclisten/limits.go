@@ -22,6 +22,8 @@ type Limits struct {
 	// first one.
 	Waiting    int
 	HeaderTime time.Duration
+	// Handshakes is the number of handshakes of TLS under way, HandshakesPerNetwork of one network as above.
+	Handshakes, HandshakesPerNetwork int
 }
 
 const (
@@ -55,6 +57,12 @@ func (l Limits) withDefaults(files, memory uint64) Limits {
 	}
 	if l.Waiting == 0 {
 		l.Waiting = max(l.Connections/4, 1)
+	}
+	if l.Handshakes == 0 {
+		l.Handshakes = max(l.Waiting/2, 1)
+	}
+	if l.HandshakesPerNetwork == 0 {
+		l.HandshakesPerNetwork = max(l.Handshakes/2, 1)
 	}
 	if l.HeaderTime == 0 {
 		l.HeaderTime = defaultHeaderTime

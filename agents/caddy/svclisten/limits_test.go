@@ -18,11 +18,11 @@ func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
 		{1 << 20, 2 << 30, 16384}, {20_512, 64 << 30, 10_000}, {1024, 64 << 30, 256}, {100, 1 << 20, 256}, {math.MaxUint64, math.MaxUint64, math.MaxInt32},
 	} {
 		got := Limits{}.withDefaults(c.files, c.memory)
-		if got.Connections != c.want || got.PerNetwork != c.want/4 || got.PerAddress != c.want/4/2 || got.Waiting != c.want/4 || got.HeaderTime != 15*time.Second {
+		if got.Connections != c.want || got.PerNetwork != c.want/4 || got.PerAddress != c.want/4/2 || got.Waiting != c.want/4 || got.Handshakes != c.want/4/2 || got.HandshakesPerNetwork != c.want/4/2/2 || got.HeaderTime != 15*time.Second {
 			t.Errorf("%d files, %d MiB: %+v", c.files, c.memory>>20, got)
 		}
 	}
-	set := Limits{Connections: 5, PerAddress: 4, PerNetwork: 3, Waiting: 2, HeaderTime: time.Second}
+	set := Limits{Connections: 5, PerAddress: 4, PerNetwork: 3, Waiting: 2, HeaderTime: time.Second, Handshakes: 7, HandshakesPerNetwork: 6}
 	if got := set.withDefaults(1<<20, 1<<40); got != set {
 		t.Errorf("%+v", got)
 	}
@@ -32,7 +32,7 @@ func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
 }
 
 func TestLimitsAreNotNegative(t *testing.T) {
-	for _, w := range []Wrapper{{MaxConnections: -1}, {MaxPerNetwork: -1}, {MaxPerAddress: -1}, {MaxWaiting: -1}, {HeaderTime: caddy.Duration(-1)}} {
+	for _, w := range []Wrapper{{MaxConnections: -1}, {MaxPerNetwork: -1}, {MaxPerAddress: -1}, {MaxWaiting: -1}, {MaxHandshakes: -1}, {MaxHandshakesPerNetwork: -1}, {HeaderTime: caddy.Duration(-1)}} {
 		if _, err := w.limits(); err == nil {
 			t.Errorf("%+v", w)
 		}

@@ -12,6 +12,7 @@ func (s *state) WriteMetrics(w io.Writer) {
 	c := Process.Counters()
 	fmt.Fprintf(w, "# HELP svc_edge_connections Open client connections.\n# TYPE svc_edge_connections gauge\nsvc_edge_connections %d\n", Process.Connections())
 	fmt.Fprintf(w, "# HELP svc_edge_connections_waiting Connections without the head of a request so far.\n# TYPE svc_edge_connections_waiting gauge\nsvc_edge_connections_waiting %d\n", c.Waiting)
+	fmt.Fprintf(w, "# HELP svc_edge_handshakes_in_progress Handshakes of TLS under way.\n# TYPE svc_edge_handshakes_in_progress gauge\nsvc_edge_handshakes_in_progress %d\n", c.Handshakes)
 	fmt.Fprintf(w, "# HELP svc_edge_connections_accepted_total Connections that came.\n# TYPE svc_edge_connections_accepted_total counter\nsvc_edge_connections_accepted_total %d\n", c.Accepted)
 	for _, family := range []struct {
 		name, help, label string

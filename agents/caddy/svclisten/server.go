@@ -45,6 +45,11 @@ func (w *Wrapper) prepare(server *http.Server) {
 	}
 	// Else net/http answers `OPTIONS *` by itself.
 	server.DisableGeneralOptionsHandler = true
+	if w.caddy {
+		// Caddy asks for it with HTTP/2, and takes its own way of refusing it only with connections it has wrapped, which hides
+		// what they can do.
+		server.Protocols.SetUnencryptedHTTP2(false)
+	}
 	var config http.HTTP2Config
 	if server.HTTP2 != nil {
 		config = *server.HTTP2

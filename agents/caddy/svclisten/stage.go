@@ -16,7 +16,9 @@ type carried struct {
 	conn *Conn
 	// The limit on writes to the connection; 0 where another sets one.
 	writeIdle time.Duration
-	// Limits of the exchange's own stream; nil where it has its connection to itself, or the server sets them.
+	// Limits of the exchange's own stream, and when they were set last; nil where it has its connection to itself, or the
+	// server sets them.
+	bounded time.Time
 	control *http.ResponseController
 	entry   Exchange
 	listed  bool
@@ -35,7 +37,7 @@ func Carry(x *exchange.Exchange, conn *Conn, writeIdle time.Duration) {
 	}
 	if c.writeIdle = writeIdle; writeIdle > 0 && conn != nil {
 		x.Writes = c
-		if conn.QUIC() {
+		if x.In.Major != 1 {
 			c.control = http.NewResponseController(x.Writer())
 		}
 	}
@@ -43,16 +45,19 @@ func Carry(x *exchange.Exchange, conn *Conn, writeIdle time.Duration) {
 
 // BoundWrites limits the writes that follow.
 func (c *carried) BoundWrites() {
-	if c.control != nil {
-		c.conn.boundStream(c.control, &c.entry, c.writeIdle)
+	if c.control == nil {
+		c.conn.BoundWrites(c.writeIdle)
 		return
 	}
-	c.conn.BoundWrites(c.writeIdle)
+	if now := time.Now(); now.Sub(c.bounded) >= c.writeIdle/renewals {
+		c.bounded = now
+		c.conn.boundStream(c.control, &c.entry, c.writeIdle+c.writeIdle/renewals)
+	}
 }
 
-// Gather has the answer that is written next leave in one piece.
+// Gather has the answer that is written next leave in one piece. What leaves in records of TLS does not.
 func (c *carried) Gather(bodyBytes int) {
-	if c.control == nil {
+	if c.conn.plain && c.control == nil {
 		c.conn.Gather(bodyBytes)
 	}
 }
@@ -66,6 +71,9 @@ func Client(core *svccore.Core) exchange.Stage {
 			if c.conn.QUIC() {
 				// Clients of QUIC may move to another address, as phones do.
 				in.Peer = remoteOf(in.Remote, in.Peer)
+			}
+			if from := c.conn.socket; from != nil && from.closed.Load() {
+				x.CloseAfter()
 			}
 			in.Port, in.NamedPort, in.Handshake = c.conn.port, c.conn.named, c.conn.handshake
 		} else {

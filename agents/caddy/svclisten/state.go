@@ -34,8 +34,26 @@ func claimed(c *svccore.Core, setting *ClientIPSetting, client, peer netip.Addr)
 func (s *state) FillStatus(status *edgev1.GetStatusResponse) {
 	status.ActiveConnections = uint64(max(Process.Connections(), 0))
 	status.Serving = Process.Serving()
-	status.Connections = Process.Counters().message()
+	counters := Process.Counters()
+	status.Connections = counters.message()
+	fillTLS(status, counters)
 	if ClientIP.Of(s.core.Tables()).Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && s.anyProxyPeer.Load() {
 		status.Warnings = append(status.Warnings, "proxy_protocol mode without proxy peers (--proxy-peers): whoever connects can name any client address, so none is exempt")
+	}
+}
+
+// fillTLS tells what the listeners know of handshakes; who decides them tells the rest.
+func fillTLS(status *edgev1.GetStatusResponse, counters Counters) {
+	if status.Tls == nil {
+		status.Tls = &edgev1.TlsCounters{}
+	}
+	status.Tls.InProgress = uint64(counters.Handshakes)
+	for _, limit := range []reason{inHandshake, networkHandshakes} {
+		if n := counters.Refused[reasonNames[limit]] + counters.Evicted[reasonNames[limit]]; n > 0 {
+			if status.Tls.Refused == nil {
+				status.Tls.Refused = map[string]uint64{}
+			}
+			status.Tls.Refused["limit"] += n
+		}
 	}
 }

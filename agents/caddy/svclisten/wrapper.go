@@ -24,7 +24,7 @@ import (
 
 func init() { caddy.RegisterModule(Wrapper{}) }
 
-// Wrapper is the listener wrapper `svc`. It must come before `tls`.
+// Wrapper is the listener wrapper `svc`. On the network `svc-https` it terminates TLS, so that no server needs policies.
 type Wrapper struct {
 	// Networks of the proxies that send the PROXY header, as CIDRs. In proxy_protocol mode connections of others are
 	// closed. Empty: every peer is believed.
@@ -37,9 +37,15 @@ type Wrapper struct {
 	MaxPerAddress int `json:"max_per_address,omitempty"`
 	// Connections that have not sent the head of a request yet. Default: a quarter of all.
 	MaxWaiting int `json:"max_waiting,omitempty"`
+	// Handshakes of TLS under way at a time, and those of one /24 (IPv6: /48). Default: half of those that may wait, and half
+	// of that.
+	MaxHandshakes           int `json:"max_handshakes,omitempty"`
+	MaxHandshakesPerNetwork int `json:"max_handshakes_per_network,omitempty"`
 	// Time for the head of the first request, TLS and PROXY header included. Default: 15s.
 	HeaderTime caddy.Duration `json:"header_time,omitempty"`
 
+	// caddy says that the server is one of Caddy's.
+	caddy    bool
 	core     *svccore.Core
 	registry *Registry
 	accounts exchange.Accounts
@@ -68,6 +74,7 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	w.caddy = true
 	w.core, w.registry, w.accounts = core, Process, svccore.Find[exchange.Accounts](core)
 	w.registry.SetLimits(limits)
 	if w.peers == nil {
@@ -89,8 +96,9 @@ func (w *Wrapper) limits() (Limits, error) {
 	l := Limits{
 		Connections: w.MaxConnections, PerNetwork: w.MaxPerNetwork, PerAddress: w.MaxPerAddress,
 		Waiting: w.MaxWaiting, HeaderTime: time.Duration(w.HeaderTime),
+		Handshakes: w.MaxHandshakes, HandshakesPerNetwork: w.MaxHandshakesPerNetwork,
 	}
-	if min(l.Connections, l.PerNetwork, l.PerAddress, l.Waiting) < 0 || l.HeaderTime < 0 {
+	if min(l.Connections, l.PerNetwork, l.PerAddress, l.Waiting, l.Handshakes, l.HandshakesPerNetwork) < 0 || l.HeaderTime < 0 {
 		return l, errors.New("limits on connections must be positive")
 	}
 	return l, nil
@@ -113,17 +121,29 @@ func (w *Wrapper) parsePeers() error {
 // WrapListener wraps a listener.
 func (w *Wrapper) WrapListener(ln net.Listener) net.Listener {
 	w.registry.listeners.Add(1)
-	return &listener{Listener: ln, wrapper: w, port: portOf(ln.Addr())}
+	l := &listener{Listener: ln, wrapper: w}
+	if s, ok := ln.(*sockets); ok && s.tls {
+		s.belongTo(w)
+		return newTLSListener(l)
+	}
+	return l
 }
 
 type listener struct {
 	net.Listener
 	wrapper *Wrapper
-	port    uint16
 	closed  atomic.Bool
 }
 
 func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.accept()
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (l *listener) accept() (*Conn, error) {
 	for {
 		raw, err := l.Listener.Accept()
 		if err != nil {
@@ -140,7 +160,10 @@ func (l *listener) Accept() (net.Conn, error) {
 			_ = raw.Close()
 			continue
 		}
-		c := &Conn{Conn: raw, Peer: peer, port: l.port, core: w.core}
+		c := &Conn{Conn: raw, Peer: peer, port: portOf(raw.LocalAddr()), core: w.core}
+		if from, ok := raw.(*socketConn); ok {
+			c.Conn, c.socket, c.named = from.Conn, from.socket, from.socket.name
+		}
 		if w.accounts != nil {
 			c.meter.Init(w.accounts.NodeAccount())
 		}

@@ -12,7 +12,7 @@ import (
 const renewals = 12
 
 // BoundWrites limits what is written from now on to the idle time, up to a twelfth more. It is of the goroutine that
-// answers the requests of a plain connection.
+// answers the requests of a connection, which come one after the other.
 func (c *Conn) BoundWrites(idle time.Duration) {
 	if now := time.Now(); now.Sub(c.bounded) >= idle/renewals {
 		c.bounded = now
@@ -24,7 +24,7 @@ func (c *Conn) BoundWrites(idle time.Duration) {
 // SetWriteDeadline sets a limit. The one of BoundWrites is not taken off, as the server does between two requests: it holds
 // for what the server itself writes before the next request renews it.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	if t.IsZero() && c.plain && !c.bounded.IsZero() {
+	if t.IsZero() && !c.bounded.IsZero() {
 		return nil
 	}
 	return c.Conn.SetWriteDeadline(t)

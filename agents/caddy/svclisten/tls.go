@@ -1,0 +1,133 @@
+package svclisten
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/svcerrors"
+)
+
+// The first byte of a record with a hello.
+const handshakeRecord = 0x16
+
+const (
+	// What a client that does not speak TLS may still send while it is answered, and how long it may take.
+	maxUnread  = 64 << 10
+	unreadTime = 500 * time.Millisecond
+)
+
+var (
+	errNotTLS         = errors.New("the client does not speak TLS")
+	errManyHandshakes = errors.New("too many handshakes are under way")
+)
+
+// nobody decides where nothing knows certificates: every handshake fails.
+type nobody struct{}
+
+func (nobody) ServerConfig() *tls.Config {
+	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, errNoTLS }}
+}
+
+func (nobody) Failed(error) {}
+
+// tlsListener makes the handshakes of connections before the server gets them, each in a goroutine of its own: what they
+// need of the stack is given back with it, and the server knows no connection that never was one.
+type tlsListener struct {
+	*listener
+	decides exchange.TLS
+	config  *tls.Config
+	shaken  chan *tls.Conn
+	// Closed when nothing more is accepted, with the reason.
+	ended chan struct{}
+	err   error
+}
+
+func newTLSListener(l *listener) *tlsListener {
+	decides := svccore.Find[exchange.TLS](l.wrapper.core)
+	if decides == nil {
+		decides = nobody{}
+	}
+	t := &tlsListener{listener: l, decides: decides, config: decides.ServerConfig(), shaken: make(chan *tls.Conn), ended: make(chan struct{})}
+	go t.run()
+	return t
+}
+
+func (t *tlsListener) run() {
+	for {
+		c, err := t.accept()
+		if err != nil {
+			t.err = err
+			close(t.ended)
+			return
+		}
+		c.overTLS = true
+		go contained("a handshake", func() { t.shake(c) })
+	}
+}
+
+// shake makes the handshake of a connection. The time for it is that for the head of its first request.
+func (t *tlsListener) shake(c *Conn) {
+	conn := tls.Server(c, t.config)
+	err := conn.Handshake()
+	c.registry.limiter.shaken(c)
+	if err != nil {
+		switch {
+		case errors.Is(err, errNotTLS):
+			c.askForTLS()
+		case !errors.Is(err, errManyHandshakes):
+			t.decides.Failed(err)
+		}
+		_ = c.Close()
+		return
+	}
+	select {
+	case t.shaken <- conn:
+	case <-t.ended:
+		_ = c.Close()
+	}
+}
+
+// Accept returns the next connection with which TLS is spoken.
+func (t *tlsListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-t.shaken:
+		return conn, nil
+	case <-t.ended:
+		return nil, t.err
+	}
+}
+
+// beginsTLS looks at the first bytes of a connection on a port with TLS.
+func (c *Conn) beginsTLS(p []byte) error {
+	if p[0] != handshakeRecord {
+		return errNotTLS
+	}
+	if abort(c.registry.limiter.shake(c), c) {
+		return errManyHandshakes
+	}
+	return nil
+}
+
+// askForTLS answers a client that speaks something else. Nobody has read its request, so the page is the same for all.
+func (c *Conn) askForTLS() {
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	page := svcerrors.Raw(http.StatusBadRequest, svcerrors.HTTPSRequired, hex.EncodeToString(id[:]))
+	limit := time.Now().Add(unreadTime)
+	_ = c.Conn.SetDeadline(limit)
+	n, err := c.Conn.Write(page)
+	c.meter.Sent(page[:n])
+	if err != nil || c.CloseWrite() != nil {
+		return
+	}
+	// What is not read when the connection closes would take the answer with it.
+	_, _ = io.CopyN(io.Discard, c.Conn, maxUnread)
+}
