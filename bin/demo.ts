@@ -64,6 +64,7 @@ interface Ports {
   nodeChannel: number;
   metrics: number;
   edge: number;
+  edgeHttps: number;
   origin: number;
 }
 
@@ -73,6 +74,7 @@ async function pickPorts(folder: DataFolder): Promise<Ports> {
     nodeChannel: await folder.ports.pick('node channel', 8443),
     metrics: await folder.ports.pick('metrics listener', 9464),
     edge: await folder.ports.pick('edge', 8080),
+    edgeHttps: await folder.ports.pick('edge with TLS', 8444),
     origin: await folder.ports.pick('origin', 8090),
   };
 }
@@ -233,14 +235,15 @@ async function run(
   const caddy = await edgeBinary();
   const stateDir = folder.file('edge');
   await enrolWhenNeeded(client, memory, stateDir, nodeApiUrl);
-  const loopback = [`127.0.0.1:${ports.edge}`, ...((await hasIpv6()) ? [`[::1]:${ports.edge}`] : [])];
+  const hosts = values.kernel ? [''] : ['127.0.0.1', ...((await hasIpv6()) ? ['[::1]'] : [])];
   const edge = superviseEdge({
     processes: folder.processes,
     stateDir,
     logFile: folder.log('edge'),
     caddy,
     geoip: await geoipDatabases(),
-    listen: values.kernel ? [`:${ports.edge}`] : loopback,
+    listen: hosts.map((host) => `${host}:${ports.edge}`),
+    httpsListen: hosts.map((host) => `${host}:${ports.edgeHttps}`),
     kernelBans: values.kernel ? 'on' : 'off',
     proxyPeers: steps.LOOPBACK,
   });
@@ -255,7 +258,7 @@ async function run(
     operator: { email: operator.email, password: operator.password },
     clusterId,
     nodeId: node.id,
-    edge: { http: `127.0.0.1:${ports.edge}`, https: null },
+    edge: { http: `127.0.0.1:${ports.edge}`, https: `127.0.0.1:${ports.edgeHttps}` },
     origin: `127.0.0.1:${ports.origin}`,
     clientIpHeader: steps.CLIENT_IP_HEADER,
     site,

@@ -25,7 +25,7 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 	port := startOrigin(t)
 	e := startEdge(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), headerMode(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{originPolicy(), headerMode(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")), certificate().HTTPS("site-a")}),
 	}, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*wait)
 	defer cancel()
@@ -139,12 +139,9 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 	}
 
 	// Of two streams on one HTTP/2 connection only that of the banned client ends.
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	defer transport.CloseIdleConnections()
+	transport := overTLS(t, "a.test")
 	stream := func(clientAddress string) *http.Response {
-		request, err := http.NewRequestWithContext(ctx, "GET", "http://"+e.addr+"/stream", nil)
+		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+e.tlsAddr+"/stream", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

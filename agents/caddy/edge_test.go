@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,16 +43,28 @@ func TestMain(m *testing.M) {
 
 // edge is a running svc-caddy.
 type edge struct {
-	t      *testing.T
-	addr   string
-	dir    string
-	socket string
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	client edgev1connect.EdgeServiceClient
+	t             *testing.T
+	addr, tlsAddr string
+	dir           string
+	socket        string
+	cmd           *exec.Cmd
+	stderr        bytes.Buffer
+	client        edgev1connect.EdgeServiceClient
 }
 
 const wait = 20 * time.Second
+
+// What sites of tests may be served with.
+var certificate = sync.OnceValue(func() *edgetest.Certificate { return edgetest.NewCertificate("a.test", "b.test") })
+
+// overTLS is a client of a site that has the certificate.
+func overTLS(t *testing.T, host string) *http.Transport {
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: certificate().Roots, ServerName: host},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
 
 func startEdge(t *testing.T, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
 	t.Helper()
@@ -68,13 +82,16 @@ func startEdgeWith(t *testing.T, settings, listeners map[string]any, config, ban
 	if bans != nil {
 		edgetest.WriteJournal(t, filepath.Join(e.dir, "bans.journal"), bans...)
 	}
-	e.addr = freeAddress(t)
+	if err := os.WriteFile(filepath.Join(e.dir, "certificates.pack"), certificate().Pack, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.addr, e.tlsAddr = freeAddress(t), freeAddress(t)
 	wrapper := map[string]any{"wrapper": "svc"}
 	for key, value := range listeners {
 		wrapper[key] = value
 	}
 	server := map[string]any{
-		"listen": []string{e.addr}, "protocols": []string{"h1", "h2"},
+		"listen": []string{"svc-http/" + e.addr}, "protocols": []string{"h1", "h2"},
 		"automatic_https":     map[string]any{"disable": true},
 		"listener_wrappers":   []any{wrapper},
 		"read_header_timeout": "10s", "read_idle_timeout": -1, "write_idle_timeout": "60s",
@@ -83,6 +100,8 @@ func startEdgeWith(t *testing.T, settings, listeners map[string]any, config, ban
 		"errors": map[string]any{"routes": routeTo(map[string]any{"handler": "svc_error"})},
 	}
 	maps.Copy(server, settings)
+	overTLS := maps.Clone(server)
+	overTLS["listen"] = []string{"svc-https/" + e.tlsAddr}
 	rendered, err := json.Marshal(map[string]any{
 		"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
 		"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "stderr"}}}},
@@ -90,7 +109,7 @@ func startEdgeWith(t *testing.T, settings, listeners map[string]any, config, ban
 			"svc": map[string]any{"state_dir": e.dir, "socket": e.socket, "ban_capacity": 1000, "ban_max_mib": 4},
 			"http": map[string]any{
 				"grace_period": "2s",
-				"servers":      map[string]any{"edge": server},
+				"servers":      map[string]any{"edge": server, "edge-tls": overTLS},
 			},
 		},
 	})

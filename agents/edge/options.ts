@@ -17,6 +17,14 @@ function problemOf(parse: (text: string) => unknown): (text: string) => string |
   };
 }
 
+/** In the place of addresses where there are to be none. */
+const NO_ADDRESS = 'none';
+
+/** The addresses of a list. */
+export function addressesOf(list: readonly string[]): readonly string[] {
+  return list.filter((text) => text !== NO_ADDRESS);
+}
+
 function checkListen(text: string): string | undefined {
   const match = /^(?:\[[0-9a-fA-F:.]+\]|[^:[\]\s/]*):(\d{1,5})$/.exec(text);
   return match && Number(match[1]) >= 1 && Number(match[1]) <= 65_535 ? undefined : `"${text}" is not [address]:port`;
@@ -134,6 +142,14 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: [':80'],
     check: checkListen,
     help: 'Address to serve HTTP on.',
+  },
+  {
+    name: 'https-listen',
+    kind: 'list',
+    placeholder: '[ADDRESS]:PORT',
+    default: [':443'],
+    check: (text) => (text === NO_ADDRESS ? undefined : checkListen(text)),
+    help: 'Address to serve HTTPS on, or none. Where it cannot be opened the console is told, and it is tried again.',
   },
   {
     name: 'geoip-country',

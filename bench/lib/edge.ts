@@ -13,8 +13,8 @@ export interface EdgeBuild {
 /** The edge of the present sources. */
 export const presentEdge: EdgeBuild = { binary: await buildCaddy(), config: renderCaddyConfig };
 
-/** The command that serves the state in `folder` on a loopback port. */
-export function edgeCommand(folder: string, port: number, build = presentEdge): string[] {
+/** The command that serves the state in `folder` on a loopback port, and on another one with TLS. */
+export function edgeCommand(folder: string, port: number, build = presentEdge, httpsPort?: number): string[] {
   const run = path.join(folder, 'run');
   mkdirSync(run, { recursive: true, mode: 0o700 });
   const config = path.join(run, 'caddy.json');
@@ -25,6 +25,7 @@ export function edgeCommand(folder: string, port: number, build = presentEdge): 
         stateDir: folder,
         socketPath: path.join(run, 'edge.sock'),
         httpListen: [`127.0.0.1:${port}`],
+        httpsListen: httpsPort === undefined ? [] : [`127.0.0.1:${httpsPort}`],
         banCapacity: 100_000,
         banMaxMib: 32,
         proxyPeers: [],

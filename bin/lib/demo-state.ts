@@ -22,8 +22,8 @@ export interface DemoFacts {
   operator: Operator;
   clusterId: string;
   nodeId: string;
-  /** host:port of the edge; https is null until sites can have certificates. */
-  edge: { http: string; https: string | null };
+  /** host:port of the edge, without TLS and with. */
+  edge: { http: string; https: string };
   /** host:port. */
   origin: string;
   clientIpHeader: string;

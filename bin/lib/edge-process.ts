@@ -24,6 +24,7 @@ export interface EdgeOptions {
   /** Files of databases. */
   geoip: { country: string; asn: string };
   listen: string[];
+  httpsListen: string[];
   kernelBans: 'on' | 'off';
   /** Who may send a PROXY header: addresses and CIDRs. */
   proxyPeers: readonly string[];
@@ -85,6 +86,7 @@ export function superviseEdge(options: EdgeOptions): Child {
   const args = [main, 'supervise', '--state-dir', options.stateDir, '--caddy-bin', options.caddy];
   args.push('--geoip-country', options.geoip.country, '--geoip-asn', options.geoip.asn);
   args.push('--kernel-bans', options.kernelBans, ...options.listen.flatMap((address) => ['--http-listen', address]));
+  args.push(...options.httpsListen.flatMap((address) => ['--https-listen', address]));
   args.push(...options.proxyPeers.flatMap((peer) => ['--proxy-peers', peer]));
   return options.processes.start({
     name: 'edge node',

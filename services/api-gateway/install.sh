@@ -35,6 +35,7 @@ To join a cluster (the console prints these; a node that has joined needs none o
 
 What it serves (kept in $NAME.env; a later run changes only what it is given):
   --http-listen LIST      [ADDRESS]:PORT to serve HTTP on, comma-separated (default :80)
+  --https-listen LIST     the same for HTTPS, or none (default :443)
   --kernel-bans MODE      auto, on or off: drop banned addresses in the kernel (default auto)
 
 How it is installed:
@@ -70,7 +71,7 @@ matches() {
 has() { command -v "$1" >/dev/null 2>&1; }
 
 read_options() {
-  server='' ca='' token=${SVC_TOKEN:-} token_file='' node_name='' force='' listen='' kernel_bans=''
+  server='' ca='' token=${SVC_TOKEN:-} token_file='' node_name='' force='' listen='' https_listen='' kernel_bans=''
   version='' systemd=yes start=yes check_ports=yes root='' uninstall='' purge=''
   unset SVC_TOKEN
   while [ $# -gt 0 ]; do
@@ -82,7 +83,7 @@ read_options() {
       --skip-port-check) check_ports='' ;;
       --uninstall) uninstall=yes ;;
       --purge) purge=yes ;;
-      --server | --ca-sha256 | --token-file | --node-name | --http-listen | --kernel-bans | --version | --root)
+      --server | --ca-sha256 | --token-file | --node-name | --http-listen | --https-listen | --kernel-bans | --version | --root)
         [ $# -ge 2 ] || usage_error "$1 needs a value"
         take_option "$1" "$2"
         shift
@@ -107,6 +108,7 @@ take_option() {
     --server) form='https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?' ;;
     --ca-sha256) form='[0-9A-Fa-f]{64}' ;;
     --http-listen) form='(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):[0-9]{1,5}(,(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):[0-9]{1,5})*' ;;
+    --https-listen) form='none|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):[0-9]{1,5}(,(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):[0-9]{1,5})*' ;;
     --kernel-bans) form='auto|on|off' ;;
     --version) form='v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?' ;;
     --root) form='/[A-Za-z0-9._/-]+' ;;
@@ -119,6 +121,7 @@ take_option() {
     --token-file) token_file=$2 ;;
     --node-name) node_name=$2 ;;
     --http-listen) listen=$2 ;;
+    --https-listen) https_listen=$2 ;;
     --kernel-bans) kernel_bans=$2 ;;
     --version) version=${2#v} ;;
     --root) root=${2%/} ;;
@@ -338,6 +341,7 @@ write_config() {
   make_folder "$(dirname "$config")"
   set_config SVC_STATE_DIR "$state"
   [ -z "$listen" ] || set_config SVC_HTTP_LISTEN "$listen"
+  [ -z "$https_listen" ] || set_config SVC_HTTPS_LISTEN "$https_listen"
   [ -z "$kernel_bans" ] || set_config SVC_KERNEL_BANS "$kernel_bans"
 }
 

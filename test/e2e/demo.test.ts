@@ -60,7 +60,7 @@ test.serial(
   async (t) => {
     t.is(statSync(join(folder, 'demo.json')).mode & 0o777, 0o600);
     t.regex(first.accessKey, /^ewk_/);
-    t.is(first.edge.https, null);
+    t.regex(first.edge.https, /^127\.0\.0\.1:\d+$/);
     t.is(await demo.visit('203.0.113.1'), 200);
     for (const pid of Object.values(first.pids)) t.true(existsSync(`/proc/${pid}`));
     t.true(demo.output().includes(first.clientIpHeader) && demo.output().includes('127.0.0.0/8'));

@@ -17,6 +17,8 @@ export interface EdgeNodeOptions {
   clusterId: string;
   /** [address]:port to serve HTTP on. */
   listen: string;
+  /** [address]:port to serve HTTPS on; without one nothing is. */
+  httpsListen?: string;
   kernelBans: 'on' | 'off';
   /** Options of the supervisor beside those above. */
   more?: readonly string[];
@@ -54,7 +56,15 @@ export async function startEdgeNode(options: EdgeNodeOptions): Promise<EdgeNode>
   const processes = new Processes(join(folder, 'processes.json'));
   const supervise = (): Child => {
     const words = [...prefix, 'supervise', '--state-dir', stateDir, '--caddy-bin', caddy];
-    words.push('--http-listen', options.listen, '--kernel-bans', options.kernelBans, ...(options.more ?? []));
+    words.push(
+      '--http-listen',
+      options.listen,
+      '--https-listen',
+      options.httpsListen ?? 'none',
+      '--kernel-bans',
+      options.kernelBans,
+      ...(options.more ?? []),
+    );
     return processes.start({
       name: 'edge node',
       command: words[0]!,

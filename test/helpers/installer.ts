@@ -43,7 +43,7 @@ export class Machine {
   readonly options: string;
 
   constructor(listen: string) {
-    this.options = `--root ${this.folder} --no-systemd --http-listen ${listen} --kernel-bans off`;
+    this.options = `--root ${this.folder} --no-systemd --http-listen ${listen} --https-listen none --kernel-bans off`;
   }
 
   /** Runs the line that a console made, below the folder. */

@@ -233,7 +233,16 @@ test.serial('Caddy that stands still says where its goroutines are and is replac
   const port = await freePort();
   const [caddy] = edgeCommand(folder, port);
   const words = [join(root, 'agents', 'edge', 'main.ts'), 'supervise', '--state-dir', folder, '--caddy-bin', caddy!];
-  words.push('--http-listen', `127.0.0.1:${port}`, '--kernel-bans', 'off', '--replace-after', '10');
+  words.push(
+    '--http-listen',
+    `127.0.0.1:${port}`,
+    '--https-listen',
+    'none',
+    '--kernel-bans',
+    'off',
+    '--replace-after',
+    '10',
+  );
   const supervisor = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [supervisor.stdout, supervisor.stderr])

@@ -5,6 +5,8 @@ export interface CaddyConfigOptions {
   socketPath: string;
   /** Listen addresses in Caddy's form, such as ":80". */
   httpListen: readonly string[];
+  /** The same for HTTPS; none: nothing is served with TLS. */
+  httpsListen: readonly string[];
   banCapacity: number;
   banMaxMib: number;
   /** Peers that may send a PROXY protocol header, CIDRs. */
@@ -39,33 +41,40 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
       http: {
         grace_period: '10s',
         servers: {
-          edge: {
-            listen: [...options.httpListen],
-            protocols: ['h1', 'h2'],
-            automatic_https: { disable: true },
-            listener_wrappers: [
-              {
-                wrapper: 'svc',
-                proxy_peers: [...options.proxyPeers],
-                max_connections: options.maxConnections ?? 0,
-                max_per_network: options.maxConnectionsPerNetwork ?? 0,
-                max_per_address: options.maxConnectionsPerAddress ?? 0,
-              },
-            ],
-            read_header_timeout: '10s',
-            // Caddy's default of 60 s between two reads breaks uploads that pause and quiet streams.
-            read_idle_timeout: -1,
-            write_idle_timeout: '60s',
-            idle_timeout: '75s',
-            // The edge refuses above 32 KiB with its own page; net/http only says 431 above this.
-            max_header_bytes: 65_536,
-            // Plain requests skip the chain of Caddy's server, which has nothing else in it.
-            routes: [{ handle: [{ handler: 'svc_edge', direct: true }] }],
-            // What Caddy itself refuses gets our page and code, too.
-            errors: { routes: [{ handle: [{ handler: 'svc_error' }] }] },
-          },
+          edge: server('svc-http', options.httpListen, options),
+          ...(options.httpsListen.length > 0 ? { 'edge-tls': server('svc-https', options.httpsListen, options) } : {}),
         },
       },
     },
+  };
+}
+
+/** A server on a network of ours, whose listeners open and close the ports of the cluster beside their own address. */
+function server(network: string, listen: readonly string[], options: CaddyConfigOptions): Record<string, unknown> {
+  return {
+    listen: listen.map((address) => `${network}/${address}`),
+    // Without TLS the listeners refuse HTTP/2; HTTP/3 is served beside Caddy.
+    protocols: ['h1', 'h2'],
+    automatic_https: { disable: true },
+    listener_wrappers: [
+      {
+        wrapper: 'svc',
+        proxy_peers: [...options.proxyPeers],
+        max_connections: options.maxConnections ?? 0,
+        max_per_network: options.maxConnectionsPerNetwork ?? 0,
+        max_per_address: options.maxConnectionsPerAddress ?? 0,
+      },
+    ],
+    read_header_timeout: '10s',
+    // Caddy's default of 60 s between two reads breaks uploads that pause and quiet streams.
+    read_idle_timeout: -1,
+    write_idle_timeout: '60s',
+    idle_timeout: '75s',
+    // The edge refuses above 32 KiB with its own page; net/http only says 431 above this.
+    max_header_bytes: 65_536,
+    // Requests skip the chain of Caddy's server, which has nothing else in it.
+    routes: [{ handle: [{ handler: 'svc_edge', direct: true }] }],
+    // What Caddy itself refuses gets our page and code, too.
+    errors: { routes: [{ handle: [{ handler: 'svc_error' }] }] },
   };
 }

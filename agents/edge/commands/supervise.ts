@@ -11,7 +11,7 @@ import { renderCaddyConfig } from '../caddy/caddy-config.ts';
 import { deleteOwnTable } from '../nft/kernel-bans.ts';
 import { defaultTableName } from '../nft/script.ts';
 import { adoptOldLayout } from '../old-layout.ts';
-import type { Options } from '../options.ts';
+import { addressesOf, type Options } from '../options.ts';
 import { type EdgePaths, edgePaths, type RunPaths, runPaths } from '../paths.ts';
 import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
 import { checkLength, existingRunFolders, openRunFolder, removeRunFolder } from '../run-folder.ts';
@@ -52,7 +52,7 @@ export async function superviseCommand(options: Options): Promise<number> {
   }
   ensurePrivateFolder(paths.stateDir);
   const listen = options.list('http-listen');
-  const locks = takeLocks(paths, listen, log);
+  const locks = takeLocks(paths, [...listen, ...addressesOf(options.list('https-listen'))], log);
   if (!locks) return 1;
   try {
     // Under the locks: a predecessor that ends removes its own.
@@ -148,6 +148,7 @@ function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string 
     stateDir: paths.edgeDir,
     socketPath: run.socket,
     httpListen: options.list('http-listen'),
+    httpsListen: addressesOf(options.list('https-listen')),
     banCapacity: options.integer('ban-capacity'),
     banMaxMib: options.integer('ban-max-mib'),
     proxyPeers: options.list('proxy-peers'),

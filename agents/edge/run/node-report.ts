@@ -116,10 +116,17 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
   };
 }
 
+/** Ports that are to be listened on and are not. */
+function portProblems(node: NodeView): string {
+  const problems = node.dataPlane.status?.portProblems ?? [];
+  return problems.map(({ port, udp, reason }) => `port ${port}${udp ? '/udp' : ''}: ${reason}`).join('; ');
+}
+
 /** All that is wrong, what matters most first, at most 500 characters; "" when all is well. */
 function nodeMessage(node: NodeView): string {
   const parts = [
     node.dataPlane.message,
+    portProblems(node),
     node.configFeed.message,
     node.banFeed.message,
     node.config.problem,

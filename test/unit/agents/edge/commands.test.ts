@@ -90,6 +90,7 @@ for (const [title, args] of [
     ['enroll', '--server', 'https://x:1', '--ca-sha256', 'ab'.repeat(32), '--token', 'ewp_abcdefgh'],
   ],
   ['a listen address without a port', ['supervise', '--http-listen', 'localhost']],
+  ['an address for HTTPS without a port', ['supervise', '--https-listen', 'localhost']],
   ['a port above 65535', ['supervise', '--http-listen', ':65536']],
   ['a table name with a script', ['run', '--nft-table', 'svc; flush ruleset']],
   ['a table name without svc', ['run', '--nft-table', 'filter']],
@@ -197,6 +198,8 @@ async function supervise(
     fakeServer(folder),
     '--http-listen',
     listen,
+    '--https-listen',
+    'none',
     '--kernel-bans',
     'off',
     ...more,
@@ -330,7 +333,7 @@ test.serial('a folder and an address belong to one supervisor', async (t) => {
   const listen = `127.0.0.1:${port++}`;
   const supervisor = await supervise(t, undefined, listen);
   const folder = temporaryFolder(t);
-  const other = ['--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
+  const other = ['--https-listen', 'none', '--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
   const sameFolder = await run(t, [
     'supervise',
     '--state-dir',
@@ -360,6 +363,7 @@ test.serial('an address that another process listens on, by whatever name, is no
   for (const listen of [`127.0.0.1:${taken}`, `0.0.0.0:${taken}`]) {
     const folder = temporaryFolder(t);
     const args = ['--state-dir', join(folder, 'state'), '--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
+    args.push('--https-listen', 'none');
     const { code, output } = await run(t, ['supervise', ...args, '--http-listen', listen]);
     t.is(code, 1, output);
     t.true(output.includes('another process listens on this address'), output);

@@ -10,6 +10,7 @@ const CONFIG = {
   stateDir: '/state',
   socketPath: '/state/edge.sock',
   httpListen: [':80'],
+  httpsListen: [':443'],
   banCapacity: 1,
   banMaxMib: 1,
   proxyPeers: [],

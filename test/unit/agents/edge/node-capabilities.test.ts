@@ -70,6 +70,7 @@ test('the data plane is told what the agent can do, and the console knows all of
     stateDir: '/s',
     socketPath: '/s/run/edge.sock',
     httpListen: [':80'],
+    httpsListen: [],
     banCapacity: 1,
     banMaxMib: 1,
     proxyPeers: [],
