@@ -157,6 +157,13 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/certificates/SiteHttps.vue',
+    open: onPage(() => `/sites/${site.id}/https`, 'certificates.https.maxLength'),
+    submit: 'shared.form.save',
+    fields: { 'certificates.https.maxLength': { longest: () => '1 TiB', tooLong: '-1' } },
+    stays: true,
+  },
+  {
     file: 'features/protection/ProtectionTab.vue',
     open: onPage(() => `/sites/${site.id}/protection`, 'protection.strength.pass'),
     submit: 'shared.form.save',
@@ -451,12 +458,15 @@ const PROOFS = [
 /** Forms in which something is chosen and nothing typed. */
 const CHOICES = ['features/addresses/AddToList.vue'];
 
+/** Forms that take certificates, which are made for the story (console-certificates.test.ts). */
+const CERTIFICATES = ['features/certificates/UploadCertificate.vue'];
+
 /** Forms that only look: what they answer stands beside what was typed (console-rules.test.ts). */
 const TRIALS = ['features/rules/TryPanel.vue'];
 
 test('every form of the console is walked', (t) => {
   t.deepEqual(
-    [...new Set([...FORMS.map(({ file }) => file), ...PROOFS, ...CHOICES, ...TRIALS])].sort(),
+    [...new Set([...FORMS.map(({ file }) => file), ...PROOFS, ...CHOICES, ...CERTIFICATES, ...TRIALS])].sort(),
     filesWithForms(),
   );
 });
