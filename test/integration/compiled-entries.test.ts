@@ -6,15 +6,35 @@ import { bodyHash } from '../../proto/entry-hash.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
+import { testCertificate } from '../helpers/site-certificates.ts';
 
 let running: TestConsole;
 let api: Api;
 let clusters: string[];
+/** Chains for every domain that sites get here, and the certificates: an upload, and one that an authority renews. */
+let chains: { chainPem: string; privateKeyPem: string }[];
+let certificates: string[];
 
 test.before('start', async () => {
   running = await startTestConsole();
   api = new Api(running);
   clusters = [await api.cluster('one'), await api.cluster('two')];
+  const names = Array.from({ length: 6 }, (_, n) => [`d${n}.example`, `*.d${n}.example`]).flat();
+  chains = await Promise.all([names, names, names.slice(0, 6)].map((some) => testCertificate(some)));
+  certificates = [];
+  for (const { chainPem, privateKeyPem } of chains) {
+    const given = { name: 'Certificate', chainPem, privateKeyPem };
+    certificates.push((await api.ok('POST', '/certificates/upload', given)).id);
+  }
+  await api
+    .sql('certificate')
+    .where({ id: certificates[2] })
+    .update({
+      source: 'acme',
+      requested_names: names.slice(0, 6),
+      auto_renew: true,
+      request: JSON.stringify({ challenge: 'dns01' }),
+    });
 });
 test.after.always('stop', () => running?.stop());
 
@@ -184,6 +204,20 @@ const steps: fc.Arbitrary<Step>[] = [
         api.call('PUT', `/sites/${pick(sites, n)}/bulk-redirects`, {
           redirects: sources.map((source) => ({ source: `/old/${source}`, target: `/new/${target}` })),
         }),
+  ),
+  fc.tuple(small, fc.nat(3), fc.boolean(), fc.boolean()).map(
+    ([n, one, http3, zstd]): Step =>
+      ({ sites }) =>
+        api.call('PUT', `/sites/${pick(sites, n)}/https`, {
+          settings: { certificateId: certificates[one] ?? null, http3, zstd },
+        }),
+  ),
+  fc.tuple(fc.nat(1), fc.nat(1)).map(
+    ([one, chain]): Step =>
+      () => {
+        const { chainPem, privateKeyPem } = chains[chain]!;
+        return api.call('PUT', `/certificates/${certificates[one]}`, { chainPem, privateKeyPem });
+      },
   ),
   small.map(
     (siteQps): Step =>
