@@ -11,11 +11,7 @@ import type { ClusterSpan } from './overview-nodes.ts';
 import { inState, spansJson } from './overview-sites.ts';
 import { searchPattern } from './search-pattern.ts';
 import { ABOVE, levelCondition } from './site-level.ts';
-
-export interface SitePorts {
-  http: number[];
-  https: number[];
-}
+import type { SitePorts } from './site-ports.ts';
 
 /** What a site is, beside who serves it and since when. */
 export interface SiteContent {
@@ -24,6 +20,7 @@ export interface SiteContent {
   origins: Origin[];
   originSettings: OriginSettings;
   contentSettings: ContentSettings;
+  ports: SitePorts;
 }
 
 export interface SiteRow extends SiteContent {
@@ -31,7 +28,6 @@ export interface SiteRow extends SiteContent {
   clusterId: string;
   clusterName: string;
   enabled: boolean;
-  ports: SitePorts;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -65,8 +61,6 @@ interface DomainRow {
   form: DomainForm;
   name: string;
 }
-
-const DEFAULT_PORTS: SitePorts = { http: [80], https: [443] };
 
 /** Columns of a {@link SiteRow} over {@link SITE_JOINS}. */
 export const SITE_COLUMNS = `
@@ -198,7 +192,6 @@ export async function insertSite(sql: Knex, clusterId: string, content: SiteCont
     [
       clusterId,
       ...contentBindings(content),
-      JSON.stringify(DEFAULT_PORTS),
       searchText(content),
       now,
       now,
@@ -220,7 +213,7 @@ export async function updateSite(sql: Knex, id: string, content: SiteContent, up
        insert into site_label (site_id, name) values (?, ?) on conflict (site_id) do update set name = excluded.name
          where site_label.name <> excluded.name
      )
-     update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, search_text = ?, updated_at = ?
+     update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, ports = ?, search_text = ?, updated_at = ?
       where id = ?`,
     [
       originAddresses(content) as never,
@@ -279,8 +272,8 @@ export async function keepSites(sql: Knex, clusterId: string, ids: ReadonlySet<s
   await sql.raw('select from site where cluster_id = ? and id = any(?) order by id for key share', bindings as never);
 }
 
-function contentBindings({ name, origins, originSettings, contentSettings }: SiteContent): string[] {
-  return [name, ...[origins, originSettings, contentSettings].map((part) => JSON.stringify(part))];
+function contentBindings({ name, origins, originSettings, contentSettings, ports }: SiteContent): string[] {
+  return [name, ...[origins, originSettings, contentSettings, ports].map((part) => JSON.stringify(part))];
 }
 
 /** Addresses that origins are given by, each once; host names have none here. */

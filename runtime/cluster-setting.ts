@@ -57,13 +57,13 @@ export async function saveClusterSetting<T, O>(
   }: {
     clusterId: string;
     settings: T;
-    check?: (tx: Tx) => Promise<void>;
+    check?: (tx: Tx, before: T) => Promise<void>;
     present: (saved: State<T> & { revision: string | null }, sql: Tx['sql']) => O | Promise<O>;
   },
 ): Promise<O> {
   return write(runtime, call, { clusterId }, async (tx) => {
     const before = (await readClusterSetting(tx.sql, clusterId, setting, { lock: true })) ?? fail('CLUSTER_NOT_FOUND');
-    await check(tx);
+    await check(tx, before.settings);
     const unsupportedNodes = await nodesLacking(tx.sql, clusterId, capability);
     const state = { settings, unsupportedNodes };
     if (isDeepStrictEqual(before.settings, settings)) return present({ ...state, revision: null }, tx.sql);

@@ -10,6 +10,7 @@ import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
 import { errors as ipLists } from '../resources/ip-lists.codes.ts';
+import { errors as listenPorts } from '../resources/listen-ports.codes.ts';
 import { errors as live } from '../resources/live.codes.ts';
 import { errors as nodeGroups } from '../resources/node-groups.codes.ts';
 import { errors as nodes } from '../resources/nodes.codes.ts';
@@ -37,6 +38,7 @@ export const ERROR_LISTS = [
   clusters,
   enrollmentTokens,
   ipLists,
+  listenPorts,
   live,
   nodeGroups,
   nodes,

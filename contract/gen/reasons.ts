@@ -3,6 +3,7 @@ import { reasons as certificates } from '../resources/certificates.codes.ts';
 import { reasons as clientIp } from '../resources/client-ip.codes.ts';
 import { reasons as clusters } from '../resources/clusters.codes.ts';
 import { reasons as ipLists } from '../resources/ip-lists.codes.ts';
+import { reasons as listenPorts } from '../resources/listen-ports.codes.ts';
 import { reasons as originAllowList } from '../resources/origin-allow-list.codes.ts';
 import { reasons as protectionSettings } from '../resources/protection-settings.codes.ts';
 import { reasons as protection } from '../resources/protection.codes.ts';
@@ -15,6 +16,7 @@ export const REASON_LISTS = [
   clientIp,
   clusters,
   ipLists,
+  listenPorts,
   originAllowList,
   protectionSettings,
   protection,

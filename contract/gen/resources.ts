@@ -14,6 +14,7 @@ import * as clientIp from '../resources/client-ip.ts';
 import * as clusters from '../resources/clusters.ts';
 import * as enrollmentTokens from '../resources/enrollment-tokens.ts';
 import * as ipLists from '../resources/ip-lists.ts';
+import * as listenPorts from '../resources/listen-ports.ts';
 import * as live from '../resources/live.ts';
 import * as nodeChannelSettings from '../resources/node-channel-settings.ts';
 import * as nodeGroups from '../resources/node-groups.ts';
@@ -56,6 +57,7 @@ export const RESOURCE_FILES = [
   clusters,
   enrollmentTokens,
   ipLists,
+  listenPorts,
   live,
   nodeChannelSettings,
   nodeGroups,

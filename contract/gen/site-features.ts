@@ -1,11 +1,13 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { siteFeatures as clientIp } from '../resources/client-ip.codes.ts';
+import { siteFeatures as listenPorts } from '../resources/listen-ports.codes.ts';
 import { siteFeatures as rules } from '../resources/rules.codes.ts';
 import { siteFeatures as siteHttps } from '../resources/site-https.codes.ts';
 import { siteFeatures as sites } from '../resources/sites.codes.ts';
 
 export const SITE_FEATURE_LISTS = [
   clientIp,
+  listenPorts,
   rules,
   siteHttps,
   sites,

@@ -30,7 +30,6 @@ export const siteFeatures = {
   purgeByTag: { capability: 'purge-tag-v1', configured: false },
   prefetchVariants: { capability: 'prefetch-v2', configured: false },
   siteContent: { capability: 'site-content-v1', configured: false },
-  edgePorts: { capability: 'edge-ports-v1', configured: false },
 } satisfies SiteFeatureEntries;
 
 export const reasons = {

@@ -17,6 +17,7 @@ import {
   SortQuery,
   Timestamp,
 } from '../scalars/common.ts';
+import { MAX_LISTEN_PORTS } from './listen-ports.ts';
 import { Delivery, Launch } from './site-delivery.ts';
 import { ContentSettings, Origin, OriginInput, OriginSettings, originSettingsInput } from './site-origins.ts';
 
@@ -53,7 +54,20 @@ const Origins = Type.Array(OriginInput, {
   description: 'At least one in the default group and at least one that is no backup.',
 });
 
-const Ports = Type.Object({ http: Type.Array(Type.Integer()), https: Type.Array(Type.Integer()) });
+const SitePorts = (protocol: string, usual: number) =>
+  Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
+    maxItems: 1 + MAX_LISTEN_PORTS,
+    description: `Ports for ${protocol}: ${usual} and those of the cluster (listen-ports); sorted, each once.`,
+  });
+const PORTS = { http: SitePorts('HTTP', 80), https: SitePorts('HTTPS', 443) };
+const Ports = Type.Object(PORTS, {
+  description: 'Where the site is served. Without a certificate it has no HTTPS, and its HTTPS ports wait for one.',
+});
+const PortsInput = (omitted: string) =>
+  Type.Object(
+    { http: Type.Optional(PORTS.http), https: Type.Optional(PORTS.https) },
+    { additionalProperties: false, description: `A list that is omitted ${omitted}. Not both may be empty.` },
+  );
 
 export const Site = Type.Object({
   id: Id,
@@ -167,6 +181,7 @@ export const sites = resource('sites', {
       origins: Origins,
       originSettings: Type.Optional(originSettingsInput('create')),
       contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
+      ports: Type.Optional(PortsInput('has the usual port: 80, 443')),
     }),
     output: SiteChange,
     status: 201,
@@ -181,6 +196,9 @@ export const sites = resource('sites', {
       'DOMAIN_IN_USE',
       'ORIGIN_ADDRESS_FORBIDDEN',
       'ORIGIN_HOST_HEADER_INVALID',
+      'SITE_PORT_UNAVAILABLE',
+      'SITE_PORTS_EMPTY',
+      'SITE_HTTPS_PORT_NEEDS_CERTIFICATE',
     ],
   }),
   update: procedure({
@@ -196,6 +214,7 @@ export const sites = resource('sites', {
       origins: Type.Optional(Origins),
       originSettings: Type.Optional(originSettingsInput('update')),
       contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
+      ports: Type.Optional(PortsInput('stays as it is')),
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),
     output: SiteChange,
@@ -210,6 +229,9 @@ export const sites = resource('sites', {
       'DOMAIN_IN_USE',
       'ORIGIN_ADDRESS_FORBIDDEN',
       'ORIGIN_HOST_HEADER_INVALID',
+      'SITE_PORT_UNAVAILABLE',
+      'SITE_PORTS_EMPTY',
+      'SITE_HTTPS_PORT_NEEDS_CERTIFICATE',
       'RULE_INVALID',
       'CERTIFICATE_DOMAIN_MISMATCH',
       'UPDATED_AT_MISMATCH',

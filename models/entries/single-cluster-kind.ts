@@ -10,6 +10,9 @@ interface SingleKind<T> {
   compile(settings: T): CompiledEntry | null;
   /** The settings that nodes outside of a canary run, with what of a change must not wait; undefined: nothing of it. */
   bypass?(stable: T, now: T): T | undefined;
+  /** `restore` unless given. */
+  onRollback?: 'restore' | 'current';
+  provides?: EntryKind['provides'];
 }
 
 export function singleClusterKind<T extends object>({
@@ -18,10 +21,12 @@ export function singleClusterKind<T extends object>({
   compilerVersion,
   compile,
   bypass,
+  onRollback = 'restore',
+  provides,
 }: SingleKind<T>): EntryKind {
   const entryOf = (settings: T): CompiledEntry | null => {
     const entry = compile(settings);
-    return entry && { ...entry, settings };
+    return entry && (onRollback === 'restore' ? { ...entry, settings } : entry);
   };
   return {
     kind,
@@ -33,8 +38,9 @@ export function singleClusterKind<T extends object>({
             const settings = bypass(stable as T, (now?.settings as T | undefined) ?? setting.read(null));
             return settings && entryOf(settings);
           },
-    onRollback: 'restore',
-    defaults: setting.read(null),
+    onRollback,
+    ...(onRollback === 'restore' ? { defaults: setting.read(null) } : {}),
+    ...(provides ? { provides } : {}),
     scope: 'cluster',
     ownerOf: () => null,
     async compile(sql, clusterId, ids) {

@@ -16,7 +16,9 @@ import {
   OriginSchema,
   SiteSchema,
 } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { areUsual, type SitePorts, USUAL_PORTS } from '../site-ports.ts';
 import type { CompiledEntry, EntryKind, Missing, Reference, RollbackOwners } from './kind.ts';
+import { portReference } from './listen-ports.ts';
 import { siteOwner } from './owner.ts';
 
 /** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
@@ -30,6 +32,7 @@ export interface SiteSource {
   origins: Origin[];
   originSettings: OriginSettings;
   contentSettings: ContentSettings;
+  ports: SitePorts;
   createdAt: Date;
 }
 
@@ -53,14 +56,19 @@ export const siteKind: EntryKind = {
   bypass: withdrawn,
   routes: (before, after) => !isDeepStrictEqual(routingOf(before as SiteSource), routingOf(after as SiteSource)),
   onRollback: 'dropIfDisabled',
-  shown: (settings) => ({ ...settings, domains: (settings as SiteSource).domains.map(formatDomain) }),
+  // Settings of before sites had ports of their own name none.
+  shown: (settings) => ({
+    ports: USUAL_PORTS,
+    ...settings,
+    domains: (settings as SiteSource).domains.map(formatDomain),
+  }),
   provides: { site: missingSites, domain: missingDomains, group: missingGroups },
   scope: 'cluster',
   ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
     const { rows } = await sql.raw<{ rows: SiteSource[] }>(
       `select s.id, s.name, s.enabled, s.origins, s.origin_settings as "originSettings",
-              s.content_settings as "contentSettings", s.created_at as "createdAt", d.domains
+              s.content_settings as "contentSettings", s.ports, s.created_at as "createdAt", d.domains
          from site s cross join lateral (
            select coalesce(jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position), '[]') as domains
              from site_domain where site_id = s.id) d
@@ -90,7 +98,8 @@ export function domainMessage({ form, name }: Domain): DomainMessage {
 
 /** The entry of a site; a disabled one keeps its name and domains only. */
 export function compileSite(site: SiteSource): CompiledEntry {
-  const { name, enabled, domains, origins, originSettings, contentSettings } = site;
+  const { name, enabled, domains, origins, originSettings, contentSettings, ports } = site;
+  const ownPorts = enabled && !areUsual(ports);
   const message = create(SiteSchema, {
     name: site.name,
     disabled: !site.enabled,
@@ -103,26 +112,42 @@ export function compileSite(site: SiteSource): CompiledEntry {
           requestBodyLimit: BigInt(contentSettings.requestBodyLimit),
         }
       : {}),
+    ...(ownPorts ? { httpPorts: ports.http, httpsPorts: ports.https } : {}),
   });
   return {
     body: toBinary(SiteSchema, message),
     features: featuresOfSite(site),
-    refs: [...(site.enabled ? [] : [DISABLED_REF]), ...site.domains.map((domain) => `domain:${formatDomain(domain)}`)],
-    settings: { name, enabled, domains, origins, originSettings, contentSettings },
+    refs: [
+      ...(site.enabled ? [] : [DISABLED_REF]),
+      ...site.domains.map((domain) => `domain:${formatDomain(domain)}`),
+      ...(ownPorts ? extraPorts(ports) : []),
+    ],
+    settings: { name, enabled, domains, origins, originSettings, contentSettings, ports },
   };
+}
+
+function extraPorts({ http, https }: SitePorts): string[] {
+  return [
+    ...http.filter((port) => port !== 80).map((port) => portReference('http', port)),
+    ...https.filter((port) => port !== 443).map((port) => portReference('https', port)),
+  ];
 }
 
 function routingOf({ domains, origins, originSettings }: SiteSource): object {
   return { domains, origins, originSettings };
 }
 
+type Stable = Omit<SiteSource, 'id' | 'createdAt'>;
+/** Those of before sites had ports of their own name none. */
+type SettingsOf = Omit<Stable, 'ports'> & Partial<Pick<Stable, 'ports'>>;
+
 /**
  * A site that was disabled, and domains that it lost, are served nowhere any more: who has them now must not share them
  * with nodes that a canary leaves alone.
  */
 function withdrawn(stable: object, now: CompiledEntry | null): CompiledEntry | undefined {
-  const before = stable as Omit<SiteSource, 'id' | 'createdAt'>;
-  const after = now?.settings as typeof before | undefined;
+  const before: Stable = { ports: USUAL_PORTS, ...(stable as SettingsOf) };
+  const after = now?.settings as Stable | undefined;
   if (!now || !after) return undefined;
   const kept = new Set(after.domains.map(formatDomain));
   const domains = before.domains.filter((domain) => kept.has(formatDomain(domain)));
@@ -137,10 +162,12 @@ export function featuresOfSite({
   enabled,
   domains,
   origins,
-}: Pick<SiteSource, 'enabled' | 'domains' | 'origins'>): string[] {
+  ports,
+}: Pick<SiteSource, 'enabled' | 'domains' | 'origins' | 'ports'>): string[] {
   const forms = domains.some(({ form }) => form === 'suffix' || form === 'pattern');
   const groups = enabled && origins.some(({ group }) => group !== '');
-  return [...(forms ? ['domains-v2'] : []), ...(groups ? ['rules-v2'] : [])];
+  const own = enabled && !areUsual(ports);
+  return [...(forms ? ['domains-v2'] : []), ...(own ? ['edge-ports-v1'] : []), ...(groups ? ['rules-v2'] : [])];
 }
 
 function compileOrigins(origins: readonly Origin[]): OriginEntry[] {

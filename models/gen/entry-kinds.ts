@@ -5,6 +5,7 @@ import { challengeKeysKind } from '../entries/challenge-keys.ts';
 import { clientIpKind } from '../entries/client-ip.ts';
 import { ipListKind } from '../entries/ip-list.ts';
 import { ipListChunkKind } from '../entries/ip-list.ts';
+import { listenPortsKind } from '../entries/listen-ports.ts';
 import { originPolicyKind } from '../entries/origin-policy.ts';
 import { platformProtectionKind } from '../entries/platform-protection.ts';
 import { platformRulesKind } from '../entries/platform-rules.ts';
@@ -22,6 +23,7 @@ export const FOUND_KINDS = [
   clientIpKind,
   ipListKind,
   ipListChunkKind,
+  listenPortsKind,
   originPolicyKind,
   platformProtectionKind,
   platformRulesKind,

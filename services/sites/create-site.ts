@@ -3,6 +3,7 @@ import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { clusterForSite, insertSite, siteById } from '../../models/site.ts';
+import { keepListenPorts } from '../../models/site-ports.ts';
 import { violatedConstraint } from '../../models/violations.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -11,6 +12,10 @@ import { assignDomains } from './assign-domains.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { newSite, publishSite, type SiteChange } from './publish-site.ts';
 import { newContent } from './site-content.ts';
+import { assertPorts } from './site-ports.ts';
+
+/** A new site has none. */
+const NO_CERTIFICATE = false;
 
 /** Creates and publishes an enabled site. Throws the errors the contract lists. */
 export async function createSite(runtime: Runtime, input: Input<typeof sites.create>, call: Call): Promise<SiteChange> {
@@ -20,6 +25,10 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
     fail(input.clusterId === undefined ? 'NO_CLUSTER' : 'CLUSTER_NOT_FOUND');
   const known = await newSite(runtime, clusterId);
   return write(runtime, call, { clusterId, status: 201 }, async (tx) => {
+    if (input.ports) {
+      const offered = (await keepListenPorts(tx.sql, clusterId)) ?? fail('CLUSTER_NOT_FOUND');
+      assertPorts(content.ports, offered, NO_CERTIFICATE);
+    }
     assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     const id = await insertSite(tx.sql, clusterId, content, tx.now).catch((error) => {
       // The cluster was deleted meanwhile.

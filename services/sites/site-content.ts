@@ -14,6 +14,8 @@ import { normaliseHostHeader } from '../../contract/scalars/host-header.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 import { normaliseOriginAddress } from '../../contract/scalars/origin-address.ts';
 import type { SiteContent } from '../../models/site.ts';
+import { USUAL_PORTS } from '../../models/site-ports.ts';
+import { changedPorts } from './site-ports.ts';
 
 type CreateInput = Input<typeof sites.create>;
 type UpdateInput = Input<typeof sites.update>;
@@ -28,6 +30,7 @@ export function newContent(input: CreateInput): SiteContent {
     origins: parseOrigins(input.origins),
     originSettings: { ...DEFAULT_ORIGIN_SETTINGS, ...input.originSettings },
     contentSettings: { ...DEFAULT_CONTENT_SETTINGS, ...input.contentSettings },
+    ports: changedPorts(USUAL_PORTS, input.ports),
   };
 }
 
@@ -39,6 +42,7 @@ export function changedContent(before: SiteContent, input: UpdateInput): SiteCon
     origins: input.origins ? parseOrigins(input.origins) : before.origins,
     originSettings: changedOriginSettings(before.originSettings, input.originSettings),
     contentSettings: { ...before.contentSettings, ...input.contentSettings } as ContentSettings,
+    ports: changedPorts(before.ports, input.ports),
   };
 }
 

@@ -6,6 +6,7 @@ import type { Domain } from '../../contract/scalars/domain.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
+import { keepListenPorts } from '../../models/site-ports.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -17,20 +18,26 @@ import { assertOriginsAllowed } from './origin-policy.ts';
 import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
 import { followDomains } from './site-certificates.ts';
 import { changedContent } from './site-content.ts';
+import { assertPorts } from './site-ports.ts';
 
-const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings'] as const;
+/** No site has one. */
+const NO_CERTIFICATE = false;
+
+const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings', 'ports'] as const;
 
 /** Changes the given parts; what equals the saved site writes and publishes nothing. Throws the contract's errors. */
 export async function updateSite(runtime: Runtime, input: Input<typeof sites.update>, call: Call): Promise<SiteChange> {
   const known = (await knownSite(runtime, input.id)) ?? fail('SITE_NOT_FOUND');
   const { clusterId } = known;
   return write(runtime, call, { clusterId }, async (tx) => {
+    const offered = input.ports && ((await keepListenPorts(tx.sql, clusterId)) ?? fail('SITE_NOT_FOUND'));
     const before = (await lockSite(tx.sql, input.id)) ?? fail('SITE_NOT_FOUND');
     assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
     const content: SiteContent = changedContent(before, input);
     // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     if (input.origins) await assertGroupsUnused(tx.sql, before, content);
+    if (offered) assertPorts(content.ports, offered, NO_CERTIFICATE);
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
     if (changed.length === 0) return unchanged(before, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);

@@ -121,6 +121,14 @@ const TABLE: readonly Row[] = [
     where: 'own',
     audit: 'site.https_update',
   },
+  {
+    operation: 'ports of a cluster',
+    reason: 'listen_ports_updated',
+    where: 'own',
+    audit: 'cluster.listen_ports_update',
+    procedure: 'clusters.listenPorts.set',
+    run: () => api.ok('PUT', `/clusters/${other}/listen-ports`, { httpPorts: [8080], httpsPorts: [] }),
+  },
   { operation: 'WAF update', reason: 'site_waf_updated', where: 'own', audit: 'site.waf_update' },
   {
     operation: 'error pages of a site',

@@ -208,7 +208,7 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/originSettings/protocol', settings({ protocol: 'http2' })],
     ['/cacheRules', input({ cacheRules: [] })],
     ['/cacheSettings', input({ cacheSettings: {} })],
-    ['/ports', input({ ports: { http: [80], https: [443] } })],
+    ['/ports/other', input({ ports: { other: [80] } })],
     ['/enabled', input({ enabled: false })],
   ];
   const count = async () => (await api.ok('GET', `/sites?clusterId=${clusterId}&pageSize=1`)).total;

@@ -142,6 +142,16 @@ export const ERROR_STATUS = {
   IP_LIST_LIMIT: 409,
   /** The IP list is still referenced. */
   IP_LIST_IN_USE: 409,
+  /** A port cannot serve both HTTP and HTTPS; see data.port. */
+  LISTEN_PORT_CONFLICT: 400,
+  /** Sites still use a port that would go; see data.port and data.sites, the first five. */
+  LISTEN_PORT_IN_USE: 409,
+  /** The cluster does not listen on the port for this protocol; see data.port. */
+  SITE_PORT_UNAVAILABLE: 400,
+  /** A site needs at least one port. */
+  SITE_PORTS_EMPTY: 400,
+  /** The site has no certificate for an HTTPS port; see data.port. */
+  SITE_HTTPS_PORT_NEEDS_CERTIFICATE: 400,
   /** Too many streams of live updates are open; data.limit may be at a time. */
   LIVE_STREAM_LIMIT: 429,
   /** There is no such node group. */

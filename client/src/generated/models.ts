@@ -723,8 +723,11 @@ export interface ListedSite {
   origins: Origin[];
   originSettings: OriginSettings;
   contentSettings: ContentSettings;
+  /** Where the site is served. Without a certificate it has no HTTPS, and its HTTPS ports wait for one. */
   ports: {
+    /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     http: number[];
+    /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https: number[];
   };
   delivery: Delivery;
@@ -2121,8 +2124,11 @@ export interface Site {
   origins: Origin[];
   originSettings: OriginSettings;
   contentSettings: ContentSettings;
+  /** Where the site is served. Without a certificate it has no HTTPS, and its HTTPS ports wait for one. */
   ports: {
+    /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     http: number[];
+    /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https: number[];
   };
   delivery: Delivery;

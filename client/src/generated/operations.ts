@@ -476,6 +476,39 @@ export interface ClustersClientIpSetOutput {
   revision: string | null;
 }
 
+export interface ClustersListenPortsGetInput {
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+}
+
+export interface ClustersListenPortsGetOutput {
+  /** Ports for HTTP besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
+  httpPorts: number[];
+  /** Ports for HTTPS besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
+  httpsPorts: number[];
+  /** Active nodes without edge-ports-v1; at most 100. */
+  unsupportedNodes: LackingNode[];
+}
+
+export interface ClustersListenPortsSetInput {
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+  /** Ports for HTTP besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
+  httpPorts: number[];
+  /** Ports for HTTPS besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
+  httpsPorts: number[];
+}
+
+export interface ClustersListenPortsSetOutput {
+  /** Ports for HTTP besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
+  httpPorts: number[];
+  /** Ports for HTTPS besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
+  httpsPorts: number[];
+  /** Active nodes without edge-ports-v1; at most 100. */
+  unsupportedNodes: LackingNode[];
+  revision: string | null;
+}
+
 export interface ClustersUnknownHostsGetInput {
   /** Id. 1 to 64 characters. */
   clusterId: string;
@@ -1441,6 +1474,13 @@ export interface SitesCreateInput {
     /** Largest request body in bytes; default 104857600, 0 unlimited. 0 to 10737418240. */
     requestBodyLimit?: number | undefined;
   } | undefined;
+  /** A list that is omitted has the usual port: 80, 443. Not both may be empty. */
+  ports?: {
+    /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
+    http?: number[] | undefined;
+    /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
+    https?: number[] | undefined;
+  } | undefined;
 }
 
 export type SitesCreateOutput = SiteChange;
@@ -1492,6 +1532,13 @@ export interface SitesUpdateInput {
   contentSettings?: {
     /** Largest request body in bytes; default 104857600, 0 unlimited. 0 to 10737418240. */
     requestBodyLimit?: number | undefined;
+  } | undefined;
+  /** A list that is omitted stays as it is. Not both may be empty. */
+  ports?: {
+    /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
+    http?: number[] | undefined;
+    /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
+    https?: number[] | undefined;
   } | undefined;
   /** ISO 8601, UTC. */
   expectedUpdatedAt?: string | undefined;
@@ -1555,6 +1602,10 @@ export interface SitesFeaturesOutput {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
+  edgePorts: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   rulesV2: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
@@ -1612,10 +1663,6 @@ export interface SitesFeaturesOutput {
     reason: 'nodes' | 'console' | null;
   };
   siteContent: {
-    available: boolean;
-    reason: 'nodes' | 'console' | null;
-  };
-  edgePorts: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
@@ -2254,6 +2301,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'clusters.listenPorts.get': {
+    input: ClustersListenPortsGetInput;
+    output: ClustersListenPortsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.listenPorts.set': {
+    input: ClustersListenPortsSetInput;
+    output: ClustersListenPortsSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'LISTEN_PORT_CONFLICT' | 'LISTEN_PORT_IN_USE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'clusters.unknownHosts.get': {
     input: ClustersUnknownHostsGetInput;
     output: ClustersUnknownHostsGetOutput;
@@ -2702,7 +2761,7 @@ export interface Operations {
     input: SitesCreateInput;
     output: SitesCreateOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NO_CLUSTER' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_HOST_HEADER_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NO_CLUSTER' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_HOST_HEADER_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'sites.get': {
     input: SitesGetInput;
@@ -2714,7 +2773,7 @@ export interface Operations {
     input: SitesUpdateInput;
     output: SitesUpdateOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_NOT_FOUND' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'sites.delete': {
     input: SitesDeleteInput;
@@ -2909,6 +2968,8 @@ export const OPERATIONS = {
   'clusters.create': { method: 'POST', path: '/clusters', query: false, text: false },
   'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true, text: false },
   'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false, text: false },
+  'clusters.listenPorts.get': { method: 'GET', path: '/clusters/{clusterId}/listen-ports', query: true, text: false },
+  'clusters.listenPorts.set': { method: 'PUT', path: '/clusters/{clusterId}/listen-ports', query: false, text: false },
   'clusters.unknownHosts.get': { method: 'GET', path: '/clusters/{clusterId}/unknown-hosts', query: true, text: false },
   'clusters.unknownHosts.set': { method: 'PUT', path: '/clusters/{clusterId}/unknown-hosts', query: false, text: false },
   'clusters.get': { method: 'GET', path: '/clusters/{id}', query: true, text: false },
@@ -3096,6 +3157,12 @@ export interface Api {
     get: Call<'clusters.get'>;
     /** Lists clusters by name. `GET /clusters`: Operators; a read-only access key suffices. Service accounts with the scope clusters:read. */
     list: Call<'clusters.list'>;
+    listenPorts: {
+      /** Answers which ports sites of the cluster may use besides 80 and 443. `GET /clusters/{clusterId}/listen-ports`: Operators; a read-only access key suffices. */
+      get: Call<'clusters.listenPorts.get'>;
+      /** Replaces the ports that sites of the cluster may use besides 80 and 443; open connections go on. `PUT /clusters/{clusterId}/listen-ports`: Operators; not with a read-only access key. */
+      set: Call<'clusters.listenPorts.set'>;
+    };
     /** Gives what the canary tries to all nodes now. `POST /clusters/{id}/rollout/promote`: Operators; not with a read-only access key. */
     promoteRollout: Call<'clusters.promoteRollout'>;
     /** Lists what differs in the settings of two revisions, by object and field. `GET /clusters/{id}/revisions/{revision}/diff`: Operators; a read-only access key suffices. */

@@ -14,6 +14,7 @@ import {
   type UnknownHosts,
   unknownHostsKind,
 } from '../../../../models/entries/unknown-hosts.ts';
+import { USUAL_PORTS } from '../../../../models/site-ports.ts';
 import { bodyHash } from '../../../../proto/entry-hash.ts';
 import { SiteProtectionSchema } from '../../../../proto/gen/svc/config/v1/protection_pb.js';
 import { SiteSchema } from '../../../../proto/gen/svc/config/v1/site_pb.js';
@@ -26,6 +27,7 @@ const site = (more: Partial<SiteSource> = {}): SiteSource => ({
   origins: [],
   originSettings: DEFAULT_ORIGIN_SETTINGS,
   contentSettings: DEFAULT_CONTENT_SETTINGS,
+  ports: USUAL_PORTS,
   createdAt: new Date('2026-01-01T00:00:00Z'),
   ...more,
 });
@@ -93,6 +95,7 @@ for (const [kind, expected] of Object.entries({
   'ip-list': false,
   'ip-list-chunk': false,
   'origin-policy': false,
+  'listen-ports': false,
 })) {
   test(`${kind}: ${expected ? 'never waits' : 'is tried'}`, (t) => {
     t.is(ENTRY_KINDS.find((candidate) => candidate.kind === kind)!.bypass, expected);

@@ -1,6 +1,9 @@
+import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { DEFAULT_ORIGIN_SETTINGS, type Origin } from '../../../../contract/resources/site-origins.ts';
 import { compileSite, type SiteSource, siteKind } from '../../../../models/entries/site.ts';
+import { USUAL_PORTS } from '../../../../models/site-ports.ts';
+import { SiteSchema } from '../../../../proto/gen/svc/config/v1/site_pb.js';
 
 const origin: Origin = {
   address: 'origin.example',
@@ -20,6 +23,7 @@ const site = (more: Partial<SiteSource> = {}): SiteSource => ({
   origins: [origin],
   originSettings: DEFAULT_ORIGIN_SETTINGS,
   contentSettings: { requestBodyLimit: 104_857_600 },
+  ports: USUAL_PORTS,
   createdAt: new Date('2026-01-02T03:04:05.678Z'),
   ...more,
 });
@@ -55,4 +59,22 @@ test('an entry refers to its domains', (t) => {
     }),
   );
   t.deepEqual(refs, ['domain:a.com', 'domain:.b.com']);
+});
+
+test('ports of its own need edge-ports-v1 and are referred to; the usual ones are not told', (t) => {
+  const { body, features, refs } = compileSite(site({ ports: { http: [80, 8080], https: [443, 8443] } }));
+  t.deepEqual(features, ['edge-ports-v1']);
+  t.deepEqual(refs, ['domain:a.com', 'port:http/8080', 'port:https/8443']);
+  const { httpPorts, httpsPorts } = fromBinary(SiteSchema, body);
+  t.deepEqual(
+    [httpPorts, httpsPorts],
+    [
+      [80, 8080],
+      [443, 8443],
+    ],
+  );
+  t.deepEqual(compileSite(site({ ports: { http: [], https: [443] } })).features, ['edge-ports-v1']);
+  const disabled = compileSite(site({ enabled: false, ports: { http: [8080], https: [443] } }));
+  t.deepEqual(disabled.features, []);
+  t.is(Buffer.from(disabled.body).toString('hex'), GOLDEN.disabled);
 });

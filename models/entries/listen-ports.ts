@@ -1,0 +1,50 @@
+// Kind "listen-ports": what a cluster listens on besides 80 and 443. Without an entry that is nothing.
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { Knex } from 'knex';
+import { ListenPortsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
+import { readClusterSetting, type SettingColumn } from '../cluster-settings.ts';
+import type { Missing, Reference } from './kind.ts';
+import { singleClusterKind } from './single-cluster-kind.ts';
+
+/** As saved in cluster.listen_ports: sorted, each port once and in one list. */
+export interface ListenPorts {
+  httpPorts: number[];
+  httpsPorts: number[];
+}
+
+export const LISTEN_PORTS: SettingColumn<ListenPorts> = {
+  column: 'listen_ports',
+  read: (saved) => (saved as ListenPorts | null) ?? { httpPorts: [], httpsPorts: [] },
+};
+
+export const listenPortsKind = singleClusterKind({
+  kind: 'listen-ports',
+  setting: LISTEN_PORTS,
+  compilerVersion: 1,
+  // What an earlier revision had may be another program's by now.
+  onRollback: 'current',
+  provides: { port: missingPorts },
+  compile(ports) {
+    if (ports.httpPorts.length + ports.httpsPorts.length === 0) return null;
+    return {
+      body: toBinary(ListenPortsSchema, create(ListenPortsSchema, ports)),
+      features: ['edge-ports-v1'],
+      refs: [],
+    };
+  },
+});
+
+/** How an entry refers to a port of its cluster. */
+export function portReference(protocol: 'http' | 'https', port: number): string {
+  return `port:${protocol}/${port}`;
+}
+
+/** Ports that the cluster does not have for the protocol any more. */
+async function missingPorts(sql: Knex, clusterId: string, references: readonly Reference[]): Promise<Missing[]> {
+  const found = await readClusterSetting(sql, clusterId, LISTEN_PORTS);
+  const { httpPorts, httpsPorts } = found?.settings ?? LISTEN_PORTS.read(null);
+  const there = new Set([...httpPorts.map((port) => `http/${port}`), ...httpsPorts.map((port) => `https/${port}`)]);
+  return references
+    .filter(({ name }) => !there.has(name))
+    .map((reference) => ({ ...reference, type: 'listen_port', label: reference.name }));
+}

@@ -1,0 +1,48 @@
+// Ports that sites use of what their cluster listens on.
+import type { Knex } from 'knex';
+import { LISTEN_PORTS, type ListenPorts } from './entries/listen-ports.ts';
+
+export interface SitePorts {
+  http: number[];
+  https: number[];
+}
+
+/** Those that every node has, and sites unless they say otherwise. */
+export const USUAL_PORTS: SitePorts = { http: [80], https: [443] };
+
+/** Whether they are what a site has that says nothing. */
+export function areUsual({ http, https }: SitePorts): boolean {
+  return http.length === 1 && http[0] === 80 && https.length === 1 && https[0] === 443;
+}
+
+/** The port that cannot do without a certificate: none of them while HTTPS has its usual port alone and HTTP has one. */
+export function portInNeedOfCertificate({ http, https }: SitePorts): number | undefined {
+  return http.length === 0 ? https[0] : https.find((port) => port !== 443);
+}
+
+/**
+ * What sites of the cluster may use besides the usual ports, kept until the end of the transaction; undefined without
+ * the cluster. Before any site is locked, as everywhere.
+ */
+export async function keepListenPorts(sql: Knex, clusterId: string): Promise<ListenPorts | undefined> {
+  const row = await sql('cluster').where({ id: clusterId }).forShare().first(LISTEN_PORTS.column);
+  return row && LISTEN_PORTS.read(row[LISTEN_PORTS.column]);
+}
+
+/** The first of the ports that sites of the cluster use, with the names of the first five; undefined when none do. */
+export async function portInUse(
+  sql: Knex,
+  clusterId: string,
+  protocol: keyof SitePorts,
+  ports: readonly number[],
+): Promise<{ port: number; sites: string[] } | undefined> {
+  if (ports.length === 0) return undefined;
+  const { rows } = await sql.raw<{ rows: { port: number; sites: string[] }[] }>(
+    `select p.port::int as port, (array_agg(s.name order by lower(s.name), s.id))[1:5] as sites
+       from site s cross join lateral jsonb_array_elements(s.ports -> :protocol) as p(port)
+      where s.cluster_id = :clusterId and s.ports <> '${JSON.stringify(USUAL_PORTS)}'::jsonb
+        and p.port::int = any(:ports) group by 1 order by 1 limit 1`,
+    { protocol, clusterId, ports: [...ports] as never },
+  );
+  return rows[0];
+}

@@ -1,0 +1,27 @@
+// Ports of a site, as far as its cluster listens on them.
+import { fail } from '../../contract/errors.ts';
+import type { ListenPorts } from '../../models/entries/listen-ports.ts';
+import { portInNeedOfCertificate, type SitePorts } from '../../models/site-ports.ts';
+
+export type GivenPorts = { [protocol in keyof SitePorts]?: readonly number[] };
+
+/** The given lists in place of those of before, sorted, each port once. */
+export function changedPorts(before: SitePorts, given: GivenPorts | undefined): SitePorts {
+  const sorted = (ports: readonly number[]) => [...new Set(ports)].sort((a, b) => a - b);
+  return given ? { http: sorted(given.http ?? before.http), https: sorted(given.https ?? before.https) } : before;
+}
+
+/** Throws SITE_PORTS_EMPTY, SITE_PORT_UNAVAILABLE, SITE_HTTPS_PORT_NEEDS_CERTIFICATE. */
+export function assertPorts(ports: SitePorts, { httpPorts, httpsPorts }: ListenPorts, hasCertificate: boolean): void {
+  if (ports.http.length + ports.https.length === 0) fail('SITE_PORTS_EMPTY');
+  const offered: readonly (readonly [keyof SitePorts, ReadonlySet<number>])[] = [
+    ['http', new Set([80, ...httpPorts])],
+    ['https', new Set([443, ...httpsPorts])],
+  ];
+  for (const [protocol, known] of offered) {
+    const port = ports[protocol].find((one) => !known.has(one));
+    if (port !== undefined) fail('SITE_PORT_UNAVAILABLE', { port, path: `/ports/${protocol}` });
+  }
+  const port = hasCertificate ? undefined : portInNeedOfCertificate(ports);
+  if (port !== undefined) fail('SITE_HTTPS_PORT_NEEDS_CERTIFICATE', { port, path: '/ports/https' });
+}
