@@ -20,6 +20,11 @@ export function portInNeedOfCertificate({ http, https }: SitePorts): number | un
   return http.length === 0 ? https[0] : https.find((port) => port !== 443);
 }
 
+/** Whether visitors may be sent to the port: 443 always, which need not be the site's own. */
+export function hasHttpsPort({ https }: SitePorts, port: number): boolean {
+  return port === 443 || https.includes(port);
+}
+
 /**
  * What sites of the cluster may use besides the usual ports, kept until the end of the transaction; undefined without
  * the cluster. Before any site is locked, as everywhere.

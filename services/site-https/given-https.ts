@@ -12,16 +12,18 @@ import {
 import { formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import { readAuthorities } from '../../models/certificate-check.ts';
 import type { SiteRow } from '../../models/site.ts';
+import { hasHttpsPort, portInNeedOfCertificate } from '../../models/site-ports.ts';
 
 type Given = Input<typeof siteHttps.set>['settings'];
 
 /**
- * Settings for the site. Throws HTTPS_REQUIRES_CERTIFICATE, HTTPS_REDIRECT_PORT_INVALID, HTTPS_REDIRECT_DOMAIN_INVALID,
- * CLIENT_CA_INVALID, CLIENT_CERTIFICATE_HTTP3; whether the certificates are there and cover the site is not looked at.
+ * Settings for the site. Throws HTTPS_REQUIRES_CERTIFICATE, SITE_HTTPS_PORT_NEEDS_CERTIFICATE, HTTPS_REDIRECT_PORT_INVALID,
+ * HTTPS_REDIRECT_DOMAIN_INVALID, CLIENT_CA_INVALID, CLIENT_CERTIFICATE_HTTP3; whether the certificates are there and cover
+ * the site is not looked at.
  */
 export function givenHttps(given: Given, site: SiteRow): { https: HttpsSettings; compression: CompressionSettings } {
   const https = httpsOf(given);
-  assertCertificate(https);
+  assertCertificate(https, site);
   assertRedirect(https, site);
   assertClientCertificates(https);
   return {
@@ -55,13 +57,13 @@ function compressionOf(given: Given): CompressionSettings {
   };
 }
 
-function assertCertificate({
-  certificateId,
-  additionalCertificateIds,
-  forceHttps,
-  clientCertificate,
-}: HttpsSettings): void {
+function assertCertificate(
+  { certificateId, additionalCertificateIds, forceHttps, clientCertificate }: HttpsSettings,
+  { ports }: SiteRow,
+): void {
   if (certificateId !== null) return;
+  const port = portInNeedOfCertificate(ports);
+  if (port !== undefined) fail('SITE_HTTPS_PORT_NEEDS_CERTIFICATE', { port });
   const needs = (field: string) => fail('HTTPS_REQUIRES_CERTIFICATE', { field });
   if (additionalCertificateIds.length > 0) needs('additionalCertificateIds');
   if (forceHttps) needs('forceHttps');
@@ -69,7 +71,7 @@ function assertCertificate({
 }
 
 function assertRedirect({ redirectPort: port }: HttpsSettings, { ports }: SiteRow): void {
-  if (port !== 443 && !ports.https.includes(port)) fail('HTTPS_REDIRECT_PORT_INVALID', { port });
+  if (!hasHttpsPort(ports, port)) fail('HTTPS_REDIRECT_PORT_INVALID', { port });
 }
 
 function excludedDomains({ redirectExcludedDomains: texts }: HttpsSettings, { domains }: SiteRow): string[] {

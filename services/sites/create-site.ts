@@ -1,5 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
+import { DEFAULT_HTTPS } from '../../contract/resources/site-https.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { clusterForSite, insertSite, siteById } from '../../models/site.ts';
@@ -14,9 +15,6 @@ import { newSite, publishSite, type SiteChange } from './publish-site.ts';
 import { newContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
 
-/** A new site has none. */
-const NO_CERTIFICATE = false;
-
 /** Creates and publishes an enabled site. Throws the errors the contract lists. */
 export async function createSite(runtime: Runtime, input: Input<typeof sites.create>, call: Call): Promise<SiteChange> {
   const content = newContent(input);
@@ -27,7 +25,7 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
   return write(runtime, call, { clusterId, status: 201 }, async (tx) => {
     if (input.ports) {
       const offered = (await keepListenPorts(tx.sql, clusterId)) ?? fail('CLUSTER_NOT_FOUND');
-      assertPorts(content.ports, offered, NO_CERTIFICATE);
+      assertPorts(content.ports, offered, DEFAULT_HTTPS);
     }
     assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     const id = await insertSite(tx.sql, clusterId, content, tx.now).catch((error) => {

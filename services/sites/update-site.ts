@@ -6,6 +6,7 @@ import type { Domain } from '../../contract/scalars/domain.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { lockSite, type SiteContent, updateSite as saveSite } from '../../models/site.ts';
+import { readSiteHttps } from '../../models/site-https.ts';
 import { keepListenPorts } from '../../models/site-ports.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
@@ -19,9 +20,6 @@ import { knownSite, publishSite, type SiteChange, unchanged } from './publish-si
 import { followDomains } from './site-certificates.ts';
 import { changedContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
-
-/** No site has one. */
-const NO_CERTIFICATE = false;
 
 const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings', 'ports'] as const;
 
@@ -37,7 +35,7 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     if (input.origins) await assertGroupsUnused(tx.sql, before, content);
-    if (offered) assertPorts(content.ports, offered, NO_CERTIFICATE);
+    if (offered) assertPorts(content.ports, offered, (await readSiteHttps(tx.sql, before.id))!.https);
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
     if (changed.length === 0) return unchanged(before, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);

@@ -5,6 +5,7 @@ import { ListenPortsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
+import { testCertificate } from '../helpers/site-certificates.ts';
 
 let running: TestConsole;
 let api: Api;
@@ -194,4 +195,36 @@ test('ports of a cluster stay as they are in a rollback, which is refused where 
     revision: with8080,
   });
   t.true(JSON.stringify(data).includes('http/8080'));
+});
+
+test('with a certificate a site has HTTPS on ports of its own, and keeps it and the port of its redirect while it does', async (t) => {
+  const clusterId = await newCluster();
+  await set(clusterId, [8080], [8443, 9443]);
+  const site = await newSite(clusterId);
+  const { chainPem, privateKeyPem } = await testCertificate([site.domains[0]]);
+  const { id: certificateId } = await api.ok('POST', '/certificates/upload', {
+    name: 'ports',
+    chainPem,
+    privateKeyPem,
+  });
+  const https = `/sites/${site.id}/https`;
+  const withPort = { certificateId, forceHttps: true, redirectPort: 8443 };
+  t.like(await api.refused(t, [400, 'HTTPS_REDIRECT_PORT_INVALID'], 'PUT', https, { settings: withPort }), {
+    port: 8443,
+  });
+  await api.ok('PUT', https, { settings: { certificateId } });
+  const { site: changed } = await api.ok('PATCH', `/sites/${site.id}`, { ports: { http: [], https: [9443, 8443] } });
+  t.deepEqual(changed.ports, { http: [], https: [8443, 9443] });
+  t.deepEqual(await portsAtNodes(clusterId, site.id), [[], [8443, 9443]]);
+  await api.ok('PUT', https, { settings: withPort });
+  const fewer = { ports: { https: [9443] } };
+  const refused = await api.refused(t, [400, 'HTTPS_REDIRECT_PORT_INVALID'], 'PATCH', `/sites/${site.id}`, fewer);
+  t.like(refused, { port: 8443 });
+  const none = await api.refused(t, [400, 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE'], 'PUT', https, { settings: {} });
+  t.like(none, { port: 8443 });
+  const used = { httpPorts: [8080], httpsPorts: [9443] };
+  t.like(await api.refused(t, [409, 'LISTEN_PORT_IN_USE'], 'PUT', pathOf(clusterId), used), { port: 8443 });
+  await api.ok('PUT', https, { settings: { certificateId } });
+  await api.ok('PATCH', `/sites/${site.id}`, fewer);
+  await api.ok('PUT', pathOf(clusterId), used);
 });
