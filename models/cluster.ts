@@ -102,12 +102,12 @@ export async function clustersFound(sql: Knex, search: string | undefined): Prom
 }
 
 /**
- * Keeps the cluster until the end of the transaction; false when it is gone. For who publishes without a site or setting
+ * Keeps the cluster until the end of the transaction and answers its name; undefined when it is gone. For who publishes without a site or setting
  * of the cluster being locked: its deletion locks the cluster and then its head, and so must he.
  */
-export async function keepCluster(sql: Knex, id: string): Promise<boolean> {
-  const { rows } = await sql.raw('select 1 from cluster where id = ? for key share', [id]);
-  return rows.length > 0;
+export async function keepCluster(sql: Knex, id: string): Promise<string | undefined> {
+  const { rows } = await sql.raw('select name from cluster where id = ? for key share', [id]);
+  return rows[0]?.name;
 }
 
 /** What keeps a cluster from being deleted. */

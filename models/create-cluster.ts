@@ -1,13 +1,14 @@
-// A new cluster: its row, its default group, its challenge keys, the head of its history and its first revision, which holds every
-// platform entry. Also what setup does for the first cluster.
+// A new cluster: its row, its default group, the keys that its nodes share, the head of its history and its first revision,
+// which holds every platform entry. Also what setup does for the first cluster.
 import { fail } from '../contract/errors.ts';
 import type { Sealer } from '../runtime/sealer.ts';
 import type { Tx } from '../runtime/write.ts';
 import { recordAudit } from './audit-entry.ts';
-import { createKeys } from './challenge-key.ts';
+import { CHALLENGE_KEYS } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
 import { NodeGroup } from './node-group.ts';
 import { publishAll } from './publish.ts';
+import { SESSION_TICKET_KEYS } from './session-ticket-key.ts';
 import { violatedConstraint } from './violations.ts';
 
 export interface NewCluster {
@@ -28,7 +29,7 @@ export async function createCluster(tx: Tx, sealer: Sealer, input: NewCluster): 
     });
   await NodeGroup.query(tx.sql).insert({ clusterId: id, name: 'default', isDefault: true, ...times });
   await tx.sql.raw('insert into cluster_head (cluster_id, epoch) select ?, epoch from console_state', [id]);
-  await createKeys(tx.sql, sealer, id, tx.now);
+  for (const keys of [CHALLENGE_KEYS, SESSION_TICKET_KEYS]) await keys.create(tx.sql, sealer, id, tx.now);
   await recordAudit(tx, 'cluster.create', { type: 'cluster', id, name });
   await publishAll(tx, { clusterId: id, reason: 'cluster_created', params: { cluster: name } });
   return id;

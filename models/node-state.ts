@@ -34,8 +34,9 @@ export interface BeatRow {
   dataPlaneInstance: string;
   message: string;
   certificateNotAfter: Date | null;
-  /** Decimal string; 0 = the node holds none. */
+  /** Decimal strings; 0 = the node holds none. */
   challengeKeysVersion: string;
+  sessionTicketKeysVersion: string;
 }
 
 /**
@@ -66,12 +67,13 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         missing_features = v."missingFeatures", metrics = v.metrics, ban_status = v."banStatus",
         remote_address = v."remoteAddress", data_plane_healthy = v."dataPlaneHealthy",
         data_plane_instance = v."dataPlaneInstance", message = v.message, auth_error = null,
-        certificate_not_after = v."certificateNotAfter", challenge_keys_version = v."challengeKeysVersion", reported_at = v."lastSeenAt"
+        certificate_not_after = v."certificateNotAfter", challenge_keys_version = v."challengeKeysVersion",
+        session_ticket_keys_version = v."sessionTicketKeysVersion", reported_at = v."lastSeenAt"
       from jsonb_to_recordset($1::jsonb) as v(
         "nodeId" text, "lastSeenAt" timestamptz, info jsonb, features text[], "missingFeatures" text[],
         metrics jsonb, "banStatus" jsonb, "remoteAddress" text, "dataPlaneHealthy" boolean,
         "dataPlaneInstance" text, message text, "certificateNotAfter" timestamptz,
-        "challengeKeysVersion" bigint)
+        "challengeKeysVersion" bigint, "sessionTicketKeysVersion" bigint)
       where s.node_id = v."nodeId"
       returning s.node_id, coalesce(old.last_seen_at < new.last_seen_at - make_interval(secs => ${ONLINE_SECONDS}), true)
         or (old.data_plane_healthy, old.message, old.auth_error, old.info, old.features, old.missing_features,

@@ -20,6 +20,7 @@ import { errors as revisions } from '../resources/revisions.codes.ts';
 import { errors as rollout } from '../resources/rollout.codes.ts';
 import { errors as rules } from '../resources/rules.codes.ts';
 import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
+import { errors as sessionTicketKeys } from '../resources/session-ticket-keys.codes.ts';
 import { errors as siteHttps } from '../resources/site-https.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
@@ -48,6 +49,7 @@ export const ERROR_LISTS = [
   rollout,
   rules,
   serviceAccounts,
+  sessionTicketKeys,
   siteHttps,
   sites,
   system,

@@ -31,6 +31,7 @@ import * as ruleTrial from '../resources/rule-trial.ts';
 import * as rules from '../resources/rules.ts';
 import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
+import * as sessionTicketKeys from '../resources/session-ticket-keys.ts';
 import * as settings from '../resources/settings.ts';
 import * as siteDelivery from '../resources/site-delivery.ts';
 import * as siteHttps from '../resources/site-https.ts';
@@ -74,6 +75,7 @@ export const RESOURCE_FILES = [
   rules,
   security,
   serviceAccounts,
+  sessionTicketKeys,
   settings,
   siteDelivery,
   siteHttps,

@@ -2,7 +2,8 @@
 // cluster whose keys were never rotated has none.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { ChallengeKeysMarkerSchema } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import { FIRST_VERSION, readKeysVersion } from '../challenge-key.ts';
+import { CHALLENGE_KEYS } from '../challenge-key.ts';
+import { FIRST_VERSION } from '../cluster-keys.ts';
 import type { EntryKind } from './kind.ts';
 
 export const CHALLENGE_KEYS_KIND = 'challenge-keys';
@@ -15,7 +16,7 @@ export const challengeKeysKind: EntryKind = {
   scope: 'cluster',
   ownerOf: () => null,
   async compile(sql, clusterId, ids) {
-    const version = ids.includes('') ? await readKeysVersion(sql, clusterId) : 0n;
+    const version = ids.includes('') ? await CHALLENGE_KEYS.version(sql, clusterId) : 0n;
     if (version <= FIRST_VERSION) return new Map();
     const body = toBinary(ChallengeKeysMarkerSchema, create(ChallengeKeysMarkerSchema, { version }));
     return new Map([['', { body, features: [], refs: [] }]]);

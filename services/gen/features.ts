@@ -16,6 +16,7 @@ import { feature as rollouts } from '../rollouts/feature.ts';
 import { feature as ruleHits } from '../rule-hits/feature.ts';
 import { feature as rules } from '../rules/feature.ts';
 import { feature as security } from '../security/feature.ts';
+import { feature as sessionTickets } from '../session-tickets/feature.ts';
 import { feature as siteHttps } from '../site-https/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
 import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
@@ -39,6 +40,7 @@ export const FEATURES = [
   ruleHits,
   rules,
   security,
+  sessionTickets,
   siteHttps,
   sites,
   unknownHosts,

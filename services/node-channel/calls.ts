@@ -93,6 +93,7 @@ export async function heartbeat(
     consoleAddresses: context.consoleAddresses(),
     appliedSpreadMs: appliedSpread(context.hub.streamCount),
     challengeKeysVersion: feed.keysVersion,
+    sessionTicketKeysVersion: feed.ticketKeysVersion,
     vitalWatch: create(VitalWatchSchema, watch ?? {}),
   });
 }

@@ -107,6 +107,7 @@ export function readBeat(
     dataPlaneInstance: text(request.dataPlaneInstance, 64),
     message: text(request.message, 500),
     challengeKeysVersion: String(bounded(request.challengeKeysVersion)),
+    sessionTicketKeysVersion: String(bounded(request.sessionTicketKeysVersion)),
     certificateNotAfter: request.certificateNotAfter > 0n ? seconds(request.certificateNotAfter) : null,
     addresses: addressEntries(request.info, remoteAddress),
     unappliedIds: unappliedIds(request.bans),

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { MAX_REPORTS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
-import { readKeys } from '../../models/challenge-key.ts';
+import { CHALLENGE_KEYS } from '../../models/challenge-key.ts';
 import { storeSecurityReport } from '../../models/security-report.ts';
 import type { OwnBan, ReportBansRequest } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { GetChallengeKeysResponseSchema, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
@@ -21,7 +21,9 @@ export async function getChallengeKeys(
   { runtime, pulls }: CallContext,
   node: NodeIdentity,
 ): Promise<MessageInitShape<typeof GetChallengeKeysResponseSchema>> {
-  const { version, keys } = await pulls.take(() => readKeys(runtime.pools.channel, runtime.sealer, node.clusterId));
+  const { version, keys } = await pulls.take(() =>
+    CHALLENGE_KEYS.read(runtime.pools.channel, runtime.sealer, node.clusterId),
+  );
   return { keys: { version, ...keys } };
 }
 

@@ -21,6 +21,7 @@ import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
 import { getChallengeKeys, reportBans, reportSecurity } from './security-calls.ts';
+import { getSessionTicketKeys } from './session-ticket-keys.ts';
 import { Turns } from './turns.ts';
 
 export type Handler = (exchange: Exchange, caller: Caller) => void;
@@ -115,13 +116,9 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     reportVitals: (request, { node }) => reportVitals(context, known(node), request),
     getChallengeKeys: (_request, { node }) => getChallengeKeys(context, known(node)),
     getCertificates: (request, { node }) => getCertificates(context, known(node), request),
-    getSessionTicketKeys: notYet,
+    getSessionTicketKeys: (_request, { node }) => getSessionTicketKeys(context, known(node)),
     getAcmeTokens: (_request, { node }) => getAcmeTokens(context, known(node)),
   };
-}
-
-function notYet(): never {
-  throw new ConnectError('this console has none', Code.Unimplemented);
 }
 
 function routeNodeCalls(router: ConnectRouter, calls: Calls): void {

@@ -1,16 +1,14 @@
 import { readProtectionSettings } from '../../models/protection-setting.ts';
 import { countSitesUnderAttack } from '../../models/site-protection.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+import { keeping } from '../../runtime/key-keeper.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { SECOND_MS } from '../../runtime/sweep.ts';
-import { ChallengeKeyKeeper } from './challenge-keys.ts';
+import { CHALLENGES } from './challenge-keys.ts';
 import { protectionRestorer } from './restore-protection.ts';
-
-const keepers = new WeakMap<Runtime, ChallengeKeyKeeper>();
 
 export const feature = {
   restores: [protectionRestorer],
-  jobs: [{ name: 'challenge-keys', everyMs: 30 * SECOND_MS, run: keepChallengeKeys }],
+  jobs: [keeping(CHALLENGES, 30 * SECOND_MS)],
   async attention(sql, clusterId) {
     const [{ underAttack }, count] = await Promise.all([
       readProtectionSettings(sql),
@@ -22,9 +20,3 @@ export const feature = {
     ];
   },
 } satisfies ServiceFeature;
-
-async function keepChallengeKeys(runtime: Runtime, signal: AbortSignal): Promise<void> {
-  const keeper = keepers.get(runtime) ?? new ChallengeKeyKeeper();
-  keepers.set(runtime, keeper);
-  await keeper.run(runtime, signal);
-}

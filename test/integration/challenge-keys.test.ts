@@ -2,10 +2,11 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import { readKeys } from '../../models/challenge-key.ts';
+import { CHALLENGE_KEYS } from '../../models/challenge-key.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { KeyKeeper } from '../../runtime/key-keeper.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { ChallengeKeyKeeper } from '../../services/protection/challenge-keys.ts';
+import { CHALLENGES } from '../../services/protection/challenge-keys.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';
@@ -28,7 +29,7 @@ const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 const newCluster = () => api.cluster(`keys-${clusters++}`);
-const keysOf = (clusterId: string) => readKeys(runtime.pools.channel, runtime.sealer, clusterId);
+const keysOf = (clusterId: string) => CHALLENGE_KEYS.read(runtime.pools.channel, runtime.sealer, clusterId);
 const idsOf = async (clusterId: string) => {
   const { version, keys } = await keysOf(clusterId);
   return { version, next: keys.next?.id, current: keys.current?.id, previous: keys.previous?.id };
@@ -38,7 +39,7 @@ const idsOf = async (clusterId: string) => {
 function newKeeper() {
   let wall = Date.now();
   let monotonic = 0;
-  const keeper = new ChallengeKeyKeeper({ now: () => new Date(wall), monotonic: () => monotonic });
+  const keeper = new KeyKeeper(CHALLENGES, { now: () => new Date(wall), monotonic: () => monotonic });
   const pass = (ms: number) => {
     wall += ms;
     monotonic += ms;

@@ -2,7 +2,8 @@
 // clusters it concerns, and exactly its audit action; and no other operation gives them.
 import test from 'ava';
 import { PROCEDURES } from '../../contract/index.ts';
-import { ChallengeKeyKeeper } from '../../services/protection/challenge-keys.ts';
+import { KeyKeeper } from '../../runtime/key-keeper.ts';
+import { CHALLENGES } from '../../services/protection/challenge-keys.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -59,7 +60,7 @@ async function rotateKeys(): Promise<void> {
     .sql('challenge_key_set')
     .where({ cluster_id: followed })
     .update({ rotated_at: new Date(now) });
-  const keeper = new ChallengeKeyKeeper({ now: () => new Date(now), monotonic: () => monotonic });
+  const keeper = new KeyKeeper(CHALLENGES, { now: () => new Date(now), monotonic: () => monotonic });
   for (let round = 0; round < 2; round++) {
     await keeper.run(running.running.runtime, new AbortController().signal);
     now += 61_000;
@@ -120,6 +121,14 @@ const TABLE: readonly Row[] = [
     reason: 'certificate_updated',
     where: 'own',
     audit: 'site.https_update',
+  },
+  {
+    operation: 'session ticket keys',
+    reason: null,
+    where: 'none',
+    audit: 'cluster.session_ticket_keys_rotate',
+    procedure: 'clusters.sessionTicketKeys.rotate',
+    run: () => api.ok('POST', `/clusters/${other}/session-ticket-keys/rotate`, {}),
   },
   {
     operation: 'ports of a cluster',

@@ -198,6 +198,8 @@ export const ERROR_STATUS = {
   SCOPE_REQUIRED: 403,
   /** Service accounts may not call this procedure. */
   SERVICE_ACCOUNT_FORBIDDEN: 403,
+  /** Online nodes do not have the key that a rotation would bring into use; see data.nodes. They fetch it by themselves. */
+  SESSION_TICKET_KEYS_NOT_HELD: 409,
   /** This needs a certificate; see data.field. */
   HTTPS_REQUIRES_CERTIFICATE: 400,
   /** The port is neither 443 nor an HTTPS port of the site; see data.port. */

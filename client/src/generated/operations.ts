@@ -509,6 +509,18 @@ export interface ClustersListenPortsSetOutput {
   revision: string | null;
 }
 
+export interface ClustersSessionTicketKeysRotateInput {
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+}
+
+export interface ClustersSessionTicketKeysRotateOutput {
+  /** Of the keys; rises with each rotation. */
+  version: string;
+  /** ISO 8601, UTC. */
+  rotatedAt: string;
+}
+
 export interface ClustersUnknownHostsGetInput {
   /** Id. 1 to 64 characters. */
   clusterId: string;
@@ -2313,6 +2325,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'LISTEN_PORT_CONFLICT' | 'LISTEN_PORT_IN_USE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'clusters.sessionTicketKeys.rotate': {
+    input: ClustersSessionTicketKeysRotateInput;
+    output: ClustersSessionTicketKeysRotateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SESSION_TICKET_KEYS_NOT_HELD' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'clusters.unknownHosts.get': {
     input: ClustersUnknownHostsGetInput;
     output: ClustersUnknownHostsGetOutput;
@@ -2970,6 +2988,7 @@ export const OPERATIONS = {
   'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false, text: false },
   'clusters.listenPorts.get': { method: 'GET', path: '/clusters/{clusterId}/listen-ports', query: true, text: false },
   'clusters.listenPorts.set': { method: 'PUT', path: '/clusters/{clusterId}/listen-ports', query: false, text: false },
+  'clusters.sessionTicketKeys.rotate': { method: 'POST', path: '/clusters/{clusterId}/session-ticket-keys/rotate', query: false, text: false },
   'clusters.unknownHosts.get': { method: 'GET', path: '/clusters/{clusterId}/unknown-hosts', query: true, text: false },
   'clusters.unknownHosts.set': { method: 'PUT', path: '/clusters/{clusterId}/unknown-hosts', query: false, text: false },
   'clusters.get': { method: 'GET', path: '/clusters/{id}', query: true, text: false },
@@ -3181,6 +3200,10 @@ export interface Api {
     rolloutEvents: Call<'clusters.rolloutEvents'>;
     /** Answers how changes of a cluster are tried out. `GET /clusters/{id}/rollout-policy`: Operators; a read-only access key suffices. */
     rolloutPolicy: Call<'clusters.rolloutPolicy'>;
+    sessionTicketKeys: {
+      /** Rotates the keys of TLS session tickets, which rotate by themselves once a day. Tickets of the former keys are resumed until the rotation after this one; after three nothing of the present keys is left. `POST /clusters/{clusterId}/session-ticket-keys/rotate`: Operators; not with a read-only access key. */
+      rotate: Call<'clusters.sessionTicketKeys.rotate'>;
+    };
     /** Sets how changes of a cluster are tried out; what is left out stays. `PUT /clusters/{id}/rollout-policy`: Operators; not with a read-only access key. */
     setRolloutPolicy: Call<'clusters.setRolloutPolicy'>;
     unknownHosts: {

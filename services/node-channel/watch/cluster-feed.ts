@@ -37,6 +37,8 @@ export interface ClusterHeads {
   canary: CanaryHead | null;
   /** Version of its challenge keys; 0 = none. */
   keysVersion: bigint;
+  /** The same of its keys of session tickets. */
+  ticketKeysVersion: bigint;
 }
 
 /** One feed: its epoch and ring. A new epoch starts over. */
@@ -104,6 +106,7 @@ export class ClusterFeed {
   #setHash: Uint8Array;
   #required: Set<string>;
   #keysVersion: bigint;
+  #ticketKeysVersion: bigint;
   #canary: CanaryHead | null;
   readonly #targetFrames = new Map<string, { key: string; at: number; frame: Buffer }>();
   readonly #propagation: Pick<Propagation, 'pushed'> | undefined;
@@ -118,6 +121,7 @@ export class ClusterFeed {
     this.#setHash = heads.config.setHash;
     this.#required = new Set(heads.features);
     this.#keysVersion = heads.keysVersion;
+    this.#ticketKeysVersion = heads.ticketKeysVersion;
     this.#canary = heads.canary;
   }
 
@@ -145,6 +149,10 @@ export class ClusterFeed {
 
   get acme(): FeedTrack {
     return this.tracks.get(ACME)!;
+  }
+
+  get ticketKeysVersion(): bigint {
+    return this.#ticketKeysVersion;
   }
 
   get keysVersion(): bigint {
@@ -251,7 +259,8 @@ export class ClusterFeed {
    */
   compare(heads: ClusterHeads, impatient: boolean, known: ReadonlyMap<string, bigint> = new Map()): Comparison {
     const before = [...this.#required].sort().join();
-    const keysBefore = this.#keysVersion;
+    const keysBefore = `${this.#keysVersion} ${this.#ticketKeysVersion}`;
+    this.#ticketKeysVersion = heads.ticketKeysVersion;
     const comparison: Comparison = new Map();
     for (const [name, { epoch, position }] of heads.others) {
       const track = this.tracks.get(name);
@@ -275,7 +284,7 @@ export class ClusterFeed {
       this.wake();
     } else {
       for (const stream of this.streams) if (moved.has(stream.node.nodeId)) stream.demandTarget();
-      if (moved.size > 0 || keysBefore !== this.#keysVersion) this.wake();
+      if (moved.size > 0 || keysBefore !== `${this.#keysVersion} ${this.#ticketKeysVersion}`) this.wake();
     }
     return comparison;
   }

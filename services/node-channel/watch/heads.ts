@@ -1,9 +1,10 @@
 // Heads of clusters as PostgreSQL has them: what Redis is compared with, and what counts when Redis is away.
 
 import { canaryMembers } from '../../../models/canary/rollout.ts';
-import { readKeysVersions } from '../../../models/challenge-key.ts';
+import { CHALLENGE_KEYS } from '../../../models/challenge-key.ts';
 import { requiredFeatures } from '../../../models/config-feature.ts';
 import { readConfigHeads } from '../../../models/config-history.ts';
+import { SESSION_TICKET_KEYS } from '../../../models/session-ticket-key.ts';
 import type { FeedSource, FeedTarget } from '../../../runtime/feeds.ts';
 import type { Pools } from '../../../runtime/runtime.ts';
 import { type ClusterHeads, CONFIG } from './cluster-feed.ts';
@@ -17,10 +18,11 @@ export async function readHeads(
   clusterIds: readonly string[],
 ): Promise<Map<string, ClusterHeads>> {
   const others = [...sources].filter(([name]) => name !== CONFIG);
-  const [configs, features, keys, ...targets] = await Promise.all([
+  const [configs, features, keys, ticketKeys, ...targets] = await Promise.all([
     readConfigHeads(pool, clusterIds),
     requiredFeatures(pool, clusterIds),
-    readKeysVersions(pool, clusterIds),
+    CHALLENGE_KEYS.versions(pool, clusterIds),
+    SESSION_TICKET_KEYS.versions(pool, clusterIds),
     ...others.map(([, source]) => source.targets(clusterIds)),
   ]);
   const trying = [...configs].flatMap(([id, { canary }]) => (canary ? [id] : []));
@@ -35,13 +37,14 @@ export async function readHeads(
     // Made or deleted between two reads.
     if (found.size < others.length) continue;
     const keysVersion = keys.get(clusterId) ?? 0n;
+    const ticketKeysVersion = ticketKeys.get(clusterId) ?? 0n;
     const needed = features.get(clusterId) ?? NOTHING;
     const canary = config.canary && {
       ...config.canary,
       features: needed.canary,
       members: members.get(clusterId) ?? new Set<string>(),
     };
-    heads.set(clusterId, { config, canary, others: found, features: needed.stable, keysVersion });
+    heads.set(clusterId, { config, canary, others: found, features: needed.stable, keysVersion, ticketKeysVersion });
   }
   return heads;
 }

@@ -36,6 +36,7 @@ export class WatchStream {
   readonly #cursors = new Map<string, bigint>();
   #targetDue = true;
   #keysVersion: bigint;
+  #ticketKeysVersion: bigint;
   #start: StartPositions | null;
   /** When the connection stopped taking bytes; null while it takes them. */
   #blockedSince: number | null = null;
@@ -48,6 +49,7 @@ export class WatchStream {
     this.#start = start;
     // A node that connects hears of them in the answer to its heartbeat.
     this.#keysVersion = feed.keysVersion;
+    this.#ticketKeysVersion = feed.ticketKeysVersion;
   }
 
   get blockedSince(): number | null {
@@ -95,11 +97,8 @@ export class WatchStream {
       this.#targetDue = false;
       return this.#placeCursors();
     }
-    const version = this.#feed.keysVersion;
-    if (version !== this.#keysVersion) {
-      this.#keysVersion = version;
-      return eventFrame({ case: 'keysChanged', value: create(KeysChangedSchema, { version }) });
-    }
+    const keys = this.#changedKeys();
+    if (keys) return keys;
     const own = this.#feed.configFeedOf(this.node);
     for (const [name, { ring }] of this.#feed.tracks) {
       // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
@@ -114,6 +113,17 @@ export class WatchStream {
       return batch.frame;
     }
     return undefined;
+  }
+
+  /** Names the keys that changed since the node was told of them. */
+  #changedKeys(): Buffer | undefined {
+    const { keysVersion, ticketKeysVersion } = this.#feed;
+    const version = keysVersion === this.#keysVersion ? 0n : keysVersion;
+    const sessionTicketVersion = ticketKeysVersion === this.#ticketKeysVersion ? 0n : ticketKeysVersion;
+    this.#keysVersion = keysVersion;
+    this.#ticketKeysVersion = ticketKeysVersion;
+    if (version === 0n && sessionTicketVersion === 0n) return undefined;
+    return eventFrame({ case: 'keysChanged', value: create(KeysChangedSchema, { version, sessionTicketVersion }) });
   }
 
   #startOver(): Buffer | undefined {

@@ -20,6 +20,7 @@ const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): Cl
   features: new Set(),
   canary: null,
   keysVersion: 1n,
+  ticketKeysVersion: 1n,
   ...more,
 });
 const node = (features: string[] = []): NodeIdentity => ({
