@@ -75,7 +75,7 @@ func (s *settings) any() bool {
 func typesOf(list []string) map[string]bool {
 	types := map[string]bool{"text/html": true}
 	for _, name := range list {
-		types[sameType(name)] = true
+		types[sameType(mediaType(name))] = true
 	}
 	return types
 }
@@ -112,7 +112,7 @@ func compile(_ *svccore.Core, _ string, m *configv1.SiteCompression) (*settings,
 	return s, nil
 }
 
-var errTypes = errors.New("types are more than 32, or one is no media type in lower case")
+var errTypes = errors.New("types are more than 32, or one is no media type")
 
 func compileCoding(field string, m *configv1.CodingSettings, least, most uint32) (*codingSettings, error) {
 	var check ranges.Check
@@ -125,7 +125,7 @@ func compileCoding(field string, m *configv1.CodingSettings, least, most uint32)
 		return nil, errTypes
 	}
 	for _, name := range m.GetTypes() {
-		if main, sub, _ := strings.Cut(name, "/"); main == "" || sub == "" || len(name) > maxTypeBytes || mediaType(name) != name {
+		if main, sub, _ := strings.Cut(name, "/"); main == "" || sub == "" || len(name) > maxTypeBytes || !strings.EqualFold(mediaType(name), name) {
 			return nil, errTypes
 		}
 	}
