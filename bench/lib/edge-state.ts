@@ -11,6 +11,7 @@ import {
   OriginPolicySchema,
 } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { type SiteCompression, SiteCompressionSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import {
   type PlatformProtection,
   PlatformProtectionSchema,
@@ -35,6 +36,8 @@ export interface EdgeState {
   /** Of the first site, and of all sites. */
   rules?: readonly Rule[];
   platformRules?: readonly Rule[];
+  /** Of the first site. */
+  compression?: Init<SiteCompression>;
 }
 
 type Init<T> = Omit<Partial<T>, '$typeName' | '$unknown'>;
@@ -81,7 +84,7 @@ export function writeEdgeState(state: EdgeState): void {
   closeSync(fd);
 }
 
-function* entries({ sites, origin, clientIp, protection, platform, rules, platformRules }: EdgeState) {
+function* entries({ sites, origin, clientIp, protection, platform, rules, platformRules, compression }: EdgeState) {
   const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
   yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, mode)));
   yield entry(
@@ -98,6 +101,13 @@ function* entries({ sites, origin, clientIp, protection, platform, rules, platfo
     yield entry('platform-protection', '', body);
   }
   if (rules) yield entry('site-rules', siteId(0), rulesBody(rules));
+  if (compression) {
+    yield entry(
+      'site-compression',
+      siteId(0),
+      toBinary(SiteCompressionSchema, create(SiteCompressionSchema, compression)),
+    );
+  }
   // Both kinds have the same form.
   if (platformRules) yield entry('platform-rules', '', rulesBody(platformRules));
 }

@@ -92,8 +92,8 @@ test.serial('a site that nobody changed has gzip, and its origin is asked for wh
 });
 
 test.serial('the codings that are saved are at the node, and a rule chooses among them', async (t) => {
-  const { api } = installation.client;
-  await api('PUT', `/sites/${siteId}/https`, { settings: { zstd: true, brotli: true, brotliLevel: 4 } });
+  const { client } = installation;
+  await client.api('PUT', `/sites/${siteId}/https`, { settings: { zstd: true, brotli: true, brotliLevel: 4 } });
   await eventually(async () => (await coding('zstd, br, gzip')) === 'zstd', { what: 'Zstandard at the node' });
   for (const each of ['zstd', 'br', 'gzip']) {
     const { headers, body } = await get({ 'accept-encoding': each });
@@ -103,13 +103,13 @@ test.serial('the codings that are saved are at the node, and a rule chooses amon
 
   const rule = { name: 'rule', phase: 'compression', expression: 'true', enabled: true };
   const saved = (algorithms: string[]) =>
-    api('PUT', `/sites/${siteId}/rules`, { rules: [{ ...rule, action: { kind: 'compression', algorithms } }] });
+    client.api('PUT', `/sites/${siteId}/rules`, { rules: [{ ...rule, action: { kind: 'compression', algorithms } }] });
   await saved(['gzip', 'br']);
   await eventually(async () => (await coding('zstd, br, gzip')) === 'gzip', { what: 'the order of the rule' });
   t.is(await coding('zstd, br, gzip;q=0'), 'br');
   await saved([]);
   await eventually(async () => (await coding('zstd, br, gzip')) === undefined, { what: 'no coding' });
-  await api('PUT', `/sites/${siteId}/rules`, { rules: [] });
+  await client.api('PUT', `/sites/${siteId}/rules`, { rules: [] });
   await eventually(async () => (await coding('zstd, br, gzip')) === 'zstd', { what: 'the rule gone' });
 });
 
