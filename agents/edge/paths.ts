@@ -11,6 +11,8 @@ export interface EdgePaths {
   challengeKeys: string;
   sessionTicketKeys: string;
   certificates: string;
+  /** Secret of QUIC, read by Caddy. */
+  quicKey: string;
   /** What Caddy counted and the agent has not taken yet; the only folder here that Caddy writes to. */
   countsDir: string;
   /** What the data plane said last that it can do. */
@@ -43,6 +45,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
     certificates: join(edgeDir, 'certificates.pack'),
     sessionTicketKeys: join(edgeDir, 'session-ticket-keys.json'),
+    quicKey: join(edgeDir, 'quic.key'),
     countsDir: join(edgeDir, 'counts'),
     capabilities: join(stateDir, 'capabilities.json'),
     clock: join(stateDir, 'clock.json'),

@@ -31,11 +31,11 @@ func (e *protocolEdge) client(t *testing.T) *http.Client {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, ServerName: "a.com"}
 	if e.protocol == 3 {
-		transport := &http3.Transport{TLSClientConfig: config}
+		transport := &http3.Transport{TLSClientConfig: config, DisableCompression: true}
 		t.Cleanup(func() { transport.Close() })
 		return &http.Client{Transport: transport, CheckRedirect: stay}
 	}
-	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: e.protocol == 2}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: e.protocol == 2, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, CheckRedirect: stay}
 }

@@ -8,6 +8,7 @@ import { type Lock, lockFolder } from '../../kit/locks.ts';
 import { createLog, errorText, type Log } from '../../kit/log.ts';
 import { markOf, type ProcessMark } from '../../kit/process-info.ts';
 import { renderCaddyConfig } from '../caddy/caddy-config.ts';
+import { ensureQuicKey } from '../caddy/quic-key.ts';
 import { deleteOwnTable } from '../nft/kernel-bans.ts';
 import { defaultTableName } from '../nft/script.ts';
 import { adoptOldLayout } from '../old-layout.ts';
@@ -68,6 +69,7 @@ export async function superviseCommand(options: Options): Promise<number> {
     // A running agent of an older version writes in the old place, so nothing is moved before it has ended.
     adoptWhereRoom(paths, log);
     makeCountsFolder(paths, log);
+    ensureQuicKey(paths.quicKey, log);
     return await supervise(options, paths, run, caddyBin, log);
   } catch (error) {
     log.error('supervisor cannot start', { reason: errorText(error) });

@@ -1,0 +1,167 @@
+package svcedge
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
+	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/internal/ruletest"
+)
+
+const visitorAddress = "203.0.113.7"
+
+// overEach serves the same edge over every protocol, before an origin that answers what it got.
+func overEach(t *testing.T, check func(t *testing.T, h *edge, e *protocolEdge)) {
+	for _, protocol := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("HTTP %d", protocol), func(t *testing.T) {
+			origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				n, _ := io.Copy(io.Discard, r.Body)
+				w.Header().Set("Alt-Svc", `h3=":1"`)
+				fmt.Fprint(w, r.Method, " ", n, " ", r.Header.Get("X-Fingerprint"), strings.Repeat("x", 5000))
+			}))
+			t.Cleanup(origin.Close)
+			a := edgetest.Site(uint32(origin.Listener.Addr().(*net.TCPAddr).Port), "a.com")
+			a.RequestBodyLimit = 2000
+			h := newHandler(t,
+				edgetest.Entry("origin-policy", "", &configv1.OriginPolicy{AllowedCidrs: []string{"127.0.0.0/8"}}),
+				edgetest.Entry("client-ip", "", &configv1.ClientIp{
+					Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "x-client", TrustedCidrs: []string{"127.0.0.0/8"},
+				}),
+				edgetest.Entry("site", "a", a))
+			h.setKeys(t)
+			check(t, h, serveProtocol(t, h, protocol, func(next http.Handler) http.Handler { return next }))
+		})
+	}
+}
+
+// ask sends a request of the visitor and returns the answer with its body.
+func (e *protocolEdge) ask(t *testing.T, c *http.Client, method, path, host string, body io.Reader) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, e.url+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	r.Header.Set("X-Client", visitorAddress)
+	r.Header.Set("Accept", "text/html")
+	response, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.ProtoMajor != e.protocol {
+		t.Fatalf("answered over %s", response.Proto)
+	}
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(content)
+}
+
+func told(response *http.Response) string {
+	return fmt.Sprint(response.StatusCode, " ", response.Header.Get("X-Svc-Error"))
+}
+
+func TestEveryProtocolAnswersTheSame(t *testing.T) {
+	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
+		c := e.client(t)
+		want := func(what, method, path, body, status string) *http.Response {
+			t.Helper()
+			var reader io.Reader
+			if body != "" {
+				reader = strings.NewReader(body)
+			}
+			response, _ := e.ask(t, c, method, path, "a.com", reader)
+			if got := told(response); got != status {
+				t.Errorf("%s: %s, not %s", what, got, status)
+			}
+			return response
+		}
+		if r := want("an origin's answer", "GET", "/", "", "200 "); r.Header.Get("Alt-Svc") != "" || r.Header.Get("X-Request-Id") == "" {
+			t.Errorf("%v", r.Header)
+		}
+		want("a body", "POST", "/", strings.Repeat("b", 2000), "200 ")
+		want("too large a body", "POST", "/", strings.Repeat("b", 2001), "413 body-too-large")
+		want("a tunnel", "TRACE", "/", "", "405 method-not-allowed")
+
+		h.change(t, siteRules(
+			ruletest.When(ruletest.Eq("http.request.uri.path", "/old"), &configv1.RedirectAction{Target: ruletest.Text("/new"), Status: 308}),
+			ruletest.When(ruletest.Eq("http.request.uri.path", "/no"), &configv1.BlockAction{Status: 451})))
+		if r := want("a redirect", "GET", "/old", "", "308 "); r.Header.Get("Location") != "/new" {
+			t.Errorf("%v", r.Header)
+		}
+		want("a block", "GET", "/no", "", "451 policy-denied")
+
+		h.change(t, edgetest.Entry("protection", "a", &configv1.SiteProtection{UnderAttack: true, UnderAttackChallenge: js}))
+		r, page := e.ask(t, c, "GET", "/", "a.com", nil)
+		if told(r) != "403 " || !strings.Contains(page, "<script") || r.Header.Get("X-Svc-Challenge") != "js" {
+			t.Errorf("a challenge: %s %v %.80s", told(r), r.Header, page)
+		}
+		h.change(t, edgetest.Entry("protection", "a", &configv1.SiteProtection{}))
+
+		h.ban(t, "", visitorAddress+"/32")
+		want("a banned visitor", "GET", "/", "", "403 ip-banned")
+	})
+}
+
+func TestEveryProtocolCountsClientsAndTheirTraffic(t *testing.T) {
+	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
+		c := e.client(t)
+		h.change(t, oneASecond("a"))
+		var codes []string
+		for range 7 {
+			r, _ := e.ask(t, c, "GET", "/", "a.com", nil)
+			codes = append(codes, told(r))
+		}
+		if got := strings.Join(codes, ","); got != "200 ,200 ,200 ,200 ,200 ,403 ip-banned,403 ip-banned" {
+			t.Errorf("%s", got)
+		}
+		sums, acknowledged := map[string]*nodev1.SiteMinute{"a": {}}, uint64(0)
+		drainInto(h, sums, &acknowledged)
+		// Five answers of 5,000 bytes and more, and two pages.
+		if a := sums["a"]; a.GetRequests() != 7 || a.GetBytesSent() < 25_000 || a.GetBytesSent() > 60_000 || a.GetBytesReceived() < 7*60 || a.GetBytesReceived() > 7*400 {
+			t.Errorf("%v", a)
+		}
+	})
+}
+
+func TestEveryProtocolOverTLSRefusesHostsOfAnotherHandshake(t *testing.T) {
+	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
+		if e.protocol == 1 {
+			return
+		}
+		h.change(t, edgetest.Entry("site", "b", edgetest.Site(0, "b.com")))
+		c := e.client(t)
+		if r, _ := e.ask(t, c, "GET", "/", "b.com", nil); told(r) != "421 sni-host-mismatch" {
+			t.Error(told(r))
+		}
+		if r, _ := e.ask(t, c, "GET", "/", "a.com", nil); told(r) != "200 " {
+			t.Error(told(r))
+		}
+	})
+}
+
+func TestRulesTellClientsApartByTheirFingerprint(t *testing.T) {
+	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
+		h.change(t, siteRules(ruletest.Rule(&configv1.HeaderAction{
+			Name: "x-fingerprint", Value: ruletest.Computed(ruletest.Field("tls.ja4")),
+		})))
+		_, body := e.ask(t, e.client(t), "GET", "/", "a.com", nil)
+		told := strings.TrimRight(strings.TrimPrefix(body, "GET 0 "), "x")
+		switch {
+		case e.protocol == 1 && told != "":
+			t.Errorf("without TLS %q", told)
+		case e.protocol == 2 && (!strings.HasPrefix(told, "t13d") || told[8:10] != "h2"),
+			e.protocol == 3 && (!strings.HasPrefix(told, "q13d") || told[8:10] != "h3"):
+			t.Errorf("%q", told)
+		}
+	})
+}
