@@ -1,0 +1,199 @@
+package svclisten
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+)
+
+// attacked is a server of HTTP/2 whose handlers last until they are released.
+type attacked struct {
+	registry      *Registry
+	server        *httptest.Server
+	running, most atomic.Int64
+	release       chan struct{}
+}
+
+func attack(t *testing.T) *attacked {
+	t.Helper()
+	a := &attacked{registry: NewRegistry(), release: make(chan struct{})}
+	a.server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		FromContext(r.Context())
+		if r.URL.Path != "/held" {
+			return
+		}
+		now := a.running.Add(1)
+		defer a.running.Add(-1)
+		for most := a.most.Load(); now > most && !a.most.CompareAndSwap(most, now); most = a.most.Load() {
+		}
+		<-a.release
+	}))
+	a.server.Config.MaxHeaderBytes = 64 << 10
+	a.server.Config.Protocols = new(http.Protocols)
+	a.server.Config.Protocols.SetUnencryptedHTTP2(true)
+	w := New(newCore(t, &configv1.ClientIp{}), a.registry)
+	w.Serve(a.server.Config)
+	a.server.Listener = w.WrapListener(a.server.Listener)
+	a.server.Start()
+	t.Cleanup(a.server.Close)
+	t.Cleanup(func() { close(a.release) })
+	return a
+}
+
+// attacker is a client that says what it likes.
+type attacker struct {
+	net.Conn
+	*http2.Framer
+	heads bytes.Buffer
+	hpack *hpack.Encoder
+}
+
+func (a *attacked) dial(t *testing.T) *attacker {
+	t.Helper()
+	conn, err := net.Dial("tcp", a.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	c := &attacker{Conn: conn, Framer: http2.NewFramer(conn, conn)}
+	c.hpack = hpack.NewEncoder(&c.heads)
+	if err := c.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ask begins a request that its handler holds.
+func (c *attacker) ask(stream uint32) error {
+	c.heads.Reset()
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "a.com"}, {":path", "/held"}} {
+		// A buffer takes everything.
+		_ = c.hpack.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+	}
+	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.heads.Bytes(), EndStream: true, EndHeaders: true})
+}
+
+// untilClosed has the client do something until its connection is closed, reading what comes.
+func (c *attacker) untilClosed(t *testing.T, what string, do func(turn uint32) error) {
+	t.Helper()
+	go func() { _, _ = io.Copy(io.Discard, c.Conn) }()
+	deadline := time.Now().Add(60 * time.Second)
+	if err := c.SetWriteDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	for turn := uint32(0); ; turn++ {
+		if err := do(turn); err != nil {
+			if isTimeout(err) {
+				t.Errorf("%s goes on", what)
+			}
+			return
+		}
+	}
+}
+
+// serves fails where another client gets no answer.
+func (a *attacked) serves(t *testing.T) {
+	t.Helper()
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Get(a.server.URL)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("another client: %v %v", response, err)
+	}
+}
+
+const streamsAtATime = 250
+
+func TestStreamsOfHTTP2AreBounded(t *testing.T) {
+	a := attack(t)
+	c := a.dial(t)
+	refused := make(chan struct{}, 100)
+	go func() {
+		for {
+			frame, err := c.ReadFrame()
+			if err != nil {
+				return
+			}
+			if _, reset := frame.(*http2.RSTStreamFrame); reset {
+				refused <- struct{}{}
+			}
+		}
+	}()
+	for i := range uint32(streamsAtATime + 10) {
+		if err := c.ask(2*i + 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		<-refused
+	}
+	if n := a.running.Load(); n > streamsAtATime {
+		t.Errorf("%d requests run", n)
+	}
+	counted := uint64(0)
+	for name, n := range a.registry.Counters().HTTP2Errors {
+		if strings.Contains(name, "over_max_streams") {
+			counted += n
+		}
+	}
+	if counted != 10 {
+		t.Errorf("%v", a.registry.Counters().HTTP2Errors)
+	}
+	a.serves(t)
+}
+
+// Requests that are reset at once: no more of them run than streams are allowed, and not many wait.
+func TestResetsOfHTTP2AreBounded(t *testing.T) {
+	a := attack(t)
+	c := a.dial(t)
+	c.untilClosed(t, "resetting", func(turn uint32) error {
+		if err := c.ask(2*turn + 1); err != nil {
+			return err
+		}
+		return c.WriteRSTStream(2*turn+1, http2.ErrCodeCancel)
+	})
+	if most := a.most.Load(); most > streamsAtATime {
+		t.Errorf("%d requests ran at a time", most)
+	}
+	if n := a.registry.Counters().HTTP2Errors["conn_ENHANCE_YOUR_CALM_too_many_early_resets"]; n != 1 {
+		t.Errorf("%v", a.registry.Counters().HTTP2Errors)
+	}
+	a.serves(t)
+}
+
+func TestHeadsOfHTTP2WithoutAnEndAreBounded(t *testing.T) {
+	a := attack(t)
+	c := a.dial(t)
+	field := new(bytes.Buffer)
+	if err := hpack.NewEncoder(field).WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("v", 8000), Sensitive: true}); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	c.untilClosed(t, "the head", func(turn uint32) error {
+		sent += field.Len()
+		if turn == 0 {
+			return c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: field.Bytes()})
+		}
+		return c.WriteContinuation(1, false, field.Bytes())
+	})
+	// What the systems hold between the two counts, too.
+	if sent > 32<<20 {
+		t.Errorf("%d bytes of a head were taken", sent)
+	}
+	a.serves(t)
+}
