@@ -6,6 +6,8 @@ import { CertificateFeed } from './certificate-feed.ts';
 import { CertificatePack } from './certificate-pack.ts';
 import { CertificateUses, certificatesOf, HTTPS_KIND } from './certificate-uses.ts';
 import type { Fingerprint } from './fingerprint.ts';
+import type { Resolve } from './ocsp/ask-responder.ts';
+import { Stapler } from './ocsp/stapler.ts';
 
 /** How long a change of the configuration waits for the certificates that it names. */
 const READY_MS = 2_000;
@@ -26,6 +28,8 @@ export interface CertificatesOptions {
   grew: () => void;
   /** What is wrong changed. */
   changed: () => void;
+  /** How names of responders are resolved, for tests. */
+  resolve?: Resolve;
 }
 
 /** What people are shown. */
@@ -40,6 +44,7 @@ export class Certificates {
   private readonly pack: CertificatePack;
   private readonly uses: CertificateUses;
   private readonly feed: CertificateFeed;
+  private readonly stapler: Stapler;
   private reading: NodeJS.Timeout | undefined;
   private readAt = Number.NEGATIVE_INFINITY;
   private diskProblem = '';
@@ -56,8 +61,19 @@ export class Certificates {
       log,
       channel,
       isNeeded,
-      grew: () => this.grew(),
+      grew: () => {
+        this.grew();
+        this.stapler.soon();
+      },
       changed,
+    });
+    const { resolve } = options;
+    this.stapler = new Stapler({
+      pack: this.pack,
+      uses: this.uses,
+      log,
+      grew: () => this.grew(),
+      ...(resolve ? { resolve } : {}),
     });
   }
 
@@ -99,6 +115,11 @@ export class Certificates {
     this.feed.onAble();
   }
 
+  /** The data plane runs another configuration. */
+  onApplied(): void {
+    this.stapler.soon();
+  }
+
   /** Drops what no entry names any more, when it is worth a rewrite. Never rejects. */
   async maintain(): Promise<void> {
     try {
@@ -121,7 +142,7 @@ export class Certificates {
 
   async stop(): Promise<void> {
     clearTimeout(this.reading);
-    await this.feed.stop();
+    await Promise.all([this.feed.stop(), this.stapler.stop()]);
   }
 
   close(): Promise<void> {

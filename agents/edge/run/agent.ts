@@ -152,6 +152,7 @@ export class EdgeAgent {
       configApplied: (position, failed, micros) => {
         this.appliedConfig = position;
         this.noteFailed(failed);
+        this.certificates.onApplied();
         this.vitals.onApplied(position, failed, this.dataPlane.status?.instanceId ?? '');
         this.applied.configApplied(position, failed, micros);
         this.reportSoon();

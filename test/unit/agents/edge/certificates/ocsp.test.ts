@@ -1,0 +1,164 @@
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import test, { type ExecutionContext } from 'ava';
+import { CertificatePack } from '../../../../../agents/edge/certificates/certificate-pack.ts';
+import { CertificateUses } from '../../../../../agents/edge/certificates/certificate-uses.ts';
+import { fingerprintOf } from '../../../../../agents/edge/certificates/fingerprint.ts';
+import { askResponder } from '../../../../../agents/edge/certificates/ocsp/ask-responder.ts';
+import {
+  checkAnswer,
+  encodeRequest,
+  responderOf,
+  subjectOf,
+} from '../../../../../agents/edge/certificates/ocsp/ocsp-message.ts';
+import { Stapler } from '../../../../../agents/edge/certificates/ocsp/stapler.ts';
+import { isPublicAddress, resolvePublic } from '../../../../../agents/kit/public-address.ts';
+import { CertificateRefSchema } from '../../../../../proto/gen/svc/config/v1/https_pb.js';
+import type { CertificateMaterial } from '../../../../../proto/gen/svc/node/v1/certificates_pb.js';
+import { httpsEntry } from '../../helpers/certificates.ts';
+import { temporaryFolder, until } from '../../helpers/folder.ts';
+import { memoryLog } from '../../helpers/log.ts';
+import { ocspAuthority } from '../../helpers/ocsp-authority.ts';
+
+const DAY_MS = 86_400_000;
+const here = async () => '127.0.0.1';
+
+function subject(material: CertificateMaterial) {
+  return subjectOf(material.chain[0]!, material.chain[1]!);
+}
+
+async function stapling(t: ExecutionContext, materials: CertificateMaterial[]) {
+  const { log, lines } = memoryLog();
+  const path = join(temporaryFolder(t), 'certificates.pack');
+  const pack = CertificatePack.open({ path, log });
+  await pack.put(materials);
+  const uses = new CertificateUses(() => undefined);
+  const use = (material: CertificateMaterial, isStapled: boolean): void => {
+    const ref = create(CertificateRefSchema, {
+      certificateId: material.certificateId,
+      fingerprint: material.fingerprint,
+    });
+    const { kind, id, body } = httpsEntry(material.certificateId, [ref], isStapled);
+    uses.put(kind, id, body);
+  };
+  let told = 0;
+  const start = (): Stapler => {
+    const stapler = new Stapler({ pack, uses, log, grew: () => told++, resolve: here });
+    t.teardown(() => stapler.stop());
+    stapler.soon();
+    return stapler;
+  };
+  const held = (material: CertificateMaterial) => pack.staple(fingerprintOf(material.fingerprint));
+  t.teardown(() => pack.close());
+  return { lines, use, start, held, told: () => told };
+}
+
+test('answers of the issuer and of who may answer for it are taken, until they end', async (t) => {
+  const { answer, leaf, signWith } = await ocspAuthority(t);
+  const good = leaf('good.example', '10', 'V');
+  t.regex(responderOf(good.chain[0]!)!, /^http:\/\/ocsp\.example:\d+\/$/);
+  for (const signer of ['ca', 'delegate'] as const) {
+    signWith(signer);
+    const response = answer(encodeRequest(subject(good)));
+    const until = checkAnswer(response, subject(good), Date.now());
+    t.true(until > Date.now() + DAY_MS);
+    t.throws(() => checkAnswer(response, subject(good), until + 1), { message: /too old/ });
+    t.throws(() => checkAnswer(response, subject(good), Date.now() - DAY_MS), { message: /of the future|not signed/ });
+    const forged = Buffer.from(response);
+    forged[forged.indexOf('Z') - 1]! ^= 1;
+    t.throws(() => checkAnswer(forged, subject(good), Date.now()));
+  }
+});
+
+test('what somebody else signed, of another certificate, of one that is revoked or unknown, is not shown to clients', async (t) => {
+  const { answer, leaf, signWith } = await ocspAuthority(t);
+  const good = leaf('good.example', '10', 'V');
+  const revoked = leaf('revoked.example', '11', 'R');
+  signWith('stranger');
+  const forged = answer(encodeRequest(subject(good)));
+  t.throws(() => checkAnswer(forged, subject(good), Date.now()), { message: /not signed by the issuer/ });
+  signWith('ca');
+  const response = answer(encodeRequest(subject(good)));
+  t.throws(() => checkAnswer(response, subject(revoked), Date.now()), { message: /of another certificate/ });
+  const bad = answer(encodeRequest(subject(revoked)));
+  t.throws(() => checkAnswer(bad, subject(revoked), Date.now()), { message: /is revoked/ });
+  t.throws(() => checkAnswer(new Uint8Array([0x30, 3, 0x0a, 1, 6]), subject(good), Date.now()), {
+    message: /status 6/,
+  });
+  for (const nonsense of ['', 'nonsense', '<html>'])
+    t.throws(() => checkAnswer(Buffer.from(nonsense), subject(good), Date.now()));
+});
+
+test('responders are asked where sites want it; what they say is kept, and not asked for again while it holds', async (t) => {
+  const { answering, leaf } = await ocspAuthority(t);
+  const stapled = leaf('stapled.example', '10', 'V');
+  const plain = leaf('plain.example', '11', 'V');
+  const { use, start, held, told } = await stapling(t, [stapled, plain]);
+  use(stapled, true);
+  use(plain, false);
+  const first = start();
+  await until(t, 'kept', () => held(stapled) !== undefined);
+  t.true(Number(held(stapled)!.nextUpdate) * 1000 > Date.now() + DAY_MS);
+  t.is(held(plain), undefined);
+  await first.stop();
+  t.is(told(), 1);
+  t.is(answering.asked, 1);
+  start();
+  use(plain, true);
+  await until(t, 'the other', () => held(plain) !== undefined);
+  t.is(answering.asked, 2);
+});
+
+test('an answer that cannot be used is said, and nothing is kept', async (t) => {
+  const { answering, leaf } = await ocspAuthority(t);
+  const revoked = leaf('revoked.example', '10', 'R');
+  const { use, start, held, lines } = await stapling(t, [revoked]);
+  use(revoked, true);
+  start();
+  await until(t, 'said', () => lines.some((line) => line.includes('is revoked')));
+  t.is(held(revoked), undefined);
+  t.is(answering.asked, 1);
+});
+
+test('responders are asked at public addresses only, are not followed elsewhere, and are bounded', async (t) => {
+  const { answering, leaf } = await ocspAuthority(t);
+  const good = leaf('good.example', '10', 'V');
+  const url = responderOf(good.chain[0]!)!;
+  const question = encodeRequest(subject(good));
+  await t.throwsAsync(askResponder('http://127.0.0.1:1/', question), { message: /no public address/ });
+  await t.throwsAsync(askResponder('http://[::1]:1/', question), { message: /no public address/ });
+  await t.throwsAsync(askResponder('https://ocsp.example/', question, here), { message: /plain HTTP only/ });
+  answering.instead = () => ({ status: 302, headers: { location: url }, body: '' });
+  await t.throwsAsync(askResponder(url, question, here), { message: /status 302/ });
+  answering.instead = () => ({ status: 200, body: Buffer.alloc(1024 * 1024 + 1) });
+  await t.throwsAsync(askResponder(url, question, here), { message: /too much/ });
+});
+
+test('public are addresses that the internet routes', async (t) => {
+  for (const address of ['8.8.8.8', '1.1.1.1', '2606:4700::1111', '2a00:1450::1'])
+    t.true(isPublicAddress(address), address);
+  const special = [
+    '127.0.0.1',
+    '10.1.2.3',
+    '169.254.169.254',
+    '172.31.0.1',
+    '192.168.1.1',
+    '100.64.0.1',
+    '0.0.0.0',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::1',
+    '::',
+    '::ffff:127.0.0.1',
+    '64:ff9b::7f00:1',
+    '2002:7f00:1::',
+    '2001:db8::1',
+    'fe80::1',
+    'fd00::1',
+    'ff02::1',
+    'name',
+  ];
+  for (const address of special) t.false(isPublicAddress(address), address);
+  t.is(await resolvePublic('[2606:4700::1111]', 1000), '2606:4700::1111');
+  await t.throwsAsync(resolvePublic('localhost', 5000), { message: /no public address/ });
+});
