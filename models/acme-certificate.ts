@@ -96,3 +96,24 @@ export async function requestRenewal(sql: Knex, id: string, now: Date): Promise<
 export async function releaseFailedBinding(sql: Knex, siteId: string): Promise<void> {
   await sql.raw("update certificate set bind_site_id = null where bind_site_id = ? and status = 'error'", [siteId]);
 }
+
+/** Address of the latest request; empty where there was none. */
+export async function latestEmail(sql: Knex): Promise<string> {
+  const { rows } = await sql.raw<{ rows: { email: string }[] }>(
+    "select request->>'email' as email from certificate where source = 'acme' order by id desc limit 1",
+  );
+  return rows[0]?.email ?? '';
+}
+
+/** Certificates that are valid now and have one of the names, those that last longest first; at most 200. */
+export async function readyCertificates(
+  sql: Knex,
+  names: readonly string[],
+): Promise<{ id: string; name: string; names: string[] }[]> {
+  const { rows } = await sql.raw<{ rows: { id: string; name: string; names: string[] }[] }>(
+    `select id, name, names from certificate where names && ?::text[] and not_before <= now() and not_after > now()
+      order by not_after desc, id limit 200`,
+    [names as never],
+  );
+  return rows;
+}

@@ -13,6 +13,7 @@ import * as changes from '../resources/changes.ts';
 import * as clientIp from '../resources/client-ip.ts';
 import * as clusters from '../resources/clusters.ts';
 import * as enrollmentTokens from '../resources/enrollment-tokens.ts';
+import * as httpsCheck from '../resources/https-check.ts';
 import * as ipLists from '../resources/ip-lists.ts';
 import * as listenPorts from '../resources/listen-ports.ts';
 import * as live from '../resources/live.ts';
@@ -57,6 +58,7 @@ export const RESOURCE_FILES = [
   clientIp,
   clusters,
   enrollmentTokens,
+  httpsCheck,
   ipLists,
   listenPorts,
   live,

@@ -121,6 +121,7 @@ test.serial('every change of the settings is found by the type of its target', a
     'settings.ccTemplate.set': ['cc-template', { siteQps: 4321 }, 'cc_template'],
     'settings.nodeChannel.set': ['node-channel', { url: 'https://channel.example:8443' }, 'node_channel'],
     'settings.originAllowList.set': ['origin-allow-list', { cidrs: ['192.0.2.0/24'] }, 'origin_allow_list'],
+    'settings.acmeDirectory.set': ['acme-directory', { url: null }, 'acme_directory'],
     'settings.protection.set': ['protection', { eventRetentionDays: 29 }, 'protection'],
     'settings.usage.set': ['usage', { retentionDays: 99 }, 'usage'],
   };

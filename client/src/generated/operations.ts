@@ -1763,6 +1763,48 @@ export interface SitesHttpsSetInput {
 
 export type SitesHttpsSetOutput = SavedSiteHttps;
 
+export interface SitesHttpsCheckInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Default letsencrypt. */
+  ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
+}
+
+export interface SitesHttpsCheckOutput {
+  /** What to ask the authority for. */
+  request: {
+    name: string;
+    names: string[];
+    /** Of the latest request; empty where there was none. */
+    email: string;
+    challenge: 'http01' | 'dns01';
+    dnsCredentialId: string | null;
+  };
+  /** All that stands in its way. */
+  blockers: Array<{
+    code: 'no_certificate_names';
+  } | {
+    code: 'nodes_offline';
+    /** Name of the cluster. */
+    cluster: string;
+  } | {
+    code: 'nodes_lack_http01';
+    nodes: string[];
+  } | {
+    code: 'dns_not_pointing';
+    name: string;
+    pointing: 'unresolved' | 'elsewhere';
+  } | {
+    code: 'dns_credential_missing';
+    names: string[];
+  } | {
+    code: 'caa_forbidden';
+    name: string;
+  }>;
+  /** Certificates that cover every domain already, those that last longest first; at most 20. */
+  certificates: LackingNode[];
+}
+
 export interface SitesLaunchInput {
   /** Id. 1 to 64 characters. */
   id: string;
@@ -2835,6 +2877,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_UNAVAILABLE' | 'CLIENT_CA_INVALID' | 'CLIENT_CERTIFICATE_HTTP3' | 'HTTPS_REDIRECT_DOMAIN_INVALID' | 'HTTPS_REDIRECT_PORT_INVALID' | 'HTTPS_REQUIRES_CERTIFICATE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'sites.https.check': {
+    input: SitesHttpsCheckInput;
+    output: SitesHttpsCheckOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'sites.launch': {
     input: SitesLaunchInput;
     output: SitesLaunchOutput;
@@ -3073,6 +3121,7 @@ export const OPERATIONS = {
   'sites.features': { method: 'GET', path: '/sites/{id}/features', query: true, text: false },
   'sites.https.get': { method: 'GET', path: '/sites/{id}/https', query: true, text: false },
   'sites.https.set': { method: 'PUT', path: '/sites/{id}/https', query: false, text: false },
+  'sites.https.check': { method: 'GET', path: '/sites/{id}/https/check', query: true, text: false },
   'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true, text: false },
   'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true, text: false },
   'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false, text: false },
@@ -3399,6 +3448,8 @@ export interface Api {
     /** Answers one site. `GET /sites/{id}`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
     get: Call<'sites.get'>;
     https: {
+      /** Tells what one request for a certificate of the site asks for, and what stands in its way. `GET /sites/{id}/https/check`: Operators; a read-only access key suffices. */
+      check: Call<'sites.https.check'>;
       /** Answers how a site is reached over HTTPS, and how its answers are compressed. `GET /sites/{id}/https`: Operators; a read-only access key suffices. */
       get: Call<'sites.https.get'>;
       /** Replaces all HTTPS and compression settings of a site; missing fields take their defaults. `PUT /sites/{id}/https`: Operators; not with a read-only access key. */

@@ -1,0 +1,97 @@
+// Before one request brings a site its certificate: what it would ask for, and everything that stands in its way at once.
+import { Resolver } from 'node:dns/promises';
+import { fail } from '../../../contract/errors.ts';
+import type { Input } from '../../../contract/procedure.ts';
+import { MAX_CERTIFICATE_NAMES } from '../../../contract/resources/certificates.ts';
+import type { HttpsBlocker, HttpsCheck, httpsCheck } from '../../../contract/resources/https-check.ts';
+import { nameOfDomain, uncoveredDomains } from '../../../contract/scalars/certificate-coverage.ts';
+import type { Domain } from '../../../contract/scalars/domain.ts';
+import { latestEmail, readyCertificates } from '../../../models/acme-certificate.ts';
+import { nodesBehind } from '../../../models/acme-token.ts';
+import { edgeAddresses } from '../../../models/edge-addresses.ts';
+import { siteById } from '../../../models/site.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import { caaNames } from './authority.ts';
+import { type CaaResolver, caaAllows } from './caa.ts';
+import { parallel } from './parallel.ts';
+import { pointingOf } from './pointing.ts';
+import type { NameResolver } from './tools.ts';
+
+const QUERY_MS = 1_500;
+const LOOKUPS = 16;
+const SHOWN = 20;
+const NOWHERE = { epoch: 0n, sequence: 0n };
+
+/** Throws SITE_NOT_FOUND. */
+export async function checkHttps(
+  runtime: Runtime,
+  { id, ca = 'letsencrypt' }: Input<typeof httpsCheck.check>,
+  resolver: NameResolver & CaaResolver = new Resolver({ timeout: QUERY_MS, tries: 1 }),
+): Promise<HttpsCheck> {
+  const sql = runtime.pools.api;
+  const site = (await siteById(sql, id)) ?? fail('SITE_NOT_FOUND');
+  const names = [...new Set(site.domains.flatMap((domain) => nameOfDomain(domain) ?? []))].slice(
+    0,
+    MAX_CERTIFICATE_NAMES,
+  );
+  const wild = names.filter((name) => name.startsWith('*.'));
+  const challenge = wild.length > 0 ? 'dns01' : 'http01';
+  const blockers: HttpsBlocker[] = [];
+  if (names.length === 0) blockers.push({ code: 'no_certificate_names' });
+  if (wild.length > 0) blockers.push({ code: 'dns_credential_missing', names: wild });
+  else if (names.length > 0) blockers.push(...(await http01Blockers(runtime, site, names, resolver)));
+  const authority = await caaNames(runtime, ca).catch(() => []);
+  if (authority.length > 0) blockers.push(...(await caaBlockers(names, authority, resolver)));
+  return {
+    request: { name: site.name, names, email: await latestEmail(sql), challenge, dnsCredentialId: null },
+    blockers,
+    certificates: await covering(runtime, site.domains),
+  };
+}
+
+async function http01Blockers(
+  { pools }: Runtime,
+  site: { clusterId: string; clusterName: string },
+  names: readonly string[],
+  resolver: NameResolver,
+): Promise<HttpsBlocker[]> {
+  const found: HttpsBlocker[] = [];
+  const { reached, behind, unable } = await nodesBehind(pools.api, site.clusterId, NOWHERE);
+  if (reached + behind.length + unable.length === 0) found.push({ code: 'nodes_offline', cluster: site.clusterName });
+  if (unable.length > 0) {
+    found.push({ code: 'nodes_lack_http01', nodes: unable.slice(0, SHOWN).map(({ name }) => name) });
+  }
+  const nodes = await edgeAddresses(pools.api, site.clusterId);
+  const addresses = new Set(nodes.flatMap(({ configured, reported }) => [...configured, ...reported]));
+  const pointing = new Map<string, 'ok' | 'unresolved' | 'elsewhere'>();
+  await parallel(names, LOOKUPS, async (name) => {
+    pointing.set(name, await pointingOf(name, addresses, resolver));
+  });
+  for (const name of names) {
+    const where = pointing.get(name)!;
+    if (where !== 'ok') found.push({ code: 'dns_not_pointing', name, pointing: where });
+  }
+  return found;
+}
+
+async function caaBlockers(
+  names: readonly string[],
+  authority: readonly string[],
+  resolver: CaaResolver,
+): Promise<HttpsBlocker[]> {
+  const forbidden = new Set<string>();
+  await parallel(names, LOOKUPS, async (name) => {
+    if (!(await caaAllows(name, authority, resolver))) forbidden.add(name);
+  });
+  return names.filter((name) => forbidden.has(name)).map((name) => ({ code: 'caa_forbidden', name }));
+}
+
+async function covering({ pools }: Runtime, domains: readonly Domain[]): Promise<HttpsCheck['certificates']> {
+  const named = domains.filter((domain) => nameOfDomain(domain) !== null);
+  const [first] = named;
+  if (!first) return [];
+  const name = nameOfDomain(first)!;
+  const ready = await readyCertificates(pools.api, [name, name.replace(/^[^.]*/, '*')]);
+  const good = ready.filter(({ names }) => uncoveredDomains(named, names).length === 0);
+  return good.slice(0, SHOWN).map(({ id, name: called }) => ({ id, name: called }));
+}

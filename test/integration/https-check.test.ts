@@ -1,0 +1,87 @@
+// What a request for a site's certificate would ask for, and what stands in its way.
+import test from 'ava';
+import { checkHttps } from '../../services/certificates/acme/https-check.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+import { testCertificate } from '../helpers/site-certificates.ts';
+
+let running: TestConsole;
+let api: Api;
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+});
+test.after.always('stop', () => running?.stop());
+
+const NODE = '198.51.100.7';
+const absent = () => Promise.reject(Object.assign(new Error(), { code: 'ENODATA' }));
+
+/** Answers addresses and CAA records as the tables have them. */
+function resolver(addresses: Record<string, string[]>, caa: Record<string, Body[]> = {}) {
+  return {
+    resolve4: ((name: string) => (addresses[name] ? Promise.resolve(addresses[name]) : absent())) as never,
+    resolve6: absent as never,
+    resolveCaa: (name: string) => (caa[name] ? Promise.resolve(caa[name] as never) : absent()),
+  };
+}
+
+const check = (id: string, with_: ReturnType<typeof resolver>) => checkHttps(running.running.runtime, { id }, with_);
+
+test('all that stands in the way is told at once', async (t) => {
+  const clusterId = await api.cluster('blocked');
+  await api.node(clusterId, 'old', { features: ['bans-v1'], addresses: [NODE] });
+  const domains = ['a.blocked.org', 'b.blocked.org', 'c.blocked.org', '~^x[0-9]+[.]blocked[.]org$'];
+  const site = await api.site(clusterId, domains[0]!, { domains });
+  const found = await check(
+    site.id,
+    resolver(
+      { 'a.blocked.org': [NODE], 'b.blocked.org': [NODE, '192.0.2.1'] },
+      {
+        'blocked.org': [{ critical: 0, issue: 'other.example' }],
+        'a.blocked.org': [{ critical: 0, issue: 'letsencrypt.org; x=1' }],
+      },
+    ),
+  );
+  t.deepEqual(found.blockers, [
+    { code: 'nodes_lack_http01', nodes: ['old'] },
+    { code: 'dns_not_pointing', name: 'b.blocked.org', pointing: 'elsewhere' },
+    { code: 'dns_not_pointing', name: 'c.blocked.org', pointing: 'unresolved' },
+    { code: 'caa_forbidden', name: 'b.blocked.org' },
+    { code: 'caa_forbidden', name: 'c.blocked.org' },
+  ]);
+  t.deepEqual(found.request.names, domains.slice(0, 3));
+});
+
+test('nothing stands in the way of a site whose names lead to nodes that can answer', async (t) => {
+  const clusterId = await api.cluster('free');
+  await api.node(clusterId, 'able', { features: ['http01-v1'], addresses: [NODE] });
+  const site = await api.site(clusterId, 'free.org');
+  const found = await check(site.id, resolver({ 'free.org': [NODE] }));
+  t.deepEqual(found.blockers, []);
+  t.like(found.request, { names: ['free.org'], challenge: 'http01', dnsCredentialId: null });
+});
+
+test('wildcards want a credential for DNS, patterns have no names, and a cluster may be away', async (t) => {
+  const clusterId = await api.cluster('away');
+  const wild = await api.site(clusterId, '*.wild.org');
+  t.deepEqual((await check(wild.id, resolver({}))).blockers, [
+    { code: 'dns_credential_missing', names: ['*.wild.org'] },
+  ]);
+  const pattern = await api.site(clusterId, '~^y[0-9]+[.]wild[.]org$');
+  t.deepEqual((await check(pattern.id, resolver({}))).blockers, [{ code: 'no_certificate_names' }]);
+  const plain = await api.site(clusterId, 'plain.org');
+  t.deepEqual((await check(plain.id, resolver({}))).blockers[0], { code: 'nodes_offline', cluster: 'away' });
+});
+
+test('certificates that cover every domain are offered', async (t) => {
+  const site = await api.site(await api.cluster('kept'), 'a.kept.org', { domains: ['a.kept.org', 'b.kept.org'] });
+  const upload = async (name: string, names: string[]) => {
+    const { chainPem, privateKeyPem } = await testCertificate(names);
+    return (await api.ok('POST', '/certificates/upload', { name, chainPem, privateKeyPem })).id;
+  };
+  const id = await upload('both', ['*.kept.org']);
+  await upload('one', ['a.kept.org']);
+  t.deepEqual((await check(site.id, resolver({}))).certificates, [{ id, name: 'both' }]);
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/none/https/check');
+});
