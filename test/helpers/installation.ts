@@ -17,7 +17,8 @@ export interface Installation {
   redisUrl: string;
   consoles: { app: TestConsoleProcess; channel: TestConsoleProcess; worker: TestConsoleProcess };
   node: EdgeNode;
-  edge: { host: string; port: number };
+  /** `httpsPort` is the node's usual port of TLS, 443 for the configuration. */
+  edge: { host: string; port: number; httpsPort: number };
   origin: { address: string; port: number };
   servers: { postgres: Child; redis: Child };
   /** Starts the consoles' processes again after all were stopped. */
@@ -57,7 +58,8 @@ async function assemble(
   own.postgres.keepRunning();
   own.redis.keepRunning();
   const database = await createTestDatabase(own);
-  const [webPort, nodePort, edgePort] = [await freePort(), await freePort(), await freePort()];
+  const [webPort, nodePort] = [await freePort(), await freePort()];
+  const [edgePort, httpsPort] = [await freePort(), await freePort()];
   const shared = {
     servers: own,
     database,
@@ -94,7 +96,8 @@ async function assemble(
     origin.close();
   });
   const listen = `127.0.0.1:${edgePort}`;
-  const node = await startEdgeNode({ client, clusterId, listen, kernelBans: 'off', more: nodeOptions });
+  const httpsListen = `127.0.0.1:${httpsPort}`;
+  const node = await startEdgeNode({ client, clusterId, listen, httpsListen, kernelBans: 'off', more: nodeOptions });
   undo.push(() => node.stop());
   return {
     client,
@@ -106,7 +109,7 @@ async function assemble(
       Object.assign(consoles, await startAll());
     },
     node,
-    edge: { host: '127.0.0.1', port: edgePort },
+    edge: { host: '127.0.0.1', port: edgePort, httpsPort },
     origin: { address: '127.0.0.1', port: (origin.address() as AddressInfo).port },
     servers: { postgres: own.postgres, redis: own.redis },
     errors: () =>

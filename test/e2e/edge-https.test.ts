@@ -1,0 +1,164 @@
+// HTTPS on its whole way: a certificate uploaded through the API, pulled by a real node, shown to clients, replaced while
+// they ask, and served by a Caddy that was killed.
+import { connect as connectHttp2 } from 'node:http2';
+import https from 'node:https';
+import { connect as connectTls } from 'node:tls';
+import test from 'ava';
+import { edgeGet } from '../helpers/edge-request.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Installation, startInstallation } from '../helpers/installation.ts';
+import { type TestAuthority, testAuthority, testCertificate } from '../helpers/site-certificates.ts';
+
+const HOST = 'shop.example.com';
+const APPLIED = { timeoutMs: 60_000, everyMs: 500 };
+
+let installation: Installation;
+let authority: TestAuthority;
+let siteId: string;
+let certificateId: string;
+let first: string;
+
+test.before('start everything', async () => {
+  [installation, authority] = await Promise.all([startInstallation(), testAuthority('Stories of HTTPS')]);
+  const { client, origin } = installation;
+  const { site } = await client.api<{ site: { id: string } }>('POST', '/sites', { domains: [HOST], origins: [origin] });
+  siteId = site.id;
+});
+
+test.afterEach.always('show errors', (t) => {
+  if (!t.passed) for (const line of installation.errors()) t.log(line);
+});
+
+test.after.always('stop everything', () => installation?.stop());
+
+/** One GET over a connection of its own, checked against the authority. */
+function httpsGet(host: string): Promise<{ status: number; body: string; fingerprint: string }> {
+  return new Promise((resolve, reject) => {
+    const request = https.request(
+      {
+        host: '127.0.0.1',
+        port: installation.edge.httpsPort,
+        servername: host,
+        headers: { host },
+        ca: authority.pem,
+        agent: false,
+        timeout: 10_000,
+      },
+      (response) => {
+        const { fingerprint256 } = (response.socket as import('node:tls').TLSSocket).getPeerCertificate();
+        let body = '';
+        response.setEncoding('utf8').on('data', (text: string) => {
+          body += text;
+        });
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, body, fingerprint: plain(fingerprint256) }),
+        );
+        response.on('error', reject);
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error('the edge does not answer')));
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+const plain = (fingerprint: string) => fingerprint.replaceAll(':', '').toLowerCase();
+const issued = () => testCertificate([HOST], { issuer: authority });
+
+test.serial('an uploaded certificate is shown to clients, and plain requests are redirected', async (t) => {
+  const { client } = installation;
+  await t.throwsAsync(httpsGet(HOST));
+  const { chainPem, privateKeyPem, fingerprint } = await issued();
+  first = fingerprint;
+  ({ id: certificateId } = await client.api<{ id: string }>('POST', '/certificates/upload', {
+    name: 'shop',
+    chainPem,
+    privateKeyPem,
+  }));
+  await client.api('PUT', `/sites/${siteId}/https`, { settings: { certificateId, forceHttps: true, hstsMaxAge: 300 } });
+  const answer = await eventually(() => httpsGet(HOST), APPLIED);
+  t.deepEqual(answer, { status: 200, body: 'origin', fingerprint });
+  const redirected = await edgeGet(installation.edge, HOST, {}, '/a?b=c');
+  t.is(redirected.status, 301);
+  t.is(redirected.headers.location, `https://${HOST}/a?b=c`);
+  const nodes = await client.api<{ items: { state: string }[] }>('GET', `/certificates/${certificateId}/nodes`);
+  t.deepEqual(
+    nodes.items.map(({ state }) => state),
+    ['serving'],
+  );
+});
+
+test.serial('HTTP/2 is spoken where the client offers it, with HSTS', async (t) => {
+  const session = connectHttp2(`https://${HOST}:${installation.edge.httpsPort}`, {
+    ca: authority.pem,
+    createConnection: () =>
+      connectTls({
+        host: '127.0.0.1',
+        port: installation.edge.httpsPort,
+        servername: HOST,
+        ca: authority.pem,
+        ALPNProtocols: ['h2'],
+      }),
+  });
+  t.teardown(() => session.destroy());
+  const headers = await new Promise<Record<string, unknown>>((resolve, reject) => {
+    session.on('error', reject);
+    const stream = session.request({ ':path': '/', ':authority': HOST });
+    stream.on('response', resolve);
+    stream.on('error', reject);
+    stream.resume();
+  });
+  t.is(headers[':status'], 200);
+  t.is(headers['strict-transport-security'], 'max-age=300');
+});
+
+test.serial('names of no site get no handshake, and a host of another handshake no answer', async (t) => {
+  await t.throwsAsync(httpsGet('nobody.example.com'));
+  const answer = await edgeGet({ host: '127.0.0.1', port: installation.edge.httpsPort }, HOST);
+  t.is(answer.status, 400);
+  t.is(answer.headers['x-svc-error'], 'https-required');
+});
+
+test.serial('a certificate is replaced while clients ask, and not one of them fails', async (t) => {
+  const { client } = installation;
+  let asking = true;
+  let asked = 0;
+  const failures: unknown[] = [];
+  const seen = new Set<string>();
+  const visitors = Array.from({ length: 4 }, async () => {
+    while (asking) {
+      await httpsGet(HOST).then(
+        ({ status, fingerprint }) => {
+          asked++;
+          seen.add(fingerprint);
+          if (status !== 200) failures.push(status);
+        },
+        (error: unknown) => failures.push(error),
+      );
+    }
+  });
+  const { chainPem, privateKeyPem, fingerprint } = await issued();
+  try {
+    await client.api('PUT', `/certificates/${certificateId}`, { chainPem, privateKeyPem });
+    await eventually(() => seen.has(fingerprint), APPLIED);
+  } finally {
+    asking = false;
+    await Promise.all(visitors);
+  }
+  t.deepEqual(failures, []);
+  t.true(asked > 0);
+  t.true([...seen].every((each) => each === first || each === fingerprint));
+});
+
+test.serial('a Caddy that was killed serves it from the disk of the node', async (t) => {
+  const { node } = installation;
+  const { caddy } = node.pids()!;
+  process.kill(caddy, 'SIGKILL');
+  await eventually(() => node.pids() !== undefined && node.pids()!.caddy !== caddy, APPLIED);
+  t.is((await eventually(() => httpsGet(HOST), APPLIED)).status, 200);
+});
+
+test.serial('a certificate that a site uses stays', async (t) => {
+  const error = await t.throwsAsync(installation.client.api('DELETE', `/certificates/${certificateId}`));
+  t.regex(String((error as Error & { answer?: { body: unknown } }).message), /409|CERTIFICATE_IN_USE/);
+});
