@@ -122,7 +122,7 @@ func serveBanned(t *testing.T, protocol int) *bannedEdge {
 	})
 	e.url = served.url
 	if protocol > 1 {
-		e.shared = served.client(t)
+		e.shared = served.client(t, "")
 	}
 	return e
 }

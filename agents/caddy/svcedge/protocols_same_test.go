@@ -72,7 +72,7 @@ func told(response *http.Response) string {
 
 func TestEveryProtocolAnswersTheSame(t *testing.T) {
 	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
-		c := e.client(t)
+		c := e.client(t, "a.com")
 		want := func(what, method, path, body, status string) *http.Response {
 			t.Helper()
 			var reader io.Reader
@@ -114,7 +114,7 @@ func TestEveryProtocolAnswersTheSame(t *testing.T) {
 
 func TestEveryProtocolCountsClientsAndTheirTraffic(t *testing.T) {
 	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
-		c := e.client(t)
+		c := e.client(t, "a.com")
 		h.change(t, oneASecond("a"))
 		var codes []string
 		for range 7 {
@@ -139,7 +139,7 @@ func TestEveryProtocolOverTLSRefusesHostsOfAnotherHandshake(t *testing.T) {
 			return
 		}
 		h.change(t, edgetest.Entry("site", "b", edgetest.Site(0, "b.com")))
-		c := e.client(t)
+		c := e.client(t, "a.com")
 		if r, _ := e.ask(t, c, "GET", "/", "b.com", nil); told(r) != "421 sni-host-mismatch" {
 			t.Error(told(r))
 		}
@@ -154,7 +154,7 @@ func TestRulesTellClientsApartByTheirFingerprint(t *testing.T) {
 		h.change(t, siteRules(ruletest.Rule(&configv1.HeaderAction{
 			Name: "x-fingerprint", Value: ruletest.Computed(ruletest.Field("tls.ja4")),
 		})))
-		_, body := e.ask(t, e.client(t), "GET", "/", "a.com", nil)
+		_, body := e.ask(t, e.client(t, "a.com"), "GET", "/", "a.com", nil)
 		told := strings.TrimRight(strings.TrimPrefix(body, "GET 0 "), "x")
 		switch {
 		case e.protocol == 1 && told != "":

@@ -26,10 +26,10 @@ type protocolEdge struct {
 	protocol int
 }
 
-// client is one with connections of its own.
-func (e *protocolEdge) client(t *testing.T) *http.Client {
+// client is one with connections of its own, all of them for one name; for any host where it is "".
+func (e *protocolEdge) client(t *testing.T, name string) *http.Client {
 	t.Helper()
-	config := &tls.Config{InsecureSkipVerify: true, ServerName: "a.com"}
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: name}
 	if e.protocol == 3 {
 		transport := &http3.Transport{TLSClientConfig: config, DisableCompression: true}
 		t.Cleanup(func() { transport.Close() })
@@ -42,7 +42,7 @@ func (e *protocolEdge) client(t *testing.T) *http.Client {
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// anyHandshake takes everybody in and tells the fingerprint of each.
+// anyHandshake takes everybody in, and tells the fingerprint of those who name a host.
 type anyHandshake struct{ certificate tls.Certificate }
 
 func newAnyHandshake(t *testing.T) *anyHandshake {
@@ -62,7 +62,7 @@ func newAnyHandshake(t *testing.T) *anyHandshake {
 func (h *anyHandshake) ServerConfig() *tls.Config {
 	config := &tls.Config{Certificates: []tls.Certificate{h.certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if conn, ok := hello.Conn.(*svclisten.Conn); ok {
+		if conn, ok := hello.Conn.(*svclisten.Conn); ok && hello.ServerName != "" {
 			conn.SetHandshake(&exchange.Handshake{ServerName: hello.ServerName, SiteID: "a", JA4: ja4.Of(hello, conn.QUIC())})
 		}
 		return nil, nil
