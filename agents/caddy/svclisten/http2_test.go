@@ -197,3 +197,32 @@ func TestHeadsOfHTTP2WithoutAnEndAreBounded(t *testing.T) {
 	}
 	a.serves(t)
 }
+
+// Who pings and reads no answers. What was sent and not read may keep the client from hearing of the end, so the connection
+// is looked at from the other side.
+func TestUnreadAnswersToPingsOfHTTP2AreBounded(t *testing.T) {
+	a := attack(t)
+	client := a.dial(t)
+	if err := client.Conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	var batch bytes.Buffer
+	many := http2.NewFramer(&batch, nil)
+	for range 2000 {
+		if err := many.WritePing(false, [8]byte{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		for {
+			if _, err := client.Conn.Write(batch.Bytes()); err != nil {
+				return
+			}
+		}
+	}()
+	until(t, "the connection is ended", func() bool {
+		now := a.registry.Counters()
+		return now.Accepted == 1 && now.Open == 0
+	})
+	a.serves(t)
+}
