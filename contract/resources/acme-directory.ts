@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { resource } from '../procedure.ts';
-import { Nullable, Timestamp } from '../scalars/common.ts';
+import { ExpectedUpdatedAt, Nullable, Timestamp } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 import { EabHmacKey, EabKid } from './certificate-requests.ts';
 
@@ -35,10 +35,16 @@ export const acmeDirectory = resource(
       caPem: Type.Optional(CaPem),
       eabKid: Type.Optional(EabKid),
       eabHmacKey: Type.Optional({ ...EabHmacKey, description: 'Its key in base64url; left out: stays with its id.' }),
+      expectedUpdatedAt: ExpectedUpdatedAt,
     },
     output: saved,
     saved,
     audit: 'system.acme_directory_update',
-    saveErrors: ['ACME_DIRECTORY_INVALID', 'ACME_DIRECTORY_CA_INVALID', 'ACME_DIRECTORY_EAB_INCOMPLETE'],
+    saveErrors: [
+      'ACME_DIRECTORY_INVALID',
+      'ACME_DIRECTORY_CA_INVALID',
+      'ACME_DIRECTORY_EAB_INCOMPLETE',
+      'UPDATED_AT_MISMATCH',
+    ],
   }),
 );

@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import {
   Empty,
+  ExpectedUpdatedAt,
   Id,
   Input,
   Nullable,
@@ -99,7 +100,7 @@ export const CERTIFICATE_NODE_STATES = ['serving', 'pending', 'former', 'failed'
 /** Sites named in a certificate. */
 export const SHOWN_USERS = 50;
 
-const NodeOfCertificate = Type.Object({
+export const NodeOfCertificate = Type.Object({
   id: Id,
   name: Type.String(),
   clusterId: Id,
@@ -200,7 +201,7 @@ export const certificates = resource('certificates', {
     method: 'PUT',
     path: '/certificates/{id}',
     summary: 'Replaces an uploaded certificate and its key; sites that use it serve the new one at once.',
-    input: Input({ id: Id, chainPem: ChainPem, privateKeyPem: PrivateKeyPem }),
+    input: Input({ id: Id, chainPem: ChainPem, privateKeyPem: PrivateKeyPem, expectedUpdatedAt: ExpectedUpdatedAt }),
     output: Certificate,
     status: 200,
     access: 'operator',
@@ -222,6 +223,7 @@ export const certificates = resource('certificates', {
       'CERTIFICATE_KEY_TYPE_UNSUPPORTED',
       'CERTIFICATE_NOT_CURRENTLY_VALID',
       'CERTIFICATE_NO_DNS_NAMES',
+      'UPDATED_AT_MISMATCH',
     ],
   }),
   delete: procedure({

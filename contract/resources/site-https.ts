@@ -77,7 +77,12 @@ const coding = (name: string, minimum: number, maximum: number, note = '') => ({
     description: 'Shortest answer that is compressed, bytes.',
   }),
   [`${name}Types`]: Type.Array(
-    Type.String({ minLength: 3, maxLength: 127, pattern: '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$' }),
+    Type.String({
+      minLength: 3,
+      maxLength: 127,
+      pattern: '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$',
+      examples: ['text/css'],
+    }),
     { maxItems: MAX_COMPRESSION_TYPES, description: 'Media types that are compressed, without parameters.' },
   ),
 });

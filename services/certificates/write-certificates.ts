@@ -16,6 +16,7 @@ import {
 } from '../../models/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../models/certificate-check.ts';
 import { domainsOnlyOf } from '../../models/site-https.ts';
+import { assertUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -40,10 +41,13 @@ export async function uploadCertificate(
   });
 }
 
-/** Throws CERTIFICATE_NOT_FOUND, CERTIFICATE_NOT_UPLOADED, CERTIFICATE_DOMAIN_MISMATCH and the errors of checkChain. */
+/**
+ * Throws CERTIFICATE_NOT_FOUND, CERTIFICATE_NOT_UPLOADED, UPDATED_AT_MISMATCH, CERTIFICATE_DOMAIN_MISMATCH and the errors
+ * of checkChain.
+ */
 export async function replaceCertificate(
   runtime: Runtime,
-  { id, chainPem, privateKeyPem }: Input<typeof certificates.replace>,
+  { id, chainPem, privateKeyPem, expectedUpdatedAt }: Input<typeof certificates.replace>,
   call: Call,
 ): Promise<Certificate> {
   const material = checkChain(chainPem, privateKeyPem, new Date());
@@ -51,6 +55,7 @@ export async function replaceCertificate(
   const certificate = await write(runtime, call, {}, async (tx) => {
     const row = (await lockCertificate(tx.sql, id)) ?? fail('CERTIFICATE_NOT_FOUND');
     if (row.source !== 'upload') fail('CERTIFICATE_NOT_UPLOADED');
+    assertUpdatedAt(expectedUpdatedAt, row.updatedAt);
     const domains = uncoveredDomains(await domainsOnlyOf(tx.sql, id), material.names).map(formatDomain);
     if (domains.length > 0) fail('CERTIFICATE_DOMAIN_MISMATCH', { domains });
     clusterIds = await replaceMaterial(tx, runtime.sealer, row, material);

@@ -121,6 +121,8 @@ const TABLE: readonly Row[] = [
     reason: 'certificate_updated',
     where: 'own',
     audit: 'site.https_update',
+    procedure: 'sites.https.set',
+    run: () => api.ok('PUT', site('/https'), { settings: { zstd: true } }),
   },
   {
     operation: 'session ticket keys',

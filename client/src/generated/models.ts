@@ -927,6 +927,18 @@ export interface NodeMetrics {
   reportedAt: string;
 }
 
+export interface NodeOfCertificate {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  name: string;
+  /** Id. 1 to 64 characters. */
+  clusterId: string;
+  /** serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; offline: not connected. */
+  state: 'serving' | 'pending' | 'former' | 'failed' | 'unsupported' | 'offline';
+  /** What the node said; empty unless it failed. */
+  message: string;
+}
+
 export interface ObjectChange {
   /** Kind of the entry: site, protection, client-ip, … */
   kind: string;

@@ -29,6 +29,7 @@ import type {
   NodeChannelCheck,
   NodeChannelSettings,
   NodeGroup,
+  NodeOfCertificate,
   ObjectChange,
   OriginInput,
   Overview,
@@ -303,6 +304,8 @@ export interface CertificatesReplaceInput {
   chainPem: string;
   /** Its key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
   privateKeyPem: string;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
 }
 
 export type CertificatesReplaceOutput = Certificate;
@@ -324,17 +327,7 @@ export interface CertificatesNodesInput {
 }
 
 export interface CertificatesNodesOutput {
-  items: Array<{
-    /** Id. 1 to 64 characters. */
-    id: string;
-    name: string;
-    /** Id. 1 to 64 characters. */
-    clusterId: string;
-    /** serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; offline: not connected. */
-    state: 'serving' | 'pending' | 'former' | 'failed' | 'unsupported' | 'offline';
-    /** What the node said; empty unless it failed. */
-    message: string;
-  }>;
+  items: NodeOfCertificate[];
   total: number;
 }
 
@@ -1243,6 +1236,8 @@ export interface SettingsAcmeDirectorySetInput {
   eabKid?: string | undefined;
   /** Its key in base64url; left out: stays with its id. Up to 1024 characters. */
   eabHmacKey?: string | undefined;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
 }
 
 export interface SettingsAcmeDirectorySetOutput {
@@ -2287,7 +2282,7 @@ export interface Operations {
     input: CertificatesReplaceInput;
     output: CertificatesReplaceOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_CHAIN_EXPLICIT_CURVE' | 'CERTIFICATE_CHAIN_FOREIGN_BLOCK' | 'CERTIFICATE_CHAIN_ORDER' | 'CERTIFICATE_CHAIN_UNREADABLE' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'CERTIFICATE_INVALID' | 'CERTIFICATE_KEY_EXPLICIT_CURVE' | 'CERTIFICATE_KEY_MISMATCH' | 'CERTIFICATE_KEY_TYPE_UNSUPPORTED' | 'CERTIFICATE_KEY_UNREADABLE' | 'CERTIFICATE_NOT_CURRENTLY_VALID' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_NOT_UPLOADED' | 'CERTIFICATE_NO_DNS_NAMES' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_CHAIN_EXPLICIT_CURVE' | 'CERTIFICATE_CHAIN_FOREIGN_BLOCK' | 'CERTIFICATE_CHAIN_ORDER' | 'CERTIFICATE_CHAIN_UNREADABLE' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'CERTIFICATE_INVALID' | 'CERTIFICATE_KEY_EXPLICIT_CURVE' | 'CERTIFICATE_KEY_MISMATCH' | 'CERTIFICATE_KEY_TYPE_UNSUPPORTED' | 'CERTIFICATE_KEY_UNREADABLE' | 'CERTIFICATE_NOT_CURRENTLY_VALID' | 'CERTIFICATE_NOT_FOUND' | 'CERTIFICATE_NOT_UPLOADED' | 'CERTIFICATE_NO_DNS_NAMES' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'certificates.delete': {
     input: CertificatesDeleteInput;
@@ -2707,7 +2702,7 @@ export interface Operations {
     input: SettingsAcmeDirectorySetInput;
     output: SettingsAcmeDirectorySetOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_CA_INVALID' | 'ACME_DIRECTORY_EAB_INCOMPLETE' | 'ACME_DIRECTORY_INVALID' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_CA_INVALID' | 'ACME_DIRECTORY_EAB_INCOMPLETE' | 'ACME_DIRECTORY_INVALID' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'settings.auditRetention.get': {
     input: SettingsAuditRetentionGetInput;

@@ -12,6 +12,7 @@ import {
 import { recordAudit } from '../../../models/audit-entry.ts';
 import { readAuthorities } from '../../../models/certificate-check.ts';
 import { settingTarget } from '../../../models/setting.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../../models/updated-at.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
@@ -20,6 +21,8 @@ import { readDirectory } from './protocol/client.ts';
 
 type Settings = Output<typeof acmeDirectory.get>;
 
+/** When it was saved that never was. */
+const NEVER = new Date(0);
 const TARGET = settingTarget('acme_directory');
 
 export async function getAcmeDirectory({ pools }: Runtime): Promise<Settings> {
@@ -28,11 +31,11 @@ export async function getAcmeDirectory({ pools }: Runtime): Promise<Settings> {
 
 /**
  * Saves where the authority is; a key that is not given stays while its id does. Throws ACME_DIRECTORY_CA_INVALID,
- * ACME_DIRECTORY_EAB_INCOMPLETE and ACME_DIRECTORY_INVALID.
+ * ACME_DIRECTORY_EAB_INCOMPLETE, ACME_DIRECTORY_INVALID and UPDATED_AT_MISMATCH.
  */
 export async function setAcmeDirectory(
   runtime: Runtime,
-  { url, caPem = '', eabKid = '', eabHmacKey }: Input<typeof acmeDirectory.set>,
+  { url, caPem = '', eabKid = '', eabHmacKey, expectedUpdatedAt }: Input<typeof acmeDirectory.set>,
   call: Call,
 ): Promise<Settings> {
   if (caPem !== '') {
@@ -49,9 +52,11 @@ export async function setAcmeDirectory(
   }
   return write(runtime, call, {}, async (tx) => {
     const before = await lockAcmeDirectory(tx.sql);
+    const former = before?.updatedAt ?? NEVER;
+    assertUpdatedAt(expectedUpdatedAt, former);
     const sealed = sealedKey(runtime, before, eabKid, eabHmacKey);
     if ((eabKid === '') !== (sealed === null)) fail('ACME_DIRECTORY_EAB_INCOMPLETE');
-    const given = { url: address, caPem, eabKid, eabHmacKey: sealed, updatedAt: tx.now };
+    const given = { url: address, caPem, eabKid, eabHmacKey: sealed, updatedAt: nextUpdatedAt(former, tx.now) };
     await writeAcmeDirectory(tx.sql, given);
     await recordAudit(tx, 'system.acme_directory_update', TARGET, { url: address, eabKid });
     return present(given);
