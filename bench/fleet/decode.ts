@@ -2,14 +2,16 @@
 // nodes: the time saved would otherwise be measured as the console's.
 import { fromBinary } from '@bufbuild/protobuf';
 import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import { type AcmeBatch, AcmeBatchSchema } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
-import { type Target, WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { type KeysChanged, type Target, WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 
 export type DecodedEvent =
   | { case: 'banBatch'; value: BanBatch }
   | { case: 'configDelta'; value: ConfigDelta }
   | { case: 'target'; value: Target }
-  | { case: 'keysChanged' }
+  | { case: 'keysChanged'; value: KeysChanged }
+  | { case: 'acmeBatch'; value: AcmeBatch }
   | { case: 'other' };
 
 const REMEMBERED = 8;
@@ -37,7 +39,9 @@ function decode(bytes: Buffer): DecodedEvent {
     case 'target':
       return { case: 'target', value: event.value };
     case 'keysChanged':
-      return { case: 'keysChanged' };
+      return { case: 'keysChanged', value: event.value };
+    case 'acmeBatch':
+      return { case: 'acmeBatch', value: fromBinary(AcmeBatchSchema, event.value) };
     default:
       return { case: 'other' };
   }

@@ -12,6 +12,7 @@ import {
   BanPositionSchema,
   OwnBanSchema,
 } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import { type AcmeBatch, type AcmePosition, AcmePositionSchema } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import {
   type ConfigDelta,
   type ConfigPosition,
@@ -40,6 +41,8 @@ export interface NodeOptions {
   decode(event: Buffer): DecodedEvent;
   onBans(index: number, sequence: bigint): void;
   onConfig(index: number, revision: bigint): void;
+  /** It answers certificate authorities from this now. */
+  onAcme?(index: number, sequence: bigint): void;
 }
 
 export class SimulatedNode {
@@ -50,6 +53,10 @@ export class SimulatedNode {
   bans: BanPosition = create(BanPositionSchema);
   /** Version of the challenge keys it holds; 0 = none. */
   keysVersion = 0n;
+  /** Version of the keys of session tickets it holds; 0 = none. */
+  ticketKeysVersion = 0n;
+  /** Where it is in what certificate authorities are answered; it keeps none of it. */
+  acme: AcmePosition = create(AcmePositionSchema);
   /** Counters for tests. */
   readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0, reports: 0 };
   /** Why the console last ended or refused Watch; a connection that broke leaves it as it was. */
@@ -143,11 +150,14 @@ export class SimulatedNode {
       dataPlaneHealthy: true,
       dataPlaneInstance: 'simulated',
       challengeKeysVersion: this.keysVersion,
+      sessionTicketKeysVersion: this.ticketKeysVersion,
+      ...(this.acme.epoch > 0n ? { acme: this.acme } : {}),
     });
     this.counts.reports += 1;
     this.#appliedSpreadMs = answer.appliedSpreadMs;
     if (answer.target) this.#aim(answer.target);
     if (answer.challengeKeysVersion !== this.keysVersion) await this.#fetchKeys();
+    if (answer.sessionTicketKeysVersion !== this.ticketKeysVersion) await this.#fetchTicketKeys();
   }
 
   /** Reports that it banned a client of a site by itself, for ten minutes. */
@@ -174,7 +184,7 @@ export class SimulatedNode {
     const connection = new Connection(serverUrl, identity.authorityPem, identity);
     this.#connection = connection;
     const stream = connection.watch(
-      { config: this.config, bans: this.bans },
+      { config: this.config, bans: this.bans, ...(this.acme.epoch > 0n ? { acme: this.acme } : {}) },
       (event) => this.#receive(event),
       (reason) => {
         this.#stream = null;
@@ -193,8 +203,11 @@ export class SimulatedNode {
     const event = this.#options.decode(bytes);
     if (event.case === 'banBatch') this.#receiveBans(event.value);
     else if (event.case === 'configDelta') this.#receiveConfig(event.value);
-    else if (event.case === 'keysChanged') void this.#fetchKeys();
-    else if (event.case === 'target') {
+    else if (event.case === 'acmeBatch') this.#receiveAcme(event.value);
+    else if (event.case === 'keysChanged') {
+      if (event.value.version !== 0n) void this.#fetchKeys();
+      if (event.value.sessionTicketVersion !== 0n) void this.#fetchTicketKeys();
+    } else if (event.case === 'target') {
       this.counts.targets += 1;
       this.#aim(event.value);
     }
@@ -220,6 +233,39 @@ export class SimulatedNode {
   async #fetchKeys(): Promise<void> {
     try {
       this.keysVersion = (await this.#connection!.call('getChallengeKeys', {})).keys?.version ?? 0n;
+    } catch (error) {
+      if (!(error instanceof CallRefused)) throw error;
+    }
+  }
+
+  async #fetchTicketKeys(): Promise<void> {
+    try {
+      this.ticketKeysVersion = (await this.#connection!.call('getSessionTicketKeys', {})).keys?.version ?? 0n;
+    } catch (error) {
+      if (!(error instanceof CallRefused)) throw error;
+    }
+  }
+
+  #receiveAcme(batch: AcmeBatch): void {
+    const verdict = judgeBatch(this.acme, batch);
+    if (verdict === 'apply') this.#moveAcme(create(AcmePositionSchema, { epoch: batch.epoch, sequence: batch.to }));
+    else if (verdict === 'pull') void this.#pullAcme();
+  }
+
+  /** What an authority waits for is acknowledged at once. */
+  #moveAcme(position: AcmePosition): void {
+    this.acme = position;
+    this.#options.onAcme?.(this.index, position.sequence);
+    if (this.#holdsAcks || this.#stopped || !this.#connection || this.#connection.closed) return;
+    this.#connection.call('applied', { acme: position }).catch(() => undefined);
+  }
+
+  /** The next heartbeat's target tries again. */
+  async #pullAcme(): Promise<void> {
+    try {
+      const { position } = await this.#connection!.call('getAcmeTokens', {});
+      const isOlder = position?.epoch === this.acme.epoch && position.sequence < this.acme.sequence;
+      if (position && !isOlder) this.#moveAcme(position);
     } catch (error) {
       if (!(error instanceof CallRefused)) throw error;
     }
@@ -263,6 +309,9 @@ export class SimulatedNode {
       this.bans = target.bans ?? this.bans;
     }
     if (this.#behind()) void this.#pull();
+    const { acme } = target;
+    const isBehind = acme && (acme.epoch !== this.acme.epoch || acme.sequence > this.acme.sequence);
+    if (acme && acme.epoch > 0n && isBehind) void this.#pullAcme();
   }
 
   #behind(): { config: boolean; bans: boolean } | null {
