@@ -192,6 +192,7 @@ test.serial('leaving the page of a dialog with typed input asks, and what was se
   await page.goto('/clusters');
   await settled(page);
   await page.keyboard.press('Control+k');
+  await page.locator('[role=combobox]:focus').waitFor();
   await page.keyboard.type('New cluster');
   await page.getByRole('option', { name: 'New cluster' }).click();
   await field(dialog, 'network.clusters.name').fill('again');
