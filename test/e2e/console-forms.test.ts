@@ -331,6 +331,24 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/network/PortsTab.vue',
+    open: onPage(() => `/clusters/${clusterId}/ports`, 'network.ports.http'),
+    submit: 'shared.form.save',
+    fields: {
+      'network.ports.http': {
+        good: () => '8080',
+        longest: () => lines(16, (index) => `${20_000 + index}`),
+        tooLong: lines(17, (index) => `${20_000 + index}`),
+      },
+      'network.ports.https': {
+        good: () => '8443',
+        longest: () => lines(16, (index) => `${30_000 + index}`),
+        tooLong: lines(17, (index) => `${30_000 + index}`),
+      },
+    },
+    stays: true,
+  },
+  {
     file: 'features/network/UnknownHostsTab.vue',
     open: onPage(() => `/clusters/${clusterId}/unknown-hosts`, 'network.scan.threshold'),
     submit: 'shared.form.save',

@@ -43,6 +43,14 @@ export default {
       title: { en: 'Unknown hosts', 'zh-CN': '未知主机' },
       component: () => import('./UnknownHostsTab.vue'),
     },
+    {
+      of: 'cluster',
+      name: 'ports',
+      group: 'delivery',
+      order: 30,
+      title: { en: 'Ports', 'zh-CN': '端口' },
+      component: () => import('./PortsTab.vue'),
+    },
     { of: 'nodes', name: '', order: 10, title: nodes, component: () => import('./NodesPage.vue') },
     { of: 'nodes', name: 'regions', order: 20, title: regions, component: () => import('./RegionsPage.vue') },
     {
