@@ -1,15 +1,16 @@
 // What of HTTPS a site has for a host, as nodes see it.
-import type { Knex } from 'knex';
+
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import { namesOfCertificates, readSiteHttps } from '../../models/site-https.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { HttpsRedirect } from './run/request.ts';
 
 const NONE = () => null;
 
 /** Where plain requests for a host of the site are sent; null for hosts that cannot be reached over HTTPS. */
 export async function siteHttps(
-  sql: Knex,
+  sql: Runtime['pools']['api'],
   siteId: string,
   domains: readonly Domain[],
 ): Promise<(host: string) => HttpsRedirect | null> {

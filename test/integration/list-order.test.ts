@@ -3,6 +3,7 @@ import test from 'ava';
 import { PROCEDURES } from '../../contract/index.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
+import { testCertificate } from '../helpers/site-certificates.ts';
 
 let running: TestConsole;
 let api: Api;
@@ -81,6 +82,19 @@ const LISTS: Record<string, SortedList> = {
       return 'action=sorted';
     },
     fields: { occurredAt: (row) => row.occurredAt },
+  },
+  'certificates.list': {
+    path: '/certificates',
+    fill: async () => {
+      for (const [index, days] of [30, 10, 20, 40].entries()) {
+        const notAfter = new Date(Date.now() + days * 86_400_000);
+        const { chainPem, privateKeyPem } = await testCertificate([`sorted-${index}.example`], { notAfter });
+        const name = `sorted ${(index * 3) % 4}`;
+        await api.ok('POST', '/certificates/upload', { name, chainPem, privateKeyPem });
+      }
+      return 'search=sorted';
+    },
+    fields: { name: (row) => row.name, notAfter: (row) => row.notAfter, createdAt: (row) => row.createdAt },
   },
   'usage.sites': {
     path: '/usage/sites',

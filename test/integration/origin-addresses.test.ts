@@ -6,6 +6,7 @@ import { type Cidr, contains, formatCidr, parseAddress, parseCidr } from '../../
 import { up } from '../../migrations/0016-origin-addresses.ts';
 import { originRows, originsIn } from '../../models/ban-impact.ts';
 import { insertSite, type SiteContent, updateSite } from '../../models/site.ts';
+import { USUAL_PORTS } from '../../models/site-ports.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api } from '../helpers/resources.ts';
 
@@ -31,6 +32,7 @@ const contentOf = (addresses: readonly string[]) =>
     origins: addresses.map((address) => ({ address })),
     originSettings: {},
     contentSettings: {},
+    ports: USUAL_PORTS,
   }) as unknown as SiteContent;
 
 /** Few values, so that ranges meet them. */

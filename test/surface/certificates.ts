@@ -11,6 +11,8 @@ async function site(api: Api, domain: string): Promise<string> {
   return (await api.site((await api.ok('GET', '/clusters')).items[0].id, domain)).id;
 }
 
+let pems: Body = {};
+
 export const surface: Surface = {
   async calls(api) {
     const domain = 'certified.example.net';
@@ -44,6 +46,17 @@ export const surface: Surface = {
     };
   },
   locks: {
+    'certificates.replace': {
+      make: async (api, unique) => {
+        pems = await input('locked.example.net');
+        return (await api.ok('POST', '/certificates/upload', { name: unique('lock'), ...pems })).id;
+      },
+      request: (id) => ['PUT', `/certificates/${id}`, pems],
+    },
+    'settings.acmeDirectory.set': {
+      make: async () => '',
+      request: () => ['PUT', '/settings/acme-directory', { url: null }],
+    },
     'sites.https.set': {
       make: (api, unique) => site(api, `${unique('https')}.example.net`),
       request: (id, unique) => [

@@ -61,6 +61,7 @@ export class Protection {
   private readonly reporters: Reporters;
   private readonly recentLifts: RecentLifts;
   private readonly skipped: SkippedMessages;
+  private stopped = false;
   private watch: { instanceId: string; stream: SecurityWatch } | undefined;
   /** Lifts that arrive while a new process is given the own bans of before. */
   private liftedMeanwhile: OwnBanLift[] | undefined;
@@ -134,7 +135,8 @@ export class Protection {
   onStatus(status: GetStatusResponse): void {
     this.keys.onStatus(status);
     const { instanceId } = status;
-    if (this.watch?.instanceId === instanceId) return;
+    // The data plane is asked until all else has stopped.
+    if (this.stopped || this.watch?.instanceId === instanceId) return;
     void this.watch?.stream.stop();
     this.watch = { instanceId, stream: this.follow(instanceId) };
   }
@@ -169,6 +171,7 @@ export class Protection {
 
   /** Stops talking; to be called before the channel and the client are closed for good. */
   async stop(): Promise<void> {
+    this.stopped = true;
     await Promise.all([this.watch?.stream.stop(), this.keys.stop(), this.reporters.stop()]);
   }
 
