@@ -337,11 +337,13 @@ const FORMS: readonly FormCase[] = [
     fields: {
       'network.ports.http': {
         good: () => '8080',
+        optional: true,
         longest: () => lines(16, (index) => `${20_000 + index}`),
         tooLong: lines(17, (index) => `${20_000 + index}`),
       },
       'network.ports.https': {
         good: () => '8443',
+        optional: true,
         longest: () => lines(16, (index) => `${30_000 + index}`),
         tooLong: lines(17, (index) => `${30_000 + index}`),
       },
@@ -476,8 +478,8 @@ const PROOFS = [
 /** Forms in which something is chosen and nothing typed. */
 const CHOICES = ['features/addresses/AddToList.vue'];
 
-/** Forms that take certificates, which are made for the story (console-certificates.test.ts). */
-const CERTIFICATES = ['features/certificates/UploadCertificate.vue'];
+/** Forms that take certificates, which are made for the story (console-certificates.test.ts), or ask authorities for them. */
+const CERTIFICATES = ['features/certificates/RequestHttps.vue', 'features/certificates/UploadCertificate.vue'];
 
 /** Forms that only look: what they answer stands beside what was typed (console-rules.test.ts). */
 const TRIALS = ['features/rules/TryPanel.vue'];
