@@ -43,26 +43,45 @@ export async function domainsBehind(sql: Knex, certificateId: string): Promise<{
   return rows;
 }
 
-export async function setRequestedNames(sql: Knex, id: string, names: readonly string[]): Promise<void> {
-  await sql.raw('update certificate set requested_names = ? where id = ?', [names as never, id]);
-}
-
-/** Says what became of its order, and when the next one begins (null: when somebody asks). */
-export async function setOutcome(
+/** Asks for other names from now on, unless others were asked for meanwhile. */
+export async function changeRequestedNames(
   sql: Knex,
   id: string,
-  { status, lastError, renewAt }: { status: 'ready' | 'error'; lastError: string | null; renewAt: Date | null },
+  from: readonly string[],
+  to: readonly string[],
+): Promise<void> {
+  await sql.raw('update certificate set requested_names = ? where id = ? and requested_names = ?', [
+    to,
+    id,
+    from,
+  ] as never);
+}
+
+/** Its order brought what was asked for. Names that were wanted meanwhile are asked for at once. */
+export async function setIssued(
+  sql: Knex,
+  id: string,
+  { names, renewAt }: { names: readonly string[]; renewAt: Date | null },
 ): Promise<void> {
   await sql.raw(
-    `update certificate set status = ?, last_error = ?, renew_at = ?,
+    `update certificate set status = 'ready', last_error = null, bind_site_id = null,
+        renew_at = case when requested_names <@ ?::text[] then ?::timestamptz else now() end,
         updated_at = greatest(now(), updated_at + interval '1 ms') where id = ?`,
-    [status, lastError, renewAt, id] as never,
+    [names, renewAt, id] as never,
   );
 }
 
-/** Moves its renewal, unless an order is under way or nothing is to renew it. */
-export async function setRenewAt(sql: Knex, id: string, renewAt: Date): Promise<void> {
-  await sql.raw("update certificate set renew_at = ? where id = ? and auto_renew and status = 'ready'", [renewAt, id]);
+/** Its order failed with the code; the next one begins then (null: when somebody asks). */
+export async function setFailed(
+  sql: Knex,
+  id: string,
+  { lastError, renewAt }: { lastError: string; renewAt: Date | null },
+): Promise<void> {
+  await sql.raw(
+    `update certificate set status = 'error', last_error = ?, renew_at = ?,
+        updated_at = greatest(now(), updated_at + interval '1 ms') where id = ?`,
+    [lastError, renewAt, id] as never,
+  );
 }
 
 export interface NewRequest {

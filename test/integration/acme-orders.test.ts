@@ -182,6 +182,25 @@ test.serial('a renewal replaces the certificate where it is, without a name that
   t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
 });
 
+test.serial('a domain that is added while an order runs is asked for at once', async (t) => {
+  const names = [newName(), newName()];
+  const site = await newSite(names[0]!);
+  const made = await request([names[0]!], { bindSiteId: site.id });
+  await orderOver(api, made.id);
+  script('finalize', { type: 'serverInternal', status: 500 });
+  await api.ok('POST', `/certificates/${made.id}/renew`);
+  await eventually(async () => (await certificate(made.id)).status === 'issuing');
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: names });
+  const whole = await eventually(
+    async () => {
+      const now = await certificate(made.id);
+      return now.status === 'ready' && now.pendingNames.length === 0 && now.names.length === 2 && now;
+    },
+    { everyMs: 300 },
+  );
+  t.deepEqual(whole.names.toSorted(), names.toSorted());
+});
+
 test.serial('accounts are shared, and external ones are bound to them', async (t) => {
   const { authority } = cluster;
   authority.options.external = { outer: Buffer.from('a key of theirs').toString('base64url') };

@@ -2,7 +2,7 @@
 // a few orders at a time, those that somebody waits for first.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setAccountUrl } from '../../../models/acme-account.ts';
-import { lockOrdered, orderedCertificate, setOutcome } from '../../../models/acme-certificate.ts';
+import { lockOrdered, orderedCertificate, setFailed } from '../../../models/acme-certificate.ts';
 import {
   type AcmeOrder,
   beginDueOrders,
@@ -233,7 +233,7 @@ async function fail({ runtime, order }: StepContext, failed: OrderFailed): Promi
     if (!certificate) throw new LeaseLost();
     const again = certificate.autoRenew || certificate.leaf === null;
     const renewAt = again ? (failed.retryAt ?? nextTry(tx.now, certificate.notAfter)) : null;
-    await setOutcome(tx.sql, order.certificateId, { status: 'error', lastError: failed.code, renewAt });
+    await setFailed(tx.sql, order.certificateId, { lastError: failed.code, renewAt });
     await saveOrder(tx.sql, order, {
       state: 'failed',
       failedStep: order.state as OrderStep,

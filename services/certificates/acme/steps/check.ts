@@ -2,7 +2,7 @@
 import { createPrivateKey, webcrypto } from 'node:crypto';
 import 'reflect-metadata';
 import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from '@peculiar/x509';
-import { domainsBehind, setRequestedNames } from '../../../../models/acme-certificate.ts';
+import { changeRequestedNames, domainsBehind } from '../../../../models/acme-certificate.ts';
 import { type CertificateRequest, orderKeyPlace, servedNames } from '../../../../models/acme-order.ts';
 import { nodesBehind } from '../../../../models/acme-token.ts';
 import { edgeAddresses } from '../../../../models/edge-addresses.ts';
@@ -33,7 +33,7 @@ async function wantedNames({ runtime, certificate }: StepContext): Promise<strin
   const used = usedNames(requestedNames, await domainsBehind(runtime.pools.api, id));
   // Nobody uses it: then all of it is what somebody wanted.
   if (used.length === 0 || used.length === requestedNames.length) return requestedNames;
-  await setRequestedNames(runtime.pools.api, id, used);
+  await changeRequestedNames(runtime.pools.api, id, requestedNames, used);
   return used;
 }
 

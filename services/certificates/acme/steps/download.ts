@@ -1,16 +1,17 @@
 // The certificate is checked as one that somebody sends, and takes the place of the former.
 import { createPrivateKey } from 'node:crypto';
 import { errorCodeOf } from '../../../../contract/errors.ts';
-import { setOutcome } from '../../../../models/acme-certificate.ts';
+import { setIssued } from '../../../../models/acme-certificate.ts';
 import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/acme-order.ts';
-import { lockCertificate } from '../../../../models/certificate.ts';
+import { lockCertificate, replaceMaterial } from '../../../../models/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../../../models/certificate-check.ts';
+import { bindCertificate } from '../../../../models/publish-https.ts';
+import { clusterOfSite, lockSite } from '../../../../models/site.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { publishRequested } from '../../../../runtime/publish-requested.ts';
 import { write } from '../../../../runtime/write.ts';
 import { endAnswers } from '../answers.ts';
 import { OrderFailed, renewalTime } from '../failure.ts';
-import { install } from '../install.ts';
 import type { Next, StepContext } from '../step.ts';
 
 /** Refusals of an upload that say more than that the certificate is no good. */
@@ -35,14 +36,19 @@ export async function download(context: StepContext): Promise<Next> {
   }
   const renewalInfo = client.directory.renewalInfo !== null;
   const call = systemCall('acme');
-  const clusterIds = await write(runtime, call, {}, async (tx) => {
+  const { bindSiteId } = context.certificate;
+  const clusterId = bindSiteId === null ? undefined : await clusterOfSite(runtime.pools.api, bindSiteId);
+  const clusterIds = await write(runtime, call, clusterId === undefined ? {} : { clusterId }, async (tx) => {
+    // Sites are locked before certificates by whoever locks both.
+    if (bindSiteId !== null) await lockSite(tx.sql, bindSiteId);
     await holdLease(tx.sql, order);
     const certificate = await lockCertificate(tx.sql, order.certificateId);
     if (!certificate) throw new LeaseLost();
-    const clusterIds = await install(tx, runtime.sealer, certificate, material);
+    const replaced = await replaceMaterial(tx, runtime.sealer, certificate, material);
+    if (bindSiteId !== null) await bindCertificate(tx, bindSiteId, certificate.id);
     const { autoRenew } = certificate;
     const renewAt = autoRenew ? renewalTime(material.notBefore, material.notAfter) : null;
-    await setOutcome(tx.sql, certificate.id, { status: 'ready', lastError: null, renewAt });
+    await setIssued(tx.sql, certificate.id, { names: order.names, renewAt });
     await saveOrder(tx.sql, order, {
       state: 'done',
       nextAt: null,
@@ -54,7 +60,7 @@ export async function download(context: StepContext): Promise<Next> {
       renewalCheckAt: autoRenew && renewalInfo ? tx.now : null,
     });
     await endAnswers(tx, order);
-    return clusterIds;
+    return replaced;
   });
   await publishRequested(runtime, call, clusterIds);
   return { to: 'done', saved: true };
