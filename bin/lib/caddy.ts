@@ -98,7 +98,8 @@ export async function buildCaddyFrom(sources: string, binary: string): Promise<v
   await build(await needGo(), sources, binary, process);
 }
 
-async function needGo(): Promise<string> {
+/** Path of the go command. Throws a Refusal when it is missing or too old. */
+export async function needGo(): Promise<string> {
   const found = await findGo();
   if ('problem' in found) throw new Refusal(`${found.problem}: https://go.dev/dl/`);
   return found.go;
