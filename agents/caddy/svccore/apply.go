@@ -34,6 +34,8 @@ type failure struct {
 	reason   string
 	// The entry, where it may compile later; see Later.
 	entry *configv1.Entry
+	// Whether it keeps out what must not pass.
+	guards bool
 }
 
 // compiled is an entry after the first phase.
@@ -149,7 +151,7 @@ func (e *Edit) put(entry compiled) {
 		if errors.As(entry.err, &lack) {
 			e.hold(entry.key)
 		} else {
-			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err), entry: entry.later}
+			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err), entry: entry.later, guards: guarding(entry)}
 			e.judgeGuarded(entry.key.id)
 		}
 		e.takeSwitches(entry.key, entry.body)

@@ -1,6 +1,12 @@
 package svccore
 
-import "edge.svc/caddy/exchange"
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"edge.svc/caddy/exchange"
+)
 
 // A guard is an entry without which the door is open. While the newest version of one does not compile the former goes on,
 // as with any entry; where there is none
@@ -16,10 +22,30 @@ var unguarded = exchange.NewSetting("guards of the cluster are missing", false)
 // Guarded reports whether all that guards a site is there, of what should be.
 func Guarded(t *exchange.Tables, p *exchange.Plan) bool { return !p.Unguarded && !unguarded.Of(t) }
 
+// GuardsOf names the entries of a guarding kind that guard, where not all of them do. One that cannot be read may be one of
+// them. Call it from init, after the parts of the kind.
+func GuardsOf[M proto.Message](kind string, guards func(M) bool) {
+	ConfigureKind(kind, KindOptions{Guards: true})
+	kindNamed(kind).guards = func(m proto.Message) bool { return guards(m.(M)) }
+}
+
+// guarding reports whether an entry that does not compile guards something.
+func guarding(entry compiled) bool {
+	k := kinds[entry.key.kind]
+	switch {
+	case k == nil || !slices.Contains(guards, k):
+		return false
+	case k.guards == nil:
+		return true
+	}
+	m, err := k.message(entry.body)
+	return err != nil || k.guards(m)
+}
+
 // judgeGuarded has a site judged of which a guard fails.
 func (e *Edit) judgeGuarded(id string) {
 	for _, k := range guards {
-		if e.state.failed[entryKey{k.name, id}] != nil {
+		if f := e.state.failed[entryKey{k.name, id}]; f != nil && f.guards {
 			e.judge(id)
 		}
 	}
@@ -28,7 +54,11 @@ func (e *Edit) judgeGuarded(id string) {
 // isUnguarded says whether a site lacks a guard: its newest version fails, and no other was ever good.
 func (e *Edit) isUnguarded(plan *exchange.Plan) bool {
 	for _, k := range guards {
-		if k.partOfSites() && e.state.failed[entryKey{k.name, plan.SiteID}] != nil && entryOf(siteOf(plan).entries, k).version() == nil {
+		if !k.partOfSites() {
+			continue
+		}
+		f := e.state.failed[entryKey{k.name, plan.SiteID}]
+		if f != nil && f.guards && entryOf(siteOf(plan).entries, k).version() == nil {
 			return true
 		}
 	}
@@ -44,7 +74,8 @@ func (e *Edit) settleGuards() {
 		}
 		key := entryKey{kind: k.name}
 		_, runs := e.state.running[key]
-		missing = missing || e.state.failed[key] != nil && !runs
+		f := e.state.failed[key]
+		missing = missing || f != nil && f.guards && !runs
 	}
 	if missing != unguarded.Of(e.Tables) {
 		unguarded.Set(e.Tables, missing)

@@ -50,6 +50,8 @@ type kind struct {
 	decode   func(body []byte) (proto.Message, error)
 	settings []settingCompiler
 	parts    []partCompiler
+	// guards is nil for guarding kinds of which every entry guards; see GuardsOf.
+	guards func(proto.Message) bool
 	// switches is nil for kinds without emergency switches; see SwitchesOf.
 	switches func(running, received proto.Message) proto.Message
 }

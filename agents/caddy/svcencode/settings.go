@@ -27,7 +27,7 @@ const (
 )
 
 func init() {
-	svccore.ConfigureKind(kind, svccore.KindOptions{Features: []string{"brotli-v1", "zstd-v1"}, MaxBody: 64 << 10})
+	svccore.ConfigureKind(kind, svccore.KindOptions{Features: []string{"compression-v1", "brotli-v1", "zstd-v1"}, MaxBody: 64 << 10})
 }
 
 var part = svccore.PartOf(kind, "compression", compile)

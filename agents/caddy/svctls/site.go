@@ -25,11 +25,15 @@ func init() {
 	// A part that no site has: an entry compiles once there is material of all that it names. What serves already goes on,
 	// whatever becomes of the pack.
 	svccore.PartOf(kind, "https: material", checkMaterial)
+	// Who must show a certificate gets in by no other way while it cannot be asked for.
+	svccore.GuardsOf(kind, func(m *configv1.SiteHttps) bool { return m.GetClientCertificates().GetMode() == required })
 	svccore.ConfigureKind(kind, svccore.KindOptions{
 		Features: []string{"https-v1", "tls-pending-domains-v1", "probe-health-v1", "client-certificates-v1"},
 		MaxBody:  1 << 20,
 	})
 }
+
+const required = configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_REQUIRED
 
 const (
 	maxCertificates = 4
@@ -166,7 +170,7 @@ func clientOf(message *configv1.SiteHttps) (*clientCertificates, error) {
 	client := &clientCertificates{forward: m.GetForwardHeaders(), authorities: x509.NewCertPool(), depth: int(m.GetDepth()), policy: checkedBy(m)}
 	switch m.GetMode() {
 	case configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_OPTIONAL:
-	case configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_REQUIRED:
+	case required:
 		client.required = true
 	default:
 		return nil, errClientMode

@@ -175,7 +175,7 @@ func TestClientCertificates(t *testing.T) {
 			m.ClientCertificates = &configv1.ClientCertificates{Mode: mode, Authorities: [][]byte{authority().Raw}, Depth: 1, ForwardHeaders: forward}
 		}
 	}
-	const optional, required = configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_OPTIONAL, configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_REQUIRED
+	const optional = configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_OPTIONAL
 	n.serve("required", ask(required, true), []*pair{own}, "required.test")
 	n.serve("optional", ask(optional, true), []*pair{own}, "optional.test")
 	n.serve("silent", ask(optional, false), []*pair{own}, "silent.test")
@@ -248,6 +248,44 @@ func TestClientCertificates(t *testing.T) {
 	if ClientCertificate(n.core)(x) == nil {
 		t.Error("an older connection was let in")
 	}
+}
+
+// A requirement that cannot be kept yet leaves no way in. Where nothing was required plain HTTP goes on as before.
+func TestASiteWhoseRequirementFails(t *testing.T) {
+	n := newNode(t, t.TempDir())
+	own := issue(t, ecdsaKey(t), "*.test")
+	require := func(m *configv1.SiteHttps) {
+		m.ClientCertificates = &configv1.ClientCertificates{Mode: required, Authorities: [][]byte{authority().Raw}, Depth: 1}
+	}
+	guarded := func(when string, want map[string]bool) {
+		t.Helper()
+		for host, open := range want {
+			plan := svccore.PlanOfHost(n.core.Tables(), host)
+			if svccore.Guarded(n.core.Tables(), plan) != open {
+				t.Errorf("%s: %s answers: %v", when, host, !open)
+			}
+		}
+	}
+	unreadable := httpsEntry("unreadable", nil, own)
+	unreadable.Body = []byte{0xff}
+	failed := n.change(siteEntry("required", "required.test"), siteEntry("asked", "asked.test"), siteEntry("unreadable", "unreadable.test"),
+		httpsEntry("required", require, own), httpsEntry("asked", nil, own), unreadable)
+	if len(failed) != 3 {
+		t.Fatal(failed)
+	}
+	guarded("without material", map[string]bool{"required.test": false, "asked.test": true, "unreadable.test": false})
+	appendPack(t, n.dir, framesOf(t, own))
+	if failed := n.read(); len(failed) != 1 {
+		t.Fatal(failed)
+	}
+	guarded("with material", map[string]bool{"required.test": true, "asked.test": true, "unreadable.test": false})
+	// The version before goes on, with its material.
+	if failed := n.change(httpsEntry("required", require, issue(t, ecdsaKey(t), "*.test"))); len(failed) != 2 {
+		t.Fatal(failed)
+	}
+	guarded("with the material of the version before", map[string]bool{"required.test": true})
+	n.change(httpsEntry("unreadable", nil, own))
+	guarded("readable", map[string]bool{"unreadable.test": true})
 }
 
 func asClient(p *pair) *tls.Certificate {
