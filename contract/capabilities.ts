@@ -26,6 +26,7 @@ export const CAPABILITIES = {
   'tls-pending-domains-v1': 'domains that are reached by plain HTTP alone until a certificate covers them',
   'probe-health-v1': 'answers health checks over TLS without a name, with a certificate of its own',
   'client-certificates-v1': 'asks clients for certificates',
+  'compression-v1': 'compresses answers as each site says',
   'brotli-v1': 'compresses answers with Brotli',
   'zstd-v1': 'compresses answers with Zstandard',
   'vitals-v1': 'tells every 5 s how sites that just changed fare, while the console asks for it',

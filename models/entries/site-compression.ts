@@ -48,7 +48,7 @@ export function compileCompression(settings: CompressionSettings): CompiledEntry
   const body = bytesOf(settings);
   if (Buffer.compare(body, DEFAULT_BYTES) === 0) return null;
   const { brotli, zstd } = settings;
-  const features = [...(brotli ? ['brotli-v1'] : []), ...(zstd ? ['zstd-v1'] : [])];
+  const features = [...(brotli ? ['brotli-v1'] : []), 'compression-v1', ...(zstd ? ['zstd-v1'] : [])];
   return { body, features, refs: [], settings };
 }
 

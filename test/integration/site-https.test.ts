@@ -80,6 +80,19 @@ test('a site has HTTP only, gets a certificate, and loses it again', async (t) =
   t.is(await site.https(), null);
 });
 
+test('whatever compression a site asks for, nodes that know nothing of it hold the entry', async (t) => {
+  const site = await newSite();
+  const features = async (settings: Body): Promise<string[] | undefined> => {
+    await site.put(settings);
+    const key = { cluster_id: site.clusterId, kind: 'site-compression', resource_id: site.id, to_revision: null };
+    return (await api.sql('config_entry').where(key).first())?.features;
+  };
+  t.deepEqual(await features({ gzipLevel: 9 }), ['compression-v1']);
+  t.deepEqual(await features({ gzip: false }), ['compression-v1']);
+  t.deepEqual(await features({ brotli: true, zstd: true }), ['brotli-v1', 'compression-v1', 'zstd-v1']);
+  t.is(await features({}), undefined);
+});
+
 test('what is left out goes back to its default, which is that of the specification', async (t) => {
   const site = await newSite();
   const { id } = await upload(await testCertificate([site.main]));
