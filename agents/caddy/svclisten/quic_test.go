@@ -268,6 +268,14 @@ func TestAClientOfAFormerProcessConnectsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := dialQUIC(t, e, []string{"h3"})
+	// With an answer the handshake is confirmed, too: before it a client repeats nothing but its handshake.
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = new(http3.Transport).NewClientConn(conn).RoundTrip(request); err != nil {
+		t.Fatal(err)
+	}
 	// As if the process had died: nobody says goodbye.
 	address := e.port.socket.LocalAddr().String()
 	dead := e.port
