@@ -8,8 +8,8 @@ import { root } from './lib/root.ts';
 
 const HELP = `Usage: eval "$(npm run -s demo:env [-- --data DIR])"
 
-Prints shell exports of the running demo: CONSOLE, KEY, EDGE, SITE_HOST, SITE_ID, CLUSTER_ID, NODE_ID, NODE_API, ORIGIN,
-CLIENT_IP_HEADER, OPERATOR_EMAIL, OPERATOR_PASSWORD.`;
+Prints shell exports of the running demo: CONSOLE, KEY, EDGE, EDGE_HTTPS, CA_FILE, SITE_HOST, SITE_ID, CLUSTER_ID, NODE_ID,
+NODE_API, ORIGIN, CLIENT_IP_HEADER, OPERATOR_EMAIL, OPERATOR_PASSWORD.`;
 
 function readFacts(folder: string): DemoFacts {
   try {
@@ -34,6 +34,8 @@ try {
       CONSOLE: facts.consoleUrl,
       KEY: facts.accessKey,
       EDGE: facts.edge.http,
+      EDGE_HTTPS: facts.edge.https,
+      CA_FILE: facts.caFile,
       SITE_HOST: facts.site.host,
       SITE_ID: facts.site.id,
       CLUSTER_ID: facts.clusterId,

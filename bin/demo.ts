@@ -8,6 +8,8 @@ import { findCommand } from './lib/commands.ts';
 import { migrateWithProgress, startConsoleProcess } from './lib/console-process.ts';
 import { type DataFolder, openDataFolder, removeDataFolder } from './lib/data-folder.ts';
 import { installPackages } from './lib/debian.ts';
+import { demoAuthority } from './lib/demo-authority.ts';
+import { ensureHttps } from './lib/demo-https.ts';
 import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
 import * as steps from './lib/demo-steps.ts';
 import { demoText, waitingText } from './lib/demo-text.ts';
@@ -25,7 +27,8 @@ import { buildWebConsole } from './lib/web-console.ts';
 const HELP = `Usage: npm run demo [-- OPTIONS]
 
 Starts PostgreSQL, Redis, the console, an edge node and an origin on this machine, creates a site and prints what to try.
-Everything is kept in the data folder: the next start goes on with the same addresses, keys and sites.
+Everything is kept in the data folder: the next start goes on with the same addresses, keys and sites. The site is there over
+HTTPS, too, with a certificate of an authority that the first start makes; its file is printed.
 
   --data DIR        data folder (default data/demo); two demos run beside each other with two folders
   --fresh           delete the data folder first, if it is a demo's and no demo runs in it
@@ -133,15 +136,19 @@ function startOrigin(folder: DataFolder, port: number): Child {
 async function waitUntilLive(
   client: Awaited<ReturnType<typeof steps.becomeOperator>>,
   siteId: string,
-  port: number,
+  ports: Pick<Ports, 'edge' | 'edgeHttps'>,
 ): Promise<void> {
+  const answersHttps = async () =>
+    !(await steps.hasCertificate(client, siteId)) ||
+    (await steps.siteStatus('https', steps.SITE_HOST, ports.edgeHttps)) === 200;
   const deadline = Date.now() + DELIVERY_TIMEOUT_MS;
   for (;;) {
     const state = await steps.deliveryState(client, siteId);
     // A site somebody disabled in an earlier session stays as it was left.
     if (state === 'disabled') return;
-    const status = await steps.siteStatus(steps.SITE_HOST, port);
-    if (state === 'live' && status === 200) return;
+    const status = await steps.siteStatus('http', steps.SITE_HOST, ports.edge);
+    // Somebody may have it redirect to HTTPS.
+    if (state === 'live' && status >= 200 && status < 400 && (await answersHttps())) return;
     if (Date.now() > deadline) {
       say(
         `the site is not served yet: delivery is ${state}, the edge answers ${status || 'nothing'}; see the logs folder`,
@@ -230,6 +237,8 @@ async function run(
   const client = await steps.becomeOperator(localUrl, publicUrl, logFile, memory);
   await steps.configure(client, memory);
   await steps.ensureSite(client, memory, ports.origin);
+  const authority = await demoAuthority(folder.file('demo-ca.pem'), folder.file('demo-ca.key'), new Date());
+  await ensureHttps(client, memory, authority);
   // Minutes the first time: whoever waits looks around meanwhile.
   if (!edgeIsBuilt()) say(waitingText(publicUrl, memory.state.operator));
   const caddy = await edgeBinary();
@@ -250,7 +259,7 @@ async function run(
   const pids = await during('edge node', () => waitForEdge(edge));
   const { site, node, accessKey, clusterId, operator } = memory.state;
   if (!site || !node || !accessKey || !clusterId) throw new Error('a step of the demo left nothing behind');
-  await during('the site at the edge', () => waitUntilLive(client, site.id, ports.edge));
+  await during('the site at the edge', () => waitUntilLive(client, site.id, ports));
   const facts: DemoFacts = {
     consoleUrl: publicUrl,
     nodeApiUrl,
@@ -259,6 +268,7 @@ async function run(
     clusterId,
     nodeId: node.id,
     edge: { http: `127.0.0.1:${ports.edge}`, https: `127.0.0.1:${ports.edgeHttps}` },
+    caFile: authority.file,
     origin: `127.0.0.1:${ports.origin}`,
     clientIpHeader: steps.CLIENT_IP_HEADER,
     site,

@@ -12,6 +12,8 @@ export interface DemoState {
   configured?: boolean;
   site?: { id: string; host: string };
   node?: { id: string; server: string };
+  /** The site's certificate, the SHA-256 of the authority that issued it, and whether the site was given it. */
+  certificate?: { id: string; authority: string; chosen: boolean };
 }
 
 /** demo.json: the demo as scripts see it. */
@@ -24,6 +26,8 @@ export interface DemoFacts {
   nodeId: string;
   /** host:port of the edge, without TLS and with. */
   edge: { http: string; https: string };
+  /** PEM file of the authority that issued the site's certificate. */
+  caFile: string;
   /** host:port. */
   origin: string;
   clientIpHeader: string;

@@ -2,7 +2,8 @@
 // that it is a demo.
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { isApiError, type NewEnrollmentToken, type Site } from '../../client/src/index.ts';
+import { request as httpsRequest } from 'node:https';
+import { isApiError, type NewEnrollmentToken, type Site, type SiteHttps } from '../../client/src/index.ts';
 import { CallError, ConsoleClient } from './console-client.ts';
 import type { DemoMemory } from './demo-state.ts';
 import { Refusal } from './progress.ts';
@@ -115,18 +116,27 @@ export async function deliveryState(client: ConsoleClient, siteId: string): Prom
   return (await client.rpc<Site>('sites.get', { id: siteId })).delivery.state;
 }
 
+/** Whether the site has a certificate that can be served, asked with the session. */
+export async function hasCertificate(client: ConsoleClient, siteId: string): Promise<boolean> {
+  const { certificates } = await client.rpc<SiteHttps>('sites.https.get', { id: siteId });
+  return certificates.some(({ notAfter }) => notAfter !== null);
+}
+
 /** Status of the site's start page through the edge, or 0 while nothing answers. */
-export function siteStatus(host: string, port: number): Promise<number> {
+export function siteStatus(scheme: 'http' | 'https', host: string, port: number): Promise<number> {
+  const request = scheme === 'http' ? httpRequest : httpsRequest;
+  // Whether a certificate is there is asked, not whose it is: it may be one that was chosen by hand.
+  const tls = scheme === 'http' ? {} : { servername: host, rejectUnauthorized: false };
   return new Promise((done) => {
-    const request = httpRequest(
-      { host: '127.0.0.1', port, path: '/', headers: { host }, timeout: 5000, agent: false },
+    const call = request(
+      { host: '127.0.0.1', port, path: '/', headers: { host }, timeout: 5000, agent: false, ...tls },
       (response) => {
         response.resume();
         done(response.statusCode ?? 0);
       },
     );
-    request.on('timeout', () => request.destroy());
-    request.on('error', () => done(0));
-    request.end();
+    call.on('timeout', () => call.destroy());
+    call.on('error', () => done(0));
+    call.end();
   });
 }

@@ -15,8 +15,8 @@ The console is there; the edge is built next, which takes some minutes the first
 
 /** What is printed when everything runs. */
 export function demoText(facts: DemoFacts, folder: string, options: { kernel: boolean }): string {
-  const { consoleUrl, operator, accessKey, edge, site, clientIpHeader, origin } = facts;
-  const port = edge.http.split(':').at(-1);
+  const { consoleUrl, operator, accessKey, edge, site, clientIpHeader, origin, caFile } = facts;
+  const [port, httpsPort] = [edge.http, edge.https].map((address) => address.split(':').at(-1));
   const data = relative(root, folder);
   const other = data === 'data/demo' ? '' : ` -- --data ${data.startsWith('..') ? folder : data}`;
   return `
@@ -25,7 +25,12 @@ The demo runs.
   Console   ${consoleUrl}   (sign in as ${operator.email}, password ${operator.password})
   API       ${consoleUrl}/api/v1   (access key ${accessKey})
   Site      http://${site.host}:${port}   (served by the edge, from the origin ${origin})
+  HTTPS     https://${site.host}:${httpsPort}   (HTTP/2 and HTTP/3, with a certificate of the authority in the next line)
+  CA file   ${caFile}
   Data      ${folder}
+
+Nobody trusts the authority yet. Tell curl with --cacert, as below, or add the file to the authorities of a browser. It can
+vouch for names below localhost alone.
 
 Two settings let one machine play many visitors: the cluster takes the client address from the header ${clientIpHeader}
 (trusted from 127.0.0.0/8 and ::1), and loopback is on the origin allow list. The edge runs with --proxy-peers for the same
@@ -40,6 +45,7 @@ In another terminal:
     -d '{"scope":"platform","cidr":"203.0.113.7","reason":"abuse","durationSeconds":600}'
   curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.7"       # 403, X-Svc-Error: ip-banned
   curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.8"       # 200
+  curl -i --cacert "$CA_FILE" --connect-to "::$EDGE_HTTPS" "https://$SITE_HOST/"        # HTTP/2 200
 
 A flood, and what the edge does about it (more in the README under "See it work"):
 

@@ -12,6 +12,7 @@ import { existingRunFolders } from '../helpers/node-files.ts';
 const folder = demoFolder('demo');
 let demo: Demo;
 let first: Demo['facts'];
+let authority: string;
 
 const addresses = ({ consoleUrl, nodeApiUrl, edge, origin }: Demo['facts']) => ({
   consoleUrl,
@@ -34,6 +35,7 @@ async function assertSame(t: ExecutionContext): Promise<void> {
     },
   );
   t.is(await demo.visit('203.0.113.1'), 200);
+  t.is((await demo.visitHttps({ ca: authority })).status, 200);
   // The ban of the first test is older than every restart.
   await eventually(async () => (await demo.visit('198.51.100.66')) === 403);
   t.is((await demo.client.api<{ id: string }>('GET', `/sites/${first.site.id}`)).id, first.site.id);
@@ -47,6 +49,7 @@ test.before('first start', async () => {
   await removeDemo(folder);
   demo = await startDemo(folder);
   first = demo.facts;
+  authority = readFileSync(first.caFile, 'utf8');
 });
 
 test.after.always('stop', async () => {
@@ -67,6 +70,15 @@ test.serial(
   },
 );
 
+test.serial('the site answers over HTTPS for whoever trusts the printed file, and says where HTTP/3 is', async (t) => {
+  t.true(demo.output().includes(first.caFile) && demo.output().includes('--cacert'));
+  t.is(statSync(join(folder, 'demo-ca.key')).mode & 0o777, 0o600);
+  const { status, alpn, headers } = await demo.visitHttps();
+  t.deepEqual({ status, alpn }, { status: 200, alpn: 'h2' });
+  t.is(headers['alt-svc'], `h3=":${portOf(first.edge.https)}"; ma=86400`);
+  await t.throwsAsync(demo.visitHttps({ ca: [] }), { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
+});
+
 test.serial('a ban of a visitor is enforced, another visitor is not touched, lifting it restores', async (t) => {
   const body = { scope: 'platform', cidr: '198.51.100.7', reason: 'abuse', durationSeconds: 3600 };
   t.is(await demo.visit('198.51.100.7'), 200);
@@ -86,9 +98,12 @@ test.serial('banning the loopback address is refused', async (t) => {
 });
 
 test.serial('demo:env gives a shell the addresses and keys', (t) => {
-  const script = `eval "$(npm run -s demo:env -- --data "$1")" && printf '%s|' "$CONSOLE" "$KEY" "$EDGE" "$SITE_HOST"`;
+  const script = `eval "$(npm run -s demo:env -- --data "$1")" && printf '%s|' "$CONSOLE" "$KEY" "$EDGE" "$EDGE_HTTPS" "$CA_FILE" "$SITE_HOST"`;
   const { stdout } = spawnSync('sh', ['-c', script, 'sh', folder], { encoding: 'utf8', timeout: 60_000 });
-  t.is(stdout, [first.consoleUrl, first.accessKey, first.edge.http, first.site.host, ''].join('|'));
+  t.is(
+    stdout,
+    [first.consoleUrl, first.accessKey, first.edge.http, first.edge.https, first.caFile, first.site.host, ''].join('|'),
+  );
 });
 
 test.serial('a second start in the same folder is refused while the first runs, also with --fresh', async (t) => {

@@ -1,8 +1,11 @@
 // The demo as a newcomer runs it: `npm run demo` in a process group of its own, as a terminal would have it.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { request } from 'node:http';
+import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { ConsoleClient } from '../../bin/lib/console-client.ts';
 import { removeDataFolder } from '../../bin/lib/data-folder.ts';
 import type { DemoFacts } from '../../bin/lib/demo-state.ts';
@@ -27,8 +30,17 @@ export interface Demo {
   client: ConsoleClient;
   /** Status of the site's start page at the edge for a visitor's address. */
   visit(address: string, path?: string): Promise<number>;
+  /** The start page over HTTP/2, for whoever trusts `ca`, that of demo.json unless another is given. */
+  visitHttps(options?: { ca?: string | [] }): Promise<HttpsVisit>;
   /** Sends a signal as a terminal does, to the whole group, and waits for the end of npm. */
   end(signal: NodeJS.Signals): Promise<void>;
+}
+
+export interface HttpsVisit {
+  status: number;
+  /** The protocol that was agreed on. */
+  alpn: string;
+  headers: IncomingHttpHeaders;
 }
 
 const START_TIMEOUT_MS = 8 * 60_000;
@@ -89,7 +101,7 @@ export async function startDemo(folder: string, start: DemoStart = {}): Promise<
     const ended = () => child.exitCode !== null || child.signalCode !== null;
     await eventually(ended, { timeoutMs: STOP_TIMEOUT_MS, what: 'the end of the demo' });
   };
-  return { facts, output, launcher: child, client, visit, end };
+  return { facts, output, launcher: child, client, visit, visitHttps: (options) => visitHttps(facts, options), end };
 }
 
 function visitEdge(facts: DemoFacts, address: string, path: string): Promise<number> {
@@ -104,6 +116,28 @@ function visitEdge(facts: DemoFacts, address: string, path: string): Promise<num
     call.on('error', fail);
     call.end();
   });
+}
+
+async function visitHttps(
+  { edge, caFile, site }: DemoFacts,
+  { ca = readFileSync(caFile, 'utf8') }: { ca?: string | [] } = {},
+): Promise<HttpsVisit> {
+  const [host, port] = edge.https.split(':');
+  const socket = connectTls({ host, port: Number(port), servername: site.host, ca, ALPNProtocols: ['h2'] });
+  await once(socket, 'secureConnect');
+  const session = connectHttp2(`https://${site.host}`, { createConnection: () => socket });
+  try {
+    const headers = await new Promise<IncomingHttpHeaders>((done, fail) => {
+      session.on('error', fail);
+      const stream = session.request({ ':path': '/' });
+      stream.on('response', done);
+      stream.on('error', fail);
+      stream.resume();
+    });
+    return { status: Number(headers[':status']), alpn: socket.alpnProtocol || '', headers };
+  } finally {
+    session.destroy();
+  }
 }
 
 /** Command lines of processes whose arguments name the folder, or whose standard output is a file in it. */
