@@ -145,7 +145,18 @@ func (p *quicPort) config() *tls.Config {
 			return nil, errQUICEnded
 		}
 		hello.Conn = c
-		return decide(hello)
+		decided, err := decide(hello)
+		if decided == nil || decided.GetCertificate == nil {
+			return decided, err
+		}
+		// Who looks for the certificate is given no connection by QUIC either.
+		decided = decided.Clone()
+		certificate := decided.GetCertificate
+		decided.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			hello.Conn = c
+			return certificate(hello)
+		}
+		return decided, err
 	}
 	return config
 }

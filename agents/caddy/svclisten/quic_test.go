@@ -51,7 +51,12 @@ var testTLS = svccore.NewComponent("handshakes of tests", func(*svccore.Core) *h
 })
 
 func (h *handshakes) ServerConfig() *tls.Config {
-	inner := &tls.Config{Certificates: []tls.Certificate{h.certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	inner := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if _, known := hello.Conn.(exchange.HandshakeConn); !known {
+			return nil, errors.New("nobody knows whose hello it is")
+		}
+		return &h.certificate, nil
+	}}
 	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		conn := hello.Conn.(exchange.HandshakeConn)
 		if hello.ServerName == refusedName {
