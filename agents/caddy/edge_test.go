@@ -66,6 +66,25 @@ func overTLS(t *testing.T, host string) *http.Transport {
 	return transport
 }
 
+// untilHTTP3 waits until clients of a site are told of HTTP/3: its ports are opened after those of TLS.
+func (e *edge) untilHTTP3(host string) {
+	e.t.Helper()
+	client := http.Client{Transport: overTLS(e.t, host), Timeout: wait}
+	e.until("HTTP/3 is served", func() bool {
+		request, err := http.NewRequest(http.MethodGet, "https://"+e.tlsAddr, nil)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		request.Host = host
+		response, err := client.Do(request)
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.Header.Get("Alt-Svc") != ""
+	})
+}
+
 func startEdge(t *testing.T, listeners map[string]any, config, bans []*edgev1.JournalRecord) *edge {
 	t.Helper()
 	return startEdgeWith(t, nil, listeners, config, bans)

@@ -27,6 +27,9 @@ export const GO_VERSION = [1, 26] as const;
 /** Builds, checks and tests that share these share what they compile, too. */
 export const GO_BUILD_FLAGS: readonly string[] = ['-trimpath'];
 
+/** Code of Go that tests alone have: `svcdebug` tells what a node tells nobody. */
+export const GO_TEST_TAGS: readonly string[] = ['-tags', 'svcdebug'];
+
 /** What two jobs of a test run may not use at once: each builds on all cores. */
 export const GO_AT_ONCE: readonly string[] = ['the cores, for Go'];
 

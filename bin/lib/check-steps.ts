@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES } from './caddy.ts';
+import { findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES, GO_TEST_TAGS } from './caddy.ts';
 import { run } from './commands.ts';
 import { buf, differences, generated, protoBaseline } from './generated.ts';
 import { root, SOURCE_FOLDERS } from './root.ts';
@@ -82,5 +82,5 @@ export const checkSteps: readonly CheckStep[] = [
       if (files) throw new Error(`run \`npm run format\`:\n${files}`);
     },
   },
-  { name: 'go vet', needs: GO_AT_ONCE, run: () => go(['vet', ...GO_BUILD_FLAGS, './...']) },
+  { name: 'go vet', needs: GO_AT_ONCE, run: () => go(['vet', ...GO_BUILD_FLAGS, ...GO_TEST_TAGS, './...']) },
 ];

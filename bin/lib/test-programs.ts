@@ -12,6 +12,7 @@ const PACKAGES: Record<string, string> = {
   flock: 'util-linux',
   script: 'bsdutils',
   curl: 'curl',
+  openssl: 'openssl',
   nginx: 'nginx',
   chromium: 'chromium',
   gcc: 'gcc',

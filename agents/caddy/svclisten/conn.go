@@ -176,7 +176,10 @@ func (c *Conn) Proxied() netip.Addr {
 func (c *Conn) Port() uint16 { return c.named }
 
 // SetHandshake notes what the handshake decided. It is called before any request is read.
-func (c *Conn) SetHandshake(h *exchange.Handshake) { c.handshake = h }
+func (c *Conn) SetHandshake(h *exchange.Handshake) {
+	c.handshake = h
+	noteHello(c.RemoteAddr(), h)
+}
 
 // client is whose connection it is; invalid while it is not known because the PROXY header has not come yet.
 func (c *Conn) client(tables *exchange.Tables) netip.Addr {

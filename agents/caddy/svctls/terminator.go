@@ -116,6 +116,7 @@ func (t *Terminator) decide(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		refusal = refusedProtocol
 	}
 	if refusal != nil {
+		conn.SetHandshake(handshake)
 		return nil, t.refuse(conn, refusal)
 	}
 	handshake.SiteID = plan.SiteID

@@ -1,6 +1,6 @@
 // Jobs of Go: the tests of each module, and the race detector.
 import { basename } from 'node:path';
-import { caddySources, findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES } from '../caddy.ts';
+import { caddySources, findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES, GO_TEST_TAGS } from '../caddy.ts';
 import { say } from '../progress.ts';
 import { judged } from './ava-jobs.ts';
 import { costOf } from './costs.ts';
@@ -75,7 +75,7 @@ async function runGo(name: string, cwd: string, args: string[]): Promise<Result>
   const log = logFile(name);
   const measured = await runMeasured({
     command: found.go,
-    args: ['test', '-json', ...args],
+    args: ['test', '-json', ...GO_TEST_TAGS, ...args],
     cwd,
     // The race detector is C.
     env: { ...process.env, CGO_ENABLED: args.includes('-race') ? '1' : '0' },

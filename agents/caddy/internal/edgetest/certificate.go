@@ -47,12 +47,16 @@ func NewCertificate(names ...string) *Certificate {
 	return c
 }
 
-// HTTPS is the entry of a site that has the certificate.
-func (c *Certificate) HTTPS(siteID string) *configv1.Entry {
-	return Entry("site-https", siteID, &configv1.SiteHttps{
+// HTTPS is the entry of a site that has the certificate, and whatever else is changed.
+func (c *Certificate) HTTPS(siteID string, change ...func(*configv1.SiteHttps)) *configv1.Entry {
+	m := &configv1.SiteHttps{
 		Certificates:   []*configv1.CertificateRef{{CertificateId: "id", Fingerprint: c.fingerprint[:], Name: "test"}},
 		MinimumVersion: configv1.TlsVersion_TLS_VERSION_1_2, CipherProfile: configv1.CipherProfile_CIPHER_PROFILE_MODERN, Http2: true,
-	})
+	}
+	for _, each := range change {
+		each(m)
+	}
+	return Entry("site-https", siteID, m)
 }
 
 func must[T any](v T, err error) T {
