@@ -1,4 +1,4 @@
-// Sites with rules and redirects, and rules of the platform, saved as people save them, with what nodes should get of
+// Sites with rules, redirects, HTTPS and ports, and rules of the platform, saved as people save them, with what nodes should get of
 // each save; and the same read from the entries of a node.
 import { isDeepStrictEqual } from 'node:util';
 import { fromBinary } from '@bufbuild/protobuf';
@@ -7,9 +7,13 @@ import type { siteRules } from '../../contract/resources/rules.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import { chunkOfSource } from '../../models/bulk-redirect.ts';
 import { bulkRedirectsId, bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
+import { listenPortsKind } from '../../models/entries/listen-ports.ts';
 import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
 import { siteKind } from '../../models/entries/site.ts';
+import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
+import { SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { ListenPortsSchema, SiteCompressionSchema, SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { BulkRedirectsSchema, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { systemCall } from '../../runtime/call.ts';
@@ -18,8 +22,10 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { setBulkRedirects } from '../../services/bulk-redirects/bulk-redirects.ts';
 import { setPlatformRules } from '../../services/rules/platform-rules.ts';
 import { setSiteRules } from '../../services/rules/site-rules.ts';
+import { setSiteHttps } from '../../services/site-https/site-https.ts';
 import { createSite } from '../../services/sites/create-site.ts';
 import { deleteSite } from '../../services/sites/delete-site.ts';
+import { updateSite } from '../../services/sites/update-site.ts';
 import type { ModelNode } from './model-node.ts';
 import { THING } from './pipeline.ts';
 import { ruleWith } from './rules.ts';
@@ -51,7 +57,16 @@ const SOURCES = ['/old', besideOf('/old'), '/other'];
 /** Each source there or not, and where the first one leads. */
 export const LAST_REDIRECT_LIST = 2 ** (SOURCES.length + 1) - 1;
 
+/** Ports with TLS of a site or a cluster besides 443. */
+export const PORT_LISTS: readonly (readonly number[])[] = [[], [8443], [8443, 8444]];
+
 const call = () => systemCall('test');
+
+interface Https {
+  certificateId: string | null;
+  http3: boolean;
+  gzipLevel: number;
+}
 
 /** A site as it is saved, which after an abort or a rollback is not what nodes have. */
 export class TriedSite {
@@ -59,6 +74,8 @@ export class TriedSite {
   readonly #runtime: Runtime;
   #rules: Rule[] = [];
   #redirects = new Map<string, string>();
+  #https: Https = { certificateId: null, http3: false, gzipLevel: 0 };
+  #ports: readonly number[] = [];
 
   private constructor(runtime: Runtime, id: string) {
     this.#runtime = runtime;
@@ -93,11 +110,35 @@ export class TriedSite {
     return new Map(names.map((name) => [name, has.get(name) ?? null]));
   }
 
+  /** They are saved together and published as two entries. Throws what a save does. */
+  async saveHttps(change: Partial<Https>): Promise<Changed> {
+    const after = { ...this.#https, ...change };
+    await setSiteHttps(this.#runtime, { id: this.id, settings: after }, call());
+    const before = this.#https;
+    this.#https = after;
+    if (isDeepStrictEqual(before, after)) return new Map();
+    const { certificateId, http3, gzipLevel } = after;
+    return new Map([
+      [entryName(SITE_HTTPS_KIND, this.id), certificateId === null ? null : httpsText([certificateId], http3)],
+      [entryName(SITE_COMPRESSION_KIND, this.id), gzipLevel === 0 ? null : String(gzipLevel)],
+    ]);
+  }
+
+  /** Binds it to 443 and these. Throws what a save does. */
+  async savePorts(ports: readonly number[]): Promise<Changed> {
+    const before = this.#ports;
+    const input = { id: this.id, ports: { http: [80], https: [443, ...ports] } };
+    const { site } = await updateSite(this.#runtime, input, call());
+    this.#ports = ports;
+    return new Map(isDeepStrictEqual(before, ports) ? [] : [[this.name, siteText(site.name, site.ports.https)]]);
+  }
+
   /** Answers the names of all entries that it can have had. */
   async delete(): Promise<string[]> {
     await deleteSite(this.#runtime, { id: this.id }, call());
     const chunks = this.#chunks(new Map(SOURCES.map((source) => [source, ''])));
-    return [this.name, entryName(SITE_RULES_KIND, this.id), ...chunks.keys()];
+    const kinds = [siteKind.kind, SITE_RULES_KIND, SITE_HTTPS_KIND, SITE_COMPRESSION_KIND];
+    return [...kinds.map((kind) => entryName(kind, this.id)), ...chunks.keys()];
   }
 
   #chunks(redirects: ReadonlyMap<string, string>): Map<string, string> {
@@ -142,14 +183,44 @@ const rulesRead = (body: Uint8Array) =>
     .join('\n');
 const READ: Readonly<Record<string, (body: Uint8Array) => string>> = {
   [THING]: (body) => Buffer.from(body).toString(),
-  [siteKind.kind]: (body) => fromBinary(SiteSchema, body).name,
+  [siteKind.kind]: (body) => {
+    const { name, httpsPorts } = fromBinary(SiteSchema, body);
+    return siteText(name, httpsPorts);
+  },
+  [SITE_HTTPS_KIND]: (body) => {
+    const { certificates, http3 } = fromBinary(SiteHttpsSchema, body);
+    return httpsText(
+      certificates.map(({ certificateId }) => certificateId),
+      http3,
+    );
+  },
+  [listenPortsKind.kind]: (body) => fromBinary(ListenPortsSchema, body).httpsPorts.join(' '),
+  [SITE_COMPRESSION_KIND]: (body) => String(fromBinary(SiteCompressionSchema, body).gzip!.level),
   [SITE_RULES_KIND]: rulesRead,
   [PLATFORM_RULES_KIND]: rulesRead,
   [bulkRedirectsKind.kind]: (body) =>
     redirectsText(fromBinary(BulkRedirectsSchema, body).redirects.map(({ source, target }) => [source, target])),
 };
 
-/** The texts of the entries that the node runs, of things, sites, rules and redirects. */
+/** A site's name and its ports with TLS besides 443. */
+export const siteText = (name: string, ports: readonly number[]) =>
+  [name, ...ports.filter((port) => port !== 443)].join(' ');
+const httpsText = (certificates: readonly string[], http3: boolean) => [...certificates, http3].join(' ');
+
+/** By certificate, the fingerprints of it that the node is told to show, in hexadecimal. */
+export function shownBy(node: ModelNode): Map<string, Set<string>> {
+  const shown = new Map<string, Set<string>>();
+  for (const { kind, body } of node.entries.values()) {
+    if (kind !== SITE_HTTPS_KIND) continue;
+    for (const { certificateId, fingerprint } of fromBinary(SiteHttpsSchema, body).certificates) {
+      const known = shown.get(certificateId) ?? new Set();
+      shown.set(certificateId, known.add(Buffer.from(fingerprint).toString('hex')));
+    }
+  }
+  return shown;
+}
+
+/** The texts of the entries that the node runs, of things, sites and what they have, and the platform. */
 export const textsRun = (node: ModelNode) =>
   Object.fromEntries(
     [...node.entries.values()]

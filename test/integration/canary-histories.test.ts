@@ -1,15 +1,21 @@
-// Which entries nodes of a canary and all others run, through any history: things of the test, rules and redirects of
-// sites, rules of the platform.
+// Which entries nodes of a canary and all others run, through any history: things of the test, rules, redirects, HTTPS,
+// compression and ports of sites, rules of the platform.
+import { isDeepStrictEqual } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { readConfigHead } from '../../models/config-history.ts';
 import { bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
+import { listenPortsKind } from '../../models/entries/listen-ports.ts';
 import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
+import { siteKind } from '../../models/entries/site.ts';
+import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
+import { SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { beginEpoch } from '../../models/epoch.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { setListenPorts } from '../../services/listen-ports/listen-ports.ts';
 import { rollBack } from '../../services/revisions/rollback.ts';
 import {
   abort,
@@ -21,30 +27,39 @@ import {
   switchThings,
   unswitch,
 } from '../helpers/canary-cluster.ts';
-import { CanaryModel, texts } from '../helpers/canary-model.ts';
+import { CanaryModel, texts, type Version } from '../helpers/canary-model.ts';
 import { ModelNode } from '../helpers/model-node.ts';
 import { addCluster, createPipeline, type Pipeline, THING } from '../helpers/pipeline.ts';
+import { TriedCertificates } from '../helpers/tried-certificates.ts';
 import {
   type Changed,
   entryName,
   LAST_REDIRECT_LIST,
   LAST_RULE_LIST,
   PLATFORM_RULES,
+  PORT_LISTS,
+  shownBy,
+  siteText,
   TriedPlatform,
   TriedSite,
   textsRun,
 } from '../helpers/tried-resources.ts';
 
-const FEATURES = ['canary-v1', 'every-third-v1', 'rules-v1', 'rules-v2'];
+const FEATURES = [
+  ...['canary-v1', 'every-third-v1', 'rules-v1', 'rules-v2'],
+  ...['https-v1', 'http3-v1', 'compression-v1', 'edge-ports-v1'],
+];
 
 let pipeline: Pipeline;
 let runtime: Runtime;
 let platform: TriedPlatform;
+let certificates: TriedCertificates;
 
 test.before(async () => {
   pipeline = await createPipeline();
   runtime = pipeline.runtime;
   platform = new TriedPlatform(runtime);
+  certificates = await TriedCertificates.create(runtime);
   switchThings();
 });
 test.after.always(async () => {
@@ -54,6 +69,7 @@ test.after.always(async () => {
 
 const ID = fc.constantFrom('a', 'b', 'c', 'd/x', 'd/y');
 const SITE = fc.constantFrom(0, 1);
+const PORTS = fc.nat(PORT_LISTS.length - 1);
 const record = <A extends string, T extends object>(act: A, more: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record({ act: fc.constant(act), ...more }) as fc.Arbitrary<{ act: A } & T>;
 const step = fc.oneof(
@@ -62,6 +78,14 @@ const step = fc.oneof(
   { weight: 3, arbitrary: record('rules', { site: SITE, list: fc.nat(LAST_RULE_LIST) }) },
   { weight: 3, arbitrary: record('redirects', { site: SITE, list: fc.nat(LAST_REDIRECT_LIST) }) },
   { weight: 2, arbitrary: record('platform', { list: fc.nat(LAST_RULE_LIST) }) },
+  {
+    weight: 3,
+    arbitrary: record('https', { site: SITE, certificate: fc.constantFrom(null, 0, 1), http3: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: record('compression', { site: SITE, level: fc.nat(2) }) },
+  { weight: 2, arbitrary: record('replace', { certificate: fc.constantFrom(0, 1) }) },
+  { weight: 1, arbitrary: record('listen', { list: PORTS }) },
+  { weight: 2, arbitrary: record('ports', { site: SITE, list: PORTS }) },
   { weight: 1, arbitrary: record('delete', { site: SITE }) },
   { weight: 2, arbitrary: fc.record({ act: fc.constantFrom('end', 'promote', 'abort') }) },
   { weight: 1, arbitrary: record('policy', { enabled: fc.boolean() }) },
@@ -76,22 +100,44 @@ interface World {
   model: CanaryModel;
   /** Null once it is deleted. */
   sites: (TriedSite | null)[];
+  /** What the cluster listens on with TLS besides 443, as it is saved. */
+  ports: readonly number[];
 }
 
 async function newWorld(name: string): Promise<World> {
   const clusterId = await addCluster(runtime);
   await addNode(runtime, clusterId, name, { isCanary: true, features: FEATURES });
-  const model = new CanaryModel(platform.published, (entry) => entry === PLATFORM_RULES);
+  const model = new CanaryModel(platform.published, (entry) => entry === PLATFORM_RULES || entry === LISTEN_PORTS);
   const names = [`${name}-a`, `${name}-b`];
   const sites: TriedSite[] = [];
   for (const [index, siteName] of names.entries()) {
     sites.push(await TriedSite.create(runtime, clusterId, siteName));
-    model.save(sites[index]!.name, siteName);
+    model.save(sites[index]!.name, siteText(siteName, []));
   }
-  return { clusterId, model, sites };
+  return { clusterId, model, sites, ports: [] };
 }
 
 const thing = (id: string) => entryName(THING, id);
+const LISTEN_PORTS = entryName(listenPortsKind.kind, '');
+
+/** Of a save that is refused so nothing comes. */
+async function unless(codes: readonly string[], saving: Promise<Changed> | undefined): Promise<Changed> {
+  try {
+    return (await saving) ?? new Map();
+  } catch (error) {
+    if (!codes.includes((error as { type?: string }).type ?? '')) throw error;
+    return new Map();
+  }
+}
+
+async function listen(world: World, list: number): Promise<Changed> {
+  const httpsPorts = [...PORT_LISTS[list]!];
+  await setListenPorts(runtime, { clusterId: world.clusterId, httpPorts: [], httpsPorts }, systemCall('test'));
+  const before = world.ports;
+  world.ports = httpsPorts;
+  const text = httpsPorts.length > 0 ? httpsPorts.join(' ') : null;
+  return new Map(isDeepStrictEqual(before, httpsPorts) ? [] : [[LISTEN_PORTS, text]]);
+}
 
 async function take(t: ExecutionContext, world: World, taken: Step): Promise<void> {
   const { clusterId, model, sites } = world;
@@ -113,6 +159,22 @@ async function take(t: ExecutionContext, world: World, taken: Step): Promise<voi
       return saved(await sites[taken.site]?.saveRedirects(taken.list));
     case 'platform':
       return saved(await platform.saveRules(taken.list, clusterId));
+    case 'https': {
+      const { certificate, http3 } = taken;
+      const certificateId = certificate === null ? null : certificates.ids[certificate]!;
+      const saving = sites[taken.site]?.saveHttps({ certificateId, http3 });
+      return saved(await unless(['SITE_HTTPS_PORT_NEEDS_CERTIFICATE'], saving));
+    }
+    case 'compression':
+      return saved(await sites[taken.site]?.saveHttps({ gzipLevel: taken.level }));
+    case 'replace':
+      return certificates.replace(taken.certificate, clusterId);
+    case 'listen':
+      return saved(await unless(['LISTEN_PORT_IN_USE'], listen(world, taken.list)));
+    case 'ports': {
+      const saving = sites[taken.site]?.savePorts(PORT_LISTS[taken.list]!);
+      return saved(await unless(['SITE_PORT_UNAVAILABLE', 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE'], saving));
+    }
     case 'delete':
       for (const name of (await sites[taken.site]?.delete()) ?? []) model.end(name);
       sites[taken.site] = null;
@@ -150,18 +212,26 @@ async function take(t: ExecutionContext, world: World, taken: Step): Promise<voi
   }
 }
 
-/** A revision with a site that is deleted cannot come back: nobody's entries move then. */
-async function rollTo(t: ExecutionContext, { clusterId, model, sites }: World, revision: string): Promise<void> {
+/** A revision with a site that is deleted, or a port that is gone, cannot come back: nobody's entries move then. */
+async function rollTo(t: ExecutionContext, { clusterId, model, sites, ports }: World, revision: string): Promise<void> {
   const there = new Set(sites.map((site) => site?.name));
   const rolling = rollBack(runtime, { id: clusterId, revision }, systemCall('test'));
   const lost = [...model.published.get(revision)!.keys()].filter(
     (name) => name.startsWith('site ') && !there.has(name),
   );
-  if (lost.length === 0) {
+  const unbound = [...model.published.get(revision)!].filter(
+    ([name, text]) =>
+      name.startsWith('site ') &&
+      text !== model.stable.get(name) &&
+      portsIn(text).some((port) => !ports.includes(port)),
+  );
+  if (lost.length + unbound.length === 0) {
     await rolling;
     model.rollBack(revision);
   } else t.like(await t.throwsAsync(rolling), { type: 'ROLLBACK_RESOURCE_UNAVAILABLE' } as object);
 }
+
+const portsIn = (text: Version) => (typeof text === 'string' ? text.split(' ').slice(1).map(Number) : []);
 
 /** One in which each kind is tried, promoted, aborted and rolled back, with all nodes awake. */
 const EACH: [Step, number][] = (
@@ -171,7 +241,15 @@ const EACH: [Step, number][] = (
     { act: 'rules', site: 0, list: 1 },
     { act: 'redirects', site: 0, list: 0b0111 },
     { act: 'platform', list: 1 },
+    { act: 'listen', list: 2 },
+    { act: 'https', site: 0, certificate: 0, http3: false },
+    { act: 'compression', site: 0, level: 2 },
+    { act: 'ports', site: 0, list: 1 },
+    { act: 'replace', certificate: 0 },
     { act: 'promote' },
+    { act: 'https', site: 0, certificate: 1, http3: true },
+    { act: 'replace', certificate: 1 },
+    { act: 'replace', certificate: 0 },
     { act: 'rules', site: 0, list: 2 },
     { act: 'redirects', site: 0, list: 0b1001 },
     { act: 'platform', list: 2 },
@@ -187,6 +265,16 @@ const EACH: [Step, number][] = (
     { act: 'rollback', to: 1 },
   ] satisfies Step[]
 ).map((taken) => [taken, 15]);
+
+/** Whatever is tried and put back, nobody is told to show a certificate that was replaced. */
+function assertCertificates(t: ExecutionContext, node: ModelNode): void {
+  for (const [id, shown] of shownBy(node)) t.deepEqual([...shown], [certificates.fingerprints.get(id)]);
+}
+
+const TRIED = [
+  ...[THING, siteKind.kind, SITE_RULES_KIND, PLATFORM_RULES_KIND, bulkRedirectsKind.kind],
+  ...[SITE_HTTPS_KIND, SITE_COMPRESSION_KIND, listenPortsKind.kind],
+].sort();
 
 test('whatever happens, each node runs exactly the versions of its track', async (t) => {
   let trial = 0;
@@ -210,12 +298,14 @@ test('whatever happens, each node runs exactly the versions of its track', async
             const tries = at % 2 === 0;
             await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
             t.deepEqual(textsRun(node), texts(tries ? model.candidate : model.stable));
+            assertCertificates(t, node);
           }
         }
         for (const [at, node] of nodes.entries()) {
           const tries = at % 2 === 0;
           await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
           t.deepEqual(textsRun(node), texts(tries ? model.candidate : model.stable));
+          assertCertificates(t, node);
           // A node without anything gets the same.
           const fresh = new ModelNode(clusterId);
           await converge(runtime, fresh, tries ? Track.CANARY : Track.STABLE);
@@ -225,5 +315,5 @@ test('whatever happens, each node runs exactly the versions of its track', async
     ),
     { numRuns: 25, examples: [[EACH]] },
   );
-  t.deepEqual([...tried].sort(), [THING, SITE_RULES_KIND, PLATFORM_RULES_KIND, bulkRedirectsKind.kind].sort());
+  t.deepEqual([...tried].sort(), TRIED);
 });

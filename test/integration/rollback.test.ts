@@ -6,6 +6,7 @@ import { keyOf } from '../../models/write-revision.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
+import { testCertificate } from '../helpers/site-certificates.ts';
 
 const NOT_FOUND: [number, string] = [404, 'REVISION_NOT_FOUND'];
 const UNAVAILABLE: [number, string] = [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'];
@@ -418,17 +419,51 @@ const redirectsOf = (value: number): Body[] =>
     target: `/new/${value % (index + 1)}`,
   }));
 
+/** HTTPS of one of two certificates, or none, in four ways. */
+const httpsOf = (value: number, certificates: readonly string[]): Body => ({
+  certificateId: certificates[value % 3] ?? null,
+  forceHttps: value === 1,
+  http3: value === 3,
+  hstsMaxAge: value,
+});
+const compressionOf = (value: number): Body => ({ gzip: value !== 1, brotli: value === 2, zstdLevel: 3 + value });
+/** Ports that the cluster listens on besides the usual ones, and those of a site, which may not be among them. */
+const HTTPS_PORTS = [[], [8443], [8444], [8443, 8444]];
+const portsOf = (value: number): Body => ({ http: [80], https: value === 0 ? [443] : HTTPS_PORTS[value] });
+
+/** HTTPS, compression and ports come and go. */
+const EACH_KIND = {
+  steps: [
+    { site: 0, what: 'https' as const, value: 0 },
+    { site: 0, what: 'compression' as const, value: 2 },
+    { site: 0, what: 'listen' as const, value: 3 },
+    { site: 0, what: 'ports' as const, value: 1 },
+    { site: 0, what: 'https' as const, value: 1 },
+    { site: 0, what: 'ports' as const, value: 2 },
+    { site: 0, what: 'listen' as const, value: 2 },
+  ],
+  back: 4,
+};
+
 test('after a rollback to any revision nodes run exactly what they ran then', async (t) => {
   const step = fc.record({
     site: fc.nat(1),
-    what: fc.constantFrom('origin', 'name', 'cc', 'mode', 'rules', 'redirects'),
+    what: fc.constantFrom(
+      ...(['origin', 'name', 'cc', 'mode', 'rules', 'redirects', 'https', 'compression', 'listen', 'ports'] as const),
+    ),
     value: fc.nat(3),
   });
-  const history = fc.record({ steps: fc.array(step, { minLength: 2, maxLength: 8 }), back: fc.nat(6) });
+  const history = fc.record({ steps: fc.array(step, { minLength: 2, maxLength: 10 }), back: fc.nat(6) });
+  // What is there now stays: ports of nodes may be other programs' by now.
+  const restored = (list: readonly string[]) => list.filter((state) => !state.startsWith('listen-ports '));
+  const kept = (list: readonly string[]) => list.filter((state) => state.startsWith('listen-ports '));
+  const tried = new Set<string>();
+  const certificates = await Promise.all([uploadFor('*.example'), uploadFor('*.example')]);
   await fc.assert(
     fc.asyncProperty(history, async ({ steps, back }) => {
       const clusterId = await newCluster();
       const sites = [await api.site(clusterId, newDomain()), await api.site(clusterId, newDomain())];
+      const https: Body[] = [{}, {}];
       const ran = new Map([[await head(clusterId), await states(clusterId)]]);
       for (const { site, what, value } of steps) {
         const path = `/sites/${sites[site].id}`;
@@ -437,6 +472,17 @@ test('after a rollback to any revision nodes run exactly what they ran then', as
         else if (what === 'cc') await api.ok('PATCH', `${path}/protection`, { cc: { enabled: value > 1 } });
         else if (what === 'rules') await api.ok('PUT', `${path}/rules`, { rules: rulesOf(value) });
         else if (what === 'redirects') await api.ok('PUT', `${path}/bulk-redirects`, { redirects: redirectsOf(value) });
+        else if (what === 'https' || what === 'compression') {
+          Object.assign(https[site]!, what === 'https' ? httpsOf(value, certificates) : compressionOf(value));
+          // One without a certificate has neither a redirect nor a port that needs one.
+          const settings = https[site]!.certificateId ? https[site] : { ...https[site], forceHttps: false };
+          await api.call('PUT', `${path}/https`, { settings });
+        } else if (what === 'listen')
+          await api.call('PUT', `/clusters/${clusterId}/listen-ports`, {
+            httpPorts: [],
+            httpsPorts: HTTPS_PORTS[value],
+          });
+        else if (what === 'ports') await api.call('PATCH', path, { ports: portsOf(value) });
         else
           await api.ok('PUT', `/clusters/${clusterId}/client-ip`, {
             settings: value > 1 ? { mode: 'proxy_protocol' } : { mode: 'direct' },
@@ -445,14 +491,47 @@ test('after a rollback to any revision nodes run exactly what they ran then', as
       }
       const revisions = [...ran.keys()];
       const to = revisions[back % revisions.length]!;
-      await rollBack(clusterId, to);
-      t.deepEqual(await states(clusterId), ran.get(to));
+      const before = await states(clusterId);
+      for (const list of ran.values()) for (const state of list) tried.add(state.split(' ')[0]!);
+      const answer = await api.call('POST', `/clusters/${clusterId}/rollback`, { revision: to });
+      const after = await states(clusterId);
+      const { httpsPorts } = await api.ok('GET', `/clusters/${clusterId}/listen-ports`);
+      const gone = await missingPorts(clusterId, to, httpsPorts);
+      if (gone.length > 0) {
+        t.is(answer.body.code, UNAVAILABLE[1]);
+        const named = answer.body.data.resources.map(({ type, name }: Body) => `${type} ${name}`);
+        t.deepEqual(named.sort(), gone);
+        t.deepEqual(after, before);
+        return;
+      }
+      t.is(answer.status, 200, JSON.stringify(answer.body));
+      t.deepEqual(restored(after), restored(ran.get(to)!));
+      t.deepEqual(kept(after), kept(before));
+      if (kept(after).join() !== kept(ran.get(to)!).join()) return;
       const { items } = await api.ok('GET', `/clusters/${clusterId}/revisions`);
       t.is(items[0].contentHash, items.find(({ revision }: Body) => revision === to).contentHash);
     }),
-    { numRuns: 15 },
+    { numRuns: 15, examples: [[EACH_KIND]] },
   );
+  for (const kind of ['site-https', 'site-compression', 'listen-ports']) t.true(tried.has(kind), kind);
 });
+
+async function uploadFor(name: string): Promise<string> {
+  const { chainPem, privateKeyPem } = await testCertificate([name]);
+  return (await api.ok('POST', '/certificates/upload', { name, chainPem, privateKeyPem })).id;
+}
+
+/** Ports of sites at a revision that the cluster does not have any more. */
+async function missingPorts(clusterId: string, revision: string, there: readonly number[]): Promise<string[]> {
+  const rows = await api
+    .sql('config_entry')
+    .where({ cluster_id: clusterId, kind: 'site', track: 'S' })
+    .where('from_revision', '<=', revision)
+    .where((open) => open.whereNull('to_revision').orWhere('to_revision', '>', revision));
+  const ports = rows.flatMap(({ refs }) => (refs as string[]).filter((ref) => ref.startsWith('port:https/')));
+  const gone = ports.map((ref) => ref.slice('port:https/'.length)).filter((port) => !there.includes(Number(port)));
+  return [...new Set(gone)].map((port) => `listen_port https/${port}`).sort();
+}
 
 /** A node that tries changes and is well, without a connection. */
 async function addCanaryNode(clusterId: string, id: string): Promise<void> {
