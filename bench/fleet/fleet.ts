@@ -34,9 +34,12 @@ export interface Fleet {
   received(sequence: bigint | string): (number | undefined)[];
   /** The same for revisions. */
   receivedRevision(revision: bigint | string): (number | undefined)[];
+  /** The same for what certificate authorities are answered. */
+  receivedAcme(sequence: bigint | string): (number | undefined)[];
   /** Resolves once every node (or the given ones) has reached it; throws after `timeoutMs`. */
   waitForBans(sequence: bigint | string, timeoutMs?: number, nodes?: readonly SimulatedNode[]): Promise<void>;
   waitForRevision(revision: bigint | string, timeoutMs?: number, nodes?: readonly SimulatedNode[]): Promise<void>;
+  waitForAcme(sequence: bigint | string, timeoutMs?: number): Promise<void>;
   /** Share of time this process was busy since the start, 0 to 1. */
   busy(): number;
   stop(): Promise<void>;
@@ -57,6 +60,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const identities = await enrollNodes(options.nodes, options.serverUrl, options.newToken, features);
   const bans = new Arrivals(options.nodes);
   const revisions = new Arrivals(options.nodes);
+  const acme = new Arrivals(options.nodes);
   const decode = createDecoder();
   const startedAt = performance.eventLoopUtilization();
   const nodes = identities.map(
@@ -73,6 +77,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         decode,
         onBans: (node, sequence) => bans.record(node, sequence, clockMs()),
         onConfig: (node, revision) => revisions.record(node, revision, clockMs()),
+        onAcme: (node, sequence) => acme.record(node, sequence, clockMs()),
       }),
   );
   const fleet: Fleet = {
@@ -80,10 +85,17 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     identities,
     received: (sequence) => bans.reached(BigInt(sequence)),
     receivedRevision: (revision) => revisions.reached(BigInt(revision)),
+    receivedAcme: (sequence) => acme.reached(BigInt(sequence)),
     waitForBans: (sequence, timeoutMs, some = nodes) =>
       until(() => some.every((node) => node.bans.sequence >= BigInt(sequence)), timeoutMs, `ban number ${sequence}`),
     waitForRevision: (revision, timeoutMs, some = nodes) =>
       until(() => some.every((node) => node.config.revision >= BigInt(revision)), timeoutMs, `revision ${revision}`),
+    waitForAcme: (sequence, timeoutMs) =>
+      until(
+        () => nodes.every((node) => node.acme.sequence >= BigInt(sequence)),
+        timeoutMs,
+        `answer number ${sequence}`,
+      ),
     busy: () => performance.eventLoopUtilization(startedAt).utilization,
     stop: async () => {
       for (const node of nodes) node.stop();

@@ -42,7 +42,7 @@ export interface NodeOptions {
   onBans(index: number, sequence: bigint): void;
   onConfig(index: number, revision: bigint): void;
   /** It answers certificate authorities from this now. */
-  onAcme?(index: number, sequence: bigint): void;
+  onAcme(index: number, sequence: bigint): void;
 }
 
 export class SimulatedNode {
@@ -255,7 +255,7 @@ export class SimulatedNode {
   /** What an authority waits for is acknowledged at once. */
   #moveAcme(position: AcmePosition): void {
     this.acme = position;
-    this.#options.onAcme?.(this.index, position.sequence);
+    this.#options.onAcme(this.index, position.sequence);
     if (this.#holdsAcks || this.#stopped || !this.#connection || this.#connection.closed) return;
     this.#connection.call('applied', { acme: position }).catch(() => undefined);
   }

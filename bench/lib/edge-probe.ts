@@ -1,5 +1,6 @@
 // Asks the edge over and over as one visitor and says when an answer first satisfies a condition.
 import http from 'node:http';
+import tls from 'node:tls';
 import { clockMs } from '../fleet/fleet.ts';
 
 export interface ProbeTarget {
@@ -43,6 +44,32 @@ export async function firstAnswer(
 function retriable(error: unknown): Answer {
   if ((error as { code?: string }).code === 'ECONNRESET') return { status: 0, body: '', headers: {} };
   throw error;
+}
+
+/** Unix ms of the first handshake in which the certificate with this fingerprint is shown; asks again 1 ms after each. */
+export async function firstShown(edge: string, host: string, fingerprint: Buffer): Promise<number> {
+  const deadline = clockMs() + LIMIT_MS;
+  for (;;) {
+    const shown = await shownAt(edge, host);
+    const now = clockMs();
+    if (shown.equals(fingerprint)) return now;
+    if (now > deadline) throw new Error(`the edge does not show the new certificate of ${host}`);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** SHA-256 of the leaf that is shown for a name. */
+function shownAt(edge: string, servername: string): Promise<Buffer> {
+  const [host, port] = splitAddress(edge);
+  return new Promise((resolve, reject) => {
+    const socket = tls.connect({ host, port, servername, rejectUnauthorized: false }, () => {
+      const { fingerprint256 } = socket.getPeerCertificate();
+      socket.destroy();
+      resolve(Buffer.from(fingerprint256.replaceAll(':', ''), 'hex'));
+    });
+    socket.setTimeout(5000, () => socket.destroy(new Error('the edge does not answer')));
+    socket.on('error', reject);
+  });
 }
 
 function get(agent: http.Agent, target: ProbeTarget): Promise<Answer> {

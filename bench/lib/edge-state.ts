@@ -11,7 +11,12 @@ import {
   OriginPolicySchema,
 } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
-import { type SiteCompression, SiteCompressionSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
+import {
+  type SiteCompression,
+  SiteCompressionSchema,
+  type SiteHttps,
+  SiteHttpsSchema,
+} from '../../proto/gen/svc/config/v1/https_pb.js';
 import {
   type PlatformProtection,
   PlatformProtectionSchema,
@@ -21,7 +26,7 @@ import {
 import { type Rule, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { ConfigChangeSchema, JournalHeaderSchema, JournalRecordSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
-import { ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { type ConfigPosition, ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 
 export const siteHost = (index: number): string => `site-${index}.bench.example`;
 
@@ -38,14 +43,16 @@ export interface EdgeState {
   platformRules?: readonly Rule[];
   /** Of the first site. */
   compression?: Init<SiteCompression>;
+  /** Of the site of an index; the certificates that it names are in the pack. */
+  https?: (index: number) => Init<SiteHttps>;
 }
 
 type Init<T> = Omit<Partial<T>, '$typeName' | '$unknown'>;
 
 const RECORD_ENTRIES = 500;
 
-/** Writes config.journal for `sites` sites in front of one origin; loopback is an allowed origin range. */
-export function writeEdgeState(state: EdgeState): void {
+/** Writes config.journal for `sites` sites in front of one origin; loopback is an allowed origin range. Answers its position. */
+export function writeEdgeState(state: EdgeState): ConfigPosition {
   const { folder } = state;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const fd = openSync(path.join(folder, 'config.journal'), 'w', 0o600);
@@ -82,9 +89,11 @@ export function writeEdgeState(state: EdgeState): void {
   });
   write({ record: { case: 'config', value: create(ConfigChangeSchema, { position }) } });
   closeSync(fd);
+  return position;
 }
 
-function* entries({ sites, origin, clientIp, protection, platform, rules, platformRules, compression }: EdgeState) {
+function* entries(state: EdgeState) {
+  const { sites, origin, clientIp, protection, platform, rules, platformRules, compression, https } = state;
   const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
   yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, mode)));
   yield entry(
@@ -93,6 +102,7 @@ function* entries({ sites, origin, clientIp, protection, platform, rules, platfo
     toBinary(OriginPolicySchema, create(OriginPolicySchema, { allowedCidrs: ['127.0.0.0/8'] })),
   );
   for (let index = 0; index < sites; index++) yield siteEntry(index, origin);
+  if (https) for (let index = 0; index < sites; index++) yield httpsEntry(index, https(index));
   for (const [index, each] of (protection ?? []).entries()) {
     yield entry('protection', siteId(index), toBinary(SiteProtectionSchema, create(SiteProtectionSchema, each)));
   }
@@ -116,6 +126,11 @@ export const siteId = (index: number): string => `01900000-0000-7000-8000-${inde
 
 function rulesBody(rules: readonly Rule[]): Uint8Array {
   return toBinary(SiteRulesSchema, create(SiteRulesSchema, { rules: [...rules] }));
+}
+
+/** An entry of HTTPS as the console would send it for the site of an index. */
+export function httpsEntry(index: number, https: Init<SiteHttps>) {
+  return entry('site-https', siteId(index), toBinary(SiteHttpsSchema, create(SiteHttpsSchema, https)));
 }
 
 function siteEntry(index: number, origin: EdgeState['origin']) {

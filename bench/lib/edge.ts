@@ -13,6 +13,9 @@ export interface EdgeBuild {
 /** The edge of the present sources. */
 export const presentEdge: EdgeBuild = { binary: await buildCaddy(), config: renderCaddyConfig };
 
+/** Where the edge of a state folder takes calls of its agent. */
+export const edgeSocket = (folder: string): string => path.join(folder, 'run', 'edge.sock');
+
 /** The command that serves the state in `folder` on a loopback port, and on another one with TLS. */
 export function edgeCommand(folder: string, port: number, build = presentEdge, httpsPort?: number): string[] {
   const run = path.join(folder, 'run');
@@ -23,7 +26,7 @@ export function edgeCommand(folder: string, port: number, build = presentEdge, h
     JSON.stringify(
       build.config({
         stateDir: folder,
-        socketPath: path.join(run, 'edge.sock'),
+        socketPath: edgeSocket(folder),
         httpListen: [`127.0.0.1:${port}`],
         httpsListen: httpsPort === undefined ? [] : [`127.0.0.1:${httpsPort}`],
         banCapacity: 100_000,

@@ -4,11 +4,14 @@ import { Backlog, backlogCounts } from '../fleet/backlog.ts';
 import { startFleet } from '../fleet/fleet.ts';
 import type { Installation } from './stack.ts';
 
+/** What nodes follow by numbers. */
+type Feed = 'bans' | 'revision' | 'acme';
+
 /** What the benchmark asks of the fleet's process. */
 type Question =
   | { type: 'start'; serverUrl: string; nodes: number; joinsAtHead: boolean }
   | { type: 'token'; id: number; token: { token: string; serverUrl: string; caSha256: string } }
-  | { type: 'bans' | 'revision'; id: number; number: string }
+  | { type: Feed; id: number; number: string }
   | { type: 'pace'; heartbeatMs: number }
   | { type: 'backlog'; siteIds: readonly string[]; minutes: number }
   | { type: 'deliver'; on: boolean }
@@ -29,6 +32,8 @@ export interface FleetProcess {
   /** Unix ms (with fractions) at which each node had the ban; waits until all have. */
   receivedBan(sequence: string): Promise<number[]>;
   receivedRevision(revision: string): Promise<number[]>;
+  /** The same for what certificate authorities are answered. */
+  receivedAcme(sequence: string): Promise<number[]>;
   /** Every node sends a heartbeat this often from now on. */
   pace(heartbeatMs: number): void;
   /** Heartbeats and acknowledgements that the console has taken so far. */
@@ -52,7 +57,7 @@ export async function startFleetProcess(
   const waiting = new Map<number, (at: number[]) => void>();
   const counting = new Map<number, (count: number) => void>();
   let nextId = 0;
-  const ask = (type: 'bans' | 'revision', number: string): Promise<number[]> => {
+  const ask = (type: Feed, number: string): Promise<number[]> => {
     const id = nextId++;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`not every node had ${type} ${number}`)), WAIT_MS);
@@ -92,6 +97,7 @@ export async function startFleetProcess(
     pid: child.pid!,
     receivedBan: (sequence) => ask('bans', sequence),
     receivedRevision: (revision) => ask('revision', revision),
+    receivedAcme: (sequence) => ask('acme', sequence),
     pace: (heartbeatMs) => void child.send({ type: 'pace', heartbeatMs } satisfies Question),
     reports: () => count('reports'),
     keepBacklog: (siteIds, minutes) => void child.send({ type: 'backlog', siteIds, minutes } satisfies Question),
@@ -154,6 +160,11 @@ async function serveFleet(): Promise<void> {
     if (question.type === 'revision' && fleet) {
       await fleet.waitForRevision(question.number, WAIT_MS);
       const at = fleet.receivedRevision(question.number).map((time) => time ?? null);
+      say({ type: 'received', id: question.id, at });
+    }
+    if (question.type === 'acme' && fleet) {
+      await fleet.waitForAcme(question.number, WAIT_MS);
+      const at = fleet.receivedAcme(question.number).map((time) => time ?? null);
       say({ type: 'received', id: question.id, at });
     }
   });

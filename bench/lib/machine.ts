@@ -50,6 +50,14 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
+/** As {@link cpuSeconds}, to the nanosecond, of threads that live: for programs whose threads stay. */
+export function threadSeconds(pid: number): number {
+  const nanos = readdirSync(`/proc/${pid}/task`).map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ', 1)[0]),
+  );
+  return nanos.reduce((sum, each) => sum + each, 0) / 1e9;
+}
+
 /** As {@link cpuSeconds}, with the children that live and those that ended. */
 export function familyCpuSeconds(pid: number): number {
   const own = statFields(pid);

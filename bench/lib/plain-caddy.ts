@@ -5,12 +5,22 @@ import { buildGo, freePort, type Server, startServer } from './servers.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-/** Starts Caddy on the cores with one handler for every request; `ready` is asked until it is true. */
+/** Files with a chain and its key in PEM. */
+export interface CertificateFiles {
+  certificate: string;
+  key: string;
+}
+
+/**
+ * Starts Caddy on the cores with one handler for every request; `ready` is asked until it is true. With certificates it
+ * speaks TLS.
+ */
 export async function startPlainCaddy(
   folder: string,
   cpus: string,
   handler: Record<string, unknown>,
   ready: (port: number) => Promise<boolean>,
+  certificates: readonly CertificateFiles[] = [],
 ): Promise<Server> {
   mkdirSync(path.join(root, '.cache'), { recursive: true });
   const caddy = buildGo(path.join(root, 'bench/plain-caddy'), path.join(root, '.cache/plain-caddy'));
@@ -27,10 +37,13 @@ export async function startPlainCaddy(
             plain: {
               listen: [`127.0.0.1:${port}`],
               automatic_https: { disable: true },
+              protocols: ['h1', 'h2'],
+              ...(certificates.length > 0 ? { tls_connection_policies: [{}] } : {}),
               routes: [{ handle: [handler] }],
             },
           },
         },
+        ...(certificates.length > 0 ? { tls: { certificates: { load_files: certificates } } } : {}),
       },
     }),
   );

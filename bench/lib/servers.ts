@@ -1,6 +1,7 @@
 // The programs a data plane benchmark compares, each pinned to its core and in a folder of its own.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import https from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
 import { threadId } from 'node:worker_threads';
@@ -90,6 +91,29 @@ ${http}
 export async function answers(port: number, host: string, status = 200): Promise<boolean> {
   const response = await rawGet(port, host);
   return response.startsWith(`HTTP/1.1 ${status} `);
+}
+
+/** The same over TLS, with the host's name and whatever certificate is shown. */
+export function answersTls(port: number, host: string, status = 200): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const request = https.get(
+      {
+        host: '127.0.0.1',
+        port,
+        servername: host,
+        headers: { host },
+        agent: false,
+        rejectUnauthorized: false,
+        timeout: 2000,
+      },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode === status);
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error('no answer')));
+    request.on('error', reject);
+  });
 }
 
 function rawGet(port: number, host: string): Promise<string> {

@@ -1,0 +1,3 @@
+module bench/tls-load
+
+go 1.26.0
