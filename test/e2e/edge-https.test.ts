@@ -1,13 +1,15 @@
-// HTTPS on its whole way: a certificate uploaded through the API, pulled by a real node, shown to clients, replaced while
-// they ask, and served by a Caddy that was killed.
+// HTTPS on its whole way: a certificate uploaded through the API, pulled by a real node, shown to clients, replaced under
+// load, and served by a Caddy that was killed.
 import { connect as connectHttp2 } from 'node:http2';
 import https from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
+import { freePort } from '../../bench/lib/servers.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Installation, startInstallation } from '../helpers/installation.ts';
 import { type TestAuthority, testAuthority, testCertificate } from '../helpers/site-certificates.ts';
+import { TlsVisitors } from '../helpers/tls-visitors.ts';
 
 const HOST = 'shop.example.com';
 const APPLIED = { timeoutMs: 60_000, everyMs: 500 };
@@ -32,12 +34,15 @@ test.afterEach.always('show errors', (t) => {
 test.after.always('stop everything', () => installation?.stop());
 
 /** One GET over a connection of its own, checked against the authority. */
-function httpsGet(host: string): Promise<{ status: number; body: string; fingerprint: string }> {
+function httpsGet(
+  host: string,
+  port = installation.edge.httpsPort,
+): Promise<{ status: number; body: string; fingerprint: string }> {
   return new Promise((resolve, reject) => {
     const request = https.request(
       {
         host: '127.0.0.1',
-        port: installation.edge.httpsPort,
+        port,
         servername: host,
         headers: { host },
         ca: authority.pem,
@@ -119,36 +124,47 @@ test.serial('names of no site get no handshake, and a host of another handshake 
   t.is(answer.headers['x-svc-error'], 'https-required');
 });
 
-test.serial('a certificate is replaced while clients ask, and not one of them fails', async (t) => {
-  const { client } = installation;
-  let asking = true;
-  let asked = 0;
-  const failures: unknown[] = [];
-  const seen = new Set<string>();
-  const visitors = Array.from({ length: 4 }, async () => {
-    while (asking) {
-      await httpsGet(HOST).then(
-        ({ status, fingerprint }) => {
-          asked++;
-          seen.add(fingerprint);
-          if (status !== 200) failures.push(status);
-        },
-        (error: unknown) => failures.push(error),
+test.serial(
+  'a certificate is replaced and a port opened and closed under load, and not one request fails',
+  async (t) => {
+    const { client, edge, clusterId } = installation;
+    const visitors = new TlsVisitors({ port: edge.httpsPort, host: HOST, ca: authority.pem, perSecond: 1000 });
+    const more = async (count: number) => {
+      const before = visitors.total;
+      await eventually(() => visitors.total >= before + count || visitors.failed > 0, APPLIED);
+    };
+    const port = await freePort();
+    const certificates = [first];
+    const asks = (): Promise<boolean> =>
+      httpsGet(HOST, port).then(
+        ({ status }) => status === 200,
+        () => false,
       );
+    try {
+      await more(1000);
+      for (let round = 0; round < 2; round++) {
+        const { chainPem, privateKeyPem, fingerprint } = await issued();
+        certificates.push(fingerprint);
+        await client.api('PUT', `/certificates/${certificateId}`, { chainPem, privateKeyPem });
+        await eventually(() => visitors.fingerprints.has(fingerprint) || visitors.failed > 0, APPLIED);
+      }
+      await client.api('PUT', `/clusters/${clusterId}/listen-ports`, { httpPorts: [], httpsPorts: [port] });
+      await client.api('PATCH', `/sites/${siteId}`, { ports: { http: [80], https: [443, port] } });
+      await eventually(asks, APPLIED);
+      await more(1000);
+      await client.api('PATCH', `/sites/${siteId}`, { ports: { http: [80], https: [443] } });
+      await client.api('PUT', `/clusters/${clusterId}/listen-ports`, { httpPorts: [], httpsPorts: [] });
+      await eventually(async () => !(await asks()), APPLIED);
+      await more(1000);
+    } finally {
+      await visitors.stop();
     }
-  });
-  const { chainPem, privateKeyPem, fingerprint } = await issued();
-  try {
-    await client.api('PUT', `/certificates/${certificateId}`, { chainPem, privateKeyPem });
-    await eventually(() => seen.has(fingerprint), APPLIED);
-  } finally {
-    asking = false;
-    await Promise.all(visitors);
-  }
-  t.deepEqual(failures, []);
-  t.true(asked > 0);
-  t.true([...seen].every((each) => each === first || each === fingerprint));
-});
+    t.log(visitors.answered);
+    t.deepEqual(visitors.failures, []);
+    for (const count of Object.values(visitors.answered)) t.true(count > 0);
+    for (const seen of visitors.fingerprints) t.true(certificates.includes(seen));
+  },
+);
 
 test.serial('a Caddy that was killed serves it from the disk of the node', async (t) => {
   const { node } = installation;
