@@ -84,6 +84,15 @@ export async function setFailed(
   );
 }
 
+/** Has it renewed then, unless it is another one by now, is being issued, or is to be renewed at once anyway. */
+export async function setRenewal(sql: Knex, id: string, fingerprint: Buffer, renewAt: Date): Promise<void> {
+  await sql.raw(
+    `update certificate set renew_at = ?, updated_at = greatest(now(), updated_at + interval '1 ms')
+      where id = ? and fingerprint = ? and status = 'ready' and auto_renew and renew_at > now()`,
+    [renewAt, id, fingerprint],
+  );
+}
+
 export interface NewRequest {
   name: string;
   names: readonly string[];

@@ -73,6 +73,9 @@ export class AcmeOrder extends BaseModel {
   declare error: string | null;
   declare errorParams: OrderErrorParams;
   declare renewalCheckAt: Date | null;
+  /** What the authority suggested last; null together. */
+  declare renewalStart: Date | null;
+  declare renewalEnd: Date | null;
 
   static async byCertificate(sql: Knex, certificateId: string): Promise<AcmeOrder | undefined> {
     return AcmeOrder.query(sql).findById(certificateId);
@@ -120,7 +123,8 @@ export async function beginDueOrders(sql: Knex, limit: number): Promise<number> 
        state = 'check', urgent = excluded.urgent, lease = acme_order.lease + 1, next_at = now(), tries = 0,
        started_at = now(), step_at = now(), finished_at = null, order_url = null, finalize_url = null,
        certificate_url = null, private_key = null, csr = null, authorizations = '[]', places = '{}', replaces = null,
-       failed_step = null, error = null, error_params = '{}', renewal_check_at = null`,
+       failed_step = null, error = null, error_params = '{}', renewal_check_at = null,
+       renewal_start = null, renewal_end = null`,
     { limit },
   );
   return rowCount;
@@ -159,6 +163,45 @@ export async function holdLease(
 ): Promise<void> {
   const held = await AcmeOrder.query(sql).findOne({ certificate_id: certificateId, lease }).forUpdate();
   if (!held) throw new LeaseLost();
+}
+
+/** A certificate whose authority is to be asked when it wants it renewed. */
+export interface RenewalCheck {
+  certificateId: string;
+  ca: CertificateRequest['ca'];
+  leaf: Buffer;
+  fingerprint: Buffer;
+  notAfter: Date;
+  /** The window of before; null without one. */
+  start: Date | null;
+  end: Date | null;
+}
+
+/** Those that are due, at most `limit`; each is asked for again after this time unless something better is saved. */
+export async function takeRenewalChecks(sql: Knex, limit: number, againMs: number): Promise<RenewalCheck[]> {
+  const { rows } = await sql.raw<{ rows: RenewalCheck[] }>(
+    `update acme_order o set renewal_check_at = now() + make_interval(secs => ?::numeric / 1000)
+       from certificate c
+      where c.id = o.certificate_id and c.chain is not null and o.ctid = any(array(
+        select ctid from acme_order where renewal_check_at <= now()
+         order by renewal_check_at limit ? for update skip locked))
+     returning o.certificate_id as "certificateId", c.request->>'ca' as ca, c.chain[1] as leaf, c.fingerprint,
+       c.not_after as "notAfter", o.renewal_start as start, o.renewal_end as end`,
+    [againMs, limit],
+  );
+  return rows;
+}
+
+/** Keeps what the authority said, unless another order has begun meanwhile. */
+export async function saveRenewalCheck(
+  sql: Knex,
+  certificateId: string,
+  { checkAt, start, end }: { checkAt: Date; start: Date | null; end: Date | null },
+): Promise<void> {
+  await AcmeOrder.query(sql)
+    .patch({ renewalCheckAt: checkAt, renewalStart: start, renewalEnd: end })
+    .where({ certificate_id: certificateId })
+    .whereNotNull('renewal_check_at');
 }
 
 /** When the first of the buckets may be asked again; null when all may now. */

@@ -8,6 +8,7 @@ import { errors as certificateRequests } from '../resources/certificate-requests
 import { errors as certificates } from '../resources/certificates.codes.ts';
 import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
+import { errors as dnsCredentials } from '../resources/dns-credentials.codes.ts';
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
 import { errors as ipLists } from '../resources/ip-lists.codes.ts';
 import { errors as listenPorts } from '../resources/listen-ports.codes.ts';
@@ -37,6 +38,7 @@ export const ERROR_LISTS = [
   certificates,
   changes,
   clusters,
+  dnsCredentials,
   enrollmentTokens,
   ipLists,
   listenPorts,

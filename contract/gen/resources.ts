@@ -12,6 +12,7 @@ import * as certificates from '../resources/certificates.ts';
 import * as changes from '../resources/changes.ts';
 import * as clientIp from '../resources/client-ip.ts';
 import * as clusters from '../resources/clusters.ts';
+import * as dnsCredentials from '../resources/dns-credentials.ts';
 import * as enrollmentTokens from '../resources/enrollment-tokens.ts';
 import * as httpsCheck from '../resources/https-check.ts';
 import * as ipLists from '../resources/ip-lists.ts';
@@ -57,6 +58,7 @@ export const RESOURCE_FILES = [
   changes,
   clientIp,
   clusters,
+  dnsCredentials,
   enrollmentTokens,
   httpsCheck,
   ipLists,

@@ -5,7 +5,7 @@ import { CERTIFICATE_AUTHORITIES, Certificate, CertificateName, MAX_CERTIFICATE_
 
 /** Keys that an authority is asked to vouch for. */
 export const ORDERED_KEY_TYPES = ['ec256', 'rsa2048'] as const;
-export const CHALLENGES = ['http01'] as const;
+export const CHALLENGES = ['http01', 'dns01'] as const;
 /** In their order. */
 export const ORDER_STEPS = [
   'check',
@@ -47,8 +47,11 @@ const request = {
   ca: Type.Optional(OneOf(CERTIFICATE_AUTHORITIES, { description: 'Whom to ask. Default letsencrypt.' })),
   keyType: Type.Optional(OneOf(ORDERED_KEY_TYPES, { description: 'Default ec256.' })),
   challenge: Type.Optional(
-    OneOf(CHALLENGES, { description: 'What shows whose the names are: http01 (default) is answered by nodes.' }),
+    OneOf(CHALLENGES, {
+      description: 'What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS.',
+    }),
   ),
+  dnsCredentialId: Type.Optional(Nullable({ ...Id, description: 'Of dns01: what its records are written with.' })),
   eabKid: Type.Optional(EabKid),
   eabHmacKey: Type.Optional(EabHmacKey),
   autoRenew: Type.Optional(Type.Boolean({ default: true })),
@@ -111,7 +114,13 @@ export const certificateRequests = resource('certificates', {
     readOnly: false,
     audit: 'certificate.request',
     idempotency: 'accepted',
-    errors: ['SITE_NOT_FOUND', 'CERTIFICATE_DOMAIN_MISMATCH', 'CERTIFICATE_BUSY', 'ACME_DIRECTORY_NOT_CONFIGURED'],
+    errors: [
+      'SITE_NOT_FOUND',
+      'CERTIFICATE_DOMAIN_MISMATCH',
+      'CERTIFICATE_BUSY',
+      'ACME_DIRECTORY_NOT_CONFIGURED',
+      'DNS_CREDENTIAL_NOT_FOUND',
+    ],
   }),
   renew: procedure({
     method: 'POST',

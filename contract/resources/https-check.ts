@@ -16,6 +16,11 @@ export const HttpsBlocker = Type.Union([
     pointing: OneOf(['unresolved', 'elsewhere']),
   }),
   Type.Object({ code: Type.Literal('dns_credential_missing'), names: Names }),
+  Type.Object({
+    code: Type.Literal('dns_credential_failed'),
+    credential: Type.String({ description: 'Name of the DNS credential.' }),
+    error: Type.String({ description: 'Code of what its last use failed with.' }),
+  }),
   Type.Object({ code: Type.Literal('caa_forbidden'), name: Type.String() }),
 ]);
 export type HttpsBlocker = Static<typeof HttpsBlocker>;

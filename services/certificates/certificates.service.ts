@@ -6,6 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { acmeProcedures } from './acme/procedures.ts';
 import { certificateNodes } from './certificate-nodes.ts';
 import { certificateSettings } from './certificate-settings.ts';
+import { dnsCredentialProcedures } from './dns-credentials/procedures.ts';
 import { getCertificate, listCertificates } from './list-certificates.ts';
 import { deleteCertificate, replaceCertificate, uploadCertificate } from './write-certificates.ts';
 
@@ -23,6 +24,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(certificates.delete, (input, call) => deleteCertificate(runtime, input, call)),
       implement(certificates.settings, () => certificateSettings(runtime)),
       ...acmeProcedures(runtime),
+      ...dnsCredentialProcedures(runtime),
     ]),
   ],
 });

@@ -182,6 +182,48 @@ test.serial('a renewal replaces the certificate where it is, without a name that
   t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
 });
 
+test.serial('an authority that wants a renewal early gets it, and says in which time the next one is', async (t) => {
+  const name = newName();
+  await newSite(name);
+  const made = await request([name]);
+  await orderOver(api, made.id);
+  const former = await certificate(made.id);
+  const look = () => api.sql('acme_order').where({ certificate_id: made.id }).update({ renewal_check_at: new Date() });
+  const hours = (count: number) => new Date(Date.now() + count * 3_600_000);
+  cluster.authority.window = { start: hours(-2), end: hours(-1) };
+  await look();
+  const next = await eventually(
+    async () => {
+      const now = await certificate(made.id);
+      return now.status === 'ready' && now.fingerprint !== former.fingerprint && now;
+    },
+    { everyMs: 500, what: 'another certificate' },
+  );
+  t.regex(cluster.authority.issued.at(-1)!.replaces ?? '', /^[\w-]+[.][\w-]+$/);
+  t.true(Date.parse(next.renewAt) > Date.now());
+  const window = { start: hours(24), end: hours(48) };
+  cluster.authority.window = window;
+  await look();
+  const inside = (at: string) => Date.parse(at) >= window.start.getTime() && Date.parse(at) <= window.end.getTime();
+  const { renewAt } = await eventually(
+    async () => {
+      const now = await certificate(made.id);
+      return inside(now.renewAt) && now;
+    },
+    { everyMs: 500, what: 'a renewal within the time that the authority says' },
+  );
+  const asked = () => cluster.authority.requests.filter((kind) => kind === 'renewal').length;
+  const before = asked();
+  await look();
+  await eventually(() => asked() > before);
+  await eventually(async () => {
+    const { renewal_check_at: at } = await api.sql('acme_order').where({ certificate_id: made.id }).first();
+    return at.getTime() > Date.now();
+  });
+  t.is((await certificate(made.id)).renewAt, renewAt, 'drawn once');
+  cluster.authority.window = null;
+});
+
 test.serial('a domain that is added while an order runs is asked for at once', async (t) => {
   const names = [newName(), newName()];
   const site = await newSite(names[0]!);

@@ -132,6 +132,10 @@ export const ERROR_STATUS = {
   CLUSTER_NOT_EMPTY: 409,
   /** There is no cluster yet. */
   NO_CLUSTER: 412,
+  /** There is no such DNS credential. */
+  DNS_CREDENTIAL_NOT_FOUND: 404,
+  /** Certificates use the DNS credential, see data.certificates; or records are still to be removed, see data.records. */
+  DNS_CREDENTIAL_IN_USE: 409,
   /** There is no such enrollment token. */
   ENROLLMENT_TOKEN_NOT_FOUND: 404,
   /** There is no such IP list. */

@@ -511,6 +511,29 @@ export interface Delivery {
   } | null;
 }
 
+export interface DnsCredential {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  provider: 'webhook' | 'rfc2136';
+  /** Zone that records are written to. */
+  zone: string;
+  url: string | null;
+  server: string | null;
+  keyName: string | null;
+  algorithm: 'hmac-sha256' | 'hmac-sha512' | null;
+  /** Servers that are asked whether records are there, host or host:port; empty: those that NS records of the zone name. Up to 8 entries. */
+  nameservers: string[];
+  /** Certificates that are asked for with it. */
+  certificateCount: number;
+  lastError: string | null;
+  /** ISO 8601, UTC. */
+  createdAt: string;
+  /** ISO 8601, UTC. */
+  updatedAt: string;
+}
+
 export interface EdgeBuild {
   state: 'building' | 'failed';
   /** Compiled so far. */

@@ -13,6 +13,7 @@ import type {
   Change,
   ClientIpSettings,
   Cluster,
+  DnsCredential,
   EnrollmentProgress,
   ExpressionCheck,
   Incidents,
@@ -254,8 +255,9 @@ export interface CertificatesRequestInput {
   ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
   /** Default ec256. */
   keyType?: 'ec256' | 'rsa2048' | undefined;
-  /** What shows whose the names are: http01 (default) is answered by nodes. */
-  challenge?: 'http01' | undefined;
+  /** What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS. */
+  challenge?: 'http01' | 'dns01' | undefined;
+  dnsCredentialId?: string | null | undefined;
   /** Id of an external account of the authority. Up to 256 characters. */
   eabKid?: string | undefined;
   /** Its key in base64url; never answered. Up to 1024 characters. */
@@ -810,6 +812,79 @@ export interface ClustersPromoteRolloutInput {
 }
 
 export type ClustersPromoteRolloutOutput = Rollout;
+
+export interface DnsCredentialsListInput {
+  /** Part of the name or of the zone, in any case. Up to 100 characters. */
+  search?: string | undefined;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface DnsCredentialsListOutput {
+  items: DnsCredential[];
+  total: number;
+}
+
+export interface DnsCredentialsCreateInput {
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Of a webhook: where changes are sent; https, or http at an address of a private network. 1 to 2048 characters. */
+  url?: string | undefined;
+  /** Of rfc2136: the server that takes changes, host or host:port; port 53 unless given. 1 to 261 characters. */
+  server?: string | undefined;
+  /** Of rfc2136: name of its TSIG key. 1 to 253 characters. */
+  keyName?: string | undefined;
+  /** Of rfc2136: default hmac-sha256. */
+  algorithm?: 'hmac-sha256' | 'hmac-sha512' | undefined;
+  /** Servers that are asked whether records are there, host or host:port; empty: those that NS records of the zone name. Up to 8 entries. */
+  nameservers?: string[] | undefined;
+  provider: 'webhook' | 'rfc2136';
+  /** Zone that records are written to. 1 to 253 characters. */
+  zone: string;
+  /** Of a webhook: what its requests are signed with; of rfc2136: the TSIG key in base64. Never answered. 16 to 1024 characters. */
+  secret: string;
+}
+
+export type DnsCredentialsCreateOutput = DnsCredential;
+
+export interface DnsCredentialsGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type DnsCredentialsGetOutput = DnsCredential;
+
+export interface DnsCredentialsUpdateInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Of a webhook: where changes are sent; https, or http at an address of a private network. 1 to 2048 characters. */
+  url?: string | undefined;
+  /** Of rfc2136: the server that takes changes, host or host:port; port 53 unless given. 1 to 261 characters. */
+  server?: string | undefined;
+  /** Of rfc2136: name of its TSIG key. 1 to 253 characters. */
+  keyName?: string | undefined;
+  /** Of rfc2136: default hmac-sha256. */
+  algorithm?: 'hmac-sha256' | 'hmac-sha512' | undefined;
+  /** Servers that are asked whether records are there, host or host:port; empty: those that NS records of the zone name. Up to 8 entries. */
+  nameservers?: string[] | undefined;
+  /** Of a webhook: what its requests are signed with; of rfc2136: the TSIG key in base64. Never answered. 16 to 1024 characters. */
+  secret?: string | undefined;
+  /** ISO 8601, UTC. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type DnsCredentialsUpdateOutput = DnsCredential;
+
+export interface DnsCredentialsDeleteInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type DnsCredentialsDeleteOutput = Record<string, never>;
 
 export interface EnrollmentTokensCreateInput {
   /** Id. 1 to 64 characters. */
@@ -1793,6 +1868,12 @@ export interface SitesHttpsCheckOutput {
     code: 'dns_credential_missing';
     names: string[];
   } | {
+    code: 'dns_credential_failed';
+    /** Name of the DNS credential. */
+    credential: string;
+    /** Code of what its last use failed with. */
+    error: string;
+  } | {
     code: 'caa_forbidden';
     name: string;
   }>;
@@ -2258,7 +2339,7 @@ export interface Operations {
     input: CertificatesRequestInput;
     output: CertificatesRequestOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_NOT_CONFIGURED' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_BUSY' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_NOT_CONFIGURED' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_BUSY' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DNS_CREDENTIAL_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'certificates.settings': {
     input: CertificatesSettingsInput;
@@ -2463,6 +2544,36 @@ export interface Operations {
     output: ClustersPromoteRolloutOutput;
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ROLLOUT_NOT_ACTIVE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dnsCredentials.list': {
+    input: DnsCredentialsListInput;
+    output: DnsCredentialsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dnsCredentials.create': {
+    input: DnsCredentialsCreateInput;
+    output: DnsCredentialsCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dnsCredentials.get': {
+    input: DnsCredentialsGetInput;
+    output: DnsCredentialsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dnsCredentials.update': {
+    input: DnsCredentialsUpdateInput;
+    output: DnsCredentialsUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'dnsCredentials.delete': {
+    input: DnsCredentialsDeleteInput;
+    output: DnsCredentialsDeleteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_IN_USE' | 'DNS_CREDENTIAL_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'enrollmentTokens.create': {
     input: EnrollmentTokensCreateInput;
@@ -3048,6 +3159,11 @@ export const OPERATIONS = {
   'clusters.setRolloutPolicy': { method: 'PUT', path: '/clusters/{id}/rollout-policy', query: false, text: false },
   'clusters.abortRollout': { method: 'POST', path: '/clusters/{id}/rollout/abort', query: false, text: false },
   'clusters.promoteRollout': { method: 'POST', path: '/clusters/{id}/rollout/promote', query: false, text: false },
+  'dnsCredentials.list': { method: 'GET', path: '/dns-credentials', query: true, text: false },
+  'dnsCredentials.create': { method: 'POST', path: '/dns-credentials', query: false, text: false },
+  'dnsCredentials.get': { method: 'GET', path: '/dns-credentials/{id}', query: true, text: false },
+  'dnsCredentials.update': { method: 'PUT', path: '/dns-credentials/{id}', query: false, text: false },
+  'dnsCredentials.delete': { method: 'DELETE', path: '/dns-credentials/{id}', query: true, text: false },
   'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false, text: false },
   'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true, text: false },
   'security.incidents': { method: 'GET', path: '/incidents', query: true, text: false },
@@ -3258,6 +3374,18 @@ export interface Api {
     };
     /** Changes the name or the description of a cluster. `PATCH /clusters/{id}`: Operators; not with a read-only access key. */
     update: Call<'clusters.update'>;
+  };
+  dnsCredentials: {
+    /** Adds a credential with which the console shows authorities names by DNS. `POST /dns-credentials`: Operators; not with a read-only access key. */
+    create: Call<'dnsCredentials.create'>;
+    /** Deletes a credential that no certificate is asked for with. `DELETE /dns-credentials/{id}`: Operators; not with a read-only access key. */
+    delete: Call<'dnsCredentials.delete'>;
+    /** Answers one credential for DNS without its secret. `GET /dns-credentials/{id}`: Operators; a read-only access key suffices. */
+    get: Call<'dnsCredentials.get'>;
+    /** Lists credentials for DNS by name, without their secrets. `GET /dns-credentials`: Operators; a read-only access key suffices. */
+    list: Call<'dnsCredentials.list'>;
+    /** Replaces how a zone is reached; provider and zone stay, the secret does unless one is given. `PUT /dns-credentials/{id}`: Operators; not with a read-only access key. */
+    update: Call<'dnsCredentials.update'>;
   };
   enrollmentTokens: {
     /** Creates a one-time token with which one node joins a cluster. `POST /enrollment-tokens`: Operators; not with a read-only access key. Takes no Idempotency-Key: the answer is given once. */

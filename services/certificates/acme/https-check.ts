@@ -8,14 +8,14 @@ import { nameOfDomain, uncoveredDomains } from '../../../contract/scalars/certif
 import type { Domain } from '../../../contract/scalars/domain.ts';
 import { latestEmail, readyCertificates } from '../../../models/acme-certificate.ts';
 import { nodesBehind } from '../../../models/acme-token.ts';
+import { type DnsCredentialRow, dnsCredentialFor } from '../../../models/dns-credential.ts';
 import { edgeAddresses } from '../../../models/edge-addresses.ts';
 import { siteById } from '../../../models/site.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { caaNames } from './authority.ts';
 import { type CaaResolver, caaAllows } from './caa.ts';
 import { parallel } from './parallel.ts';
-import { pointingOf } from './pointing.ts';
-import type { NameResolver } from './tools.ts';
+import { type AddressResolver, pointingOf } from './pointing.ts';
 
 const QUERY_MS = 1_500;
 const LOOKUPS = 16;
@@ -26,7 +26,7 @@ const NOWHERE = { epoch: 0n, sequence: 0n };
 export async function checkHttps(
   runtime: Runtime,
   { id, ca = 'letsencrypt' }: Input<typeof httpsCheck.check>,
-  resolver: NameResolver & CaaResolver = new Resolver({ timeout: QUERY_MS, tries: 1 }),
+  resolver: AddressResolver & CaaResolver = new Resolver({ timeout: QUERY_MS, tries: 1 }),
 ): Promise<HttpsCheck> {
   const sql = runtime.pools.api;
   const site = (await siteById(sql, id)) ?? fail('SITE_NOT_FOUND');
@@ -38,22 +38,39 @@ export async function checkHttps(
   const challenge = wild.length > 0 ? 'dns01' : 'http01';
   const blockers: HttpsBlocker[] = [];
   if (names.length === 0) blockers.push({ code: 'no_certificate_names' });
-  if (wild.length > 0) blockers.push({ code: 'dns_credential_missing', names: wild });
+  const credential = wild.length > 0 ? await dnsCredentialFor(sql, names.map(bare)) : undefined;
+  if (wild.length > 0) blockers.push(...dns01Blockers(credential, wild));
   else if (names.length > 0) blockers.push(...(await http01Blockers(runtime, site, names, resolver)));
   const authority = await caaNames(runtime, ca).catch(() => []);
   if (authority.length > 0) blockers.push(...(await caaBlockers(names, authority, resolver)));
   return {
-    request: { name: site.name, names, email: await latestEmail(sql), challenge, dnsCredentialId: null },
+    request: {
+      name: site.name,
+      names,
+      email: await latestEmail(sql),
+      challenge,
+      dnsCredentialId: credential?.id ?? null,
+    },
     blockers,
     certificates: await covering(runtime, site.domains),
   };
+}
+
+function bare(name: string): string {
+  return name.replace(/^[*][.]/, '');
+}
+
+function dns01Blockers(credential: DnsCredentialRow | undefined, wild: string[]): HttpsBlocker[] {
+  if (!credential) return [{ code: 'dns_credential_missing', names: wild }];
+  const { name, lastError } = credential;
+  return lastError === null ? [] : [{ code: 'dns_credential_failed', credential: name, error: lastError }];
 }
 
 async function http01Blockers(
   { pools }: Runtime,
   site: { clusterId: string; clusterName: string },
   names: readonly string[],
-  resolver: NameResolver,
+  resolver: AddressResolver,
 ): Promise<HttpsBlocker[]> {
   const found: HttpsBlocker[] = [];
   const { reached, behind, unable } = await nodesBehind(pools.api, site.clusterId, NOWHERE);

@@ -10,6 +10,7 @@ import type { CertificateRequest } from '../../../models/acme-order.ts';
 import { recordAudit } from '../../../models/audit-entry.ts';
 import { certificateById, lockCertificate } from '../../../models/certificate.ts';
 import { certificateName } from '../../../models/certificate-check.ts';
+import { keepDnsCredential } from '../../../models/dns-credential.ts';
 import { lockSite } from '../../../models/site.ts';
 import { violatedConstraint } from '../../../models/violations.ts';
 import type { Call } from '../../../runtime/call.ts';
@@ -25,13 +26,18 @@ type RequestInput = Input<typeof certificateRequests.request>;
 /** Throws BAD_REQUEST and the contract's errors. */
 export async function requestCertificate(runtime: Runtime, input: RequestInput, call: Call): Promise<Certificate> {
   const { ca = 'letsencrypt', keyType = 'ec256', challenge = 'http01', autoRenew = true, skipDnsCheck = false } = input;
-  const { bindSiteId = null, email } = input;
+  const { bindSiteId = null, email, dnsCredentialId = null } = input;
+  if (challenge === 'dns01' && dnsCredentialId === null) badField('/dnsCredentialId', 'required');
+  if (challenge === 'http01' && dnsCredentialId !== null)
+    badField('/dnsCredentialId', 'challenge', { challenge: 'dns01' });
   const names = namesOf(input);
   const at = (await directoryAt(runtime, ca)) ?? fail('ACME_DIRECTORY_NOT_CONFIGURED');
   const external = externalOf(input) ?? (ca === 'custom' ? await ownExternalAccount(runtime) : null);
   if (ca === 'zerossl' && external === null) badField('/eabKid', 'required');
   return write(runtime, call, { status: 201 }, async (tx) => {
     if (bindSiteId !== null) await assertBindable(tx, bindSiteId, names);
+    if (dnsCredentialId !== null && !(await keepDnsCredential(tx.sql, dnsCredentialId)))
+      fail('DNS_CREDENTIAL_NOT_FOUND');
     const accountId = await ensureAccount(tx, runtime.sealer, { directoryUrl: at.url, email, external });
     const request: CertificateRequest = {
       ca,
@@ -39,7 +45,7 @@ export async function requestCertificate(runtime: Runtime, input: RequestInput, 
       email,
       challenge,
       keyType,
-      dnsCredentialId: null,
+      dnsCredentialId,
       skipDnsCheck,
     };
     const name = input.name.trim();
@@ -48,7 +54,7 @@ export async function requestCertificate(runtime: Runtime, input: RequestInput, 
       if (violatedConstraint(error) === 'certificate_binding') fail('CERTIFICATE_BUSY');
       throw error;
     });
-    const said = { names: names.slice(0, 50), ca, challenge, keyType, siteId: bindSiteId };
+    const said = { names: names.slice(0, 50), ca, challenge, dnsCredentialId, keyType, siteId: bindSiteId };
     await recordAudit(tx, 'certificate.request', { type: 'certificate', id, name }, said);
     return presentCertificate(tx.sql, (await certificateById(tx.sql, id))!);
   });

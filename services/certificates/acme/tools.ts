@@ -3,8 +3,8 @@ import { Resolver } from 'node:dns/promises';
 
 const QUERY_MS = 3_000;
 
-/** Asks for addresses of names. */
-export type NameResolver = Pick<Resolver, 'resolve4' | 'resolve6'>;
+/** Asks for addresses of names, for what they are aliases of, and for servers of zones. */
+export type NameResolver = Pick<Resolver, 'resolve4' | 'resolve6' | 'resolveCname' | 'resolveNs'>;
 
 export interface Tools {
   resolver: NameResolver;

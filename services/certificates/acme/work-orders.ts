@@ -20,6 +20,7 @@ import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
 import { endAnswers } from './answers.ts';
 import { openAccount } from './authority.ts';
+import { DnsFailed } from './dns/provider.ts';
 import { nextTry, OrderFailed } from './failure.ts';
 import { registeredDomain } from './names.ts';
 import { DirectoryInvalid, isPassing } from './protocol/client.ts';
@@ -29,7 +30,8 @@ import { check } from './steps/check.ts';
 import { download } from './steps/download.ts';
 import { account, challenges, order as placeOrder } from './steps/order.ts';
 import { finalize, validate } from './steps/prove.ts';
-import { present, propagate } from './steps/show.ts';
+import { presentHttp, propagateHttp } from './steps/show.ts';
+import { presentDns, propagateDns } from './steps/show-dns.ts';
 import { TOOLS, type Tools } from './tools.ts';
 
 /** Orders of one run, and of one moment. */
@@ -43,13 +45,19 @@ const LONGEST_PAUSE_MS = 60_000;
 /** An authority that wants to be left alone for longer ends the order; the next one begins then. */
 const LONGEST_WAIT_MS = 60_000;
 
+/** The step of the challenge that the certificate is asked for with. */
+const byChallenge =
+  (http01: Step, dns01: Step): Step =>
+  (context) =>
+    context.certificate.request.challenge === 'dns01' ? dns01(context) : http01(context);
+
 const STEPS: Readonly<Record<OrderStep, Step>> = {
   check,
   account,
   order: placeOrder,
   challenges,
-  present,
-  propagate,
+  present: byChallenge(presentHttp, presentDns),
+  propagate: byChallenge(propagateHttp, propagateDns),
   validate,
   finalize,
   download,
@@ -168,6 +176,7 @@ async function afterFailure(context: StepContext, error: unknown): Promise<void>
     if (error.type === 'accountDoesNotExist' && order.tries < TRIES) return openAnew(context);
     if (!isPassing(error)) return fail(context, new OrderFailed(error.code, namesIn(error)));
   }
+  if (error instanceof DnsFailed && !error.passing) return fail(context, new OrderFailed(error.code));
   const code = passingCode(error);
   if (code === 'certificate_operation_failed') {
     runtime.log.error({ err: error, certificate: order.certificateId, step: order.state }, 'step of an order failed');
@@ -187,7 +196,7 @@ function namesIn({ names }: AcmeProblem): Record<string, string[]> {
 function passingCode(error: unknown): string {
   if (error instanceof OutboundFailed) return error.reason === 'tls' ? 'acme_tls' : 'acme_unreachable';
   if (error instanceof DirectoryInvalid) return 'acme_directory_invalid';
-  if (error instanceof AcmeProblem) return error.code;
+  if (error instanceof AcmeProblem || error instanceof DnsFailed) return error.code;
   return 'certificate_operation_failed';
 }
 

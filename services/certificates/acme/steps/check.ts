@@ -6,6 +6,7 @@ import { changeRequestedNames, domainsBehind } from '../../../../models/acme-cer
 import { type CertificateRequest, orderKeyPlace, servedNames } from '../../../../models/acme-order.ts';
 import { nodesBehind } from '../../../../models/acme-token.ts';
 import { edgeAddresses } from '../../../../models/edge-addresses.ts';
+import { credentialOf, recordPlaces } from '../dns/place-records.ts';
 import { OrderFailed } from '../failure.ts';
 import { usedNames } from '../names.ts';
 import { parallel } from '../parallel.ts';
@@ -21,6 +22,7 @@ export async function check(context: StepContext): Promise<Next> {
   const { runtime, order, certificate } = context;
   const names = await wantedNames(context);
   if (certificate.request.challenge === 'http01') await assertServed(context, names);
+  else await recordPlaces(context, await credentialOf(context), names);
   const { privateKey, csr } = await newRequest(certificate.request.keyType, names);
   const sealed = runtime.sealer.seal(privateKey, orderKeyPlace(order.certificateId));
   return { to: 'account', patch: { names, privateKey: sealed, csr } };

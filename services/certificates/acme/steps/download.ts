@@ -12,6 +12,7 @@ import { publishRequested } from '../../../../runtime/publish-requested.ts';
 import { write } from '../../../../runtime/write.ts';
 import { endAnswers } from '../answers.ts';
 import { OrderFailed, renewalTime } from '../failure.ts';
+import { nextCheck } from '../renewal-times.ts';
 import type { Next, StepContext } from '../step.ts';
 
 /** Refusals of an upload that say more than that the certificate is no good. */
@@ -57,7 +58,7 @@ export async function download(context: StepContext): Promise<Next> {
       privateKey: null,
       error: null,
       errorParams: {},
-      renewalCheckAt: autoRenew && renewalInfo ? tx.now : null,
+      renewalCheckAt: autoRenew && renewalInfo ? nextCheck(tx.now, tx.now) : null,
     });
     await endAnswers(tx, order);
     return replaced;

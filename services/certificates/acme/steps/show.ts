@@ -15,7 +15,7 @@ const LOOK_MS = 500;
 const NODES_TOLD = 20;
 
 /** What shows that the account asks: the token with the fingerprint of its key. */
-async function keyAuthorizations({ runtime, order, open }: StepContext): Promise<Map<string, string>> {
+export async function keyAuthorizations({ runtime, order, open }: StepContext): Promise<Map<string, string>> {
   const { account } = await open();
   const place = accountSecretPlace('private_key', account.id);
   const key = createPrivateKey({ key: runtime.sealer.open(account.privateKey, place), format: 'der', type: 'pkcs8' });
@@ -24,7 +24,7 @@ async function keyAuthorizations({ runtime, order, open }: StepContext): Promise
   return new Map(unproven.map(({ token }) => [token, `${token}.${print}`]));
 }
 
-export async function present(context: StepContext): Promise<Next> {
+export async function presentHttp(context: StepContext): Promise<Next> {
   const { runtime, order } = context;
   const authorized = await keyAuthorizations(context);
   const shown = order.authorizations.filter(({ token }) => authorized.has(token));
@@ -50,7 +50,7 @@ export async function present(context: StepContext): Promise<Next> {
   return { to: 'propagate', saved: true };
 }
 
-export async function propagate({ runtime, order, now }: StepContext): Promise<Next> {
+export async function propagateHttp({ runtime, order, now }: StepContext): Promise<Next> {
   const missing: string[] = [];
   for (const [clusterId, { epoch, sequence }] of Object.entries(order.places)) {
     const place = { epoch: BigInt(epoch), sequence: BigInt(sequence) };

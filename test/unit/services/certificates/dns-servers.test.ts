@@ -1,0 +1,67 @@
+// Where values for authorities stand, and who is asked whether they are there.
+import test from 'ava';
+import { followAliases, serversOf } from '../../../../services/certificates/acme/dns/authoritative.ts';
+import { isInside, recordName } from '../../../../services/certificates/acme/dns/names.ts';
+import { parseServerAddress } from '../../../../services/certificates/acme/dns/server-address.ts';
+import type { NameResolver } from '../../../../services/certificates/acme/tools.ts';
+
+const none = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENODATA' }));
+const of = (records: Record<string, string[]>) => (name: string) =>
+  name in records ? Promise.resolve(records[name]!) : none();
+
+function resolver(records: Partial<Record<keyof NameResolver, Record<string, string[]>>>): NameResolver {
+  const { resolve4 = {}, resolve6 = {}, resolveCname = {}, resolveNs = {} } = records;
+  return {
+    resolve4: of(resolve4),
+    resolve6: of(resolve6),
+    resolveCname: of(resolveCname),
+    resolveNs: of(resolveNs),
+  } as NameResolver;
+}
+
+const ZONE = { zone: 'example.org', nameservers: [] };
+
+test('the servers of the nearest part of the zone are asked, and none of a private network', async (t) => {
+  const records = resolver({
+    resolveNs: {
+      'example.org': ['ns.far.net'],
+      'part.example.org': ['ns1.near.net', 'ns2.near.net', 'inner.near.net'],
+    },
+    resolve4: { 'ns1.near.net': ['8.8.4.4'], 'inner.near.net': ['10.0.0.1', '127.0.0.1'], 'ns.far.net': ['1.1.1.1'] },
+    resolve6: { 'ns1.near.net': ['2606:4700::1'], 'ns2.near.net': ['2606:4700::2'] },
+  });
+  t.deepEqual(await serversOf('_acme-challenge.a.part.example.org', ZONE, records), [
+    ['8.8.4.4:53', '[2606:4700::1]:53'],
+    ['[2606:4700::2]:53'],
+  ]);
+  t.deepEqual(await serversOf('_acme-challenge.b.example.org', ZONE, records), [['1.1.1.1:53']]);
+  await t.throwsAsync(serversOf('_acme-challenge.example.org', ZONE, resolver({})), { message: 'dns_unresolved' });
+});
+
+test('aliases are followed to their end, and not round in a ring', async (t) => {
+  const first = '_acme-challenge.example.org';
+  const chain = resolver({ resolveCname: { [first]: ['Two.Example.org.'], 'two.example.org': ['three.example.org'] } });
+  t.is(await followAliases(first, ZONE, chain), 'three.example.org');
+  t.is(await followAliases(first, ZONE, resolver({})), first);
+  const ring = resolver({ resolveCname: { [first]: [first] } });
+  await t.throwsAsync(followAliases(first, ZONE, ring), { message: 'dns_unresolved' });
+  const broken = {
+    ...chain,
+    resolveCname: () => Promise.reject(Object.assign(new Error('no'), { code: 'ESERVFAIL' })),
+  };
+  await t.throwsAsync(followAliases(first, ZONE, broken as NameResolver), { message: 'dns_unresolved' });
+});
+
+test('addresses of servers and names of records are read as people write them', (t) => {
+  t.deepEqual(parseServerAddress('NS.example.org'), { host: 'ns.example.org', port: 53 });
+  t.deepEqual(parseServerAddress('192.0.2.1:5353'), { host: '192.0.2.1', port: 5353 });
+  t.deepEqual(parseServerAddress('2001:db8::1'), { host: '2001:db8::1', port: 53 });
+  t.deepEqual(parseServerAddress('[2001:db8::1]:54'), { host: '2001:db8::1', port: 54 });
+  for (const text of ['', ':53', 'a b', 'ns:0', 'ns:65536', '[192.0.2.1]:53', 'ns:53:53', '1.2.3']) {
+    t.is(parseServerAddress(text), null, text);
+  }
+  t.is(recordName(' _Acme.Example.org. '), '_acme.example.org');
+  t.is(recordName('a b'), null);
+  t.true(isInside('a.b.org', 'b.org') && isInside('b.org', 'b.org'));
+  t.false(isInside('ab.org', 'b.org'));
+});
