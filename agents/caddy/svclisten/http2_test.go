@@ -2,6 +2,7 @@ package svclisten
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -40,12 +41,15 @@ func attack(t *testing.T) *attacked {
 		<-a.release
 	}))
 	a.server.Config.MaxHeaderBytes = 64 << 10
-	a.server.Config.Protocols = new(http.Protocols)
-	a.server.Config.Protocols.SetUnencryptedHTTP2(true)
+	// The server that Caddy takes.
+	if err := http2.ConfigureServer(a.server.Config, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.server.EnableHTTP2 = true
 	w := New(newCore(t, &configv1.ClientIp{}), a.registry)
 	w.Serve(a.server.Config)
 	a.server.Listener = w.WrapListener(a.server.Listener)
-	a.server.Start()
+	a.server.StartTLS()
 	t.Cleanup(a.server.Close)
 	t.Cleanup(func() { close(a.release) })
 	return a
@@ -59,13 +63,19 @@ type attacker struct {
 	hpack *hpack.Encoder
 }
 
-func (a *attacked) dial(t *testing.T) *attacker {
+func (a *attacked) connect(t *testing.T) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", a.server.Listener.Addr().String())
+	conn, err := tls.Dial("tcp", a.server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func (a *attacked) dial(t *testing.T) *attacker {
+	t.Helper()
+	conn := a.connect(t)
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +88,18 @@ func (a *attacked) dial(t *testing.T) *attacker {
 }
 
 // ask begins a request that its handler holds.
-func (c *attacker) ask(stream uint32) error {
+func (c *attacker) ask(stream uint32) error { return c.begin(stream, true) }
+
+// upload begins one with a body.
+func (c *attacker) upload(stream uint32) error { return c.begin(stream, false) }
+
+func (c *attacker) begin(stream uint32, whole bool) error {
 	c.heads.Reset()
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "a.com"}, {":path", "/held"}} {
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "a.com"}, {":path", "/held"}} {
 		// A buffer takes everything.
 		_ = c.hpack.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
-	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.heads.Bytes(), EndStream: true, EndHeaders: true})
+	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.heads.Bytes(), EndStream: whole, EndHeaders: true})
 }
 
 // untilClosed has the client do something until its connection is closed, reading what comes.
@@ -108,11 +123,10 @@ func (c *attacker) untilClosed(t *testing.T, what string, do func(turn uint32) e
 // serves fails where another client gets no answer.
 func (a *attacked) serves(t *testing.T) {
 	t.Helper()
-	transport := &http.Transport{Protocols: new(http.Protocols)}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Get(a.server.URL)
-	if err != nil || response.StatusCode != http.StatusOK {
+	client := *a.server.Client()
+	client.Timeout = 30 * time.Second
+	response, err := client.Get(a.server.URL)
+	if err != nil || response.ProtoMajor != 2 || response.StatusCode != http.StatusOK {
 		t.Errorf("another client: %v %v", response, err)
 	}
 }
@@ -170,7 +184,7 @@ func TestResetsOfHTTP2AreBounded(t *testing.T) {
 	if most := a.most.Load(); most > streamsAtATime {
 		t.Errorf("%d requests ran at a time", most)
 	}
-	if n := a.registry.Counters().HTTP2Errors["conn_ENHANCE_YOUR_CALM_too_many_early_resets"]; n != 1 {
+	if n := a.registry.Counters().HTTP2Errors["conn_ENHANCE_YOUR_CALM_resets"]; n != 1 {
 		t.Errorf("%v", a.registry.Counters().HTTP2Errors)
 	}
 	a.serves(t)

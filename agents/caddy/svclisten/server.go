@@ -58,7 +58,11 @@ func (w *Wrapper) prepare(server *http.Server) {
 	if config.WriteByteTimeout == 0 {
 		config.WriteByteTimeout = unreadTimeout
 	}
+	if config.MaxReadFrameSize == 0 {
+		config.MaxReadFrameSize = maxFrameBytes
+	}
 	server.HTTP2 = &config
+	w.watchFrames(server)
 }
 
 // asked notes that the head of a request is whole.
