@@ -43,6 +43,8 @@ export interface EdgeState {
   platformRules?: readonly Rule[];
   /** Of the first site. */
   compression?: Init<SiteCompression>;
+  /** Names of the first site besides its own. */
+  aliases?: readonly string[];
   /** Of the site of an index; the certificates that it names are in the pack. */
   https?: (index: number) => Init<SiteHttps>;
 }
@@ -93,7 +95,18 @@ export function writeEdgeState(state: EdgeState): ConfigPosition {
 }
 
 function* entries(state: EdgeState) {
-  const { sites, origin, clientIp, protection, platform, rules, platformRules, compression, https } = state;
+  const {
+    sites,
+    origin,
+    aliases = [],
+    clientIp,
+    protection,
+    platform,
+    rules,
+    platformRules,
+    compression,
+    https,
+  } = state;
   const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
   yield entry('client-ip', '', toBinary(ClientIpSchema, create(ClientIpSchema, mode)));
   yield entry(
@@ -101,7 +114,7 @@ function* entries(state: EdgeState) {
     '',
     toBinary(OriginPolicySchema, create(OriginPolicySchema, { allowedCidrs: ['127.0.0.0/8'] })),
   );
-  for (let index = 0; index < sites; index++) yield siteEntry(index, origin);
+  for (let index = 0; index < sites; index++) yield siteEntry(index, origin, index === 0 ? aliases : []);
   if (https) for (let index = 0; index < sites; index++) yield httpsEntry(index, https(index));
   for (const [index, each] of (protection ?? []).entries()) {
     yield entry('protection', siteId(index), toBinary(SiteProtectionSchema, create(SiteProtectionSchema, each)));
@@ -133,13 +146,14 @@ export function httpsEntry(index: number, https: Init<SiteHttps>) {
   return entry('site-https', siteId(index), toBinary(SiteHttpsSchema, create(SiteHttpsSchema, https)));
 }
 
-function siteEntry(index: number, origin: EdgeState['origin']) {
+function siteEntry(index: number, origin: EdgeState['origin'], aliases: readonly string[]) {
   const id = siteId(index);
   const site = create(SiteSchema, {
     name: siteHost(index),
     domains: [
       { form: DomainForm.EXACT, name: siteHost(index) },
       { form: DomainForm.WILDCARD, name: siteHost(index) },
+      ...aliases.map((name) => ({ form: DomainForm.EXACT, name })),
     ],
     origins: [{ id: `${id}-o`, address: origin.address, port: origin.port, weight: 1 }],
     pool: {
