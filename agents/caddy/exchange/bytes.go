@@ -29,11 +29,20 @@ func fieldBytes(h http.Header) (n int) {
 	return n
 }
 
+// A field that the server adds where nobody else did.
+const dateField = len("Date: " + http.TimeFormat + "\r\n")
+
 // sentHead counts the head of an answer.
-func (x *Exchange) sentHead() {
-	if x.account != nil {
-		x.account.send(uint64(len("HTTP/1.1 200 OK\r\n\r\n") + fieldBytes(x.writer.Header())))
+func (x *Exchange) sentHead(status int) {
+	if x.account == nil {
+		return
 	}
+	h := x.writer.Header()
+	n := len("HTTP/1.1 200 \r\n\r\n") + len(http.StatusText(status)) + fieldBytes(h)
+	if _, dated := h["Date"]; !dated {
+		n += dateField
+	}
+	x.account.send(uint64(n))
 }
 
 // sent counts bytes of a body that were written to the client.

@@ -23,7 +23,7 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 		return x.sendBytes(a)
 	}
 	x.boundWrites()
-	x.sentHead()
+	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if a.Body == nil {
 		return true
@@ -47,7 +47,7 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 		a.Header["Content-Length"] = decimal(len(a.Bytes))
 	}
 	x.boundWrites()
-	x.sentHead()
+	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if head || len(a.Bytes) == 0 || !bodyAllowed(a.Status) {
 		return true
@@ -90,7 +90,7 @@ func (x *Exchange) sendTrailer(a *Answer) {
 // sendUpgrade gives the connection to the tunnel of the answer.
 func (x *Exchange) sendUpgrade(a *Answer) bool {
 	x.boundWrites()
-	x.sentHead()
+	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if x.Meter != nil {
 		// What was read ahead is the tunnel's, whatever it looks like.
