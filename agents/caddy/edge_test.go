@@ -69,14 +69,14 @@ func overTLS(t *testing.T, host string) *http.Transport {
 // untilHTTP3 waits until clients of a site are told of HTTP/3: its ports are opened after those of TLS.
 func (e *edge) untilHTTP3(host string) {
 	e.t.Helper()
-	client := http.Client{Transport: overTLS(e.t, host), Timeout: wait}
+	transport := overTLS(e.t, host)
 	e.until("HTTP/3 is served", func() bool {
 		request, err := http.NewRequest(http.MethodGet, "https://"+e.tlsAddr, nil)
 		if err != nil {
 			e.t.Fatal(err)
 		}
 		request.Host = host
-		response, err := client.Do(request)
+		response, err := transport.RoundTrip(request)
 		if err != nil {
 			return false
 		}
