@@ -19,7 +19,11 @@ const settings = {
     maximum: 26,
     description: 'The same of the high-difficulty proof of work; at least powDifficulty.',
   }),
-  logJa4: Type.Boolean({ description: 'Whether sampled access logs record the TLS fingerprint JA4.' }),
+  logJa4: Type.Boolean({
+    description:
+      'Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, ' +
+      'and nothing is recorded.',
+  }),
 };
 
 const policy = {

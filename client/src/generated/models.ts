@@ -2276,7 +2276,7 @@ export interface SiteProtection {
   powDifficulty: number;
   /** The same of the high-difficulty proof of work; at least powDifficulty. 8 to 26. */
   powHighDifficulty: number;
-  /** Whether sampled access logs record the TLS fingerprint JA4. */
+  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, and nothing is recorded. */
   logJa4: boolean;
   cc: CcPolicy;
   /** The template as it is now. */

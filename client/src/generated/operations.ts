@@ -1908,7 +1908,7 @@ export interface ProtectionUpdateInput {
   powDifficulty?: number | undefined;
   /** The same of the high-difficulty proof of work; at least powDifficulty. 8 to 26. */
   powHighDifficulty?: number | undefined;
-  /** Whether sampled access logs record the TLS fingerprint JA4. */
+  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, and nothing is recorded. */
   logJa4?: boolean | undefined;
   cc?: {
     /** Whether load raises the challenge level. */
@@ -1957,7 +1957,7 @@ export interface ProtectionRehearseInput {
   powDifficulty?: number | undefined;
   /** The same of the high-difficulty proof of work; at least powDifficulty. 8 to 26. */
   powHighDifficulty?: number | undefined;
-  /** Whether sampled access logs record the TLS fingerprint JA4. */
+  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, and nothing is recorded. */
   logJa4?: boolean | undefined;
   cc?: {
     /** Whether load raises the challenge level. */
