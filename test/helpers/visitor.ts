@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import { CLIENT_IP_HEADER } from './installation.ts';
+import { ProtocolClient } from './protocol-client.ts';
 
 export interface Address {
   host: string;
@@ -18,6 +19,9 @@ export interface Answer {
   body: string;
 }
 
+/** How an edge is reached: by plain HTTP/1.1, or by whatever a client speaks. */
+export type Way = Address | ProtocolClient;
+
 const USER_AGENT = 'Mozilla/5.0 (visitor)';
 
 export class Visitor {
@@ -29,12 +33,12 @@ export class Visitor {
     this.address = address;
   }
 
-  get(edge: Address, host: string, path = '/'): Promise<Answer> {
+  get(edge: Way, host: string, path = '/'): Promise<Answer> {
     return this.request(edge, host, 'GET', path);
   }
 
   /** Answers the js challenge of the page at `path`; the pass becomes the visitor's cookie. */
-  async passJs(edge: Address, host: string, path = '/'): Promise<Answer> {
+  async passJs(edge: Way, host: string, path = '/'): Promise<Answer> {
     const page = await this.get(edge, host, path);
     const token = /data-t="([^"]+)"/.exec(page.body)?.[1];
     if (page.challenge !== 'js' || !token) throw new Error(`no js challenge but ${page.status} ${page.challenge}`);
@@ -51,40 +55,42 @@ export class Visitor {
     this.agent.destroy();
   }
 
-  private request(edge: Address, host: string, method: string, path: string, form?: string): Promise<Answer> {
+  private async request(edge: Way, host: string, method: string, path: string, form?: string): Promise<Answer> {
+    const headers = {
+      'user-agent': USER_AGENT,
+      [CLIENT_IP_HEADER]: this.address,
+      ...(this.cookie === '' ? {} : { cookie: this.cookie }),
+      ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+    };
+    const answer =
+      edge instanceof ProtocolClient
+        ? await edge.ask(host, path, { method, headers, body: form })
+        : await this.ask(edge, { method, path, headers: { host, ...headers } }, form);
+    const { status, body } = answer;
+    const cookies = [answer.headers['set-cookie'] ?? []].flat();
+    return {
+      status,
+      challenge: String(answer.headers['x-svc-challenge'] ?? ''),
+      error: String(answer.headers['x-svc-error'] ?? ''),
+      headers: { ...answer.headers, 'set-cookie': cookies },
+      body,
+    };
+  }
+
+  private ask(
+    edge: Address,
+    options: http.RequestOptions,
+    form?: string,
+  ): Promise<{ status: number; headers: http.IncomingHttpHeaders; body: string }> {
     return new Promise((resolve, reject) => {
-      const call = http.request(
-        {
-          ...edge,
-          method,
-          path,
-          agent: this.agent,
-          timeout: 10_000,
-          headers: {
-            host,
-            'user-agent': USER_AGENT,
-            [CLIENT_IP_HEADER]: this.address,
-            ...(this.cookie === '' ? {} : { cookie: this.cookie }),
-            ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
-          },
-        },
-        (response) => {
-          let body = '';
-          response.setEncoding('utf8').on('data', (text: string) => {
-            body += text;
-          });
-          response.on('end', () =>
-            resolve({
-              status: response.statusCode ?? 0,
-              challenge: String(response.headers['x-svc-challenge'] ?? ''),
-              error: String(response.headers['x-svc-error'] ?? ''),
-              headers: response.headers,
-              body,
-            }),
-          );
-          response.on('error', reject);
-        },
-      );
+      const call = http.request({ ...edge, ...options, agent: this.agent, timeout: 10_000 }, (response) => {
+        let body = '';
+        response.setEncoding('utf8').on('data', (text: string) => {
+          body += text;
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+        response.on('error', reject);
+      });
       call.on('timeout', () => call.destroy(new Error('the edge does not answer')));
       call.on('error', reject);
       call.end(form);
