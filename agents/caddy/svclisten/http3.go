@@ -45,8 +45,8 @@ const (
 type http3State struct {
 	core    *svccore.Core
 	handler atomic.Pointer[http.Handler]
-	// What answers say of HTTP/3, by the port that was asked.
-	announced atomic.Pointer[map[uint16][]string]
+	// Ports that are open, by their numbers.
+	announced atomic.Pointer[map[uint16]bool]
 
 	mu sync.Mutex
 	// Sockets of TLS by their address.
@@ -183,9 +183,9 @@ func (s *http3State) listen(beside besidePort) (*quicPort, error) {
 
 // announce says which ports are open.
 func (s *http3State) announce() {
-	announced := map[uint16][]string{}
+	announced := map[uint16]bool{}
 	for _, port := range s.open {
-		announced[port.real] = []string{`h3=":` + strconv.Itoa(int(port.real)) + `"; ma=86400`}
+		announced[port.real] = true
 	}
 	s.announced.Store(&announced)
 }
@@ -222,7 +222,7 @@ func (s *http3State) FillStatus(status *edgev1.GetStatusResponse) {
 }
 
 // AltSvc is the response stage that tells clients of HTTP/3 where their site has it, and keeps from them what an origin says
-// of its own ports.
+// of its own ports. It is the port that they asked, as they know it: in front of the node it may have another number.
 func AltSvc(core *svccore.Core) exchange.ResponseStage {
 	s := http3Ports.Of(core)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
@@ -230,10 +230,23 @@ func AltSvc(core *svccore.Core) exchange.ResponseStage {
 		if x.In.TLS == nil || x.Plan == nil || http3Part.Of(x.Plan) == nil {
 			return
 		}
-		if announced := s.announced.Load(); announced != nil {
-			if value, open := (*announced)[x.In.Port]; open {
-				a.Header["Alt-Svc"] = value
-			}
+		if announced := s.announced.Load(); announced != nil && (*announced)[x.In.Port] {
+			a.Header["Alt-Svc"] = altSvcOf(x.In.HostRaw)
 		}
 	}
+}
+
+var altSvcUsual = []string{`h3=":443"; ma=86400`}
+
+// altSvcOf announces the port of a host as a client sent it.
+func altSvcOf(host string) []string {
+	_, text, err := net.SplitHostPort(host)
+	if err != nil {
+		return altSvcUsual
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return altSvcUsual
+	}
+	return []string{`h3=":` + strconv.FormatUint(port, 10) + `"; ma=86400`}
 }

@@ -111,13 +111,18 @@ func (p *ports) isBase(number uint16) bool {
 	return slices.ContainsFunc(p.bases, func(s *sockets) bool { return s.number == number })
 }
 
-// FillStatus names the ports that are to be listened on and are not.
+// FillStatus names the ports that are listened on, and those that are to be and are not.
 func (p *ports) FillStatus(status *edgev1.GetStatusResponse) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.bases {
 		status.PortProblems = append(status.PortProblems, s.problems()...)
+		for _, at := range s.open {
+			status.Ports = append(status.Ports, uint32(portOf(at.Addr())))
+		}
 	}
+	slices.Sort(status.Ports)
+	status.Ports = slices.Compact(status.Ports)
 }
 
 // listen makes the listener of an address of one of Caddy's servers. The address itself must be free where it is one

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,12 @@ func (l *listening) problems() []*edgev1.PortProblem {
 	status := &edgev1.GetStatusResponse{}
 	l.ports.FillStatus(status)
 	return status.GetPortProblems()
+}
+
+func (l *listening) open() []uint32 {
+	status := &edgev1.GetStatusResponse{}
+	l.ports.FillStatus(status)
+	return status.GetPorts()
 }
 
 func at(port uint16) string { return hostPort("127.0.0.1", port) }
@@ -149,6 +156,9 @@ func TestPortsOpenAndCloseUnderLoad(t *testing.T) {
 				until(t, "the port is closed", func() bool { return refused(extra) })
 				if _, err := ask(kept, scheme, other); err != nil {
 					t.Error(err)
+				}
+				if open := l.open(); !slices.IsSorted(open) || !slices.Contains(open, uint32(other)) || slices.Contains(open, uint32(extra)) {
+					t.Errorf("%v are told to be open", open)
 				}
 			}
 			close(stop)

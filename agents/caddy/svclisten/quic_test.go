@@ -379,24 +379,29 @@ func TestAPortIsOpenWhileASiteWantsHTTP3(t *testing.T) {
 	change(edgetest.Entry("client-ip", "", &configv1.ClientIp{}))
 	expect(1, "as before")
 
-	altSvc := func(siteID string) []string {
+	altSvc := func(siteID, host string) []string {
 		x := new(exchange.Exchange)
+		x.In.HostRaw = host
 		x.In.TLS, x.Plan = new(tls.ConnectionState), svccore.PlanOfSite(core.Tables(), siteID)
 		x.In.Port = portOf(tcp.Addr())
 		a := &exchange.Answer{Header: http.Header{"Alt-Svc": {`h3=":1"`}}}
 		AltSvc(core)(x, a)
 		return a.Header["Alt-Svc"]
 	}
-	_, port, _ := net.SplitHostPort(tcp.Addr().String())
-	if got := altSvc("a"); len(got) != 1 || got[0] != `h3=":`+port+`"; ma=86400` {
-		t.Errorf("%q", got)
+	for host, port := range map[string]string{
+		"a.com": "443", "a.com:8443": "8443", "a.com:443": "443", "a.com:0": "443", "a.com:": "443", "a.com:99999": "443",
+		"a.com:1;x": "443", "a.com:007": "7",
+	} {
+		if got := altSvc("a", host); len(got) != 1 || got[0] != `h3=":`+port+`"; ma=86400` {
+			t.Errorf("%s: %q", host, got)
+		}
 	}
-	if got := altSvc("b"); got != nil {
+	if got := altSvc("b", "a.com"); got != nil {
 		t.Errorf("a site without HTTP/3 says %q", got)
 	}
 	w.closedTLS(tcp.Addr())
 	expect(0, "the port of TLS is gone")
-	if got := altSvc("a"); got != nil {
+	if got := altSvc("a", "a.com"); got != nil {
 		t.Errorf("without a port the site says %q", got)
 	}
 }

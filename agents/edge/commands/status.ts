@@ -5,7 +5,7 @@ import { readTextIfPresent } from '../../kit/files.ts';
 import { startTimeOf } from '../../kit/process-info.ts';
 import type { Options } from '../options.ts';
 import { runPaths } from '../paths.ts';
-import type { ConnectionsView } from '../run/node-report.ts';
+import type { ConnectionsView, PortsView } from '../run/node-report.ts';
 import { existingRunFolders } from '../run-folder.ts';
 import type { ProtectionView } from '../security/protection.ts';
 
@@ -34,6 +34,7 @@ interface Status {
     version: string | null;
     sites: number;
     connections?: ConnectionsView | null;
+    ports?: PortsView | null;
   };
   lastError: string;
 }
@@ -77,6 +78,7 @@ function present(status: Status): string {
       dataPlane.healthy ? `serving ${dataPlane.sites} sites, version ${dataPlane.version}` : 'not healthy',
     ],
     ['connections', connectionsText(dataPlane.connections)],
+    ['ports', portsText(dataPlane.ports)],
     [
       'configuration',
       `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed${heldText(config)}`,
@@ -108,4 +110,10 @@ function connectionsText(connections: ConnectionsView | null | undefined): strin
   const { open, limit, refused, evicted } = connections;
   const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0);
   return `${open} of at most ${limit}, ${total(refused)} refused, ${total(evicted)} closed to make room`;
+}
+
+export function portsText(ports: PortsView | null | undefined): string {
+  if (!ports) return 'unknown';
+  const closed = ports.problems.map(({ port, reason }) => `; ${port} is not open: ${reason}`);
+  return `${ports.open.join(', ') || 'none'}${closed.join('')}`;
 }

@@ -37,6 +37,13 @@ export interface ConnectionsView {
   http2Errors: Record<string, number>;
 }
 
+/** Ports of the data plane. */
+export interface PortsView {
+  /** By TCP. */
+  open: number[];
+  problems: { port: string; reason: string }[];
+}
+
 /** A GeoIP database of the data plane. */
 export interface GeoipView {
   state: 'ready' | 'unavailable';
@@ -118,8 +125,17 @@ export function buildHeartbeat(node: NodeView): Omit<Partial<HeartbeatRequest>, 
 
 /** Ports that are to be listened on and are not. */
 function portProblems(node: NodeView): string {
-  const problems = node.dataPlane.status?.portProblems ?? [];
-  return problems.map(({ port, udp, reason }) => `port ${port}${udp ? '/udp' : ''}: ${reason}`).join('; ');
+  const { problems } = describePorts(node.dataPlane.status) ?? { problems: [] };
+  return problems.map(({ port, reason }) => `port ${port}: ${reason}`).join('; ');
+}
+
+/** What the data plane listens on; null while it is silent. */
+export function describePorts(status: GetStatusResponse | undefined): PortsView | null {
+  if (!status) return null;
+  return {
+    open: status.ports,
+    problems: status.portProblems.map(({ port, udp, reason }) => ({ port: `${port}${udp ? '/udp' : ''}`, reason })),
+  };
 }
 
 /** All that is wrong, what matters most first, at most 500 characters; "" when all is well. */
@@ -218,6 +234,7 @@ export function describeNode(node: NodeView): Record<string, unknown> {
       version: node.dataPlane.status?.version ?? null,
       sites: Number(node.dataPlane.status?.sites ?? 0n),
       connections: describeConnections(node.dataPlane.status),
+      ports: describePorts(node.dataPlane.status),
       geoip: describeGeoip(node.dataPlane.status),
     },
     features: [...nodeFeatures(node)],

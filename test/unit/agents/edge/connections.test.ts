@@ -2,8 +2,9 @@
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
 import { renderCaddyConfig } from '../../../../agents/edge/caddy/caddy-config.ts';
+import { portsText } from '../../../../agents/edge/commands/status.ts';
 import { SUPERVISE_OPTIONS } from '../../../../agents/edge/options.ts';
-import { describeConnections } from '../../../../agents/edge/run/node-report.ts';
+import { describeConnections, describePorts } from '../../../../agents/edge/run/node-report.ts';
 import { GetStatusResponseSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 
 const CONFIG = {
@@ -54,4 +55,20 @@ test('the status names connections and what their limits did', (t) => {
     evicted: { total: 1 },
     http2Errors: { conn_PROTOCOL_ERROR_headers_even: 4 },
   });
+});
+
+test('the status names the ports that are open, and those that are not with the reason', (t) => {
+  t.is(describePorts(undefined), null);
+  const portProblems = [
+    { port: 8443, reason: 'address already in use' },
+    { port: 8444, udp: true, reason: 'permission denied' },
+  ];
+  const status = create(GetStatusResponseSchema, { ports: [80, 443, 8080], portProblems });
+  t.is(
+    portsText(describePorts(status)),
+    '80, 443, 8080; 8443 is not open: address already in use; 8444/udp is not open: permission denied',
+  );
+  t.is(portsText(describePorts(create(GetStatusResponseSchema, {}))), 'none');
+  // An agent of before told nothing of them.
+  t.is(portsText(undefined), 'unknown');
 });

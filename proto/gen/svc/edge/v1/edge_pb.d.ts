@@ -159,6 +159,13 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: repeated svc.edge.v1.PortProblem port_problems = 21;
    */
   portProblems: PortProblem[];
+
+  /**
+   * TCP ports that are listened on, by their numbers, sorted.
+   *
+   * @generated from field: repeated uint32 ports = 22;
+   */
+  ports: number[];
 };
 
 /**

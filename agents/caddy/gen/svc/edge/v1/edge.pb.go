@@ -94,7 +94,9 @@ type GetStatusResponse struct {
 	SessionTicketKeysVersion uint64       `protobuf:"varint,19,opt,name=session_ticket_keys_version,json=sessionTicketKeysVersion,proto3" json:"session_ticket_keys_version,omitempty"`
 	Tls                      *TlsCounters `protobuf:"bytes,20,opt,name=tls,proto3" json:"tls,omitempty"`
 	// Ports that are to be listened on and are not, with the reason.
-	PortProblems  []*PortProblem `protobuf:"bytes,21,rep,name=port_problems,json=portProblems,proto3" json:"port_problems,omitempty"`
+	PortProblems []*PortProblem `protobuf:"bytes,21,rep,name=port_problems,json=portProblems,proto3" json:"port_problems,omitempty"`
+	// TCP ports that are listened on, by their numbers, sorted.
+	Ports         []uint32 `protobuf:"varint,22,rep,packed,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +274,13 @@ func (x *GetStatusResponse) GetTls() *TlsCounters {
 func (x *GetStatusResponse) GetPortProblems() []*PortProblem {
 	if x != nil {
 		return x.PortProblems
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetPorts() []uint32 {
+	if x != nil {
+		return x.Ports
 	}
 	return nil
 }
@@ -2637,7 +2646,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xa8\a\n" +
+	"\x10GetStatusRequest\"\xbe\a\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -2663,7 +2672,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x05geoip\x18\x12 \x01(\v2\x12.svc.node.v1.GeoIpR\x05geoip\x12=\n" +
 	"\x1bsession_ticket_keys_version\x18\x13 \x01(\x04R\x18sessionTicketKeysVersion\x12*\n" +
 	"\x03tls\x18\x14 \x01(\v2\x18.svc.edge.v1.TlsCountersR\x03tls\x12=\n" +
-	"\rport_problems\x18\x15 \x03(\v2\x18.svc.edge.v1.PortProblemR\fportProblems\"\xa1\x02\n" +
+	"\rport_problems\x18\x15 \x03(\v2\x18.svc.edge.v1.PortProblemR\fportProblems\x12\x14\n" +
+	"\x05ports\x18\x16 \x03(\rR\x05ports\"\xa1\x02\n" +
 	"\vTlsCounters\x12\x1e\n" +
 	"\n" +
 	"handshakes\x18\x01 \x01(\x04R\n" +
