@@ -3,6 +3,7 @@ package svclisten
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -55,6 +56,8 @@ type Conn struct {
 
 	// No TLS lies between the connection and its requests.
 	plain bool
+	// Requests share the connection, as in HTTP/2.
+	shared bool
 	// Of the goroutine that answers: when writes were bounded last, how many bytes of an answer are still to be gathered,
 	// and what was gathered of it.
 	bounded   time.Time
@@ -239,9 +242,11 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*Conn); ok {
 		c.plain = true
 	}
+	secure, _ := conn.(interface{ ConnectionState() tls.ConnectionState })
 	for {
 		switch c := conn.(type) {
 		case *Conn:
+			c.shared = secure != nil && secure.ConnectionState().NegotiatedProtocol == "h2"
 			return context.WithValue(ctx, connKey{}, c)
 		case interface{ NetConn() net.Conn }:
 			conn = c.NetConn()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"edge.svc/caddy/exchange"
@@ -38,13 +39,20 @@ func (nobody) ServerConfig() *tls.Config {
 
 func (nobody) Failed(error) {}
 
-// tlsListener makes the handshakes of connections before the server gets them, each in a goroutine of its own: what they
-// need of the stack is given back with it, and the server knows no connection that never was one.
+// idleShakers is how many goroutines wait for the next handshake. Each has a stack that has grown for one: growing it
+// anew is a twentieth of what a handshake costs.
+const idleShakers = 32
+
+// tlsListener makes the handshakes of connections before the server gets them, each in a goroutine that serves no other
+// meanwhile: what they need of the stack is not kept with the connection, and the server knows none that never was one.
 type tlsListener struct {
 	*listener
 	decides exchange.TLS
 	config  *tls.Config
 	shaken  chan *tls.Conn
+	// Connections for goroutines that wait, and how many do.
+	arrived chan *Conn
+	idle    atomic.Int32
 	// Closed when nothing more is accepted, with the reason.
 	ended chan struct{}
 	err   error
@@ -55,7 +63,7 @@ func newTLSListener(l *listener) *tlsListener {
 	if decides == nil {
 		decides = nobody{}
 	}
-	t := &tlsListener{listener: l, decides: decides, config: decides.ServerConfig(), shaken: make(chan *tls.Conn), ended: make(chan struct{})}
+	t := &tlsListener{listener: l, decides: decides, config: decides.ServerConfig(), shaken: make(chan *tls.Conn), arrived: make(chan *Conn), ended: make(chan struct{})}
 	go t.run()
 	return t
 }
@@ -69,7 +77,28 @@ func (t *tlsListener) run() {
 			return
 		}
 		c.overTLS = true
-		go contained("a handshake", func() { t.shake(c) })
+		select {
+		case t.arrived <- c:
+		default:
+			go t.shakeAll(c)
+		}
+	}
+}
+
+// shakeAll makes the handshake of a connection, and of those that come after it.
+func (t *tlsListener) shakeAll(c *Conn) {
+	for {
+		contained("a handshake", func() { t.shake(c) })
+		if t.idle.Add(1) > idleShakers {
+			t.idle.Add(-1)
+			return
+		}
+		select {
+		case c = <-t.arrived:
+			t.idle.Add(-1)
+		case <-t.ended:
+			return
+		}
 	}
 }
 

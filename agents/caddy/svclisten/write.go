@@ -3,6 +3,7 @@ package svclisten
 import (
 	"bytes"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -90,6 +91,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 
 // send writes to the socket and counts what left.
 func (c *Conn) send(p []byte) (int, error) {
+	if c.shared {
+		// Answers that are nearly ready leave together with the next write, while this one is under way.
+		runtime.Gosched()
+	}
 	n, err := c.Conn.Write(p)
 	if c.plain {
 		c.meter.Sent(p[:max(n, 0)])
