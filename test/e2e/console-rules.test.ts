@@ -368,7 +368,23 @@ test.serial('redirects are read from a file with line errors, searched, paged, e
   const site = await stories.newSite();
   const visitor = await stories.operatorVisit(`/sites/${site.id}/redirects`);
   const { page } = visitor;
+  // What is added to a list that is not there yet would be added to an empty one.
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route('**/bulk-redirects', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.reload();
+  await button(page, 'Add a redirect').waitFor();
+  t.true(await button(page, 'Add a redirect').isDisabled());
+  t.true(await button(page, 'Import CSV').isDisabled());
+  release();
   await page.getByRole('heading', { name: 'No redirects yet' }).waitFor();
+  t.true(await button(page, 'Add a redirect').isEnabled());
+  await page.unroute('**/bulk-redirects');
   const path = join(folder, 'moved.csv');
   const lines = Array.from({ length: 120 }, (_, index) => `/old-${String(index).padStart(3, '0')},/new-${index},308`);
   writeFileSync(path, ['source,target,status', ...lines, '/bad,nowhere', '/odd,/x,200'].join('\n'));

@@ -15,7 +15,8 @@ let siteId: string;
 let node: ReportingNode;
 
 test.before('start', async () => {
-  running = await startTestConsole();
+  // Whatever listens on the default port of this machine is no node channel of this console.
+  running = await startTestConsole({ env: { SVC_NODE_API_URL: 'https://console.invalid:8443' } });
   api = new Api(running);
   overview = new Overview(api);
 });
