@@ -26,18 +26,32 @@ export interface KeySort {
   name: string;
   /** How old keys are when they move by themselves. */
   rotationMs: number;
+  /** How long old keys wait for nodes that lack them; unless given, until none does. */
+  waitsMs?: number;
   /** Over node_state `s` and :version: whether an online node would not know what the others begin to use. */
   lacks: string;
 }
 
+/** Nodes of a cluster that do not take its keys. */
+export interface LaggingNodes {
+  clusterId: string;
+  clusterName: string;
+  /** Since when there are those keys. */
+  at: Date;
+  count: number;
+  named: { id: string; name: string }[];
+}
+
 export class ClusterKeys {
   readonly rotationMs: number;
+  readonly #waitsMs: number;
   readonly #key: string;
   readonly #set: string;
   readonly #lacks: string;
 
-  constructor({ name, rotationMs, lacks }: KeySort) {
+  constructor({ name, rotationMs, waitsMs = Number.POSITIVE_INFINITY, lacks }: KeySort) {
     this.rotationMs = rotationMs;
+    this.#waitsMs = waitsMs;
     this.#key = name;
     this.#set = `${name}_set`;
     this.#lacks = lacks;
@@ -86,14 +100,16 @@ export class ClusterKeys {
   /**
    * Moves the roles of keys that are old enough and makes another `next`; answers whether it did. Nothing moves before
    * the time has passed since the last time, whatever was missed meanwhile, nor while an online node would not know the key
-   * that the others begin to use. A time of rotation ahead of the clock begins anew.
+   * that the others begin to use: as long as the sort waits for it. A time of rotation ahead of the clock begins anew.
    */
   async rotateDue(sql: Knex, sealer: Sealer, clusterId: string, now: Date): Promise<boolean> {
     const set = await sql(this.#set).where({ cluster_id: clusterId }).forUpdate().first();
     if (!set) return false;
     const age = now.getTime() - (set.rotated_at as Date).getTime();
     if (age < 0) await sql(this.#set).where({ cluster_id: clusterId }).update({ rotated_at: now });
-    if (age < this.rotationMs || (await this.#lacking(sql, clusterId, set.version, now)).length > 0) return false;
+    if (age < this.rotationMs) return false;
+    const waits = age < this.rotationMs + this.#waitsMs;
+    if (waits && (await this.#lacking(sql, clusterId, set.version, now)).length > 0) return false;
     await this.#rotate(sql, sealer, clusterId, set.version, now);
     return true;
   }
@@ -133,6 +149,30 @@ export class ClusterKeys {
         where n.cluster_id = :clusterId and n.status = 'active' and s.last_seen_at > :since and ${this.#lacks}
         order by n.name, n.id limit 100`,
       { clusterId, version, since: new Date(now.getTime() - ONLINE_SECONDS * 1000) },
+    );
+    return rows;
+  }
+
+  /**
+   * Nodes that are online and do not have keys that are older than `sinceMs`, by cluster, the most first; of one cluster when
+   * one is asked about. At most `limit` clusters, and `named` nodes of each.
+   */
+  async lagging(
+    sql: Knex,
+    { clusterId, sinceMs, limit, named }: { clusterId: string | null; sinceMs: number; limit: number; named: number },
+  ): Promise<LaggingNodes[]> {
+    const { rows } = await sql.raw<{ rows: LaggingNodes[] }>(
+      `select c.id as "clusterId", c.name as "clusterName", k.rotated_at as at, l.count, l.named
+         from ?? k join cluster c on c.id = k.cluster_id cross join lateral (
+           select count(*)::int as count,
+               jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', n.id, 'name', n.name) order by n.name, n.id),
+                 '$[0 to $last]', jsonb_build_object('last', ?::int - 1)) as named
+             from node n join node_state s on s.node_id = n.id
+            where n.cluster_id = k.cluster_id and n.status = 'active' and ${this.#lacks.replaceAll(':version', 'k.version')}
+              and s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds') l
+        where l.count > 0 and k.rotated_at < now() - make_interval(secs => ?) and (?::text is null or c.id = ?)
+        order by l.count desc, c.name limit ?`,
+      [this.#set, named, sinceMs / 1000, clusterId, clusterId, limit],
     );
     return rows;
   }

@@ -8,6 +8,7 @@ import { attention as revisions } from '../resources/revisions.codes.ts';
 import { attention as rollout } from '../resources/rollout.codes.ts';
 import { attention as rules } from '../resources/rules.codes.ts';
 import { attention as security } from '../resources/security.codes.ts';
+import { attention as sessionTicketKeys } from '../resources/session-ticket-keys.codes.ts';
 import { attention as sites } from '../resources/sites.codes.ts';
 
 export const ATTENTION_LISTS = [
@@ -20,5 +21,6 @@ export const ATTENTION_LISTS = [
   rollout,
   rules,
   security,
+  sessionTicketKeys,
   sites,
 ] as const;

@@ -1,3 +1,4 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
@@ -6,3 +7,7 @@ export const errors = {
     'Online nodes do not have the key that a rotation would bring into use; see data.nodes. They fetch it by themselves.',
   ),
 } satisfies ErrorEntries;
+
+export const attention = {
+  session_ticket_keys_not_held: { order: 75, level: 'watch', page: '/nodes' },
+} satisfies AttentionEntries;

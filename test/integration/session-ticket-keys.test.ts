@@ -94,7 +94,7 @@ test.serial('every online node that speaks HTTPS has the next key before any use
     const id = await newNode(clusterId, version, { name, ...more });
     const online = more.last_seen_at === undefined;
     const seen = (now: Date) => api.sql('node_state').where({ node_id: id }).update({ last_seen_at: now });
-    await daily(25, async (now) => (online ? seen(now) : undefined));
+    await daily(24.5, async (now) => (online ? seen(now) : undefined));
     t.is((await keysOf(clusterId)).version, rotates ? 2n : 1n, name);
     const other = await newCluster();
     const otherId = await newNode(other, version, { name, ...more });
@@ -105,6 +105,33 @@ test.serial('every online node that speaks HTTPS has the next key before any use
       t.is((await keysOf(other)).version, 1n);
     }
   }
+});
+
+test.serial('a node that never takes keys is named, and holds a rotation up for an hour', async (t) => {
+  const clusterId = await newCluster();
+  const id = await newNode(clusterId, 0, { name: 'stubborn' });
+  const other = await newNode(clusterId, 1, { name: 'other' });
+  const seen = (now: Date) => api.sql('node_state').whereIn('node_id', [id, other]).update({ last_seen_at: now });
+  const asked = async (cluster: string): Promise<Body> => {
+    const { attention } = await api.ok('GET', `/overview?clusterId=${cluster}`);
+    return attention.find(({ kind }: Body) => kind === 'session_ticket_keys_not_held');
+  };
+  t.is(await asked(clusterId), undefined, 'it has a while to fetch them');
+  const rotatedAt = new Date(Date.now() - 11 * 60_000);
+  await api.sql('session_ticket_key_set').where({ cluster_id: clusterId }).update({ rotated_at: rotatedAt });
+  await eventually(async () => (await asked(clusterId)) !== undefined);
+  t.like(await asked(clusterId), {
+    clusterId,
+    count: 1,
+    level: 'watch',
+    at: rotatedAt.toISOString(),
+    named: [{ type: 'node', id, name: 'stubborn', reason: null }],
+  });
+  t.is(await asked(await newCluster()), undefined);
+  await daily(24.5, seen);
+  t.is((await keysOf(clusterId)).version, 1n);
+  await daily(25, seen);
+  t.is((await keysOf(clusterId)).version, 2n);
 });
 
 test.serial(

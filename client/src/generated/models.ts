@@ -1054,7 +1054,7 @@ export interface Overview {
   readAt: string;
   /** What needs somebody, by kind, at most 50. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'changes_undone' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'changes_undone' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: it may stop to, or is meant. */
     level: 'act' | 'watch';
     /** null: of no cluster alone. */
