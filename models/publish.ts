@@ -8,7 +8,7 @@ import type { Tx } from '../runtime/write.ts';
 import { recordAudits } from './audit-entry.ts';
 import { type Changes, publishChanges } from './canary/publish-changes.ts';
 import { splitChange, type TriedEntry } from './canary/split-change.ts';
-import type { CompiledEntry, EntryKind } from './entries/kind.ts';
+import type { Beside, CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
 import { liveSettings } from './live-settings.ts';
 import { LOCK_PLATFORM } from './locks.ts';
@@ -167,8 +167,14 @@ async function addRenewed(
     const kind = kindNamed(name);
     const ids = group.map(({ id }) => id);
     const settings = await liveSettings(tx.sql, clusterId, name, ids);
-    const renew = async (of: ReadonlyMap<string, object>) => (await kind.renewed?.(tx.sql, of)) ?? new Map();
-    const [ofAll, ofCanary] = [await renew(settings.stable), await renew(settings.canary)];
+    const renew = async (track: 'stable' | 'canary') => {
+      const beside: Beside = async (other, of) => {
+        const { stable, canary } = await liveSettings(tx.sql, clusterId, other, of);
+        return track === 'stable' ? stable : new Map([...stable, ...canary]);
+      };
+      return (await kind.renewed?.(tx.sql, settings[track], beside)) ?? new Map();
+    };
+    const [ofAll, ofCanary] = [await renew('stable'), await renew('canary')];
     for (const entry of group) {
       const { id } = entry;
       const [stable, overlay] = [live.get(keyOf(entry)), overlaid.get(keyOf(entry))];

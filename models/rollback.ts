@@ -4,11 +4,20 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { fail } from '../contract/errors.ts';
 import { bodyHash } from '../proto/entry-hash.ts';
-import type { CompiledEntry, EntryKind, Missing, Provision, Reference, RollbackOwners } from './entries/kind.ts';
+import type {
+  Beside,
+  CompiledEntry,
+  EntryKind,
+  Missing,
+  Provision,
+  Reference,
+  RollbackOwners,
+} from './entries/kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
 import { siteOfOwner } from './entries/owner.ts';
 import { DISABLED_REF, siteKind } from './entries/site.ts';
 import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
+import { liveSettings } from './live-settings.ts';
 import { type Difference, keyOf, type WrittenEntry } from './write-revision.ts';
 
 /** Entries that one rollback changes at most: it is one publication, under the lock of the cluster's head. */
@@ -51,7 +60,7 @@ export async function planRollback(
   const missing = await missingOf(sql, clusterId, restored, { restoring, staying });
   const gone = leftOut(restored, missing);
   refuseMissing(missing.filter(({ owner }) => owner === null || !gone.has(owner)));
-  const renewed = await renewedOf(sql, restored);
+  const renewed = await renewedOf(sql, clusterId, restored);
   const changes = restored.flatMap((entry): Change[] => {
     const difference = entry.to?.owner && gone.has(entry.to.owner) ? undefined : differenceOf(entry, renewed);
     return difference ? [{ entry, difference }] : [];
@@ -147,11 +156,19 @@ function refuseMissing(missing: readonly Missing[]): void {
 type Renewed = ReadonlyMap<string, CompiledEntry | null>;
 
 /** Entries of the revision with what they refer to as it is now. */
-async function renewedOf(sql: Knex, entries: readonly EntryVersions[]): Promise<Renewed> {
+async function renewedOf(sql: Knex, clusterId: string, entries: readonly EntryVersions[]): Promise<Renewed> {
   const found = new Map<string, CompiledEntry | null>();
+  // What is not put back stays as it is.
+  const beside: Beside = async (kind, ids) => {
+    const { stable } = await liveSettings(sql, clusterId, kind, ids);
+    const back = entries.flatMap(({ kind: of, id, to }): [string, object][] =>
+      of === kind && to?.settings ? [[id, to.settings]] : [],
+    );
+    return new Map([...stable, ...back]);
+  };
   for (const [name, group] of Map.groupBy(entries, ({ kind }) => kind)) {
     const settings = group.flatMap(({ id, to }): [string, object][] => (to?.settings ? [[id, to.settings]] : []));
-    const renewed = settings.length > 0 ? await kindNamed(name).renewed?.(sql, new Map(settings)) : undefined;
+    const renewed = settings.length > 0 ? await kindNamed(name).renewed?.(sql, new Map(settings), beside) : undefined;
     for (const [id, compiled] of renewed ?? []) found.set(keyOf({ kind: name, id }), compiled);
   }
   return found;

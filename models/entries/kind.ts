@@ -54,6 +54,9 @@ export interface Missing extends Reference {
  */
 export type Bypass = boolean | ((stable: object, now: CompiledEntry | null) => CompiledEntry | null | undefined);
 
+/** Settings that entries of another kind have where renewed ones are to run, by id, as far as they are known. */
+export type Beside = (kind: string, ids: readonly string[]) => Promise<ReadonlyMap<string, object>>;
+
 export interface EntryKind {
   readonly kind: string;
   /** Raised with every change of the bytes a compiler makes from the same rows. */
@@ -88,7 +91,11 @@ export interface EntryKind {
    * What comes of published settings, by id of the entry, with what they refer to as it is now; null: no entry. Kinds that
    * have it are put back with it, and a change of what they refer to reaches nodes by it (ChangedEntry.renews).
    */
-  renewed?(sql: Knex, settings: ReadonlyMap<string, object>): Promise<Map<string, CompiledEntry | null>>;
+  renewed?(
+    sql: Knex,
+    settings: ReadonlyMap<string, object>,
+    beside: Beside,
+  ): Promise<Map<string, CompiledEntry | null>>;
   /** `platform` kinds hold the same entry in every cluster. */
   readonly scope: 'cluster' | 'platform';
   /** What the entry of this id belongs to and ends with (owner.ts); null: the cluster itself. */

@@ -16,7 +16,7 @@ import {
 } from '../../proto/gen/svc/config/v1/https_pb.js';
 import type { Domain as DomainMessage } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { readAuthorities } from '../certificate-check.ts';
-import type { CompiledEntry, EntryKind, Missing, Reference } from './kind.ts';
+import type { Beside, CompiledEntry, EntryKind, Missing, Reference } from './kind.ts';
 import { siteOwner } from './owner.ts';
 import { domainMessage } from './site.ts';
 
@@ -122,17 +122,22 @@ export function compileHttps(
   return entryOf({ ...settings, pendingDomains: uncoveredDomains(domains, names).map(formatDomain) }, certificates);
 }
 
-/** Settings of before with the certificates of now; what they cover by now is pending no more. */
+/**
+ * Settings of before with the certificates of now: what these cover of the site's domains is pending no more, and the rest
+ * is, though it was covered then.
+ */
 async function renewedEntries(
   sql: Knex,
   settings: ReadonlyMap<string, object>,
+  beside: Beside,
 ): Promise<Map<string, CompiledEntry | null>> {
   const published = new Map([...settings].map(([id, one]) => [id, { ...DEFAULT_HTTPS, pendingDomains: [], ...one }]));
   const certificates = await servedCertificates(sql, [...published.values()].flatMap(certificateIds));
+  const sites = (await beside('site', [...settings.keys()])) as ReadonlyMap<string, { domains: Domain[] }>;
   return new Map(
     [...published].map(([id, one]) => {
-      const pending = one.pendingDomains.flatMap((text) => parseDomain(text) ?? []);
-      return [id, compileHttps(one, pending, certificates)];
+      const domains = sites.get(id)?.domains ?? one.pendingDomains.flatMap((text) => parseDomain(text) ?? []);
+      return [id, compileHttps(one, domains, certificates)];
     }),
   );
 }

@@ -303,6 +303,26 @@ test('the launch check says what certificates do for the site', async (t) => {
   t.like(await attention(), { count: 1, named: [{ type: 'site', id: site.id }] });
 });
 
+test('a domain that comes back with a rollback and that no certificate covers any more is reached by plain HTTP', async (t) => {
+  const site = await newSite('www.');
+  const both = [site.main, `www.${site.main}`];
+  const { id } = await upload(await testCertificate(both));
+  const { revision } = await site.put({ certificateId: id, forceHttps: true });
+  t.deepEqual((await site.https())!.pending, []);
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [site.main] });
+  const { chainPem, privateKeyPem } = await testCertificate([site.main]);
+  await api.ok('PUT', `/certificates/${id}`, { chainPem, privateKeyPem });
+  await api.ok('POST', `/clusters/${site.clusterId}/rollback`, { revision, restoreSettings: true });
+  t.deepEqual((await api.ok('GET', `/sites/${site.id}`)).domains, both);
+  const pending = async () => (await site.https())!.pending.map(({ name }) => name);
+  t.deepEqual(await pending(), [both[1]]);
+  t.deepEqual((await site.read()).pendingDomains, [both[1]]);
+  // Another chain that covers it ends that.
+  const again = await testCertificate(both);
+  await api.ok('PUT', `/certificates/${id}`, { chainPem: again.chainPem, privateKeyPem: again.privateKeyPem });
+  t.deepEqual(await pending(), []);
+});
+
 test('a rollback puts the settings back, with the certificates as they are now', async (t) => {
   const site = await newSite();
   const [one, two] = [await testCertificate([site.main]), await testCertificate([site.main])];
