@@ -54,6 +54,8 @@ export interface Pebble {
   dns(command: string, body: object): Promise<void>;
   /** Tells Pebble something, such as `set-renewal-info/`. */
   manage(path: string, body: object): Promise<void>;
+  /** The process of the authority. */
+  server: Child;
   stop(): Promise<void>;
 }
 
@@ -75,10 +77,12 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
     : ['-defaultIPv4', address, '-defaultIPv6', ''];
   const children: Child[] = [];
   const start = (name: string, program: string, args: string[]) => {
-    children.push(processes.start({ name, command: join(programs, program), args, env, logFile }));
+    const child = processes.start({ name, command: join(programs, program), args, env, logFile });
+    children.push(child);
+    return child;
   };
   start('name server of Pebble', 'pebble-challtestsrv', [...names, ...nothingElse, ...family]);
-  start('Pebble', 'pebble', ['-config', config, '-dnsserver', at(ports.dns)]);
+  const authority = start('Pebble', 'pebble', ['-config', config, '-dnsserver', at(ports.dns)]);
   const management = `https://${at(ports.management)}`;
   const stop = async () => {
     for (const child of children.reverse()) await child.stop();
@@ -98,6 +102,7 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
       dnsServer: at(ports.dns),
       dns: async (command, body) => void (await ask(`http://${at(ports.dnsManagement)}/${command}`, null, body)),
       manage: async (path, body) => void (await ask(`${management}/${path}`, server.pem, body)),
+      server: authority,
       stop,
     };
   } catch (error) {

@@ -107,6 +107,8 @@ export interface TestAuthority {
   options: AcmeDirectoryOptions;
   /** Names of each certificate issued, oldest first. */
   issued: { names: string[]; pem: string; replaces: string | null }[];
+  /** Names of each order placed, oldest first. */
+  ordered: string[][];
   /** Every request, oldest first. */
   requests: Asked[];
   /** Accounts by their addresses. */
@@ -163,6 +165,7 @@ class Served {
       caPem: signer.caPem,
       options,
       issued: [],
+      ordered: [],
       requests: [],
       accounts: new Map(),
       window: null,
@@ -299,6 +302,7 @@ class Served {
     const names = (payload!.identifiers as { value: string }[]).map(({ value }) => value);
     const replaces = (payload!.replaces as string | undefined) ?? null;
     if (replaces && this.shown.issued.some((one) => one.replaces === replaces)) refuse('alreadyReplaced', 409);
+    this.shown.ordered.push(names);
     const id = String(this.#orders.size + 1);
     const authorizations = names.map((name) => this.#newAuthorization(account, name));
     this.#orders.set(id, {

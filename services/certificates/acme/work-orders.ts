@@ -34,9 +34,11 @@ import { presentHttp, propagateHttp } from './steps/show.ts';
 import { presentDns, propagateDns } from './steps/show-dns.ts';
 import { TOOLS, type Tools } from './tools.ts';
 
-/** Orders of one run, and of one moment. */
-const ORDERS = 10;
+/** Orders that begin, and that are worked on, at a time. */
+const BEGUN = 10;
 const AT_A_TIME = 3;
+/** A run takes up no more then: a process that nobody lets do this any more comes to know it. */
+const RUN_MS = 5 * 60_000;
 const LOOK_MS = 250;
 /** A step that meets faults on the way is tried so often, each time after twice the pause. */
 const TRIES = 8;
@@ -63,20 +65,22 @@ const STEPS: Readonly<Record<OrderStep, Step>> = {
   download,
 };
 
-/** Begins what is due and walks orders until none is; at most {@link ORDERS} are taken up. */
+/** Begins what is due and walks orders until none is; one that takes its time keeps no other from going on. */
 export async function workOrders(runtime: Runtime, signal: AbortSignal, tools: Tools = TOOLS): Promise<void> {
   const sql = runtime.pools.api;
-  await beginDueOrders(sql, ORDERS);
+  const deadline = Date.now() + RUN_MS;
   const walks = new Map<string, Promise<void>>();
-  for (let taken = 0; taken < ORDERS && !signal.aborted; ) {
-    const order = walks.size < AT_A_TIME ? await takeDueOrder(sql, [...walks.keys()]) : undefined;
-    if (order) {
-      taken += 1;
-      const walk = walkOrder(runtime, order, signal, tools).finally(() => walks.delete(order.certificateId));
-      walks.set(order.certificateId, walk);
-      continue;
+  while (!signal.aborted && Date.now() < deadline) {
+    if (walks.size < AT_A_TIME) {
+      await beginDueOrders(sql, BEGUN);
+      const order = await takeDueOrder(sql, [...walks.keys()]);
+      if (order) {
+        const walk = walkOrder(runtime, order, signal, tools).finally(() => walks.delete(order.certificateId));
+        walks.set(order.certificateId, walk);
+        continue;
+      }
+      if (walks.size === 0) break;
     }
-    if (walks.size === 0) break;
     await Promise.race([...walks.values(), sleep(LOOK_MS)]);
   }
   await Promise.all(walks.values());

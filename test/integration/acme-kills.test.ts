@@ -1,0 +1,178 @@
+// kill −9 of the worker of orders at each step of an order: when what the step found was written, and when it was not,
+// because the process died with the authority's answer. The next process goes on with the same order, and one certificate
+// comes of it. Orders stand where a trigger asks for a lock that the test holds.
+import { X509Certificate } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import pg from 'pg';
+import { root } from '../../bin/lib/root.ts';
+import { type AcmeCluster, orderOver, requestOf, startAcmeCluster } from '../helpers/acme-cluster.ts';
+import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Api } from '../helpers/resources.ts';
+
+/** What is being written: the state that follows the step. */
+const WRITES = [
+  'account',
+  'order',
+  'challenges',
+  'present',
+  'propagate',
+  'validate',
+  'finalize',
+  'download',
+  'done',
+] as const;
+const FATES = ['lost', 'written'] as const;
+/** While these are written, no other order of the cluster shows or takes away answers: they stand last. */
+const ALONE: ReadonlySet<string> = new Set(['propagate', 'done']);
+/** As many as a worker walks at a time. */
+const AT_A_TIME = 3;
+const LOCK = 4712;
+
+// An order for `lost-STATE.…` stands before that state is written, one for `written-STATE.…` while it is committed.
+const TRIGGERS = `
+  create function stand_order() returns trigger language plpgsql as $$ begin
+    if old.state <> new.state and new.names[1] = tg_argv[0] || '-' || new.state || '.example.org' then
+      perform set_config('lock_timeout', '0', true), set_config('transaction_timeout', '0', true);
+      perform pg_advisory_xact_lock_shared(${LOCK}, hashtext(new.names[1]));
+    end if;
+    return new;
+  end $$;
+  create trigger stand_lost before update on acme_order for each row execute function stand_order('lost');
+  create constraint trigger stand_written after update on acme_order deferrable initially deferred
+    for each row execute function stand_order('written')`;
+
+let home: TestConsole;
+let api: Api;
+let cluster: AcmeCluster;
+let database: pg.Pool;
+
+test.before(async () => {
+  const services = readdirSync(join(root, 'services'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'gen' && entry.name !== 'housekeeping')
+    .map(({ name }) => name);
+  home = await startTestConsole({ env: { SERVICES: services.join(',') } });
+  api = new Api(home);
+  cluster = await startAcmeCluster(home, api);
+  database = new pg.Pool({ connectionString: home.databaseUrl, max: 4 });
+  await database.query(TRIGGERS);
+});
+
+test.after.always(async () => {
+  await cluster?.stop();
+  await database?.end();
+  await home?.stop();
+});
+
+/** The process that works on orders. */
+const startWorker = () =>
+  startTestConsoleProcess({
+    database: { url: home.databaseUrl },
+    masterKey: home.env.SVC_MASTER_KEY!,
+    redisPrefix: home.env.SVC_REDIS_PREFIX!,
+    setUp: false,
+    env: { SERVICES: 'housekeeping' },
+  });
+
+interface Asked {
+  name: string;
+  fate: (typeof FATES)[number];
+  writes: (typeof WRITES)[number];
+  siteId: string;
+  certificateId: string;
+}
+
+/** Backends that stand, by what they stand for. */
+async function standing(names: readonly string[]): Promise<Map<string, number>> {
+  const { rows } = await database.query<{ name: string; pid: number }>(
+    `select name, pid from unnest($1::text[]) as name
+       join pg_locks on locktype = 'advisory' and classid = ${LOCK} and not granted
+        and objid::bigint = hashtext(name)::bigint & 4294967295`,
+    [names],
+  );
+  return new Map(rows.map(({ name, pid }) => [name, pid]));
+}
+
+/** Asks for certificates, and kills the worker when each order stands. */
+async function killEach(t: ExecutionContext, points: readonly Pick<Asked, 'fate' | 'writes'>[]): Promise<Asked[]> {
+  const holder = new pg.Client({ connectionString: home.databaseUrl });
+  await holder.connect();
+  const worker = await startWorker();
+  try {
+    const asked: Asked[] = [];
+    let stand = new Map<string, number>();
+    for (const { fate, writes } of points) {
+      const name = `${fate}-${writes}.example.org`;
+      await holder.query('select pg_advisory_lock($1, hashtext($2))', [LOCK, name]);
+      const { id: siteId } = await api.site(cluster.clusterId, name);
+      const { id } = await api.ok('POST', '/certificates/request', requestOf([name], { bindSiteId: siteId }));
+      asked.push({ name, fate, writes, siteId, certificateId: id });
+      stand = await eventually(
+        async () => {
+          const found = await standing(asked.map(({ name: each }) => each));
+          return found.size === asked.length && found;
+        },
+        { everyMs: 100, timeoutMs: 180_000, what: `the order for ${name} standing` },
+      );
+    }
+    const names = asked.map(({ name }) => name);
+    await worker.kill();
+    const lost = asked.flatMap(({ fate, name }) => (fate === 'lost' ? [stand.get(name)] : []));
+    const { rowCount } = await database.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [lost]);
+    t.is(rowCount, lost.length);
+    await eventually(async () => [...(await standing(names)).keys()].every((name) => name.startsWith('written')));
+    await holder.query('select pg_advisory_unlock_all()');
+    for (const { name, fate, writes, certificateId } of asked) {
+      const { state } = await eventually(async () => {
+        const row = await database.query('select state from acme_order where certificate_id = $1', [certificateId]);
+        return (fate === 'lost' || row.rows[0].state === writes) && row.rows[0];
+      });
+      t.is(state === writes, fate === 'written', name);
+    }
+    return asked;
+  } finally {
+    await worker.stop();
+    await holder.end();
+  }
+}
+
+async function endedWell(t: ExecutionContext, { name, fate, writes, siteId, certificateId }: Asked): Promise<void> {
+  const over = await orderOver(api, certificateId);
+  t.is(over.state, 'done', `${name}: ${JSON.stringify(over)}`);
+  const { authority, clusterId } = cluster;
+  const issued = authority.issued.filter(({ names }) => names.includes(name));
+  t.is(issued.length, 1, name);
+  const { fingerprint } = await api.ok('GET', `/certificates/${certificateId}`);
+  t.is(new X509Certificate(issued[0]!.pem).fingerprint256.replaceAll(':', '').toLowerCase(), fingerprint, name);
+  // The address of an order that was lost is nowhere: the authority forgets it, and signs nothing for it.
+  const orders = authority.ordered.filter((names) => names.includes(name)).length;
+  t.is(orders, fate === 'lost' && writes === 'challenges' ? 2 : 1, name);
+  t.is((await api.ok('GET', `/sites/${siteId}/https`)).settings.certificateId, certificateId, name);
+  await eventually(async () => (await api.entries(clusterId, 'site-https')).includes(siteId), {
+    everyMs: 200,
+    what: `${name} at the nodes`,
+  });
+  const row = await api.sql('acme_order').where({ certificate_id: certificateId }).first();
+  t.is(row.private_key, null, name);
+}
+
+test.serial('whenever the worker dies, the next one goes on, and one certificate comes of it', async (t) => {
+  const points = WRITES.flatMap((writes) => FATES.map((fate) => ({ fate, writes })));
+  const [alone, others] = [true, false].map((is) => points.filter(({ writes }) => ALONE.has(writes) === is));
+  const all: Asked[] = [];
+  while (others!.length > 0) {
+    const last = alone!.splice(0, 1);
+    all.push(...(await killEach(t, [...others!.splice(0, AT_A_TIME - last.length), ...last])));
+  }
+  t.is(all.length, points.length);
+  const worker = await startWorker();
+  try {
+    for (const asked of all) await endedWell(t, asked);
+    t.is(cluster.authority.accounts.size, 1);
+    await eventually(() => cluster.node.answers.size === 0);
+  } finally {
+    await worker.stop();
+  }
+});
