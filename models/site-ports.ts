@@ -1,6 +1,6 @@
 // Ports that sites use of what their cluster listens on.
 import type { Knex } from 'knex';
-import { LISTEN_PORTS, type ListenPorts } from './entries/listen-ports.ts';
+import { LISTEN_PORTS, type ListenPorts, portReference } from './entries/listen-ports.ts';
 
 export interface SitePorts {
   http: number[];
@@ -34,7 +34,7 @@ export async function keepListenPorts(sql: Knex, clusterId: string): Promise<Lis
   return row && LISTEN_PORTS.read(row[LISTEN_PORTS.column]);
 }
 
-/** The first of the ports that sites of the cluster use, with the names of the first five; undefined when none do. */
+/** The first of the ports that sites of the cluster use, by their settings or by what nodes run, with the names of the first five; undefined when none do. */
 export async function portInUse(
   sql: Knex,
   clusterId: string,
@@ -43,11 +43,22 @@ export async function portInUse(
 ): Promise<{ port: number; sites: string[] } | undefined> {
   if (ports.length === 0) return undefined;
   const { rows } = await sql.raw<{ rows: { port: number; sites: string[] }[] }>(
-    `select p.port::int as port, (array_agg(s.name order by lower(s.name), s.id))[1:5] as sites
-       from site s cross join lateral jsonb_array_elements(s.ports -> :protocol) as p(port)
-      where s.cluster_id = :clusterId and s.ports <> '${JSON.stringify(USUAL_PORTS)}'::jsonb
-        and p.port::int = any(:ports) group by 1 order by 1 limit 1`,
-    { protocol, clusterId, ports: [...ports] as never },
+    `select port, (array_agg(name order by lower(name), id))[1:5] as sites from (
+       select p.port::int as port, s.name, s.id
+         from site s cross join lateral jsonb_array_elements(s.ports -> :protocol) as p(port)
+        where s.cluster_id = :clusterId and s.ports <> '${JSON.stringify(USUAL_PORTS)}'::jsonb
+          and p.port::int = any(:ports)
+       union
+       select p.port, s.name, s.id from unnest(:ports::int[], :refs::text[]) as p(port, ref)
+         join config_entry e on e.cluster_id = :clusterId and e.kind = 'site' and e.to_revision is null and e.refs @> array[p.ref]
+         join site s on s.id = e.resource_id) used
+      group by port order by port limit 1`,
+    {
+      protocol,
+      clusterId,
+      ports: [...ports] as never,
+      refs: ports.map((port) => portReference(protocol, port)) as never,
+    },
   );
   return rows[0];
 }

@@ -189,6 +189,12 @@ test('ports of a cluster stay as they are in a rollback, which is refused where 
   await api.ok('POST', `/clusters/${clusterId}/rollback`, { revision: with8080 });
   t.deepEqual(await portsAtNodes(clusterId, site.id), [[8080], [443]]);
   t.deepEqual((await published(clusterId))!.httpPorts, [8080, 8081, 8082]);
+  // The site's settings do not name it, and nodes serve the site there.
+  const used = await api.refused(t, [409, 'LISTEN_PORT_IN_USE'], 'PUT', pathOf(clusterId), {
+    httpPorts: [8081],
+    httpsPorts: [],
+  });
+  t.deepEqual(used, { port: 8080, sites: [site.name] });
   await api.ok('PATCH', `/sites/${site.id}`, { name: 'Published again' });
   await set(clusterId, [8081]);
   const data = await api.refused(t, [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'], 'POST', `/clusters/${clusterId}/rollback`, {
