@@ -157,6 +157,30 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/certificates/AddDnsCredential.vue',
+    open: opened(() => '/certificates/dns-credentials', 'certificates.dns.add'),
+    submit: 'shared.form.save',
+    fields: {
+      'certificates.dns.name': name(100),
+      'certificates.dns.zone': { good: () => 'example.org', longest: () => `${label(63)}.org`, tooLong: label(254) },
+      'certificates.dns.server': {
+        good: () => 'ns.example.org',
+        longest: () => `${label(63)}.org`,
+        tooLong: label(262),
+      },
+      'certificates.dns.keyName': {
+        good: () => 'key.example.org',
+        longest: () => `${label(63)}.org`,
+        tooLong: label(254),
+      },
+      'certificates.dns.secret': {
+        good: () => 'c2VjcmV0IG9mIGEgdGVzdA==',
+        longest: () => 'AAAA'.repeat(256),
+        tooLong: 'A'.repeat(1025),
+      },
+    },
+  },
+  {
     file: 'features/certificates/SiteHttps.vue',
     open: onPage(() => `/sites/${site.id}/https`, 'certificates.https.maxLength'),
     submit: 'shared.form.save',

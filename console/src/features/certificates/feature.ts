@@ -6,6 +6,12 @@ const title = { en: 'Certificates', 'zh-CN': '证书' };
 export default {
   routes: [
     { path: '/certificates', name: 'certificates', title, component: () => import('./CertificatesPage.vue') },
+    {
+      path: '/certificates/dns-credentials',
+      name: 'dns-credentials',
+      title: { en: 'DNS credentials', 'zh-CN': 'DNS 凭据' },
+      component: () => import('./DnsCredentialsPage.vue'),
+    },
     { path: '/certificates/:id', name: 'certificate', title, component: () => import('./CertificatePage.vue') },
   ],
   navigation: [{ group: 'delivery', order: 10, title, icon: Lock, to: '/certificates' }],
