@@ -29,6 +29,8 @@ export const CAPABILITIES = {
   'compression-v1': 'compresses answers as each site says',
   'brotli-v1': 'compresses answers with Brotli',
   'zstd-v1': 'compresses answers with Zstandard',
+  'modsecurity-v1': 'inspects requests with the OWASP Core Rule Set',
+  'waf-exclusions-v1': 'exclusions of rules of the WAF by path and parameter',
   'vitals-v1': 'tells every 5 s how sites that just changed fare, while the console asks for it',
 } as const;
 

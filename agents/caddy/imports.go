@@ -23,4 +23,5 @@ import (
 	_ "edge.svc/caddy/svcrate"
 	_ "edge.svc/caddy/svcsites"
 	_ "edge.svc/caddy/svctls"
+	_ "edge.svc/caddy/svcwaf"
 )

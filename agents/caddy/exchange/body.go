@@ -47,9 +47,10 @@ type Body struct {
 	control  *http.ResponseController
 	limit    int64
 	pause    time.Duration
-	// Beginning of the body that was read already, and how much of it the reader got.
+	// Beginning of the body that was read already, in memory and beyond, and how much of it the reader got.
 	head []byte
-	at   int
+	kept kept
+	at   int64
 	// What the client sent of the body.
 	total int64
 	// How the stream ended: io.EOF, or a failure.
@@ -94,6 +95,16 @@ func (b *Body) MayPause() { b.noRate = true }
 // Look returns the first n bytes of the body, fewer where it has no more: whole is true then. Whoever reads the body
 // afterwards gets them all the same. Memory is taken as bytes come in, not as they are announced.
 func (b *Body) Look(n int) (head []byte, whole bool, err error) {
+	if b.kept.filed > 0 && n > len(b.head) {
+		if int64(n) < b.InspectedLength() {
+			head = make([]byte, n)
+			_, err = keptReader{b}.ReadAt(head, 0)
+			return head, false, err
+		}
+		if err = b.unspool(); err != nil {
+			return nil, false, err
+		}
+	}
 	for b.stream != nil && len(b.head) < n && b.end == nil {
 		if len(b.head) == cap(b.head) {
 			b.head = slices.Grow(b.head, min(n-len(b.head), max(len(b.head), firstLook)))
@@ -119,6 +130,9 @@ func (b *Body) Look(n int) (head []byte, whole bool, err error) {
 // firstLook is the room that a look at a body starts with.
 const firstLook = 4 << 10
 
+// Failed reports whether reading from the client ended in any other way than with the body.
+func (b *Body) Failed() bool { return b.end != nil && b.end != io.EOF }
+
 // Rewind makes the next Read begin with the first byte again. It reports false when bytes are gone, or reading was ended.
 func (b *Body) Rewind() bool {
 	if b.gone || b.stopping.Load() {
@@ -142,10 +156,13 @@ func (b *Body) Stream() {
 // Read reads the body from its beginning, as long as nothing was read beyond what was looked at. It fails with
 // ErrBodyTooLarge, ErrBodySlow, ErrBodyStopped, or as the connection does.
 func (b *Body) Read(p []byte) (int, error) {
-	if b.at < len(b.head) {
-		n := copy(p, b.head[b.at:])
-		b.at += n
-		return n, nil
+	if b.at < b.InspectedLength() {
+		n, err := keptReader{b}.ReadAt(p, b.at)
+		b.at += int64(n)
+		if n > 0 {
+			return n, nil
+		}
+		return 0, err
 	}
 	if b.end != nil {
 		return 0, b.end

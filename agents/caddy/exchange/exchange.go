@@ -132,6 +132,7 @@ func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
 // Reset ends an exchange and makes it ready for another.
 func (x *Exchange) Reset() {
 	x.answer.closeBody()
+	x.Body.forget()
 	x.forgetFacts()
 	facts, known, marks, page := x.facts, x.known, x.marks, x.page
 	if cap(page) > maxKeptPage {

@@ -70,6 +70,11 @@ func (p *partEntry) version() *received {
 // siteOf returns what the core keeps of a plan.
 func siteOf(p *exchange.Plan) *site { return p.Source().(*site) }
 
+// HasEntry reports whether a site has an entry of a kind that parts of sites come from. It compiles nothing.
+func HasEntry(p *exchange.Plan, kind string) bool {
+	return entryOf(siteOf(p).entries, kinds[kind]) != nil
+}
+
 func entryOf(entries []partEntry, k *kind) *partEntry {
 	for i := range entries {
 		if entries[i].kind == k {

@@ -18,6 +18,7 @@ import (
 	"edge.svc/caddy/svcrules"
 	"edge.svc/caddy/svcsites"
 	"edge.svc/caddy/svctls"
+	"edge.svc/caddy/svcwaf"
 )
 
 // row is a place in the order.
@@ -37,6 +38,7 @@ type failure struct {
 
 var (
 	policyFails    = failure{http.StatusServiceUnavailable, svcerrors.PolicyUnavailable}
+	wafFails       = failure{http.StatusServiceUnavailable, svcerrors.WAFBusy}
 	challengeFails = failure{http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable}
 )
 
@@ -71,6 +73,7 @@ var order = []row{
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
 	{"limits", forLocal, svcorigin.Limits, failure{}},
+	{"waf", notForLocal, svcwaf.Stage, wafFails},
 	{"encode", forLocal, svcencode.Stage, failure{}},
 	{"fetch", forLocal, svcorigin.Stage, failure{}},
 }

@@ -28,7 +28,7 @@ type edge struct {
 
 func newHandler(t testing.TB, entries ...*configv1.Entry) *edge {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
+	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1, "waf_pattern_ms": 60_000}})
 	h := &edge{core: core}
 	h.pipeline = newPipeline(core, zap.NewNop(), false)
 	h.change(t, entries...)

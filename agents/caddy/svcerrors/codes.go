@@ -29,6 +29,8 @@ const (
 	TooLarge             = "too-large"
 	UnknownHost          = "unknown-host"
 	URITooLong           = "uri-too-long"
+	WAFBlocked           = "waf-blocked"
+	WAFBusy              = "waf-busy"
 	WebSocketDisabled    = "websocket-disabled"
 	headerError          = "X-Svc-Error"
 	maxRequestIDBytes    = 128
@@ -146,6 +148,16 @@ var texts = map[string]text{
 		[languages]string{"地址过长", "Address too long"},
 		[languages]string{"请求的地址超过了允许的长度。", "The address of this request is longer than allowed."},
 		hopVisitor,
+	},
+	WAFBlocked: {
+		[languages]string{"请求被拦截", "Request blocked"},
+		[languages]string{"此请求看起来像攻击，已被网站防火墙拦截。", "This request looks like an attack, and the firewall of this website blocked it."},
+		hopEdge,
+	},
+	WAFBusy: {
+		[languages]string{"暂时无法检查请求", "Request cannot be checked"},
+		[languages]string{"网站防火墙暂时无法检查此请求，请稍后重试。", "The firewall of this website cannot check this request at the moment. Please try again later."},
+		hopEdge,
 	},
 	WebSocketDisabled: {
 		[languages]string{"WebSocket 已关闭", "WebSocket is off"},

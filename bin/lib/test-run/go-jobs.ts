@@ -27,6 +27,7 @@ const SHARED_STATE = [
   'svclists',
   'svcorigin',
   'svcsites',
+  'svcwaf',
 ];
 /** With the race detector a test takes several times as long. */
 const RACE = ['-race', '-timeout', '30m'];

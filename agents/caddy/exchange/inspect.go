@@ -1,0 +1,147 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+// Room is where the beginnings of bodies are kept while they are looked at, bounded over all exchanges.
+type Room interface {
+	// Take reserves memory; false where there is none left.
+	Take(bytes int) bool
+	// Give returns what was taken.
+	Give(bytes int)
+	// File opens a file without a name for what does not fit into memory.
+	File() (SpoolFile, error)
+}
+
+// SpoolFile is a file in which the end of a look lies. Closing it gives its bytes back.
+type SpoolFile interface {
+	io.WriterAt
+	io.ReaderAt
+	io.Closer
+}
+
+var _ SpoolFile = (*os.File)(nil)
+
+// ErrNoRoom says that the beginning of a body finds no room, neither in memory nor in a file.
+var ErrNoRoom = errors.New("no room for the beginning of a request body")
+
+const (
+	// What one look keeps in memory; more of it goes into a file.
+	lookMemory = 128 << 10
+	spoolPiece = 32 << 10
+)
+
+// kept is what a look keeps beside Body.head.
+type kept struct {
+	room  Room
+	taken int
+	file  SpoolFile
+	// Bytes in the file.
+	filed int64
+}
+
+// Inspect reads the first n bytes of the body, fewer where it has no more: whole is true then. Whoever reads the body
+// afterwards gets them all the same, and Inspected returns them as often as it is asked. It fails with ErrNoRoom, as the
+// spool file does, or as Read would. It is called once, after looks that were no longer than n.
+func (b *Body) Inspect(n int64, room Room) (whole bool, err error) {
+	if b.stream == nil {
+		return true, nil
+	}
+	b.kept.room = room
+	memory := int(min(n, lookMemory))
+	if b.Length > 0 {
+		memory = int(min(int64(memory), b.Length))
+	}
+	if room.Take(memory) {
+		b.kept.taken = memory
+	} else {
+		memory = len(b.head)
+	}
+	_, whole, err = b.Look(memory)
+	if err != nil || whole {
+		return whole, err
+	}
+	return b.spool(n)
+}
+
+// spool reads what follows the head into a file, until n bytes are kept in all.
+func (b *Body) spool(n int64) (whole bool, err error) {
+	var piece []byte
+	for b.end == nil && int64(len(b.head))+b.kept.filed < n {
+		if b.kept.file == nil {
+			if b.kept.file, err = b.kept.room.File(); err != nil {
+				return false, err
+			}
+			piece = make([]byte, min(spoolPiece, n-int64(len(b.head))))
+		}
+		room := piece[:min(int64(len(piece)), n-int64(len(b.head))-b.kept.filed)]
+		got := b.receive(room)
+		if _, err = b.kept.file.WriteAt(room[:got], b.kept.filed); err != nil {
+			return false, err
+		}
+		b.kept.filed += int64(got)
+	}
+	if b.Length > 0 && int64(len(b.head))+b.kept.filed == b.Length && b.end == nil {
+		b.end = io.EOF
+		b.disarm()
+	}
+	if b.end != nil && b.end != io.EOF {
+		return false, b.end
+	}
+	return b.end == io.EOF, nil
+}
+
+// unspool takes what lies in the file into memory.
+func (b *Body) unspool() error {
+	head := make([]byte, b.InspectedLength())
+	if n, err := (keptReader{b}).ReadAt(head, 0); n < len(head) {
+		return err
+	}
+	_ = b.kept.file.Close()
+	b.head, b.kept.file, b.kept.filed = head, nil, 0
+	return nil
+}
+
+// Inspected reads what Inspect kept, from its first byte.
+func (b *Body) Inspected() io.Reader {
+	return io.NewSectionReader(keptReader{b}, 0, b.InspectedLength())
+}
+
+// InspectedLength is how many bytes Inspect kept.
+func (b *Body) InspectedLength() int64 { return int64(len(b.head)) + b.kept.filed }
+
+type keptReader struct{ body *Body }
+
+// ReadAt reads over the border between memory and file.
+func (r keptReader) ReadAt(p []byte, at int64) (n int, err error) {
+	b := r.body
+	if at < int64(len(b.head)) {
+		n = copy(p, b.head[at:])
+	}
+	if n < len(p) && b.kept.filed > 0 {
+		rest := min(int64(len(p)-n), b.InspectedLength()-at-int64(n))
+		more, err := b.kept.file.ReadAt(p[n:n+int(rest)], at+int64(n)-int64(len(b.head)))
+		n += more
+		if err != nil && err != io.EOF {
+			return n, err
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// forget gives back what was kept.
+func (b *Body) forget() {
+	if b.kept.file != nil {
+		_ = b.kept.file.Close()
+	}
+	if b.kept.room != nil {
+		b.kept.room.Give(b.kept.taken)
+	}
+	b.kept = kept{}
+}

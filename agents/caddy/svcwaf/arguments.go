@@ -1,0 +1,128 @@
+package svcwaf
+
+import "strings"
+
+const (
+	// What of a kind of arguments becomes one each; text beyond is joined.
+	maxArguments = 256
+	// Bytes of a joined value, and how much of it the next one says again: whatever lies across the border is whole in one.
+	maxJoined, joinedOverlap = 4 << 10, 256
+)
+
+// arguments takes names and values for a collection. Each is one of its own up to a number; of what follows, names and
+// values are joined by newlines, so that rules see all text and none of it costs a run of every rule.
+type arguments struct {
+	add func(name, value string)
+	// The name of joined values.
+	name  string
+	count int
+	// endless arguments are never joined.
+	endless bool
+	rest    []byte
+	// The last one began with what the one before ended with, and nothing else is in it.
+	repeated bool
+}
+
+func (a *arguments) full() bool { return a.count >= maxArguments && !a.endless }
+
+// put takes an argument.
+func (a *arguments) put(name, value string) {
+	if !a.full() {
+		a.count++
+		a.add(name, value)
+		return
+	}
+	a.join(name)
+	a.join(value)
+}
+
+// join takes text that is no argument of its own.
+func (a *arguments) join(text string) {
+	if text == "" {
+		return
+	}
+	if len(a.rest) > 0 && !a.repeated {
+		a.more("\n")
+	}
+	a.more(text)
+}
+
+// more takes text that goes on where the last one ended.
+func (a *arguments) more(text string) {
+	for text != "" {
+		n := min(len(text), maxJoined-len(a.rest))
+		a.rest, a.repeated = append(a.rest, text[:n]...), false
+		if text = text[n:]; len(a.rest) == maxJoined {
+			a.add(a.name, string(a.rest))
+			a.rest = append(a.rest[:0], a.rest[maxJoined-joinedOverlap:]...)
+			a.repeated = true
+		}
+	}
+}
+
+// end gives what is left.
+func (a *arguments) end() {
+	if len(a.rest) > 0 && !a.repeated {
+		a.add(a.name, string(a.rest))
+	}
+	a.rest = nil
+}
+
+// readPairs takes names and values as queries and forms have them.
+func readPairs(text string, to *arguments) {
+	for text != "" {
+		var pair string
+		pair, text, _ = strings.Cut(text, "&")
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		to.put(unescape(name), unescape(value))
+	}
+}
+
+// unescape decodes what forms encode, and leaves what is no encoding.
+func unescape(text string) string {
+	at := strings.IndexAny(text, "%+")
+	if at < 0 {
+		return text
+	}
+	out := append(make([]byte, 0, len(text)), text[:at]...)
+	for i := at; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '+':
+			out = append(out, ' ')
+		case c == '%' && i+2 < len(text):
+			if b, ok := hexNumber(text[i+1 : i+3]); ok {
+				out = append(out, byte(b))
+				i += 2
+				continue
+			}
+			out = append(out, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// readCookies takes the cookies of a header, and returns it without those of one name.
+func readCookies(header, hidden string, to *arguments) (rest string) {
+	kept := make([]byte, 0, len(header))
+	for header != "" {
+		var pair string
+		pair, header, _ = strings.Cut(header, ";")
+		name, value, _ := strings.Cut(strings.TrimLeft(pair, " \t"), "=")
+		if name == hidden {
+			continue
+		}
+		if len(kept) > 0 {
+			kept = append(kept, ';')
+		}
+		kept = append(kept, pair...)
+		if name != "" || value != "" {
+			to.put(name, value)
+		}
+	}
+	return strings.TrimLeft(string(kept), " ")
+}

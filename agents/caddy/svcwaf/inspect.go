@@ -1,0 +1,127 @@
+package svcwaf
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
+	"github.com/corazawaf/coraza/v3/types"
+
+	"edge.svc/caddy/exchange"
+)
+
+// verdict is what the rules say of a request, immutable.
+type verdict struct {
+	rules []int
+	score int
+}
+
+// errTime says that the patterns of an inspection took longer than they may.
+var errTime = errors.New("inspecting a request takes too long")
+
+// The pass of the edge's own challenges is nobody's attack, and no origin's business.
+const passCookie = "__ew_pass"
+
+// look is what is inspected of a body; the zero value is none.
+type look struct {
+	in    io.Reader
+	whole bool
+}
+
+// inspect runs the rules over a request. It fails with errTime, or where what was kept of the body cannot be read.
+func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdict, err error) {
+	b := takeBudget(r.patternTime)
+	defer b.giveBack()
+	tx := r.waf.NewTransactionWithID(b.id)
+	defer func() {
+		if failed := tx.Close(); failed != nil && err == nil {
+			err = failed
+		}
+	}()
+	state := tx.(plugintypes.TransactionState)
+	vars := state.Variables()
+	s.fill(vars)
+	target := x.Target()
+	s.exclude(tx.(remover), target)
+	readHead(x, target, tx, vars)
+	kind := bodyKind(x.In.Header.Get("Content-Type"))
+	set(vars.RequestBodyProcessor(), "")
+	if body.in != nil {
+		set(vars.RequestBodyProcessor(), kind)
+	}
+	tx.ProcessRequestHeaders()
+	if body.in != nil {
+		if err := readBody(kind, x.In.Header.Get("Content-Type"), body.in, body.whole, vars); err != nil {
+			return v, err
+		}
+	}
+	if _, err := tx.ProcessRequestBody(); err != nil {
+		return v, err
+	}
+	if b.over {
+		return v, errTime
+	}
+	return verdictOf(tx, vars), nil
+}
+
+// fill gives a transaction the settings of the site.
+func (s *settings) fill(vars plugintypes.TransactionVariables) {
+	to := vars.TX()
+	to.Set("blocking_paranoia_level", s.paranoia)
+	to.Set("detection_paranoia_level", s.paranoia)
+	to.Set("inbound_anomaly_score_threshold", s.limit)
+	to.Set("allowed_methods", s.methods)
+	to.Set("allowed_request_content_type", s.types)
+	to.Set("allowed_request_content_type_charset", s.charsets)
+}
+
+// readHead gives a transaction what the origin gets of the head: the target that rules may have rewritten, and the header
+// as the client sent it.
+func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transaction, vars plugintypes.TransactionVariables) {
+	tx.ProcessConnection(x.In.Client.String(), 0, "", int(x.In.Port))
+	tx.ProcessURI(target.Raw, x.Method(), x.In.Proto)
+	if strings.Count(target.Query, "&") >= maxArguments {
+		// The engine takes as many and forgets the others.
+		taken := 0
+		rest := &arguments{name: "query", count: maxArguments, add: vars.ArgsGet().Add}
+		readPairs(target.Query, &arguments{name: "query", add: func(name, value string) {
+			if taken++; taken > maxArguments {
+				rest.put(name, value)
+			}
+		}, endless: true})
+		rest.end()
+	}
+	tx.SetServerName(x.In.Host)
+	tx.AddRequestHeader("Host", x.In.HostRaw)
+	cookies := &arguments{add: vars.RequestCookies().Add, name: "cookies"}
+	for name, values := range x.In.Header {
+		for _, v := range values {
+			if name != "Cookie" {
+				tx.AddRequestHeader(name, v)
+			} else if rest := readCookies(v, passCookie, cookies); rest != "" {
+				vars.RequestHeaders().Add(name, rest)
+			}
+		}
+	}
+	cookies.end()
+}
+
+// verdictOf reads what matched.
+func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables) (v verdict) {
+	for _, m := range tx.MatchedRules() {
+		id := m.Rule().ID()
+		if logged, ok := m.(interface{ Log() bool }); ok && !logged.Log() || id < firstRule || excludable(uint32(min(id, lastRule))) != nil {
+			continue
+		}
+		if !slices.Contains(v.rules, id) {
+			v.rules = append(v.rules, id)
+		}
+	}
+	if score := vars.TX().Get("blocking_inbound_anomaly_score"); len(score) > 0 {
+		v.score, _ = strconv.Atoi(score[0])
+	}
+	return v
+}
