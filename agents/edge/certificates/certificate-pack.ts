@@ -37,6 +37,8 @@ export class CertificatePack {
   private fd = -1;
   private size = 0;
   private readonly rows = new Map<Fingerprint, Row>();
+  /** Rows with material. */
+  private materials = 0;
   /** Appends, and the change of files, follow one another. */
   private last: Promise<unknown> = Promise.resolve();
   private compacting = false;
@@ -67,9 +69,7 @@ export class CertificatePack {
 
   /** Certificates of which there is material. */
   get certificates(): number {
-    let count = 0;
-    for (const row of this.rows.values()) if (row.material) count++;
-    return count;
+    return this.materials;
   }
 
   has(fingerprint: Fingerprint): boolean {
@@ -94,9 +94,7 @@ export class CertificatePack {
         fingerprint: fingerprintOf(material.fingerprint),
         payload: encodeMaterial(material),
       })),
-      (row, place) => {
-        row.material = place;
-      },
+      (row, place) => this.noteMaterial(row, place),
     );
   }
 
@@ -183,6 +181,7 @@ export class CertificatePack {
     const draft = new JournalDraft(nextPath(this.path));
     try {
       this.rows.clear();
+      this.materials = 0;
       for (const [from, to] of whole) {
         scanJournal(
           this.fd,
@@ -208,7 +207,12 @@ export class CertificatePack {
   private note(fingerprint: Fingerprint, isStaple: boolean, place: Place): void {
     const row = this.row(fingerprint);
     if (isStaple) row.staple = place;
-    else row.material = place;
+    else this.noteMaterial(row, place);
+  }
+
+  private noteMaterial(row: Row, place: Place): void {
+    if (!row.material) this.materials++;
+    row.material = place;
   }
 
   private row(fingerprint: Fingerprint): Row {
@@ -288,7 +292,9 @@ export class CertificatePack {
       place && place.offset >= tailFrom ? { offset: place.offset + shift, length: place.length } : to;
     for (const [fingerprint, row] of [...this.rows]) {
       const to = copied.get(fingerprint);
-      row.material = moved(row.material, to?.material);
+      const material = moved(row.material, to?.material);
+      if (row.material && !material) this.materials--;
+      row.material = material;
       row.staple = moved(row.staple, to?.staple);
       if (!row.material && !row.staple) this.rows.delete(fingerprint);
     }

@@ -47,6 +47,8 @@ export class CertificateUses implements EntryObserver {
   private readonly sites = new Map<string, SiteUse>();
   private readonly used = new Map<Fingerprint, UsedCertificate>();
   private readonly changed: (fingerprint: Fingerprint) => void;
+  /** Entries of HTTPS that came or went so far. */
+  changes = 0;
 
   /** `changed`: an entry names a certificate that none named before, or none does any more. */
   constructor(changed: (fingerprint: Fingerprint) => void) {
@@ -68,6 +70,7 @@ export class CertificateUses implements EntryObserver {
 
   put(kind: string, id: string, body: Uint8Array): void {
     if (kind !== HTTPS_KIND) return;
+    this.changes++;
     const site = readSite(body);
     const before = this.sites.get(id);
     // First what is named now, so that what stays is never unnamed in between.
@@ -86,12 +89,14 @@ export class CertificateUses implements EntryObserver {
 
   remove(kind: string, id: string): void {
     if (kind !== HTTPS_KIND) return;
+    this.changes++;
     const before = this.sites.get(id);
     this.sites.delete(id);
     if (before) this.unname(before);
   }
 
   clear(): void {
+    this.changes++;
     const gone = [...this.used.keys()];
     this.sites.clear();
     this.used.clear();

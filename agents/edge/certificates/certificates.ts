@@ -48,6 +48,8 @@ export class Certificates {
   private reading: NodeJS.Timeout | undefined;
   private readAt = Number.NEGATIVE_INFINITY;
   private diskProblem = '';
+  /** Changes of uses that the stapler was told of. */
+  private stapled = 0;
 
   /** Reads where what is in the pack; throws when the disk cannot be used. */
   constructor(options: CertificatesOptions) {
@@ -117,6 +119,9 @@ export class Certificates {
 
   /** The data plane runs another configuration. */
   onApplied(): void {
+    // Looking at all certificates for a change that concerns none would cost more with each of them.
+    if (this.uses.changes === this.stapled) return;
+    this.stapled = this.uses.changes;
     this.stapler.soon();
   }
 
