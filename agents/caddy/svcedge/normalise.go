@@ -38,7 +38,7 @@ func normalise(core *svccore.Core) exchange.Stage {
 			return svcerrors.Respond(x, http.StatusBadRequest, svcerrors.HeaderTooLarge)
 		case refusedMethod(in):
 			return svcerrors.Respond(x, http.StatusMethodNotAllowed, svcerrors.MethodNotAllowed)
-		case in.Target.Ambiguous:
+		case in.Target.Ambiguous || strayFields(in):
 			return svcerrors.Respond(x, http.StatusBadRequest, svcerrors.BadRequest)
 		case passedBefore(in.Header["Cdn-Loop"], core.LoopID()):
 			return svcerrors.Respond(x, http.StatusLoopDetected, svcerrors.LoopDetected)
