@@ -4,7 +4,7 @@ import 'reflect-metadata';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { SubjectAlternativeNameExtension, X509Certificate as X509 } from '@peculiar/x509';
 import { fail } from '../contract/errors.ts';
-import { type KeyType, MAX_CHAIN } from '../contract/resources/certificates.ts';
+import { type AUTHORITY_FAULTS, type KeyType, MAX_CHAIN } from '../contract/resources/certificates.ts';
 import { normaliseHostName } from '../contract/scalars/host-name.ts';
 
 /** A certificate as nodes get it, and what is told of it. Its key is a secret. */
@@ -71,7 +71,7 @@ export function checkChain(chainPem: string, privateKeyPem: string, now: Date): 
 }
 
 /** Certificates of authorities in PEM, 1 to `limit`; an answer that is a text says why they cannot be used. */
-export function readAuthorities(pem: string, limit: number): Buffer[] | string {
+export function readAuthorities(pem: string, limit: number): Buffer[] | (typeof AUTHORITY_FAULTS)[number] {
   const blocks = pemBlocks(pem);
   if (blocks.length === 0) return 'none';
   if (blocks.length > limit) return 'too_many';

@@ -6,6 +6,8 @@ import { EabHmacKey, EabKid } from './certificate-requests.ts';
 
 /** Authorities that vouch for the server of a directory. */
 export const MAX_DIRECTORY_AUTHORITIES = 10;
+/** Why a directory cannot be used, as data.reason of ACME_DIRECTORY_INVALID has it. */
+export const DIRECTORY_FAULTS = ['url', 'answer', 'refused', 'unreachable', 'timeout', 'too_large', 'tls'] as const;
 
 const Url = Nullable(
   Type.String({ minLength: 1, maxLength: 2048, description: 'Its address, https; null: there is none.' }),

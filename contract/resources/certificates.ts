@@ -33,7 +33,16 @@ export type KeyType = (typeof KEY_TYPES)[number];
 /** Who can be asked for certificates. */
 export const CERTIFICATE_AUTHORITIES = ['letsencrypt', 'zerossl', 'custom'] as const;
 /** Why a chain cannot be used, as data.reason of CERTIFICATE_INVALID has it. */
-export const CERTIFICATE_FAULTS = ['too_long', 'not_authority', 'too_many_names'] as const;
+export const CERTIFICATE_FAULTS = ['too_long', 'authority', 'not_authority', 'too_many_names'] as const;
+/** Why authorities in PEM cannot be used, as data.reason of CLIENT_CA_INVALID and ACME_DIRECTORY_CA_INVALID has it. */
+export const AUTHORITY_FAULTS = [
+  'none',
+  'too_many',
+  'foreign_block',
+  'unreadable',
+  'not_authority',
+  'explicit_curve',
+] as const;
 export const CERTIFICATE_SORT = ['name', 'notAfter', 'createdAt'] as const;
 
 export const CertificateName = Type.String({

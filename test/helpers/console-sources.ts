@@ -47,6 +47,7 @@ function flatten(value: unknown, prefix: string, into: Map<string, string>): voi
 /** Where the parts of a feature's words belong (console/src/shared/i18n/i18n.ts). */
 const WORDS: Readonly<Record<string, string>> = {
   errors: 'shared.errors',
+  faults: 'shared.faults',
   audit: 'contract.audit',
   reason: 'contract.reason',
   attention: 'attention.kind',

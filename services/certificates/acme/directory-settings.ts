@@ -1,7 +1,11 @@
 // The authority of one's own. Its directory is read before it is saved, so that what is wrong is told at once.
 import { fail } from '../../../contract/errors.ts';
 import type { Input, Output } from '../../../contract/procedure.ts';
-import { type acmeDirectory, MAX_DIRECTORY_AUTHORITIES } from '../../../contract/resources/acme-directory.ts';
+import {
+  type acmeDirectory,
+  DIRECTORY_FAULTS,
+  MAX_DIRECTORY_AUTHORITIES,
+} from '../../../contract/resources/acme-directory.ts';
 import {
   type AcmeDirectory,
   directorySecretPlace,
@@ -47,7 +51,8 @@ export async function setAcmeDirectory(
     await readDirectory(customAt(address, caPem)).catch((error: unknown) => {
       // What the server said is nobody's business here; how far one came is.
       const { reason } = error as { reason?: string };
-      fail('ACME_DIRECTORY_INVALID', { reason: reason ?? 'answer' }, error);
+      const known = DIRECTORY_FAULTS.find((one) => one === reason);
+      fail('ACME_DIRECTORY_INVALID', { reason: known ?? 'answer' }, error);
     });
   }
   return write(runtime, call, {}, async (tx) => {

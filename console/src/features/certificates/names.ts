@@ -7,3 +7,8 @@ export function namesText(names: readonly string[]): string {
   const first = formatList(names.slice(0, SHOWN));
   return names.length > SHOWN ? `${first} … (${names.length})` : first;
 }
+
+/** What a distinguished name calls its owner: the common name, where it has one. */
+export function ownerName(distinguished: string): string {
+  return /(?:^|, )CN=([^,]+)/.exec(distinguished)?.[1] ?? distinguished;
+}

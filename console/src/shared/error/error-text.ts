@@ -4,10 +4,10 @@ import type { CallError } from '@/shared/api/call-error.ts';
 import { formatList, hasMessage } from '@/shared/i18n/format.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
 
-/** The message of an error's code with its parameters; lists become words. */
+/** The message of an error's code with its parameters; lists become words, and so do codes of what is wrong. */
 export function errorText(error: Pick<CallError, 'code' | 'data' | 'message' | 'status'>): string {
   const key = `shared.errors.${error.code}`;
-  if (hasMessage(key)) return i18n.global.t(key, wordsOf(error.data));
+  if (hasMessage(key)) return i18n.global.t(key, { ...wordsOf(error.data), ...faultOf(error.data) });
   return i18n.global.t('shared.errors.unknown', { status: error.status, message: error.message });
 }
 
@@ -15,6 +15,12 @@ export function errorText(error: Pick<CallError, 'code' | 'data' | 'message' | '
 export function issueText(issue: Pick<Issue, 'keyword' | 'params'>): string {
   const key = `shared.keywords.${issue.keyword}`;
   return i18n.global.t(hasMessage(key) ? key : 'shared.keywords.unknown', wordsOf(issue.params));
+}
+
+/** What `reason` says, where it is a code that has words. */
+function faultOf({ reason }: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const key = `shared.faults.${reason}`;
+  return typeof reason === 'string' && hasMessage(key) ? { reason: i18n.global.t(key) } : {};
 }
 
 function wordsOf(data: Readonly<Record<string, unknown>>): Record<string, unknown> {

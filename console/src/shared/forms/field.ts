@@ -24,6 +24,8 @@ export interface Field<Path extends string = string> {
   choices?: Readonly<Record<string, string>>;
   /** Shown where the field is empty, such as what an empty one means. */
   placeholder?: string;
+  /** Left out while it says no, by the values in the form; a problem in it shows it all the same. */
+  shown?: (get: (path: string) => unknown) => boolean;
 }
 
 export interface FieldGroup<Path extends string = string> {

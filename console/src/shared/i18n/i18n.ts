@@ -70,9 +70,9 @@ async function load(folder: string, language: Locale): Promise<void> {
 async function loadWords(language: Locale): Promise<void> {
   if (loaded.has(language)) return;
   const { words } = await WORDS[language]();
-  for (const { errors = {}, audit = {}, reason = {}, attention = {} } of words)
+  for (const { errors = {}, faults = {}, audit = {}, reason = {}, attention = {} } of words)
     i18n.global.mergeLocaleMessage(language, {
-      shared: { errors },
+      shared: { errors, faults },
       contract: { audit, reason },
       attention: { kind: attention },
     });

@@ -2,6 +2,8 @@
 export interface Words {
   /** `shared.errors` by code. */
   errors?: Record<string, string>;
+  /** `shared.faults` by what an error has as `reason`, as part of its sentence. */
+  faults?: Record<string, string>;
   /** `contract.audit` by action. */
   audit?: Record<string, Record<string, string>>;
   /** `contract.reason` by reason. */

@@ -10,7 +10,8 @@ import { FIELDS } from '../../../../../../contract/expression/fields.ts';
 import { FUNCTIONS } from '../../../../../../contract/expression/functions.ts';
 import { PHASES } from '../../../../../../contract/expression/phases.ts';
 import { PROCEDURES } from '../../../../../../contract/index.ts';
-import { CERTIFICATE_FAULTS } from '../../../../../../contract/resources/certificates.ts';
+import { DIRECTORY_FAULTS } from '../../../../../../contract/resources/acme-directory.ts';
+import { AUTHORITY_FAULTS, CERTIFICATE_FAULTS } from '../../../../../../contract/resources/certificates.ts';
 import { WaitingNode } from '../../../../../../contract/resources/changes.ts';
 import { FINDING_REASONS } from '../../../../../../contract/resources/rollout.ts';
 import { RULE_WARNINGS } from '../../../../../../contract/rule-warnings.ts';
@@ -60,6 +61,7 @@ const literalsOf = (schema: unknown) =>
 
 const needed: Record<string, readonly string[]> = {
   'shared.errors': Object.keys(ERRORS),
+  'shared.faults': [...CERTIFICATE_FAULTS, ...AUTHORITY_FAULTS, ...DIRECTORY_FAULTS],
   'shared.keywords': [...KEYWORDS_OF_SCHEMAS, ...all(/\bbadField\(\s*[^,]+,\s*'([a-zA-Z]+)'/g), 'text'],
   'contract.audit': auditActions,
   'contract.reason': [...reasons, 'ban_created', 'ban_lifted'],
