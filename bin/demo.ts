@@ -8,6 +8,7 @@ import { findCommand } from './lib/commands.ts';
 import { migrateWithProgress, startConsoleProcess } from './lib/console-process.ts';
 import { type DataFolder, openDataFolder, removeDataFolder } from './lib/data-folder.ts';
 import { installPackages } from './lib/debian.ts';
+import { issueByPebble } from './lib/demo-acme.ts';
 import { demoAuthority } from './lib/demo-authority.ts';
 import { ensureHttps } from './lib/demo-https.ts';
 import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
@@ -15,6 +16,7 @@ import * as steps from './lib/demo-steps.ts';
 import { demoText, waitingText } from './lib/demo-text.ts';
 import { edgePids, enroll, enrolledNode, stopLeftoverEdge, superviseEdge, waitForEdge } from './lib/edge-process.ts';
 import { geoipDatabases } from './lib/geoip/databases.ts';
+import { startPebble } from './lib/pebble.ts';
 import { hasIpv6 } from './lib/ports.ts';
 import { preflight } from './lib/preflight.ts';
 import type { Child } from './lib/processes.ts';
@@ -28,10 +30,11 @@ const HELP = `Usage: npm run demo [-- OPTIONS]
 
 Starts PostgreSQL, Redis, the console, an edge node and an origin on this machine, creates a site and prints what to try.
 Everything is kept in the data folder: the next start goes on with the same addresses, keys and sites. The site is there over
-HTTPS, too, with a certificate of an authority that the first start makes; its file is printed.
+HTTPS, too, with a certificate of an authority that the first start makes, or of Pebble with --acme; the file of the authority is printed.
 
   --data DIR        data folder (default data/demo); two demos run beside each other with two folders
   --fresh           delete the data folder first, if it is a demo's and no demo runs in it
+  --acme            start Pebble, an authority for tests, and have it issue the site's certificate over ACME
   --external        use DATABASE_URL and REDIS_URL instead of servers of our own
   --kernel          drop banned addresses in the kernel too (needs root and nft), and listen on every address
   --no-edge-build   use the edge binary that is there and never build one
@@ -45,6 +48,7 @@ const { values } = parseArgs({
   options: {
     data: { type: 'string', default: 'data/demo' },
     fresh: { type: 'boolean', default: false },
+    acme: { type: 'boolean', default: false },
     external: { type: 'boolean', default: false },
     kernel: { type: 'boolean', default: false },
     'no-edge-build': { type: 'boolean', default: false },
@@ -137,10 +141,11 @@ async function waitUntilLive(
   client: Awaited<ReturnType<typeof steps.becomeOperator>>,
   siteId: string,
   ports: Pick<Ports, 'edge' | 'edgeHttps'>,
+  ca?: string,
 ): Promise<void> {
   const answersHttps = async () =>
     !(await steps.hasCertificate(client, siteId)) ||
-    (await steps.siteStatus('https', steps.SITE_HOST, ports.edgeHttps)) === 200;
+    (await steps.siteStatus('https', steps.SITE_HOST, ports.edgeHttps, ca)) === 200;
   const deadline = Date.now() + DELIVERY_TIMEOUT_MS;
   for (;;) {
     const state = await steps.deliveryState(client, siteId);
@@ -172,6 +177,32 @@ async function enrolWhenNeeded(
     const enrolled = enrolledNode(stateDir);
     if (!enrolled) throw new Error('the enrolment left no identity');
     memory.save({ node: { id: enrolled.nodeId, server } });
+  });
+}
+
+/** Has the site's certificate issued by an authority of this machine, whose file the demo names from then on. */
+async function issueFrom(
+  folder: DataFolder,
+  client: Awaited<ReturnType<typeof steps.becomeOperator>>,
+  memory: DemoMemory,
+  ports: Ports,
+  facts: DemoFacts,
+): Promise<void> {
+  const pebble = await startPebble({
+    processes: folder.processes,
+    folder: folder.file('pebble'),
+    ports: {
+      acme: await folder.ports.pick('Pebble', 14_000),
+      management: await folder.ports.pick('management of Pebble', 15_000),
+      dns: await folder.ports.pick('name server of Pebble', 8053),
+      dnsManagement: await folder.ports.pick('management of the name server', 8055),
+    },
+    httpPort: ports.edge,
+  });
+  facts.caFile = folder.file('acme-ca.pem');
+  await during('the certificate from Pebble', async () => {
+    const chosen = await issueByPebble(client, memory, pebble, facts.caFile);
+    await waitUntilLive(client, facts.site.id, ports, chosen ? pebble.rootPem : undefined);
   });
 }
 
@@ -238,7 +269,7 @@ async function run(
   await steps.configure(client, memory);
   await steps.ensureSite(client, memory, ports.origin);
   const authority = await demoAuthority(folder.file('demo-ca.pem'), folder.file('demo-ca.key'), new Date());
-  await ensureHttps(client, memory, authority);
+  if (!values.acme) await ensureHttps(client, memory, authority);
   // Minutes the first time: whoever waits looks around meanwhile.
   if (!edgeIsBuilt()) say(waitingText(publicUrl, memory.state.operator));
   const caddy = await edgeBinary();
@@ -274,11 +305,12 @@ async function run(
     site,
     pids: { console: consoleChild.pid, ...pids },
   };
+  if (values.acme) await issueFrom(folder, client, memory, ports, facts);
   if (stopping.aborted) return;
   memory.publish(facts);
   watchPids(facts, memory, consoleChild, edge, stopping);
   for (const child of [consoleChild, edge, origin]) void child.ended.then(() => lost(child.name));
-  console.log(demoText(facts, folder.path, { kernel: values.kernel }));
+  console.log(demoText(facts, folder.path, { kernel: values.kernel, acme: values.acme }));
 }
 
 try {

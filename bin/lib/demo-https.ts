@@ -16,15 +16,24 @@ const REPLACE_BEFORE_MS = 30 * 86_400_000;
 export async function ensureHttps(client: ConsoleClient, memory: DemoMemory, authority: DemoAuthority): Promise<void> {
   if (memory.state.certificate) await refresh(client, memory, authority, memory.state.certificate);
   else await upload(client, memory, authority);
-  const { site, certificate } = memory.state;
-  if (!site || !certificate || certificate.chosen) return;
+  const { certificate } = memory.state;
+  if (!certificate || certificate.chosen) return;
+  await choose(client, memory, certificate.id);
+  memory.save({ certificate: { ...certificate, chosen: true } });
+}
+
+/** Gives the site the certificate, unless it has one that was chosen by hand; answers whether it has it. */
+export async function choose(client: ConsoleClient, memory: DemoMemory, certificateId: string): Promise<boolean> {
+  const { site, certificate, acmeCertificate } = memory.state;
+  if (!site) throw new Error('the demo has no site yet');
   const api = client.typed;
   const { settings } = await api.sites.https.get({ id: site.id });
-  if (settings.certificateId === null) {
-    const chosen = { ...settings, certificateId: certificate.id, http2: true, http3: true };
-    await api.sites.https.set({ id: site.id, settings: chosen });
-  }
-  memory.save({ certificate: { ...certificate, chosen: true } });
+  if (![null, certificate?.id, acmeCertificate].includes(settings.certificateId)) return false;
+  if (settings.certificateId === certificateId) return true;
+  await api.sites.https.set({ id: site.id, settings: { ...settings, certificateId, http2: true, http3: true } });
+  // The next start without --acme gives it the demo's again.
+  if (certificate && certificateId !== certificate.id) memory.save({ certificate: { ...certificate, chosen: false } });
+  return true;
 }
 
 async function upload(client: ConsoleClient, memory: DemoMemory, authority: DemoAuthority): Promise<void> {

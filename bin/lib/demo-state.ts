@@ -14,6 +14,8 @@ export interface DemoState {
   node?: { id: string; server: string };
   /** The site's certificate, the SHA-256 of the authority that issued it, and whether the site was given it. */
   certificate?: { id: string; authority: string; chosen: boolean };
+  /** The one of --acme. */
+  acmeCertificate?: string;
 }
 
 /** demo.json: the demo as scripts see it. */

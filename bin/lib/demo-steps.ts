@@ -122,11 +122,11 @@ export async function hasCertificate(client: ConsoleClient, siteId: string): Pro
   return certificates.some(({ notAfter }) => notAfter !== null);
 }
 
-/** Status of the site's start page through the edge, or 0 while nothing answers. */
-export function siteStatus(scheme: 'http' | 'https', host: string, port: number): Promise<number> {
+/** Status of the site's start page through the edge, or 0 while nothing answers, to whom trusts `ca` where it is given. */
+export function siteStatus(scheme: 'http' | 'https', host: string, port: number, ca?: string): Promise<number> {
   const request = scheme === 'http' ? httpRequest : httpsRequest;
-  // Whether a certificate is there is asked, not whose it is: it may be one that was chosen by hand.
-  const tls = scheme === 'http' ? {} : { servername: host, rejectUnauthorized: false };
+  // Else whether a certificate is there is asked, not whose it is: it may be one that was chosen by hand.
+  const tls = scheme === 'http' ? {} : { servername: host, ...(ca ? { ca } : { rejectUnauthorized: false }) };
   return new Promise((done) => {
     const call = request(
       { host: '127.0.0.1', port, path: '/', headers: { host }, timeout: 5000, agent: false, ...tls },

@@ -14,7 +14,7 @@ The console is there; the edge is built next, which takes some minutes the first
 }
 
 /** What is printed when everything runs. */
-export function demoText(facts: DemoFacts, folder: string, options: { kernel: boolean }): string {
+export function demoText(facts: DemoFacts, folder: string, options: { kernel: boolean; acme: boolean }): string {
   const { consoleUrl, operator, accessKey, edge, site, clientIpHeader, origin, caFile } = facts;
   const [port, httpsPort] = [edge.http, edge.https].map((address) => address.split(':').at(-1));
   const data = relative(root, folder);
@@ -29,8 +29,13 @@ The demo runs.
   CA file   ${caFile}
   Data      ${folder}
 
-Nobody trusts the authority yet. Tell curl with --cacert, as below, or add the file to the authorities of a browser. It can
-vouch for names below localhost alone.
+Nobody trusts the authority yet. Tell curl with --cacert, as below, or ${
+    options.acme
+      ? `the browser of a test. It vouches for any name and is another
+at each start: do not add it to the authorities of a browser that you use.`
+      : `add the file to the authorities of a browser. It can
+vouch for names below localhost alone.`
+  }
 
 Two settings let one machine play many visitors: the cluster takes the client address from the header ${clientIpHeader}
 (trusted from 127.0.0.0/8 and ::1), and loopback is on the origin allow list. The edge runs with --proxy-peers for the same
