@@ -10,7 +10,7 @@ import { freePort } from '../../bench/lib/servers.ts';
 import { startBrowser, startHttpsBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import { signedInVisit, startBrowsedConsole } from '../helpers/console-pages.ts';
-import { saveButton } from '../helpers/console-stories.ts';
+import { saveButton, tracker } from '../helpers/console-stories.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Pebble, startTestPebble } from '../helpers/pebble.ts';
@@ -91,6 +91,9 @@ test.serial('the button says what stands in the way, then how far it is, and the
 
   await page.getByRole('switch', { name: 'HTTP/3', exact: true }).press('Space');
   await saveButton(page).click();
+  // Leaving before it is saved would be asked about.
+  await tracker(page).first().waitFor();
+  await eventually(async () => (await page.getByText(/change is not saved|changes are not saved/).count()) === 0);
   await page.getByRole('link', { name: 'Open the certificate' }).click();
   await page.getByText('Issued and renewed by itself').waitFor();
   await page.getByText('Serves it').waitFor();
