@@ -123,6 +123,39 @@ test.serial('a name that the node does not answer for fails by its name', async 
   await eventually(() => cluster.node.answers.size === 0);
 });
 
+test.serial('nodes that go offline in the middle are waited for no more, others for their time', async (t) => {
+  const silent = async (clusterId: string) => {
+    const nodeId = await api.node(clusterId, `silent-${last++}`, { features: ['http01-v1'] });
+    const seen = (at: unknown) => api.sql('node_state').where({ node_id: nodeId }).update({ last_seen_at: at });
+    await seen(api.sql.raw("now() + interval '1 hour'"));
+    return { leaves: () => seen(new Date(0)) };
+  };
+  /** An order whose answers the silent node never has. */
+  const waiting = async (clusterId: string) => {
+    const name = newName();
+    await api.site(clusterId, name);
+    const { id } = await request([name]);
+    const row = () => api.sql('acme_order').where({ certificate_id: id });
+    await eventually(async () => (await row().first())?.state === 'propagate', { everyMs: 100 });
+    return { id, row };
+  };
+  const { clusterId } = cluster;
+  const node = await silent(clusterId);
+  const late = await waiting(clusterId);
+  await late.row().update({ step_at: api.sql.raw("now() - interval '41 s'") });
+  const { state, error } = await orderOver(api, late.id);
+  t.deepEqual([state, error.code, error.params.nodes.length], ['failed', 'http01_apply_timeout', 1]);
+  t.true(error.params.nodes[0].startsWith('silent-'));
+  const others = await waiting(clusterId);
+  await node.leaves();
+  t.is((await orderOver(api, others.id)).state, 'done');
+  const lonely = await api.cluster(`lonely-${last++}`);
+  const only = await silent(lonely);
+  const nobody = await waiting(lonely);
+  await only.leaves();
+  t.like(await orderOver(api, nobody.id), { state: 'failed', error: { code: 'http01_no_nodes' } });
+});
+
 test.serial('an authority that wants to be left alone is: the order ends, and the next begins then', async (t) => {
   const domain = `limited${last++}.org`;
   const names = [`a.${domain}`, `b.${domain}`];
