@@ -373,7 +373,7 @@ test.serial('redirects are read from a file with line errors, searched, paged, e
   const held = new Promise<void>((resolve) => {
     release = resolve;
   });
-  await page.route('**/bulk-redirects', async (route) => {
+  await page.route('**/sites/bulkRedirects/get', async (route) => {
     await held;
     await route.continue();
   });
@@ -384,7 +384,7 @@ test.serial('redirects are read from a file with line errors, searched, paged, e
   release();
   await page.getByRole('heading', { name: 'No redirects yet' }).waitFor();
   t.true(await button(page, 'Add a redirect').isEnabled());
-  await page.unroute('**/bulk-redirects');
+  await page.unroute('**/sites/bulkRedirects/get');
   const path = join(folder, 'moved.csv');
   const lines = Array.from({ length: 120 }, (_, index) => `/old-${String(index).padStart(3, '0')},/new-${index},308`);
   writeFileSync(path, ['source,target,status', ...lines, '/bad,nowhere', '/odd,/x,200'].join('\n'));
