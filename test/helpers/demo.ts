@@ -118,6 +118,7 @@ function visitEdge(facts: DemoFacts, address: string, path: string): Promise<num
   });
 }
 
+/** Asks as a browser does, which names the port of the address. */
 async function visitHttps(
   { edge, caFile, site }: DemoFacts,
   { ca = readFileSync(caFile, 'utf8') }: { ca?: string | [] } = {},
@@ -125,7 +126,7 @@ async function visitHttps(
   const [host, port] = edge.https.split(':');
   const socket = connectTls({ host, port: Number(port), servername: site.host, ca, ALPNProtocols: ['h2'] });
   await once(socket, 'secureConnect');
-  const session = connectHttp2(`https://${site.host}`, { createConnection: () => socket });
+  const session = connectHttp2(`https://${site.host}:${port}`, { createConnection: () => socket });
   try {
     const headers = await new Promise<IncomingHttpHeaders>((done, fail) => {
       session.on('error', fail);
