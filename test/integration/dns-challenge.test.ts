@@ -250,5 +250,6 @@ test.serial('another console goes on where one ended, and removes what that one 
     what: 'the certificate',
   });
   await noRecords();
-  t.deepEqual(await rows('acme_dns_record'), []);
+  await eventually(async () => (await rows('acme_dns_record')).length === 0, { what: 'nothing is left to remove' });
+  t.pass();
 });
