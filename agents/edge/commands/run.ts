@@ -62,7 +62,8 @@ export async function runCommand(options: Options): Promise<number> {
     process.exit(1);
   }, STOP_LIMIT_MS);
   await agent.stop();
-  clearTimeout(limit);
+  // Ends with the process, which nothing that was left open may keep from ending either.
+  limit.unref();
   lock.release();
   log.info('agent stopped');
   leaveSupervisor();
