@@ -13,8 +13,10 @@ export interface EdgePaths {
   certificates: string;
   /** Secret of QUIC, read by Caddy. */
   quicKey: string;
-  /** What Caddy counted and the agent has not taken yet; the only folder here that Caddy writes to. */
+  /** What Caddy counted and the agent has not taken yet. Into this folder and the next one Caddy writes, into no other here. */
   countsDir: string;
+  /** Where Caddy keeps bodies while it inspects them, in files without names. */
+  inspectedDir: string;
   /** What the data plane said last that it can do. */
   capabilities: string;
   /** What was known of the console's clock. */
@@ -47,6 +49,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     sessionTicketKeys: join(edgeDir, 'session-ticket-keys.json'),
     quicKey: join(edgeDir, 'quic.key'),
     countsDir: join(edgeDir, 'counts'),
+    inspectedDir: join(edgeDir, 'waf'),
     capabilities: join(stateDir, 'capabilities.json'),
     clock: join(stateDir, 'clock.json'),
     statsFolder: join(stateDir, 'stats'),

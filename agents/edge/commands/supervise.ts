@@ -68,7 +68,7 @@ export async function superviseCommand(options: Options): Promise<number> {
     }
     // A running agent of an older version writes in the old place, so nothing is moved before it has ended.
     adoptWhereRoom(paths, log);
-    makeCountsFolder(paths, log);
+    makeCaddyFolders(paths, log);
     ensureQuicKey(paths.quicKey, log);
     return await supervise(options, paths, run, caddyBin, log);
   } catch (error) {
@@ -108,6 +108,7 @@ async function supervise(
     env: childEnvironment({
       XDG_DATA_HOME: run.runDir,
       XDG_CONFIG_HOME: run.runDir,
+      TMPDIR: run.runDir,
       SVC_CONFINE: confinement(options, paths, run),
     }),
     ipc: false,
@@ -175,9 +176,8 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
 
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
 function confinement(options: Options, paths: EdgePaths, run: RunPaths): string {
-  const write = [run.runDir];
-  // Without the folder it counts in memory: a full disk keeps nothing from being served.
-  if (existsSync(paths.countsDir)) write.push(paths.countsDir);
+  // Without its folders it counts in memory, and inspects what memory holds: a full disk keeps nothing from being served.
+  const write = [run.runDir, ...[paths.countsDir, paths.inspectedDir].filter(existsSync)];
   return JSON.stringify({ read: [paths.edgeDir, ...geoipFolders(options).filter(existsSync)], write });
 }
 
@@ -192,12 +192,13 @@ function holds(outer: string, inner: string): boolean {
   return `${inner}/`.startsWith(outer.endsWith('/') ? outer : `${outer}/`);
 }
 
-function makeCountsFolder(paths: EdgePaths, log: Log): void {
+function makeCaddyFolders(paths: EdgePaths, log: Log): void {
   try {
     ensurePrivateFolder(paths.edgeDir);
     ensurePrivateFolder(paths.countsDir);
+    ensurePrivateFolder(paths.inspectedDir);
   } catch (error) {
-    log.error('the folder for counts cannot be made, they are kept in memory', { reason: errorText(error) });
+    log.error('folders of the data plane cannot be made, it keeps in memory what it can', { reason: errorText(error) });
   }
 }
 

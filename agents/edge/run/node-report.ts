@@ -35,6 +35,7 @@ export interface ConnectionsView {
   refused: Record<string, number>;
   evicted: Record<string, number>;
   http2Errors: Record<string, number>;
+  http3Errors: Record<string, number>;
 }
 
 /** Ports of the data plane. */
@@ -176,6 +177,7 @@ export function describeConnections(status: GetStatusResponse | undefined): Conn
     refused: counts(connections.refused),
     evicted: counts(connections.evicted),
     http2Errors: counts(connections.http2Errors),
+    http3Errors: counts(connections.http3Errors),
   };
 }
 

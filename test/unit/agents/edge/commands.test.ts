@@ -245,17 +245,28 @@ function configurations({ folder }: Supervisor) {
   );
 }
 
+/** Variables of a process. While it changes into another program, as the server does at its end, the kernel shows none. */
+async function environmentOf(t: ExecutionContext, { pid }: ProcessMark): Promise<string[]> {
+  let variables = '';
+  await until(t, 'variables', () => (variables = readFileSync(`/proc/${pid}/environ`, 'utf8')) !== '');
+  return variables.split('\0');
+}
+
+async function confinementOf(t: ExecutionContext, mark: ProcessMark): Promise<string> {
+  const name = 'SVC_CONFINE=';
+  return (await environmentOf(t, mark)).find((each) => each.startsWith(name))!.slice(name.length);
+}
+
 test.serial('supervise starts both, gives them no token, and stops both on SIGTERM', async (t) => {
   const supervisor = await supervise(t, undefined, undefined, { SVC_TOKEN: 'ewt_secretsecret' });
   const [server, agent] = supervisor.children();
   for (const mark of [server!, agent!])
-    t.false(readFileSync(`/proc/${mark.pid}/environ`, 'utf8').includes('ewt_secretsecret'));
+    t.false((await environmentOf(t, mark)).some((each) => each.includes('ewt_secretsecret')));
   const [runDir] = existingRunFolders(supervisor.stateDir);
-  const environment = readFileSync(`/proc/${server!.pid}/environ`, 'utf8').split('\0');
-  const folders = environment.find((each) => each.startsWith('SVC_CONFINE='))!.slice('SVC_CONFINE='.length);
+  const folders = await confinementOf(t, server!);
   t.deepEqual(JSON.parse(folders), {
     read: [`${supervisor.stateDir}/edge`],
-    write: [runDir, `${supervisor.stateDir}/edge/counts`],
+    write: [runDir, `${supervisor.stateDir}/edge/counts`, `${supervisor.stateDir}/edge/waf`],
   });
   t.is(readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(), 'run --config -');
   const [config] = configurations(supervisor);
@@ -276,8 +287,7 @@ test.serial('GeoIP databases are named to the server, which may read the folders
   mkdirSync(join(folder, 'geoip'));
   const [country, asn] = [join(folder, 'geoip', 'country.mmdb'), join(folder, 'missing', 'asn.mmdb')];
   const supervisor = await supervise(t, folder, undefined, { SVC_GEOIP_COUNTRY: country }, ['--geoip-asn', asn]);
-  const environment = readFileSync(`/proc/${supervisor.children()[0]!.pid}/environ`, 'utf8').split('\0');
-  const folders = environment.find((each) => each.startsWith('SVC_CONFINE='))!.slice('SVC_CONFINE='.length);
+  const folders = await confinementOf(t, supervisor.children()[0]!);
   t.deepEqual((JSON.parse(folders) as { read: string[] }).read, [`${supervisor.stateDir}/edge`, join(folder, 'geoip')]);
   t.like(configurations(supervisor)[0]!.apps.svc, { geoip_country: country, geoip_asn: asn });
   supervisor.child.kill('SIGTERM');

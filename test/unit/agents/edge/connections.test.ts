@@ -44,6 +44,7 @@ test('the status names connections and what their limits did', (t) => {
       refused: { address: 3n },
       evicted: { total: 1n },
       http2Errors: { conn_PROTOCOL_ERROR_headers_even: 4n },
+      http3Errors: { conn_H3_EXCESSIVE_LOAD: 5n },
     },
   });
   t.deepEqual(describeConnections(status), {
@@ -54,6 +55,7 @@ test('the status names connections and what their limits did', (t) => {
     refused: { address: 3 },
     evicted: { total: 1 },
     http2Errors: { conn_PROTOCOL_ERROR_headers_even: 4 },
+    http3Errors: { conn_H3_EXCESSIVE_LOAD: 5 },
   });
 });
 
