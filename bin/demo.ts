@@ -81,7 +81,8 @@ async function pickPorts(folder: DataFolder): Promise<Ports> {
     nodeChannel: await folder.ports.pick('node channel', 8443),
     metrics: await folder.ports.pick('metrics listener', 9464),
     edge: await folder.ports.pick('edge', 8080),
-    edgeHttps: await folder.ports.pick('edge with TLS', 8444),
+    // HTTP/3 takes the UDP port of the same number.
+    edgeHttps: await folder.ports.pick('edge with TLS', 8444, true),
     origin: await folder.ports.pick('origin', 8090),
   };
 }

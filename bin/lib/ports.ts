@@ -1,6 +1,7 @@
 // Ports are picked once per data folder and kept, so that bookmarks, enrolled nodes and scripts stay right. A port counts
 // as free only when every local address of both families can be bound: a server on ::1 alone would otherwise be found by
 // `localhost` instead of ours.
+import { createSocket } from 'node:dgram';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { Refusal, say } from './progress.ts';
@@ -11,17 +12,30 @@ const TRIES = 200;
 function canListen(host: string, port: number): Promise<boolean> {
   return new Promise((done) => {
     const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      // An address family the machine does not have cannot hold the port either.
-      done(error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT');
-    });
+    server.once('error', (error) => done(isAbsent(error)));
     server.listen({ host, port, exclusive: true, ipv6Only: host.includes(':') }, () => server.close(() => done(true)));
   });
 }
 
-/** Whether nothing listens on the TCP port, on any local address. */
-export async function isFree(port: number): Promise<boolean> {
-  for (const host of PROBED) if (!(await canListen(host, port))) return false;
+function canReceive(address: string, port: number): Promise<boolean> {
+  const ipv6 = address.includes(':');
+  return new Promise((done) => {
+    const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', ipv6Only: ipv6 });
+    socket.once('error', (error) => socket.close(() => done(isAbsent(error))));
+    socket.bind({ address, port, exclusive: true }, () => socket.close(() => done(true)));
+  });
+}
+
+/** Whether the machine lacks the address family: it cannot hold the port either. */
+function isAbsent({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT';
+}
+
+/** Whether nothing listens on the TCP port, on any local address; where `udp` says so, nor on the UDP port. */
+export async function isFree(port: number, udp = false): Promise<boolean> {
+  for (const host of PROBED) {
+    if (!(await canListen(host, port)) || (udp && !(await canReceive(host, port)))) return false;
+  }
   return true;
 }
 
@@ -44,16 +58,16 @@ export class Ports {
     this.#stored = readStored(file);
   }
 
-  /** The port of `name`: the stored one while it is free, else the first free one from `preferred` on. */
-  async pick(name: string, preferred: number): Promise<number> {
+  /** The port of `name`: the stored one while it is free, else the first free one from `preferred` on; `udp`: it is used for both. */
+  async pick(name: string, preferred: number, udp = false): Promise<number> {
     const stored = this.#stored[name];
-    if (stored !== undefined && !this.#taken.has(stored) && (await isFree(stored))) {
+    if (stored !== undefined && !this.#taken.has(stored) && (await isFree(stored, udp))) {
       this.#taken.add(stored);
       return stored;
     }
     const others = new Set(Object.entries(this.#stored).flatMap(([other, port]) => (other === name ? [] : [port])));
     for (let port = preferred; port < preferred + TRIES; port++) {
-      if (this.#taken.has(port) || others.has(port) || !(await isFree(port))) continue;
+      if (this.#taken.has(port) || others.has(port) || !(await isFree(port, udp))) continue;
       this.#taken.add(port);
       this.#stored[name] = port;
       this.#save();

@@ -14,9 +14,13 @@ const PACKAGES: Record<string, string> = {
   curl: 'curl',
   openssl: 'openssl',
   nginx: 'nginx',
+  named: 'bind9',
   chromium: 'chromium',
   gcc: 'gcc',
 };
+
+/** Packages that would serve something as soon as they are there. */
+const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named' };
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */
 const C_HEADERS = '/usr/include/stdlib.h';
@@ -28,8 +32,9 @@ export async function ensureTestPrograms(): Promise<void> {
   if (!canMakeVenv()) missing.push('python3-venv');
   if (missing.length === 0) return;
   if (!mayInstall()) throw new Refusal(`Tests need programs that are missing:\n  ${installCommand(missing)}`);
-  // Debian's nginx would take port 80 of the machine.
-  if (missing.includes('nginx')) await installWithoutServices(missing, ['nginx']);
+  // Debian's would take ports of the machine.
+  const services = Object.entries(SERVICES).flatMap(([name, service]) => (missing.includes(name) ? [service] : []));
+  if (services.length > 0) await installWithoutServices(missing, services);
   else await installPackages(missing);
 }
 

@@ -6,6 +6,7 @@ import { freePort } from '../../bench/lib/servers.ts';
 import { type Pebble, type PebbleOptions, startPebble } from '../../bin/lib/pebble.ts';
 import { Processes } from '../../bin/lib/processes.ts';
 
+export { type Authority, startAuthority } from '../../bin/lib/pebble.ts';
 export type { Pebble };
 
 /** `httpPort` is the edge's, where it asks for answers. */

@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -25,6 +26,15 @@ for (const host of ['127.0.0.1', '0.0.0.0', '::1']) {
     t.false(await isFree(await listen(t, host)));
   });
 }
+
+test('a port that somebody receives datagrams on is not free for who wants those', async (t) => {
+  const socket = createSocket('udp4');
+  await new Promise<void>((done, fail) => socket.once('error', fail).bind(0, '127.0.0.1', done));
+  t.teardown(() => void socket.close());
+  const { port } = socket.address();
+  t.false(await isFree(port, true));
+  t.not(await new Ports(portsFile(t)).pick('edge', port, true), port);
+});
 
 test('a picked port is stored and picked again', async (t) => {
   const file = portsFile(t);
