@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,5 +263,40 @@ func TestWebSocketOverTLS(t *testing.T) {
 	}
 	if refused != "PROTOCOL_ERROR" && refused != "405" || served != "200" {
 		t.Errorf("refused with %s, and then served with %s", refused, served)
+	}
+}
+
+// A client that asks too often is banned by the same request over each version, whether requests share connections or not.
+func TestTheSameRequestIsOneTooManyOverEachVersion(t *testing.T) {
+	const allowed, later = 60, 20
+	for _, version := range []string{"HTTP/1.1 over TLS", "HTTP/2", "HTTP/3"} {
+		t.Run(version, func(t *testing.T) {
+			e := secureEdge(t, startOrigin(t), headerMode(), edgetest.Entry("protection", "site-a", &configv1.SiteProtection{
+				Cc: &configv1.CcPolicy{Thresholds: &configv1.CcThresholds{
+					MaxLevel: 1, WindowSeconds: 60, IpQps: 1, IpBanSeconds: 600, OriginErrorPercent: 50, EscalateAfterSeconds: 10, CooldownSeconds: 60,
+				}},
+			}))
+			ways := e.waysInto("a.test")
+			way := ways[slices.IndexFunc(ways, func(w wayIn) bool { return w.name == version })]
+			client := http.Header{"X-Demo-Client-Ip": {"203.0.113.9"}}
+			codes := map[string]int{}
+			for range allowed {
+				response, _ := way.ask(t, "a.test", "/", client.Clone())
+				codes[fmt.Sprint(response.StatusCode, response.Header.Get("X-Svc-Error"))]++
+			}
+			if codes["200"] != allowed {
+				t.Errorf("within the limit: %v", codes)
+			}
+			// The one too many hears it, and so does every later one at once.
+			for range later {
+				response, _ := way.ask(t, "a.test", "/", client.Clone())
+				if code := response.Header.Get("X-Svc-Error"); response.StatusCode != http.StatusForbidden || code != "ip-banned" {
+					t.Fatalf("beyond the limit: %d %s", response.StatusCode, code)
+				}
+			}
+			if response, _ := way.ask(t, "a.test", "/", http.Header{"X-Demo-Client-Ip": {"203.0.113.10"}}); response.StatusCode != http.StatusOK {
+				t.Errorf("another client: %d", response.StatusCode)
+			}
+		})
 	}
 }

@@ -39,6 +39,8 @@ type smuggled struct {
 	name   string
 	fields []field
 	body   string
+	// Fields behind the body.
+	trailer []field
 	// What the one request at the origin is, "" for none: method, target, host, body.
 	passes string
 	// The origin may get it all the same where the client is told of a refusal, and the client where it is not: what is wrong
@@ -89,6 +91,14 @@ func smuggledCases() (cases []smuggled) {
 	either("a length without a body", "", post(field{"content-length", "5"}))
 	for _, length := range []string{"+5", "-5", "0x5", "5,5", "5 5", "abc"} {
 		add("", "a body of another length: "+length, "hello", post(field{"content-length", length}))
+	}
+	for _, f := range []field{
+		{"content-length", "50"}, {"transfer-encoding", "chunked"}, {"host", "b.test"}, {":path", "/smuggled"}, {"connection", "close"}, {"authorization", "x"}, {"x\r\ny", "1"},
+	} {
+		either("a trailer "+f.name, "hello", post(field{"trailer", f.name}))
+		cases[len(cases)-1].trailer = []field{f}
+		either("a trailer that is not announced: "+f.name, "hello", post())
+		cases[len(cases)-1].trailer = []field{f}
 	}
 	add("", "two lengths", "hello", post(field{"content-length", "5"}, field{"content-length", "0"}))
 	for _, encoding := range []string{"chunked", "identity", "chunked, identity", "\x0bchunked", ""} {
@@ -195,7 +205,11 @@ func (o *strictOrigin) serve(conn net.Conn) {
 			// One that breaks off is no request.
 			return
 		}
-		o.note(&o.asked, fmt.Sprintf("%s %s %s %s", request.Method, request.RequestURI, request.Host, body))
+		asked := fmt.Sprintf("%s %s %s %s", request.Method, request.RequestURI, request.Host, body)
+		for _, name := range slices.Sorted(maps.Keys(request.Trailer)) {
+			asked += fmt.Sprintf(" %s=%s", name, request.Trailer[name])
+		}
+		o.note(&o.asked, asked)
 		if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"); err != nil {
 			return
 		}
@@ -237,7 +251,16 @@ func askHTTP2(addr string, c *smuggled) (int, error) {
 	}
 	if c.body != "" {
 		// The stream may have ended by now.
-		_ = framer.WriteData(1, true, []byte(c.body))
+		_ = framer.WriteData(1, len(c.trailer) == 0, []byte(c.body))
+	}
+	if len(c.trailer) > 0 {
+		head.Reset()
+		for _, f := range c.trailer {
+			if err := encoder.WriteField(hpack.HeaderField{Name: f.name, Value: f.value}); err != nil {
+				return 0, err
+			}
+		}
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true, EndStream: true})
 	}
 	for {
 		frame, err := framer.ReadFrame()
@@ -293,6 +316,17 @@ func askHTTP3(addr string, c *smuggled) (int, error) {
 	sent := frame(framedHeaders, head.Bytes())
 	if c.body != "" {
 		sent = append(sent, frame(framedData, []byte(c.body))...)
+	}
+	if len(c.trailer) > 0 {
+		head.Reset()
+		// Each block begins anew.
+		encoder = qpack.NewEncoder(&head)
+		for _, f := range c.trailer {
+			if err := encoder.WriteField(qpack.HeaderField{Name: f.name, Value: f.value}); err != nil {
+				return 0, err
+			}
+		}
+		sent = append(sent, frame(framedHeaders, head.Bytes())...)
 	}
 	// The stream may have ended by now.
 	_, _ = stream.Write(sent)
@@ -381,5 +415,76 @@ func TestNothingIsSmuggledFromFieldsToLines(t *testing.T) {
 				t.Errorf("%q", origin.faults)
 			}
 		})
+	}
+}
+
+// askHTTP1 is a request with a trailer in lines of HTTP/1.
+func askHTTP1(addr string, c *smuggled) (int, error) {
+	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test"})
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(wait)); err != nil {
+		return 0, err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "POST /case-1 HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n")
+	for _, f := range c.fields {
+		if !strings.HasPrefix(f.name, ":") {
+			fmt.Fprintf(&text, "%s: %s\r\n", f.name, f.value)
+		}
+	}
+	fmt.Fprintf(&text, "\r\n%x\r\n%s\r\n0\r\n", len(c.body), c.body)
+	for _, f := range c.trailer {
+		fmt.Fprintf(&text, "%s: %s\r\n", f.name, f.value)
+	}
+	if _, err := io.WriteString(conn, text.String()+"\r\n"); err != nil {
+		return 0, err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// Behind a body an origin gets what was announced and is the client's to say, over each version, whatever else comes there.
+func TestTrailersAreThoseThatWereAnnounced(t *testing.T) {
+	origin := new(strictOrigin)
+	e := secureEdge(t, origin.start(t))
+	e.untilHTTP3("a.test")
+	forged := []field{
+		{"x-sum", "7"}, {"x-other", "1"}, {"x-svc-site", "forged"}, {"x-svc-named", "forged"}, {"x_sum", "8"}, {"x-real-ip", "192.0.2.1"},
+		{"x-forwarded-for", "192.0.2.1"},
+	}
+	for name, ask := range map[string]func(string, *smuggled) (int, error){"HTTP1": askHTTP1, "HTTP2": askHTTP2, "HTTP3": askHTTP3} {
+		t.Run(name, func(t *testing.T) {
+			for announced, want := range map[string]string{
+				"":                   "POST /case-1 a.test hello",
+				"x-sum":              "POST /case-1 a.test hello X-Sum=[7]",
+				"x-svc-named, x-sum": "POST /case-1 a.test hello X-Sum=[7]",
+				"x-real-ip, x_sum":   "POST /case-1 a.test hello",
+				"x-forwarded-for":    "POST /case-1 a.test hello",
+			} {
+				c := &smuggled{fields: usual(field{":method", "POST"}, field{":path", "/case-1"}), body: "hello", trailer: forged}
+				if announced != "" {
+					c.fields = append(c.fields, field{"trailer", announced})
+				}
+				origin.mu.Lock()
+				origin.asked = nil
+				origin.mu.Unlock()
+				status, err := ask(e.tlsAddr, c)
+				origin.mu.Lock()
+				asked := slices.Clone(origin.asked)
+				origin.mu.Unlock()
+				if err != nil || status != http.StatusOK || len(asked) != 1 || asked[0] != want {
+					t.Errorf("announced %q: %d, %v, %q", announced, status, err, asked)
+				}
+			}
+		})
+	}
+	if len(origin.faults) > 0 {
+		t.Errorf("%q", origin.faults)
 	}
 }

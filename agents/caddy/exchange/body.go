@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -38,10 +39,12 @@ var bodyTimes = struct{ window, rest time.Duration }{rateWindow, restTimeout}
 type Body struct {
 	// Length is the announced length: 0 for no body, -1 for an unknown one.
 	Length int64
-	// Trailer is filled when the stream is over.
+	// Trailer has the fields behind the body that were announced and that nobody took away since. Their values come when
+	// the stream is over; what comes beside them is nobody's.
 	Trailer http.Header
 
 	exchange *Exchange
+	asked    *http.Request
 	account  *Account
 	stream   io.Reader
 	control  *http.ResponseController
@@ -69,7 +72,7 @@ func (b *Body) begin(x *Exchange, r *http.Request) {
 	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
 		return
 	}
-	b.exchange, b.Length, b.Trailer, b.stream, b.pause = x, r.ContentLength, r.Trailer, r.Body, defaultPause
+	b.exchange, b.asked, b.Length, b.Trailer, b.stream, b.pause = x, r, r.ContentLength, x.In.Trailer, r.Body, defaultPause
 	b.control = http.NewResponseController(x.writer)
 }
 
@@ -218,6 +221,9 @@ func (b *Body) receive(p []byte) int {
 		if b.Length > 0 && b.total != b.Length {
 			b.end = io.ErrUnexpectedEOF
 		}
+		for name := range b.Trailer {
+			b.Trailer[name] = b.asked.Trailer[name]
+		}
 		b.disarm()
 	case err == nil:
 		if slow {
@@ -260,4 +266,23 @@ func (b *Body) boundRest() {
 		// Recorders have no deadlines; every connection has.
 		_ = b.control.SetReadDeadline(time.Now().Add(bodyTimes.rest))
 	}
+}
+
+// endConnection has the server end an HTTP/1 connection after this exchange when its body was not read to the end beside
+// an answer. What is left of it would be read as the next request: with full duplex, net/http takes a connection further
+// even when reading the rest failed. Nobody else may be reading.
+func (b *Body) endConnection() {
+	if b.stream == nil || !b.duplex || b.end == io.EOF || b.exchange.In.Major != 1 {
+		return
+	}
+	w := b.exchange.writer
+	for {
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = wrapper.Unwrap()
+	}
+	// A body found too large is the only thing that tells the server so once the head of the answer left.
+	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }

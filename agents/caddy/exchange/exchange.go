@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net/http"
 	"net/netip"
 	"time"
@@ -118,7 +119,7 @@ type Fetcher interface {
 func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
 	x.writer, x.ctx, x.Begun = w, r.Context(), time.Now()
 	x.In.Method, x.In.Proto, x.In.Major, x.In.Minor = r.Method, r.Proto, r.ProtoMajor, r.ProtoMinor
-	x.In.HostRaw, x.In.Header, x.In.Trailer, x.In.TLS = r.Host, r.Header, r.Trailer, r.TLS
+	x.In.HostRaw, x.In.Header, x.In.Trailer, x.In.TLS = r.Host, r.Header, maps.Clone(r.Trailer), r.TLS
 	x.In.Remote = r.RemoteAddr
 	x.In.Scheme = "http"
 	if r.TLS != nil {

@@ -23,6 +23,8 @@ const (
 	RuleRedirected
 	// RuleApplied: a rule of any other kind matched and did what it says.
 	RuleApplied
+	// RuleOfWAF: a rule of the WAF's rule set matched, whatever became of the request. Its ID is its number.
+	RuleOfWAF
 )
 
 // RuleName says which rule it is. Make it with NewRuleName when the rule is compiled.

@@ -26,6 +26,7 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if a.Body == nil {
+		x.Body.endConnection()
 		return true
 	}
 	x.sink.x = x
@@ -34,6 +35,7 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 		x.sendTrailer(a)
 	}
 	a.closeBody()
+	x.Body.endConnection()
 	return err == nil
 }
 
@@ -42,6 +44,7 @@ var closeValue = []string{"close"}
 func (x *Exchange) sendBytes(a *Answer) bool {
 	// What nobody reads is still read by the server, before it sends the answer.
 	x.Body.boundRest()
+	x.Body.endConnection()
 	head := x.In.Method == http.MethodHead
 	if len(a.Bytes) > 0 || bodyAllowed(a.Status) && !head {
 		a.Header["Content-Length"] = decimal(len(a.Bytes))

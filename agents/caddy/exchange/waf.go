@@ -10,6 +10,26 @@ type WAFOutcome struct {
 	Blocked bool
 }
 
+// WAFMatch is where a rule matched.
+type WAFMatch struct {
+	Rule int
+	// Part is argument, cookie or header, and Name which; all is any other part.
+	Part, Name string
+}
+
+// WAFEvent is a request in which rules matched, without any value of it.
+type WAFEvent struct {
+	WAFOutcome
+	Matches   []WAFMatch
+	Threshold int
+}
+
+// WAFEvents keeps what is told of requests in which rules matched.
+type WAFEvents interface {
+	// WAFMatched keeps an event of the site and the client of an exchange until the console has it.
+	WAFMatched(x *Exchange, e WAFEvent)
+}
+
 // WAF is the fact of it; a request that was not inspected has none.
 var WAF = NewFact[WAFOutcome]()
 

@@ -16,12 +16,12 @@ const (
 	maxRuleFigures = 1024
 	// Beyond so many those that count nothing go: rules come and go while a process lives.
 	keptRuleFigures = 256
-	// Of one site and minute: log rules that are kept, those of them that are reported, and others.
-	maxRowLogged   = 50
-	maxToldLogged  = 20
+	// Of one site and minute: log rules that are kept, and as many of the WAF; those of each that are reported; and others.
+	maxRowHeaviest = 50
+	maxTold        = 20
 	maxRowRules    = 100
 	ruleEvents     = 8
-	lastRuleEvent  = exchange.RuleApplied
+	lastRuleEvent  = exchange.RuleOfWAF
 	platformsRule  = 1
 	maxRuleNumbers = (fieldEnd - fieldRule) / ruleEvents
 )
@@ -174,8 +174,11 @@ func (s *segment) addRule(r *row, rule ruleKey, event exchange.RuleEvent, n uint
 		return true
 	}
 	room := &r.roomOthers
-	if event == exchange.RuleLogged {
+	switch event {
+	case exchange.RuleLogged:
 		room = &r.roomLogged
+	case exchange.RuleOfWAF:
+		room = &r.roomWAF
 	}
 	if *room == 0 {
 		return true
@@ -203,21 +206,18 @@ func readRule(m *nodev1.SiteMinute, f field, value uint64, rules []ruleKey) bool
 	return true
 }
 
-// tellHeaviest leaves of the log rules of each minute those that matched most.
+// tellHeaviest leaves of the log rules of each minute, and of the WAF's, those that matched most.
 func tellHeaviest(minutes []*nodev1.SiteMinute) {
 	for _, m := range minutes {
-		if len(m.Rules) <= maxToldLogged {
+		if len(m.Rules) <= maxTold {
 			continue
 		}
-		var logged, others []*nodev1.RuleCount
-		for _, rule := range m.Rules {
-			if rule.Event == nodev1.RuleEvent_RULE_EVENT_LOGGED {
-				logged = append(logged, rule)
-			} else {
-				others = append(others, rule)
-			}
-		}
-		slices.SortStableFunc(logged, func(a, b *nodev1.RuleCount) int { return cmp.Compare(b.Count, a.Count) })
-		m.Rules = append(others, logged[:min(len(logged), maxToldLogged)]...)
+		slices.SortStableFunc(m.Rules, func(a, b *nodev1.RuleCount) int { return cmp.Compare(b.Count, a.Count) })
+		told := map[nodev1.RuleEvent]int{}
+		m.Rules = slices.DeleteFunc(m.Rules, func(rule *nodev1.RuleCount) bool {
+			told[rule.Event]++
+			isRanked := rule.Event == nodev1.RuleEvent_RULE_EVENT_LOGGED || rule.Event == nodev1.RuleEvent_RULE_EVENT_WAF_MATCHED
+			return isRanked && told[rule.Event] > maxTold
+		})
 	}
 }

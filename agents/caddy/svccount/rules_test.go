@@ -113,20 +113,21 @@ func TestAKilledProcessLeavesTheCountsOfRulesOnce(t *testing.T) {
 	}
 }
 
-func TestOfLogRulesThoseThatMatchedMostAreTold(t *testing.T) {
+func TestOfLogRulesAndOfTheWAFsThoseThatMatchedMostAreTold(t *testing.T) {
 	stats := statsIn(t, t.TempDir(), &fakeClock{start})
 	x := &exchange.Exchange{Plan: planOf("a")}
 	for n := range 45 {
 		rule := exchange.NewRuleName(n%2 == 0, fmt.Sprintf("r%02d", n))
 		for range n + 1 {
 			stats.Note(x, rule, exchange.RuleLogged)
+			stats.Note(x, exchange.NewRuleName(false, fmt.Sprint(942_000+n)), exchange.RuleOfWAF)
 		}
 	}
 	for n := range maxRowRules + 30 {
 		stats.Note(x, exchange.NewRuleName(false, fmt.Sprintf("b%03d", n)), exchange.RuleBlocked)
 	}
 	batch := stats.Drain(0)
-	var logged []uint64
+	var logged, inspected []uint64
 	others := 0
 	for _, m := range batch.GetMinutes() {
 		for _, r := range m.GetRules() {
@@ -134,13 +135,20 @@ func TestOfLogRulesThoseThatMatchedMostAreTold(t *testing.T) {
 			case m.GetSiteId() == "":
 			case r.GetEvent() == nodev1.RuleEvent_RULE_EVENT_LOGGED:
 				logged = append(logged, r.GetCount())
+			case r.GetEvent() == nodev1.RuleEvent_RULE_EVENT_WAF_MATCHED:
+				inspected = append(inspected, r.GetCount())
 			default:
 				others++
 			}
 		}
 	}
-	if len(logged) != maxToldLogged || slices.Min(logged) != 45-maxToldLogged+1 || others != maxRowRules {
-		t.Errorf("%d others, logged %v", others, logged)
+	for _, most := range [][]uint64{logged, inspected} {
+		if len(most) != maxTold || slices.Min(most) != 45-maxTold+1 {
+			t.Errorf("logged %v, of the WAF %v", logged, inspected)
+		}
+	}
+	if others != maxRowRules {
+		t.Errorf("%d others", others)
 	}
 	if again := stats.Drain(0); again.String() != batch.String() {
 		t.Errorf("%v, not %v", again, batch)
@@ -211,7 +219,7 @@ func TestADamagedSegmentTellsNoRuleThatCannotBe(t *testing.T) {
 			c, _ := readSegment(data)
 			for _, m := range c.minutes {
 				for _, rule := range m.GetRules() {
-					if rule.GetEvent() < nodev1.RuleEvent_RULE_EVENT_LOGGED || rule.GetEvent() > nodev1.RuleEvent_RULE_EVENT_APPLIED {
+					if rule.GetEvent() < nodev1.RuleEvent_RULE_EVENT_LOGGED || rule.GetEvent() > nodev1.RuleEvent_RULE_EVENT_WAF_MATCHED {
 						t.Errorf("byte %d, bit %d: %v", at, bit, rule)
 					}
 				}

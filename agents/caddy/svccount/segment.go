@@ -82,7 +82,7 @@ type row struct {
 	names  int
 	fields []placedFigure
 	// How many more rules it takes.
-	roomLogged, roomOthers uint8
+	roomLogged, roomWAF, roomOthers uint8
 }
 
 type placedFigure struct {
@@ -145,7 +145,7 @@ func (s *segment) rowOf(siteID string, minute int64) *row {
 	if len(s.rows) == maxRows || len(siteID) > maxText {
 		return nil
 	}
-	r := &row{number: uint32(len(s.rows)), roomLogged: maxRowLogged, roomOthers: maxRowRules}
+	r := &row{number: uint32(len(s.rows)), roomLogged: maxRowHeaviest, roomWAF: maxRowHeaviest, roomOthers: maxRowRules}
 	if !s.put(kindRow, uint32(len(siteID)), r.number, uint64(minute), siteID, gapReserve) {
 		return nil
 	}

@@ -129,6 +129,61 @@ func TestEveryProtocolAnswersTheSame(t *testing.T) {
 	})
 }
 
+func TestEveryProtocolRunsPlatformRulesFirstAndThePhaseCache(t *testing.T) {
+	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
+		c := e.client(t, "a.com")
+		at := func(path string) ruletest.Node { return ruletest.Eq("http.request.uri.path", path) }
+		mark := func(condition ruletest.Node, value string) *configv1.Rule {
+			return ruletest.When(condition, &configv1.HeaderAction{Name: "x-fingerprint", Value: ruletest.Text(value)})
+		}
+		few := func(most uint64) *configv1.Rule {
+			return ruletest.In(configv1.RulePhase_RULE_PHASE_CACHE, ruletest.When(at("/few"), &configv1.ConfigAction{RequestBodyLimit: &most}))
+		}
+		gzip := false
+		h.change(t,
+			platformRules(
+				mark(ruletest.True(), "platform"),
+				ruletest.When(at("/no"), &configv1.BlockAction{Status: 403}),
+				ruletest.When(at("/moved"), &configv1.RedirectAction{Target: ruletest.Text("/there"), Status: 302}),
+				few(1),
+				ruletest.In(configv1.RulePhase_RULE_PHASE_CACHE, ruletest.When(at("/plain"), &configv1.ConfigAction{Gzip: &gzip}))),
+			siteRules(
+				mark(at("/told"), "site"),
+				ruletest.When(at("/no"), &configv1.BlockAction{Status: 451}),
+				ruletest.When(at("/moved"), &configv1.RedirectAction{Target: ruletest.Text("/elsewhere"), Status: 308}),
+				few(3)))
+
+		for _, q := range []struct{ path, body, told, got string }{
+			{"/", "", "200 ", "GET 0 platformx"},
+			{"/told", "", "200 ", "GET 0 sitex"},
+			{"/no", "", "403 policy-denied", ""},
+			{"/moved", "", "302 ", ""},
+			// The later rule of a phase wins, and those of the site are later.
+			{"/few", "abc", "200 ", "POST 3 platformx"},
+			{"/few", "abcd", "413 body-too-large", ""},
+			{"/", "abcd", "200 ", "POST 4 platformx"},
+		} {
+			method := "GET"
+			if q.body != "" {
+				method = "POST"
+			}
+			response, body := e.ask(t, c, method, q.path, "a.com", strings.NewReader(q.body))
+			if told(response) != q.told || !strings.HasPrefix(body, q.got) {
+				t.Errorf("%s %q: %s %.40q", q.path, q.body, told(response), body)
+			}
+			if q.path == "/moved" && response.Header.Get("Location") != "/there" {
+				t.Errorf("%v", response.Header)
+			}
+		}
+		// Where answers may be packed they depend on what the client takes.
+		for path, vary := range map[string]string{"/plain": "", "/": "Accept-Encoding"} {
+			if response, _ := e.ask(t, c, "GET", path, "a.com", nil); response.Header.Get("Vary") != vary {
+				t.Errorf("%s: %v", path, response.Header)
+			}
+		}
+	})
+}
+
 func TestEveryProtocolCountsClientsAndTheirTraffic(t *testing.T) {
 	overEach(t, func(t *testing.T, h *edge, e *protocolEdge) {
 		c := e.client(t, "a.com")

@@ -147,7 +147,7 @@ func TestSettingsOfTheWAFComeAndGo(t *testing.T) {
 // Whatever is inspected of a body, the origin gets all of it: in memory, beyond it, and beyond the limit.
 func TestInspectedBodiesReachTheOriginUntouched(t *testing.T) {
 	for _, limit := range []uint32{0, 1, 1000, 128 << 10, 1 << 20} {
-		e := startInspected(t, wafSettings(block, func(m *configv1.SiteWaf) { m.RequestBodyLimit = limit }), sameSite)
+		e := startInspected(t, wafSettings(block, func(m *configv1.SiteWaf) { m.RequestBodyLimit = uint32(limit) }), sameSite)
 		for _, size := range []int{1, 999, 1000, 1001, 64 << 10, 128 << 10, 128<<10 + 1, 300 << 10, 1 << 20, 3 << 20} {
 			for _, known := range []bool{true, false} {
 				content := bytes.Repeat([]byte("text without end, "), size/18+1)[:size]
@@ -166,8 +166,11 @@ func TestInspectedBodiesReachTheOriginUntouched(t *testing.T) {
 
 // An attack is found up to the limit and not beyond it; a body that is cut there is not wrong for that.
 func TestLimitOfInspectedBodies(t *testing.T) {
-	const limit = 300 << 10
-	e := startInspected(t, wafSettings(block, func(m *configv1.SiteWaf) { m.RequestBodyLimit = limit }), sameSite)
+	limit := 300 << 10
+	if edgetest.UnderRace {
+		limit /= 10
+	}
+	e := startInspected(t, wafSettings(block, func(m *configv1.SiteWaf) { m.RequestBodyLimit = uint32(limit) }), sameSite)
 	attack := `1' or '1'='1' union select password from users-- `
 	for _, c := range []struct {
 		before, after, status int

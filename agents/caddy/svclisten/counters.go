@@ -50,6 +50,8 @@ type Counters struct {
 	Refused, Evicted map[string]uint64
 	// HTTP2Errors counts breaches of HTTP/2 and of its limits, by net/http's names for them.
 	HTTP2Errors map[string]uint64
+	// HTTP3Errors counts connections of HTTP/3 that a breach or a flood ended, by the names of their codes.
+	HTTP3Errors map[string]uint64
 }
 
 // Counters returns a copy of the counters.
@@ -60,7 +62,7 @@ func (r *Registry) Counters() Counters {
 	l.mu.Unlock()
 	return Counters{
 		Limits: limits, Open: open, Waiting: waiting, Handshakes: handshakes, Accepted: now.accepted,
-		Refused: named(now.refused), Evicted: named(now.evicted), HTTP2Errors: r.http2Errors.copy(),
+		Refused: named(now.refused), Evicted: named(now.evicted), HTTP2Errors: r.http2Errors.copy(), HTTP3Errors: r.http3Errors.copy(),
 	}
 }
 
@@ -76,6 +78,7 @@ func (c Counters) message() *edgev1.Connections {
 		Refused:      c.Refused,
 		Evicted:      c.Evicted,
 		Http2Errors:  c.HTTP2Errors,
+		Http3Errors:  c.HTTP3Errors,
 	}
 }
 

@@ -90,11 +90,15 @@ type framedConn struct {
 	sent          atomic.Uint64
 }
 
-// watchFrames has the server take connections of HTTP/2 through framedConn.
-func (w *Wrapper) watchFrames(server *http.Server) {
+// watchFrames has the server take connections of HTTP/2 through framedConn. It reports false where the server speaks
+// HTTP/2 and takes no connections of ours: nothing but net/http bounds floods then.
+func (w *Wrapper) watchFrames(server *http.Server) bool {
+	if server.TLSNextProto[protoHTTP2] == nil {
+		return true
+	}
 	serve := server.TLSNextProto[protoAny]
-	if serve == nil || server.TLSNextProto[protoHTTP2] == nil {
-		return
+	if serve == nil {
+		return false
 	}
 	server.TLSNextProto[protoHTTP2] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
 		c := &framedConn{Conn: conn, errors: &w.registry.http2Errors}
@@ -108,6 +112,7 @@ func (w *Wrapper) watchFrames(server *http.Server) {
 		// It unwraps the connection and makes no handshake.
 		serve(server, tls.Client(anyConn{c}, nil), handler)
 	}
+	return true
 }
 
 // anyConn is how a connection that is no *tls.Conn is handed to a server of HTTP/2.
@@ -212,14 +217,18 @@ func (c *framedConn) frame(now time.Time) error {
 
 // spend takes one frame of a kind from what is allowed.
 func (c *framedConn) spend(kind frameKind, now time.Time) error {
-	s, allowed, sent := &c.spent[kind], &allowances[kind], c.sent.Load()
-	back := now.Sub(s.since).Seconds()*allowed.second + float64(sent-s.sent)/1024*allowed.kib
-	s.used = max(0, s.used-back) + 1
-	s.since, s.sent = now, sent
-	if s.used > allowed.burst {
+	if allowed := &allowances[kind]; !c.spent[kind].within(allowed, now, c.sent.Load()) {
 		return c.refuse(allowed.name)
 	}
 	return nil
+}
+
+// within takes one from an allowance and reports whether there was one; sent is what the client got so far.
+func (s *spent) within(allowed *allowance, now time.Time, sent uint64) bool {
+	back := now.Sub(s.since).Seconds()*allowed.second + float64(sent-s.sent)/1024*allowed.kib
+	s.used = max(0, s.used-back) + 1
+	s.since, s.sent = now, sent
+	return s.used <= allowed.burst
 }
 
 func (c *framedConn) refuse(what string) error {

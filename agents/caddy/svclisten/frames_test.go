@@ -5,10 +5,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
 // Whoever floods hears why its connection ends, and the node counts it by what it was flooded with.
@@ -180,4 +185,34 @@ func TestOnlyHTTP2IsSpokenOverHTTP2(t *testing.T) {
 		t.Errorf("%v", errors)
 	}
 	a.serves(t)
+}
+
+// Frames are looked at because servers of HTTP/2 take connections that are no *tls.Conn under a key of TLSNextProto that
+// net/http keeps to itself. It may go with any version of Go or of golang.org/x/net.
+func TestServersOfHTTP2TakeConnectionsOfAnyKind(t *testing.T) {
+	bare := &http.Server{}
+	if err := http2.ConfigureServer(bare, nil); err != nil {
+		t.Fatal(err)
+	}
+	own := httptest.NewUnstartedServer(http.NotFoundHandler())
+	own.EnableHTTP2 = true
+	own.StartTLS()
+	defer own.Close()
+	if response, err := own.Client().Get(own.URL); err != nil || response.ProtoMajor != 2 {
+		t.Fatal(response, err)
+	}
+	w := New(newCore(t, &configv1.ClientIp{}), NewRegistry())
+	for name, server := range map[string]*http.Server{"golang.org/x/net/http2, which Caddy takes": bare, "net/http": own.Config} {
+		if server.TLSNextProto[protoAny] == nil || !w.watchFrames(server) {
+			t.Errorf("%s under %s serves HTTP/2 no more under TLSNextProto[%q], so svclisten/frames.go sees no frames and no flood of HTTP/2 "+
+				"ends in GOAWAY: find how this version takes a net.Conn, and change watchFrames before it is used", name, runtime.Version(), protoAny)
+		}
+	}
+	delete(bare.TLSNextProto, protoAny)
+	if w.watchFrames(bare) {
+		t.Error("a server that takes none is said to do")
+	}
+	if !w.watchFrames(&http.Server{}) {
+		t.Error("a server without HTTP/2 lacks something")
+	}
 }

@@ -59,6 +59,8 @@ type http3State struct {
 	example uint32
 	failed  map[string]time.Time
 	ended   bool
+	// Ports whose clients are hearing of their end.
+	ending sync.WaitGroup
 }
 
 // besidePort is a socket of TLS.
@@ -120,7 +122,7 @@ func (s *http3State) follow(now time.Time) {
 	for address, port := range s.open {
 		if _, beside := s.beside[address]; !wanted || !beside {
 			delete(s.open, address)
-			go port.end()
+			s.ending.Go(port.end)
 		}
 	}
 	if !wanted {
@@ -190,18 +192,17 @@ func (s *http3State) announce() {
 	s.announced.Store(&announced)
 }
 
-// End closes the ports when the process ends: clients connect anew at once.
+// End closes the ports when the process ends: clients connect anew at once. Those of sockets that were closed before are
+// closing already, and have the same time.
 func (s *http3State) End() {
 	s.mu.Lock()
 	s.ended = true
-	open := s.open
+	for _, port := range s.open {
+		s.ending.Go(port.end)
+	}
 	s.open = map[string]*quicPort{}
 	s.mu.Unlock()
-	var all sync.WaitGroup
-	for _, port := range open {
-		all.Go(port.end)
-	}
-	all.Wait()
+	s.ending.Wait()
 }
 
 func (p *quicPort) end() {

@@ -81,7 +81,7 @@ func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchang
 	}
 	p.listener = listener
 	p.server = &http3.Server{
-		Handler: settled(handler), MaxHeaderBytes: maxHeaderBlock, IdleTimeout: quicIdle,
+		Handler: watched(settled(handler)), MaxHeaderBytes: maxHeaderBlock, IdleTimeout: quicIdle,
 		ConnContext: p.established, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	go func() {
@@ -117,8 +117,11 @@ func (p *quicPort) connect(ctx context.Context, info *quic.ClientInfo) (context.
 		return nil, errQUICNoRoom
 	}
 	context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
 		if record.handshakeOver() {
-			p.tls.Failed(context.Cause(ctx))
+			p.tls.Failed(cause)
+		} else if breach := breachOf(cause); breach != "" {
+			w.registry.http3Errors.add(breach)
 		}
 		_ = c.Close()
 	})

@@ -447,3 +447,48 @@ func TestTheSecretOfAFolderStays(t *testing.T) {
 		t.Error("the secret changes, or is used twice")
 	}
 }
+
+// A process ends when the clients of all its ports have heard of it, those of sockets that Caddy closed before among them.
+func TestTheEndWaitsForWhatIsOpen(t *testing.T) {
+	core := newCore(t, &configv1.ClientIp{})
+	s := http3Ports.Of(core)
+	testTLS.Of(core)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	w := New(core, NewRegistry())
+	w.openedTLS(tcp.Addr(), 443)
+	AnswerHTTP3(core, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		FromContext(r.Context())
+		w.WriteHeader(200)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	edgetest.Change(t, core, []*configv1.Entry{
+		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), edgetest.Entry("site-https", "a", &configv1.SiteHttps{Http3: true}),
+	})
+	s.follow(time.Now())
+	port := s.open[tcp.Addr().String()]
+	if port == nil {
+		t.Fatal("no port is open")
+	}
+	visitor, _ := (&quicEdge{port: port}).visitor(t, "a.com")
+	response, err := visitor.Get("https://" + port.socket.LocalAddr().String() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.closedTLS(tcp.Addr())
+	s.follow(time.Now())
+	s.End()
+	select {
+	case <-port.done:
+	default:
+		t.Error("the process may end while a client is told")
+	}
+	var closed *quic.ApplicationError
+	if _, err := io.ReadAll(response.Body); !errors.As(err, &closed) || !closed.Remote {
+		t.Errorf("the answer ended with %v", err)
+	}
+}

@@ -25,6 +25,7 @@ type quicConn struct {
 	mu     sync.Mutex
 	conn   *quic.Conn
 	closed bool
+	resets spent // Of requests that the client took back.
 }
 
 // attach says which connection it is, once its handshake is over. One that was to end before ends now.
@@ -34,7 +35,7 @@ func (q *quicConn) attach(conn *quic.Conn) {
 	closed := q.closed
 	q.mu.Unlock()
 	if closed {
-		endQUIC(conn)
+		endQUIC(conn, http3.ErrCodeNoError)
 	}
 }
 
@@ -63,17 +64,17 @@ func (q *quicConn) Close() error {
 	conn := q.conn
 	q.mu.Unlock()
 	if conn != nil {
-		endQUIC(conn)
+		endQUIC(conn, http3.ErrCodeNoError)
 	}
 	return nil
 }
 
 // endQUIC ends a connection from elsewhere: closing waits for the goroutine of the connection, which may be waiting for
 // the caller.
-func endQUIC(conn *quic.Conn) {
+func endQUIC(conn *quic.Conn, code http3.ErrCode) {
 	go func() {
 		// Never fails.
-		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(code), "")
 	}()
 }
 

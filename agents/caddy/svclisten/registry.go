@@ -25,6 +25,7 @@ type Registry struct {
 
 	limiter     limiter
 	http2Errors tally
+	http3Errors tally
 }
 
 type registryShard struct {

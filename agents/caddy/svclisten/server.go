@@ -4,8 +4,11 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // unreadTimeout is how long an HTTP/2 connection stays on which nothing can be written. Ending a stream needs a frame:
@@ -62,7 +65,9 @@ func (w *Wrapper) prepare(server *http.Server) {
 		config.MaxReadFrameSize = maxFrameBytes
 	}
 	server.HTTP2 = &config
-	w.watchFrames(server)
+	if !w.watchFrames(server) {
+		w.core.Log().Error("floods of HTTP/2 are bounded by net/http alone: it has no server for connections of any kind", zap.String("go", runtime.Version()))
+	}
 }
 
 // asked notes that the head of a request is whole.

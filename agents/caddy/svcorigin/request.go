@@ -100,7 +100,7 @@ func (t *fetch) appendFraming(b []byte, method string) []byte {
 	case t.length < 0:
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
 		for name := range t.x.In.Trailer {
-			if !edgeOwns(name) {
+			if trailerPasses(name) {
 				b = appendField(b, "Trailer", name)
 			}
 		}
@@ -123,6 +123,9 @@ func edgeOwns(name string) bool {
 	}
 	return edgeFrames(name)
 }
+
+// trailerPasses reports whether origins get a field behind a body.
+func trailerPasses(name string) bool { return !edgeOwns(name) && trailerAllowed(name) }
 
 // edgeFrames names those that rules do not change either: the connection and the way of the request hang on them.
 func edgeFrames(name string) bool {

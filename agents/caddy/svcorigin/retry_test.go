@@ -441,6 +441,52 @@ func TestStreamedUploadsAreNeverRepeated(t *testing.T) {
 	}
 }
 
+// What a client still sends of a body whose answer came early is never read as a request of its own.
+func TestRestOfAnUploadIsNoRequest(t *testing.T) {
+	o := newRawOrigin(t, func(c net.Conn, _ int64) {
+		r := bufio.NewReader(c)
+		for {
+			if line, err := r.ReadString('\n'); err != nil || line == "\r\n" {
+				break
+			}
+		}
+		io.WriteString(c, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno")
+		io.Copy(io.Discard, r)
+	})
+	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+	for _, head := range []string{
+		fmt.Sprintf("Content-Length: %d\r\n\r\nbegin", maxReplay+len(smuggled)),
+		fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n%x\r\n", len(smuggled)),
+	} {
+		c, err := net.Dial("tcp", e.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+		io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\n"+head)
+		r := bufio.NewReader(c)
+		a, err := http.ReadResponse(r, nil)
+		if err != nil || a.StatusCode != http.StatusForbidden {
+			t.Fatalf("got %v %v", a, err)
+		}
+		if text, err := io.ReadAll(a.Body); err != nil || string(text) != "no" {
+			t.Fatalf("got %q %v", text, err)
+		}
+		// The upload has a grace; what comes after it finds nobody who reads.
+		for range 20 {
+			time.Sleep(uploadGrace / 5)
+			if _, err := io.WriteString(c, smuggled); err != nil {
+				break
+			}
+		}
+		if answer, _ := io.ReadAll(r); len(answer) != 0 {
+			t.Errorf("after %q came %q", head, answer)
+		}
+	}
+}
+
 // A panic after an upload began ends the upload with it: nobody reads the body of an exchange that is over.
 func TestPanicEndsAnUpload(t *testing.T) {
 	ended := make(chan struct{})

@@ -249,7 +249,7 @@ func (t *fetch) standardRequest(ctx context.Context, o *origin) (*http.Request, 
 		t.x.Body.Stream()
 		upload := &sharedBody{body: &t.x.Body, trailer: http.Header{}}
 		for name := range t.x.In.Trailer {
-			if !edgeOwns(name) && trailerAllowed(name) {
+			if trailerPasses(name) {
 				upload.trailer[name] = nil
 			}
 		}

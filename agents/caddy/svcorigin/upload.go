@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,8 +119,7 @@ func (u *upload) copy(c *conn) error {
 	}
 	end := append(buffer[:0], "0\r\n"...)
 	for name, values := range b.Trailer {
-		// Programs behind an origin could take "_" and "." for "-". A header has none of these any more here.
-		if edgeOwns(name) || !trailerAllowed(name) || strings.ContainsAny(name, "_.") {
+		if !trailerPasses(name) {
 			continue
 		}
 		for _, v := range values {

@@ -22,10 +22,11 @@ func SameName(*svccore.Core) exchange.Stage {
 	}
 }
 
-// ForceHTTPS is the stage that sends plain requests to HTTPS where the site says so, and rules do not say otherwise. Names
-// that cannot be reached over HTTPS are not redirected: where a rule asks for it all the same they are refused. It comes
-// after all rules, and what those hold back already stands. A request that shows no certificate where one is required
-// goes no further either. Questions of certificate authorities are spared.
+// ForceHTTPS is the stage that sends plain requests to HTTPS where the site says so, and rules do not say otherwise: a rule
+// that asks for it does so for excluded names as well. Names that wait for a certificate are served as they are, whoever
+// asks; others that cannot be reached over HTTPS are refused where a rule asks. It comes after all rules, and what those hold
+// back already stands. A request that shows no certificate where one is required goes no further either. Questions of
+// certificate authorities are spared.
 func ForceHTTPS(*svccore.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.In.TLS != nil || x.Holds() {
@@ -38,10 +39,11 @@ func ForceHTTPS(*svccore.Core) exchange.Stage {
 		if validation, _ := exchange.Validation.Known(x); validation {
 			return nil
 		}
-		reached := s != nil && s.reaches(x.Plan, x.In.Host)
+		waits := s != nil && s.pending.have(x.Plan, x.In.Host)
+		reached := s != nil && !waits && s.reaches(x.Plan, x.In.Host)
 		set := reached && s.redirect != nil && !s.redirect.excluded.have(x.Plan, x.In.Host)
 		switch {
-		case !override.Or(set):
+		case waits || !override.Or(set):
 			if s != nil && s.client != nil && s.client.required {
 				x.Hold(requireCertificate)
 			}
@@ -54,10 +56,10 @@ func ForceHTTPS(*svccore.Core) exchange.Stage {
 	}
 }
 
-// reaches reports whether a host of the site can be reached over HTTPS.
+// reaches reports whether a host of the site that waits for no certificate can be reached over HTTPS.
 func (s *site) reaches(p *exchange.Plan, host string) bool {
 	_, known := svccore.DomainOf(p, host)
-	return known && !s.pending.have(p, host) && svccore.HTTPSPortOf(p) != 0
+	return known && svccore.HTTPSPortOf(p) != 0
 }
 
 func denyPlain(x *exchange.Exchange) *exchange.Answer {

@@ -88,7 +88,7 @@ func TestForcingHTTPS(t *testing.T) {
 		{"plain.test", "/", exchange.Unset, ""},
 		{"plain.test", "/", exchange.On, "308 https://plain.test:8443/"},
 		{"pending.test", "/", exchange.Unset, ""},
-		{"pending.test", "/", exchange.On, denied},
+		{"pending.test", "/", exchange.On, ""},
 		{"unset.test", "/x", exchange.Unset, ""},
 		{"unset.test", "/x", exchange.On, "301 https://unset.test/x"},
 		{"ports.test", "/x", exchange.On, "301 https://ports.test:8444/x"},

@@ -7,10 +7,12 @@ const (
 	maxArguments = 256
 	// Bytes of a joined value, and how much of it the next one says again: whatever lies across the border is whole in one.
 	maxJoined, joinedOverlap = 4 << 10, 256
+	// What means nothing to any rule at the beginning of a line, and at the end of a value that goes on in the next one.
+	plainWord, plainEnd = "x ", " x"
 )
 
 // arguments takes names and values for a collection. Each is one of its own up to a number; of what follows, names and
-// values are joined by newlines, so that rules see all text and none of it costs a run of every rule.
+// values are joined as lines, so that rules see all text and none of it costs a run of every rule.
 type arguments struct {
 	add func(name, value string)
 	// The name of joined values.
@@ -29,20 +31,25 @@ func (a *arguments) full() bool { return a.count >= maxArguments && !a.endless }
 func (a *arguments) put(name, value string) {
 	if !a.full() {
 		a.count++
-		a.add(name, value)
+		a.add(apart(name), value)
 		return
 	}
 	a.join(name)
 	a.join(value)
 }
 
-// join takes text that is no argument of its own.
+// join takes text that is no argument of its own. To rules a line that begins with the name of a program is a command,
+// though a value that begins with it is none, such as "find the best": a line begins with a word that is none, then, unless
+// it would be a command as a value, too.
 func (a *arguments) join(text string) {
 	if text == "" {
 		return
 	}
-	if len(a.rest) > 0 && !a.repeated {
+	if len(a.rest) > 0 {
 		a.more("\n")
+		if len(text) > 1 && !isCommand(text) {
+			a.more(plainWord)
+		}
 	}
 	a.more(text)
 }
@@ -50,11 +57,13 @@ func (a *arguments) join(text string) {
 // more takes text that goes on where the last one ended.
 func (a *arguments) more(text string) {
 	for text != "" {
-		n := min(len(text), maxJoined-len(a.rest))
+		n := min(len(text), maxJoined-len(plainEnd)-len(a.rest))
 		a.rest, a.repeated = append(a.rest, text[:n]...), false
-		if text = text[n:]; len(a.rest) == maxJoined {
-			a.add(a.name, string(a.rest))
-			a.rest = append(a.rest[:0], a.rest[maxJoined-joinedOverlap:]...)
+		if text = text[n:]; len(a.rest) == maxJoined-len(plainEnd) {
+			a.add(apart(a.name), string(a.rest)+plainEnd)
+			// What begins in the middle of a text begins nothing.
+			copy(a.rest[copy(a.rest, plainWord):], a.rest[len(a.rest)-joinedOverlap+len(plainWord):])
+			a.rest = a.rest[:joinedOverlap]
 			a.repeated = true
 		}
 	}
@@ -63,10 +72,14 @@ func (a *arguments) more(text string) {
 // end gives what is left.
 func (a *arguments) end() {
 	if len(a.rest) > 0 && !a.repeated {
-		a.add(a.name, string(a.rest))
+		a.add(apart(a.name), string(a.rest))
 	}
 	a.rest = nil
 }
+
+// apart copies a name to where no other one is. The engine knows what it made of a value by the address of the name and
+// the place of the value, and places change from rule to rule: of two values under one address it takes one for the other.
+func apart(name string) string { return strings.Clone(name + " ")[:len(name)] }
 
 // readPairs takes names and values as queries and forms have them.
 func readPairs(text string, to *arguments) {

@@ -1,6 +1,7 @@
 package svcwaf
 
 import (
+	stdjson "encoding/json"
 	"io"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ const (
 	bodyMultipart = "MULTIPART"
 	bodyJSON      = "JSON"
 	bodyXML       = "XML"
-	// Nothing is known of it: rules see it as it is, and no form is made of it.
+	// Nothing is known of it: rules see it as it is, and no form is made of it. JSON is read as such, too.
 	bodyRaw = ""
 )
 
@@ -57,6 +58,8 @@ func readBody(kind, contentType string, in io.Reader, whole bool, to plugintypes
 			post.name = "form"
 			readPairs(text, post)
 			post.end()
+		} else if isJSON(text, whole) {
+			_ = readJSON(strings.NewReader(text), whole, post)
 		}
 		set(to.RequestBody(), text)
 		set(to.RequestBodyLength(), strconv.Itoa(len(text)))
@@ -82,6 +85,24 @@ func readBody(kind, contentType string, in io.Reader, whole bool, to plugintypes
 		set(to.InboundDataError(), "1")
 	}
 	return nil
+}
+
+// isJSON reports whether a text of an unknown type is objects or arrays, one or several: programs take them for what they
+// are, whatever type they have.
+func isJSON(text string, whole bool) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	if text == "" || text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	if !whole {
+		return true
+	}
+	for d := stdjson.NewDecoder(strings.NewReader(text)); ; {
+		var document stdjson.RawMessage
+		if err := d.Decode(&document); err != nil {
+			return err == io.EOF
+		}
+	}
 }
 
 func readText(in io.Reader) (string, error) {

@@ -39,7 +39,8 @@ func TestJSONBecomesArguments(t *testing.T) {
 		{body: `{"a":"x","b":[1,"y",{"c":null}],"d":true}`, want: "json.a=x|json.b.0=1|json.b.1=y|json.b.2.c=|json.d=true"},
 		{body: ` "x" `, want: "json=x"},
 		{body: `[]`, want: ""},
-		{body: `{"a":{},"b":[]}`, want: ""},
+		{body: `{"a":{},"b":[],"c":[{"d":{}}]}`, want: "json=a\nb\nc\nd"},
+		{body: `{"ab":{},"cd":[{"wget x":{}}]}`, want: "json=ab\nx cd\nwget x"},
 		{body: `[[["x"],["y"]],"z"]`, want: "json.0.0.0=x|json.0.1.0=y|json.1=z"},
 		{body: `{"a":"1","a":"2","A":"3"}`, want: "json.a=1|json.a=2|json.A=3"},
 		{body: `{"a.b":"x"}`, want: "json.a.b=x"},
@@ -52,11 +53,11 @@ func TestJSONBecomesArguments(t *testing.T) {
 		{body: `{"a":"x"}}`, want: "json.a=x|json=}", wrong: true},
 		{body: `{"a":"x"} {"b":"y"}`, want: "json.a=x|json.b=y", wrong: true},
 		{body: `{'a':'x'}`, want: "json='a':'x'}", wrong: true},
-		{body: `{"a":x"y"}`, want: `json=x"y"}`, wrong: true},
+		{body: `{"a":x"y"}`, want: "json=x\"y\"}\na", wrong: true},
 		{body: `{"a":"x",}`, want: "json.a=x|json=}", wrong: true},
 		{body: `["x",]`, want: "json.0=x|json=]", wrong: true},
 		{body: `["x"}`, want: "json.0=x|json=}", wrong: true},
-		{body: `{"a" "\u0027"}`, want: "json=\"'\"}", wrong: true},
+		{body: `{"a" "\u0027"}`, want: "json=\"'\"}\na", wrong: true},
 		{body: `{"a":"\q"}`, want: `json.a=\q`, wrong: true},
 		{body: `{"a":"\u00"}`, want: `json.a=\u00`, wrong: true},
 		{body: ``, want: "", wrong: true},
@@ -126,7 +127,7 @@ func TestArgumentsBeyondTheLimitAreJoined(t *testing.T) {
 	for _, c := range []struct {
 		pairs int
 		want  int
-	}{{10, 10}, {256, 256}, {257, 257}, {5000, 269}} {
+	}{{10, 10}, {256, 256}, {257, 257}, {5000, 274}} {
 		got := new(collected)
 		a := &arguments{add: got.add, name: "form"}
 		readPairs(strings.Repeat("na=%6eeedle&", c.pairs), a)
@@ -134,6 +135,20 @@ func TestArgumentsBeyondTheLimitAreJoined(t *testing.T) {
 		if len(got.values) != c.want || !got.has("needle") {
 			t.Errorf("%d pairs: %d values", c.pairs, len(got.values))
 		}
+	}
+	// A piece neither ends nor begins with what is only part of a word.
+	pieces := new(collected)
+	joined := &arguments{add: pieces.add, count: maxArguments}
+	joined.join(strings.Repeat("watch who will write ", 1000))
+	joined.end()
+	for i, v := range pieces.values {
+		first, last := i == 0, i == len(pieces.values)-1
+		if len(v) > maxJoined || strings.HasPrefix(v, plainWord) == first || strings.HasSuffix(v, plainEnd) == last {
+			t.Errorf("piece %d of %d bytes: %q to %q", i, len(v), v[:9], v[len(v)-9:])
+		}
+	}
+	if len(pieces.values) < 5 {
+		t.Errorf("%d pieces", len(pieces.values))
 	}
 	got := new(collected)
 	readPairs("a=1&a=%3C2+3&&b&=x&c=%zz", &arguments{add: got.add})
@@ -196,54 +211,4 @@ func TestXMLBecomesTexts(t *testing.T) {
 			t.Errorf("%s: %v %v %v", c.body, texts, values, err)
 		}
 	}
-}
-
-func FuzzJSON(f *testing.F) {
-	for _, seed := range []string{`{"a":"x","b":[1,"y",{"c":null}]}`, `[[["x"`, `{"a":"\ud83d\ude00"}`, `{} {}`, `{"a":x"y"}`, "\ufeff[]", `["\u00`} {
-		f.Add(seed, true)
-		f.Add(seed, false)
-	}
-	f.Fuzz(func(t *testing.T, body string, whole bool) {
-		got, err := readsJSON(body, whole)
-		if total := totalOf(got); total > 3*len(body)*(maxName+16)+maxJoined {
-			t.Errorf("%d bytes of %d", total, len(body))
-		}
-		if err != nil && err != errJSON {
-			t.Error(err)
-		}
-	})
-}
-
-func totalOf(c *collected) (total int) {
-	for i := range c.names {
-		total += len(c.names[i]) + len(c.values[i])
-	}
-	return total
-}
-
-func FuzzForm(f *testing.F) {
-	f.Add("a=1&b=%27&c")
-	f.Add("%u0027+%")
-	f.Fuzz(func(t *testing.T, body string) {
-		got := new(collected)
-		a := &arguments{add: got.add, name: "form"}
-		readPairs(body, a)
-		a.end()
-		if totalOf(got) > 2*len(body)+maxJoined {
-			t.Errorf("%d bytes of %d", totalOf(got), len(body))
-		}
-		once, _, _ := urlDecodeUni(body)
-		if len(once) > len(body)*2 {
-			t.Errorf("%q", once)
-		}
-	})
-}
-
-func FuzzXML(f *testing.F) {
-	f.Add(`<a b="1">x<![CDATA[z]]></a>`, true)
-	f.Add(`<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>`, false)
-	f.Fuzz(func(_ *testing.T, body string, whole bool) {
-		got := new(collected)
-		_ = readXML(strings.NewReader(body), whole, &arguments{add: got.add}, &arguments{add: got.add})
-	})
 }

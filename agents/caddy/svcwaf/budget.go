@@ -2,7 +2,10 @@ package svcwaf
 
 import (
 	"fmt"
+	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"edge.svc/caddy/svccore"
 )
@@ -21,13 +24,19 @@ const (
 	// Values of so many bytes are measured each, of shorter ones one in sampledCalls stands for all.
 	measuredBytes = 512
 	sampledCalls  = 16
+	// No pattern takes as long for a value that is not measured: what did was kept from running, and stands for itself alone.
+	interrupted = 2 * time.Millisecond
 )
 
-// budget is the time that an inspection has left. Operators know their transaction by its id alone, so ids are those of
+// budget is the time that an inspection has left. It is counted by the clock, which costs nothing to read, and is over when
+// the thread has computed as long, too: on a busy machine most of the time is others'. Operators know their transaction by its id alone, so ids are those of
 // budgets.
 type budget struct {
-	id    string
-	left  time.Duration
+	id   string
+	most time.Duration
+	left time.Duration
+	// What the thread had computed when it began; the inspection stays on it.
+	begun time.Duration
 	calls uint
 	over  bool
 }
@@ -44,19 +53,35 @@ var budgets, freeBudgets = func() (*[maxBudgets]budget, chan *budget) {
 	return all, free
 }()
 
-// takeBudget begins the time of an inspection.
+// takeBudget begins the time of an inspection by the goroutine that asks, which gives it back.
 func takeBudget(most time.Duration) *budget {
 	b := <-freeBudgets
-	b.left, b.calls, b.over = most, 0, false
+	runtime.LockOSThread()
+	b.most, b.left, b.begun, b.calls, b.over = most, most, computed(), 0, false
 	return b
 }
 
-func (b *budget) giveBack() { freeBudgets <- b }
+func (b *budget) giveBack() {
+	runtime.UnlockOSThread()
+	freeBudgets <- b
+}
 
 func (b *budget) spend(d time.Duration) {
-	if b.left -= d; b.left < 0 {
-		b.over = true
+	if b.left -= d; b.left >= 0 {
+		return
 	}
+	b.left = b.most - (computed() - b.begun)
+	b.over = b.left < 0
+}
+
+// computed is how long this thread has computed.
+func computed() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		// Never on Linux: then the clock alone counts.
+		return time.Duration(time.Now().UnixNano())
+	}
+	return time.Duration(t.Nano())
 }
 
 // budgetOf finds the budget of a transaction, nil for one that has none.

@@ -27,20 +27,29 @@ const (
 type engine struct {
 	core     *svccore.Core
 	building sync.Mutex
+	build    func(patternTime time.Duration) (*ruleSet, error)
 	rules    atomic.Pointer[ruleSet]
 	used     atomic.Int64
 	permits  chan struct{}
 	room     *room
 	verdicts verdicts
+	counts   exchange.RuleCounts
+	events   exchange.WAFEvents
+	sample   sample
+	// Names of rules that matched, by their ids.
+	names    sync.Map
 	counters struct {
 		inspected, attacks, blocked, busy, slow, failed atomic.Uint64
+		// Exclusions that were left out.
+		unknownTags atomic.Uint64
 	}
 }
 
 var component = svccore.NewComponent("waf", func(c *svccore.Core) *engine {
 	return &engine{
-		core: c, permits: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxBudgets/2)),
-		room: &room{folder: filepath.Join(c.StateDir(), "waf")},
+		core: c, build: buildRuleSet, permits: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxBudgets/2)),
+		room: &room{folder: filepath.Join(c.StateDir(), "waf")}, counts: svccore.Find[exchange.RuleCounts](c),
+		events: svccore.Find[exchange.WAFEvents](c),
 	}
 })
 
@@ -56,7 +65,7 @@ func (e *engine) need() (*ruleSet, error) {
 		return r, nil
 	}
 	begun := time.Now()
-	r, err := buildRuleSet(e.core.StateDir(), time.Duration(patternTime.Of(e.core))*time.Millisecond)
+	r, err := e.build(time.Duration(patternTime.Of(e.core)) * time.Millisecond)
 	if err != nil {
 		e.core.Log().Error("the rule set of the WAF cannot be built", zap.Error(err))
 		return nil, err
@@ -143,6 +152,7 @@ func (e *engine) WriteMetrics(w io.Writer) {
 	} {
 		fmt.Fprintf(w, "svc_waf_requests_total{outcome=%q} %d\n", figure.name, figure.value)
 	}
+	fmt.Fprintf(w, "# TYPE svc_waf_unknown_tags_total counter\nsvc_waf_unknown_tags_total %d\n", c.unknownTags.Load())
 	fmt.Fprintf(w, "# TYPE svc_waf_body_bytes gauge\nsvc_waf_body_bytes{in=\"memory\"} %d\nsvc_waf_body_bytes{in=\"files\"} %d\n",
 		e.room.taken.Load(), e.room.filed.Load())
 }

@@ -2,6 +2,7 @@ package svcwaf
 
 import (
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -43,6 +44,81 @@ func urlDecodeUni(text string) (decoded string, changed bool, err error) {
 	}
 	return string(out), true, nil
 }
+
+// jsDecode is the transformation of this name, in the same way: escapes of JavaScript become characters, and those what
+// they look like. A backslash before anything else is dropped.
+func jsDecode(text string) (decoded string, changed bool, err error) {
+	at := strings.IndexByte(text, '\\')
+	if at < 0 {
+		return text, false, nil
+	}
+	out := append(make([]byte, 0, len(text)), text[:at]...)
+	for i := at; i < len(text); {
+		if text[i] != '\\' || i+1 == len(text) {
+			out = append(out, text[i])
+			i++
+			continue
+		}
+		changed = true
+		r, n := jsEscape(text[i+1:])
+		if utf16.IsSurrogate(r) && strings.HasPrefix(text[i+1+n:], `\u`) {
+			if low, more := jsEscape(text[i+2+n:]); utf16.IsSurrogate(low) {
+				r, n = utf16.DecodeRune(r, low), n+1+more
+			}
+		}
+		switch {
+		case n > 0:
+			out = appendLookalike(out, r)
+		case text[i+1] == 'x' && i+3 < len(text) && isHex(text[i+2:i+4]):
+			b, _ := hexNumber(text[i+2 : i+4])
+			out, n = append(out, byte(b)), 3
+		case isOctal(text[i+1]):
+			var b byte
+			for n < 3 && i+1+n < len(text) && isOctal(text[i+1+n]) && b < 0o40 {
+				b = b<<3 | (text[i+1+n] - '0')
+				n++
+			}
+			out = append(out, b)
+		default:
+			c := text[i+1]
+			if at := strings.IndexByte("abfnrtv", c); at >= 0 {
+				c = "\a\b\f\n\r\t\v"[at]
+			}
+			out, n = append(out, c), 1
+		}
+		i += 1 + n
+	}
+	if !changed {
+		return text, false, nil
+	}
+	return string(out), true, nil
+}
+
+// jsEscape reads what follows the backslash of \uHHHH or \u{H}: the character and how many bytes it is, 0 for none.
+func jsEscape(text string) (r rune, length int) {
+	if text == "" || text[0] != 'u' {
+		return 0, 0
+	}
+	if strings.HasPrefix(text, "u{") {
+		if end := strings.IndexByte(text, '}'); end > 2 && end <= 8 && isHex(text[2:end]) {
+			n, _ := hexNumber(text[2:end])
+			return rune(n), end + 1
+		}
+		return 0, 0
+	}
+	if len(text) >= 5 && isHex(text[1:5]) {
+		n, _ := hexNumber(text[1:5])
+		return rune(n), 5
+	}
+	return 0, 0
+}
+
+func isHex(digits string) bool {
+	_, ok := hexNumber(digits)
+	return ok
+}
+
+func isOctal(c byte) bool { return c >= '0' && c <= '7' }
 
 func hexNumber(digits string) (n int, ok bool) {
 	for i := range len(digits) {

@@ -50,22 +50,28 @@ var (
 	errExclusionName  = errors.New("an exclusion needs a name for its part, of at most 256 bytes, and none where it is of all parts")
 )
 
-func compileExclusions(rules *ruleSet, list []*configv1.WafExclusion) ([]exclusion, error) {
+// compileExclusions leaves out those by tags that no rule has here, and returns these tags: another rule set has them, and
+// without the exclusion more is found and nothing less.
+func compileExclusions(rules *ruleSet, list []*configv1.WafExclusion) (compiled []exclusion, unknown []string, err error) {
 	if len(list) > maxExclusions {
-		return nil, errExclusions
+		return nil, nil, errExclusions
 	}
-	compiled, targets := make([]exclusion, 0, len(list)), 0
+	targets := 0
 	for _, m := range list {
 		e, err := compileExclusion(rules, m)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if len(e.rules) == 0 {
+			unknown = append(unknown, m.GetTag())
+			continue
 		}
 		if targets += len(e.rules) * max(1, len(e.parts)); targets > maxExclusionTargets {
-			return nil, errTargets
+			return nil, nil, errTargets
 		}
 		compiled = append(compiled, e)
 	}
-	return compiled, nil
+	return compiled, unknown, nil
 }
 
 func compileExclusion(rules *ruleSet, m *configv1.WafExclusion) (e exclusion, err error) {
@@ -76,9 +82,7 @@ func compileExclusion(rules *ruleSet, m *configv1.WafExclusion) (e exclusion, er
 		}
 		e.rules = []int{int(by.Rule)}
 	case *configv1.WafExclusion_Tag:
-		if e.rules = rules.tagged[by.Tag]; e.rules == nil {
-			return e, fmt.Errorf("no rule has the tag %q", by.Tag)
-		}
+		e.rules = rules.tagged[by.Tag]
 	default:
 		return e, errExclusionRules
 	}

@@ -3,6 +3,7 @@ package svcwaf
 import (
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 type verdict struct {
 	rules []int
 	score int
+	// Where they matched, of some of them.
+	matches []exchange.WAFMatch
 }
 
 // errTime says that the patterns of an inspection took longer than they may.
@@ -47,6 +50,9 @@ func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdi
 	target := x.Target()
 	s.exclude(tx.(remover), target)
 	readHead(x, target, tx, vars)
+	if body.whole {
+		readTrailer(x.In.Trailer, vars)
+	}
 	kind := bodyKind(x.In.Header.Get("Content-Type"))
 	set(vars.RequestBodyProcessor(), "")
 	if body.in != nil {
@@ -82,7 +88,16 @@ func (s *settings) fill(vars plugintypes.TransactionVariables) {
 // as the client sent it.
 func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transaction, vars plugintypes.TransactionVariables) {
 	tx.ProcessConnection(x.In.Client.String(), 0, "", int(x.In.Port))
-	tx.ProcessURI(target.Raw, x.Method(), x.In.Proto)
+	// The engine forgets what follows a "#", and origins do not.
+	tx.ProcessURI(strings.ReplaceAll(target.Raw, "#", "%23"), x.Method(), x.In.Proto)
+	set(vars.RequestURIRaw(), target.Raw)
+	// Those without a name have one address.
+	if unnamed := vars.ArgsGet().Get(""); len(unnamed) > 1 {
+		vars.ArgsGet().Remove("")
+		for _, v := range unnamed {
+			vars.ArgsGet().Add(apart(""), v)
+		}
+	}
 	if strings.Count(target.Query, "&") >= maxArguments {
 		// The engine takes as many and forgets the others.
 		taken := 0
@@ -100,13 +115,44 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 	for name, values := range x.In.Header {
 		for _, v := range values {
 			if name != "Cookie" {
-				tx.AddRequestHeader(name, v)
+				tx.AddRequestHeader(apart(name), v)
 			} else if rest := readCookies(v, passCookie, cookies); rest != "" {
-				vars.RequestHeaders().Add(name, rest)
+				vars.RequestHeaders().Add(apart(name), rest)
 			}
 		}
 	}
 	cookies.end()
+}
+
+// readTrailer gives a transaction the fields that came after the body, which tell nothing of how it is read.
+func readTrailer(trailer http.Header, vars plugintypes.TransactionVariables) {
+	for name, values := range trailer {
+		for _, v := range values {
+			vars.RequestHeaders().Add(apart(name), v)
+		}
+	}
+}
+
+const (
+	// Matches of a request that are told, and bytes of a name.
+	maxMatches   = 16
+	maxMatchName = 256
+)
+
+// partOf are the parts of a request that exclusions know, by the engine's name of a collection without its tail.
+var partOf = map[string]string{
+	"ARGS": "argument", "ARGS_GET": "argument", "ARGS_POST": "argument", "REQUEST_COOKIES": "cookie", "REQUEST_HEADERS": "header",
+}
+
+// matchOf says where a rule matched first in what has a name, else in any part.
+func matchOf(id int, data []types.MatchData) exchange.WAFMatch {
+	for _, d := range data {
+		part, known := partOf[strings.TrimSuffix(d.Variable().Name(), "_NAMES")]
+		if name := d.Key(); known && name != "" && len(name) <= maxMatchName {
+			return exchange.WAFMatch{Rule: id, Part: part, Name: strings.Clone(name)}
+		}
+	}
+	return exchange.WAFMatch{Rule: id, Part: "all"}
 }
 
 // verdictOf reads what matched.
@@ -118,6 +164,9 @@ func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables) (v v
 		}
 		if !slices.Contains(v.rules, id) {
 			v.rules = append(v.rules, id)
+			if len(v.matches) < maxMatches {
+				v.matches = append(v.matches, matchOf(id, m.MatchedDatas()))
+			}
 		}
 	}
 	if score := vars.TX().Get("blocking_inbound_anomaly_score"); len(score) > 0 {

@@ -171,6 +171,17 @@ func TestCharactersAreWhatTheyLookLike(t *testing.T) {
 	}
 }
 
+func TestEscapesOfJavaScript(t *testing.T) {
+	for in, want := range map[string]string{
+		`\u5a27`: "娧", `\u0027`: "'", `\uff07`: "'", `\u{27}`: "'", `\u{00027}`: "'", `\u{5A27}x`: "娧x", `\ud83d\ude00`: "😀",
+		`\x27`: "'", `\47`: "'", `\0470`: "'0", `\777`: "?7", `\n\q`: "\nq", `\u12`: "u12", `\u{`: "u{", `a\`: `a\`, "a": "a",
+	} {
+		if got, changed, _ := jsDecode(in); got != want || changed != (in != got) {
+			t.Errorf("%s: %q %v", in, got, changed)
+		}
+	}
+}
+
 func TestExclusions(t *testing.T) {
 	attack := "/search?q=" + url.QueryEscape(sqli)
 	found := judge(t, settingsOf(t, asIs), asked("GET", attack, ""), "")
@@ -341,3 +352,18 @@ type fakeTransaction struct {
 
 func (f fakeTransaction) ID() string      { return f.id }
 func (f fakeTransaction) Capturing() bool { return false }
+
+// What others computed meanwhile is not the inspection's time.
+func TestTimeThatPassesWithoutComputingEndsNothing(t *testing.T) {
+	const most = 20 * time.Millisecond
+	b := takeBudget(most)
+	defer b.giveBack()
+	if b.spend(time.Hour); b.over {
+		t.Error("over without computing")
+	}
+	for computed()-b.begun <= most {
+	}
+	if b.spend(time.Hour); !b.over {
+		t.Error("goes on beyond what it may compute")
+	}
+}

@@ -31,6 +31,8 @@ type jsonReader struct {
 
 	path   []byte
 	levels []jsonLevel
+	// Of how many levels the present name is in an argument, or in joined text.
+	told int
 	// How many levels are open beyond the deepest with a name; bits of what they are.
 	deep  int
 	kinds []byte
@@ -54,6 +56,7 @@ func readJSON(in io.Reader, whole bool, out *arguments) error {
 	r := &jsonReader{in: bufio.NewReader(in), out: out, whole: whole, path: []byte("json")}
 	out.name = "json"
 	err := r.read()
+	r.tell()
 	out.end()
 	return err
 }
@@ -201,9 +204,25 @@ func (r *jsonReader) close(object bool) bool {
 		r.kinds = r.kinds[:len(r.kinds)-1]
 		return true
 	}
+	r.tell()
 	last := r.levels[len(r.levels)-1]
 	r.levels, r.path = r.levels[:len(r.levels)-1], r.path[:last.path]
+	r.told = min(r.told, len(r.levels))
 	return true
+}
+
+// tell joins the names on the way to here that are nowhere yet, because what they name has no text.
+func (r *jsonReader) tell() {
+	for i := r.told; i < len(r.levels); i++ {
+		end := len(r.path)
+		if i+1 < len(r.levels) {
+			end = r.levels[i+1].path
+		}
+		if name := r.path[r.levels[i].path:end]; r.levels[i].object && len(name) > 0 {
+			r.out.join(string(name[1:]))
+		}
+	}
+	r.told = len(r.levels)
 }
 
 // advance goes to the next element of an array.
@@ -229,11 +248,19 @@ func (r *jsonReader) name() {
 		return
 	}
 	level := &r.levels[len(r.levels)-1]
-	inside := len(r.levels) > 1 && r.levels[len(r.levels)-2].unnamed
+	if len(r.path) > level.path {
+		r.tell()
+	}
+	outer := len(r.levels) - 1
+	r.told = min(r.told, outer)
+	inside := outer > 0 && r.levels[outer-1].unnamed
 	level.unnamed = inside || level.path+len(r.text)+1 > maxName
 	r.path = r.path[:level.path]
 	if level.unnamed || r.out.full() {
 		r.out.join(string(r.text))
+		if r.told == outer {
+			r.told++
+		}
 	}
 	if !level.unnamed {
 		r.path = append(append(r.path, '.'), r.text...)
@@ -246,6 +273,7 @@ func (r *jsonReader) leaf(value string, text bool) {
 	switch {
 	case !unnamed && !r.out.full():
 		r.out.put(string(r.path), value)
+		r.told = len(r.levels)
 	case text:
 		r.out.join(value)
 	}

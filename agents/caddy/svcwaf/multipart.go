@@ -1,6 +1,7 @@
 package svcwaf
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -19,6 +20,10 @@ const (
 	maxParts = 1024
 	// Of the content of a field one argument is made up to this; what follows is joined text.
 	maxField = 1 << 20
+	// Bytes of a boundary (RFC 2046, section 5.1.1).
+	maxBoundary = 70
+	// How much of a file is looked at at a time; longer than any border.
+	filePiece = 32 << 10
 )
 
 // parts fills what rules read of a multipart body. Nothing is written to disk: the contents of files are counted and
@@ -29,6 +34,8 @@ type parts struct {
 	size   int64
 	count  int
 	strict bool
+	// What a line begins with that ends a part.
+	border []byte
 }
 
 // readMultipart takes the parts of a body. Whole says that the body has no more, so that an end in its middle is a
@@ -47,26 +54,25 @@ func readMultipart(in io.Reader, contentType string, whole bool, to plugintypes.
 
 func (p *parts) read(in io.Reader, contentType string, whole bool) error {
 	_, params, err := mime.ParseMediaType(contentType)
-	if err != nil || params["boundary"] == "" {
+	if err != nil || params["boundary"] == "" || len(params["boundary"]) > maxBoundary {
 		return p.salvage(in)
 	}
-	reader := multipart.NewReader(in, params["boundary"])
+	p.border = []byte("--" + params["boundary"])
+	seen := &tail{in: in}
+	reader := multipart.NewReader(seen, params["boundary"])
 	for {
 		part, err := reader.NextRawPart()
 		switch {
 		case err == io.EOF:
-			if p.count == 0 && whole {
-				return errMultipart
-			}
-			return nil
+			return p.after(seen)
 		case err != nil && !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 			return nil
 		case err != nil:
-			return errors.Join(errMultipart, p.salvage(in))
+			return errors.Join(errMultipart, seen.rest(p.fields))
 		}
 		if p.count++; p.count > maxParts {
 			p.strict = true
-			return errors.Join(errMultipart, p.salvage(part), p.salvage(in))
+			return errors.Join(errMultipart, p.salvage(part), seen.rest(p.fields))
 		}
 		if err := p.take(part, whole); err != nil {
 			return err
@@ -81,12 +87,12 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 	for name, values := range part.Header {
 		p.strict = p.strict || len(values) > 1
 		for _, v := range values {
-			p.to.MultipartPartHeaders().Add(d.name, name+": "+v)
+			p.to.MultipartPartHeaders().Add(apart(d.name), name+": "+v)
 		}
 	}
 	p.to.MultipartName().Add(d.name, d.name)
 	for _, name := range d.files {
-		p.to.MultipartFilename().Add(d.name, name)
+		p.to.MultipartFilename().Add(apart(d.name), name)
 		p.to.Files().Add("", name)
 	}
 	var err error
@@ -94,9 +100,7 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 		p.to.FilesNames().Add("", d.name)
 	}
 	if len(d.files) > 0 && !d.ambiguous {
-		var n int64
-		n, err = io.Copy(io.Discard, part)
-		p.size += n
+		err = p.file(part)
 	} else {
 		err = p.field(d.name, part)
 	}
@@ -107,6 +111,52 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 		return errMultipart
 	}
 	return nil
+}
+
+// after looks at what follows the last part: some programs read on.
+func (p *parts) after(seen *tail) error {
+	rest := seen.last
+	if at := bytes.Index(rest, append(p.border, "--"...)); at >= 0 {
+		rest = rest[at+len(p.border)+2:]
+	}
+	buffer := make([]byte, maxJoined)
+	for {
+		if len(bytes.TrimSpace(rest)) > 0 {
+			p.fields.join(string(rest))
+			return p.salvage(seen.in)
+		}
+		n, err := seen.in.Read(buffer)
+		if rest = buffer[:n]; n == 0 && err == io.EOF {
+			return nil
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+	}
+}
+
+// file counts the content of a file. Where a border stands in it that only some programs take for one, what follows is
+// text.
+func (p *parts) file(in io.Reader) error {
+	buffer := make([]byte, 0, filePiece)
+	for {
+		n, err := in.Read(buffer[len(buffer):cap(buffer)])
+		p.size += int64(n)
+		buffer = buffer[:len(buffer)+n]
+		if at := bytes.Index(buffer, p.border); at >= 0 {
+			p.fields.join(string(buffer[at:]))
+			return p.salvage(in)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if kept := len(p.border) - 1; len(buffer) > kept {
+			buffer = append(buffer[:0], buffer[len(buffer)-kept:]...)
+		}
+	}
 }
 
 // field takes the content of a field.
@@ -123,17 +173,10 @@ func (p *parts) field(name string, in io.Reader) error {
 // salvage takes what is left as text.
 func (p *parts) salvage(in io.Reader) error {
 	p.strict = true
-	buffer := make([]byte, maxJoined)
-	for {
-		n, err := in.Read(buffer)
-		p.fields.more(string(buffer[:n]))
-		if err == io.EOF {
-			return errMultipart
-		}
-		if err != nil {
-			return err
-		}
+	if err := joinAll(in, p.fields); err != nil {
+		return err
 	}
+	return errMultipart
 }
 
 // disposition is what a part says of itself.
@@ -182,6 +225,8 @@ func readDisposition(header textproto.MIMEHeader) (d disposition) {
 			d.addFile(value)
 		}
 	}
+	// A quote may be escaped for some programs and not for others.
+	d.ambiguous = d.ambiguous || params["filename"] == "" && len(d.files) > 0
 	return d
 }
 

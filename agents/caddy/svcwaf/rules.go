@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +23,7 @@ const (
 	rulesChecksum = "fd2444694c9280ef34f1aa1856e844eb81d74493581cf0bd7cf2b937cc521802"
 )
 
-const (
-	rulesFolder       = "@owasp_crs"
-	temporaryVariable = "TMPDIR"
-)
+const rulesFolder = "@owasp_crs"
 
 // Rules of requests, but those of Apache's own requests, which trust the client's address.
 const requestRules, apacheRules = "REQUEST-", "REQUEST-905-"
@@ -64,6 +60,7 @@ type ruleSet struct {
 func init() {
 	plugins.RegisterOperator("rx", newRx)
 	plugins.RegisterTransformation("urlDecodeUni", urlDecodeUni)
+	plugins.RegisterTransformation("jsDecode", jsDecode)
 }
 
 // ruleFiles returns the names of the files that are loaded, in their order, and the digest of all files of the rule set.
@@ -87,27 +84,15 @@ func ruleFiles() (names []string, checksum string, err error) {
 	return names, hex.EncodeToString(digest.Sum(nil)), nil
 }
 
-// buildRuleSet builds the rule set. temporary is a folder that may be written to, "" for the usual one.
-func buildRuleSet(temporary string, patternTime time.Duration) (*ruleSet, error) {
+// buildRuleSet builds the rule set. The engine insists on a folder for temporary files that it can write to, TMPDIR, and
+// uses none.
+func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 	names, checksum, err := ruleFiles()
 	if err != nil {
 		return nil, fmt.Errorf("reading the rule set: %w", err)
 	}
 	if checksum != rulesChecksum {
 		return nil, fmt.Errorf("the rule set is not %s but has the checksum %s", rulesVersion, checksum)
-	}
-	// The engine insists on a folder for temporary files, and uses none.
-	if before, set := os.LookupEnv(temporaryVariable); temporary != "" {
-		if err := os.Setenv(temporaryVariable, temporary); err != nil {
-			return nil, err
-		}
-		defer func() {
-			if set {
-				_ = os.Setenv(temporaryVariable, before)
-			} else {
-				_ = os.Unsetenv(temporaryVariable)
-			}
-		}()
 	}
 	r := &ruleSet{tagged: map[string][]int{}, patternTime: patternTime}
 	config := coraza.NewWAFConfig().WithRootFS(coreruleset.FS).WithDirectives(setup)

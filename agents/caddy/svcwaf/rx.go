@@ -52,7 +52,11 @@ func (o rx) Evaluate(tx plugintypes.TransactionState, value string) bool {
 		}
 		begun := time.Now()
 		matched := o.evaluate(tx, value)
-		b.spend(time.Since(begun) * sampledCalls)
+		took := time.Since(begun)
+		if took < interrupted {
+			took *= sampledCalls
+		}
+		b.spend(took)
 		return matched
 	}
 	begun := time.Now()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
@@ -73,7 +74,7 @@ var (
 )
 
 // compile returns nil where requests are not inspected.
-func compile(core *svccore.Core, _ string, m *configv1.SiteWaf) (*settings, error) {
+func compile(core *svccore.Core, site string, m *configv1.SiteWaf) (*settings, error) {
 	switch m.GetMode() {
 	case configv1.WafMode_WAF_MODE_OFF:
 		return nil, nil
@@ -102,12 +103,18 @@ func compile(core *svccore.Core, _ string, m *configv1.SiteWaf) (*settings, erro
 	if err := s.takeExcluded(m); err != nil {
 		return nil, err
 	}
-	rules, err := component.Of(core).need()
+	e := component.Of(core)
+	rules, err := e.need()
 	if err != nil {
 		return nil, err
 	}
-	if s.exclusions, err = compileExclusions(rules, m.GetExclusions()); err != nil {
+	var unknown []string
+	if s.exclusions, unknown, err = compileExclusions(rules, m.GetExclusions()); err != nil {
 		return nil, err
+	}
+	if len(unknown) > 0 {
+		e.counters.unknownTags.Add(uint64(len(unknown)))
+		core.Log().Warn("exclusions of the WAF are left out: no rule has their tags", zap.String("site", site), zap.Strings("tags", unknown))
 	}
 	return s, nil
 }

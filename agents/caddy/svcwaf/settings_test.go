@@ -1,10 +1,15 @@
 package svcwaf
 
 import (
+	"errors"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/svccore"
 )
 
 func TestSettingsOutOfRange(t *testing.T) {
@@ -35,7 +40,6 @@ func TestSettingsOutOfRange(t *testing.T) {
 		"charset":      {func(m *configv1.SiteWaf) { m.Charsets = []string{"a b"} }, "charsets"},
 		"charsets":     {func(m *configv1.SiteWaf) { m.Charsets = make([]string, 33) }, "more than 32"},
 		"no rule":      {exclusion(func(e *configv1.WafExclusion) { e.Rules = nil }), "neither"},
-		"no such tag":  {exclusion(func(e *configv1.WafExclusion) { e.Rules = &configv1.WafExclusion_Tag{Tag: "no"} }), `"no"`},
 		"path":         {exclusion(func(e *configv1.WafExclusion) { e.Path = "a" }), "path"},
 		"no part":      {exclusion(func(e *configv1.WafExclusion) { e.Part = 0 }), "capability"},
 		"no name":      {exclusion(func(e *configv1.WafExclusion) { e.Name = "" }), "name"},
@@ -58,5 +62,45 @@ func TestSettingsOutOfRange(t *testing.T) {
 	}
 	if s, err := compile(sharedCore(), "a", &configv1.SiteWaf{Mode: configv1.WafMode_WAF_MODE_OFF}); s != nil || err != nil {
 		t.Error(s, err)
+	}
+}
+
+// An exclusion by a tag of another rule set is left out and counted; all others hold.
+func TestTagsThatNoRuleHas(t *testing.T) {
+	e := component.Of(sharedCore())
+	before := e.counters.unknownTags.Load()
+	tag := func(tag string) *configv1.WafExclusion {
+		return &configv1.WafExclusion{Rules: &configv1.WafExclusion_Tag{Tag: tag}, Part: configv1.WafPart_WAF_PART_ARGUMENT, Name: "q"}
+	}
+	s := settingsOf(t, func(m *configv1.SiteWaf) {
+		m.Exclusions = []*configv1.WafExclusion{tag("of-tomorrow"), tag("attack-xss")}
+	})
+	if n := e.counters.unknownTags.Load() - before; n != 1 || len(s.exclusions) != 1 {
+		t.Errorf("%d tags are unknown, %d exclusions hold", n, len(s.exclusions))
+	}
+	if v := judge(t, s, asked("GET", "/?q="+url.QueryEscape(xss), ""), ""); slices.ContainsFunc(v.rules, func(id int) bool { return id/1000 == 941 }) {
+		t.Error(v)
+	}
+	if v := judge(t, s, asked("GET", "/?q="+url.QueryEscape(sqli), ""), ""); v.score < s.threshold {
+		t.Error(v)
+	}
+}
+
+// A rule set that cannot be built fails the settings that need it, and never takes the place of one that was.
+func TestRuleSetsThatCannotBeBuilt(t *testing.T) {
+	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{}})
+	e := component.Of(core)
+	broken := errors.New("no such file")
+	e.build = func(time.Duration) (*ruleSet, error) { return nil, broken }
+	if s, err := compile(core, "a", blocking(asIs)); s != nil || !errors.Is(err, broken) {
+		t.Errorf("%v %v", s, err)
+	}
+	rules, err := component.Of(sharedCore()).need()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.rules.Store(rules)
+	if s, err := compile(core, "a", blocking(asIs)); s == nil || err != nil {
+		t.Errorf("%v", err)
 	}
 }

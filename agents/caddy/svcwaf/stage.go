@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 
 	"go.uber.org/zap"
 
@@ -21,7 +22,7 @@ var (
 )
 
 // Stage inspects requests of sites that want it. The head always is; a body is up to the site's limit, and goes on to the
-// origin untouched. What follows the handshake of a WebSocket is no body.
+// origin untouched. A handshake of a WebSocket has no body: what follows it, once it was accepted, is no request.
 func Stage(core *svccore.Core) exchange.Stage {
 	e := component.Of(core)
 	return func(x *exchange.Exchange) *exchange.Answer {
@@ -59,7 +60,7 @@ func (e *engine) stage(x *exchange.Exchange, s *settings) *exchange.Answer {
 
 // look keeps the beginning of a body, before anybody else waits for this request.
 func (e *engine) look(x *exchange.Exchange, s *settings) (look, error) {
-	if s.bodyLimit == 0 || x.In.Upgrade {
+	if s.bodyLimit == 0 {
 		return look{}, nil
 	}
 	whole, err := x.Body.Inspect(s.bodyLimit, e.room)
@@ -126,14 +127,33 @@ func (e *engine) fail(x *exchange.Exchange, s *settings, err error) *exchange.An
 	return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.WAFBusy)
 }
 
+// count counts the rules that matched, for the site.
+func (e *engine) count(x *exchange.Exchange, rules []int) {
+	if e.counts == nil {
+		return
+	}
+	for _, id := range rules {
+		name, known := e.names.Load(id)
+		if !known {
+			name, _ = e.names.LoadOrStore(id, exchange.NewRuleName(false, strconv.Itoa(id)))
+		}
+		e.counts.Note(x, name.(*exchange.RuleName), exchange.RuleOfWAF)
+	}
+}
+
 // decide notes a verdict, and answers where the site blocks what is an attack.
 func (e *engine) decide(x *exchange.Exchange, s *settings, v verdict) *exchange.Answer {
 	if len(v.rules) == 0 && v.score < s.threshold {
 		return nil
 	}
 	attack := v.score >= s.threshold
-	*exchange.WAF.Of(x) = exchange.WAFOutcome{Rules: v.rules, Score: v.score, Blocked: attack && s.block}
+	outcome := exchange.WAFOutcome{Rules: v.rules, Score: v.score, Blocked: attack && s.block}
+	*exchange.WAF.Of(x) = outcome
+	if e.events != nil && e.sample.takes(x.Plan.SiteID, x.Begun.Unix()/60, attack) {
+		e.events.WAFMatched(x, exchange.WAFEvent{WAFOutcome: outcome, Matches: v.matches, Threshold: s.threshold})
+	}
 	x.Mark(countMatched)
+	e.count(x, v.rules)
 	if !attack {
 		return nil
 	}

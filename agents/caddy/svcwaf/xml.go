@@ -1,13 +1,17 @@
 package svcwaf
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
 	"strings"
 )
 
-var errXML = errors.New("not well-formed XML")
+var (
+	errXML        = errors.New("not well-formed XML")
+	errXMLCharset = errors.New("XML in a charset in which ASCII is not itself")
+)
 
 // readXML takes the texts and the values of attributes of a body. Whole says that the body has no more.
 func readXML(in io.Reader, whole bool, texts, values *arguments) error {
@@ -22,8 +26,17 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 	seen := &tail{in: in}
 	d := xml.NewDecoder(seen)
 	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	d.CharsetReader = sameBytes
 	open, any := 0, false
+	// Comments, instructions and CDATA do not end a text: whoever reads the element gets it in one piece.
+	var text []byte
+	element := func() {
+		if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 {
+			texts.put("", string(trimmed))
+		}
+		text = text[:0]
+	}
+	defer element()
 	for {
 		token, err := d.RawToken()
 		if err == io.EOF {
@@ -42,21 +55,40 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
+			element()
 			open, any = open+1, true
 			for _, a := range t.Attr {
 				values.put("", a.Value)
 			}
 		case xml.EndElement:
+			element()
 			open--
 		case xml.CharData:
-			if text := strings.TrimSpace(string(t)); text != "" {
-				texts.put("", text)
+			text = append(text, t...)
+		case xml.Directive:
+			// Entities stand for text.
+			if bytes.IndexByte(t, '[') >= 0 {
+				texts.put("", string(t))
 			}
 		}
 	}
 }
 
-// tail remembers the last piece that was read.
+// sameBytes reads charsets in which a byte of ASCII at the beginning of a character is that character.
+func sameBytes(charset string, in io.Reader) (io.Reader, error) {
+	charset = strings.ToLower(charset)
+	for _, known := range []string{"us-ascii", "iso-8859-", "windows-125", "gb2312", "gbk", "gb18030", "big5", "euc-", "shift_jis", "koi8-"} {
+		if strings.HasPrefix(charset, known) {
+			return in, nil
+		}
+	}
+	return nil, errXMLCharset
+}
+
+// maxTail is more than a decoder has read and not yet used.
+const maxTail = 8 << 10
+
+// tail remembers the end of what was read.
 type tail struct {
 	in   io.Reader
 	last []byte
@@ -64,18 +96,24 @@ type tail struct {
 
 func (t *tail) Read(p []byte) (int, error) {
 	n, err := t.in.Read(p)
-	if n > 0 {
-		t.last = append(t.last[:0], p[:n]...)
+	t.last = append(t.last, p[:n]...)
+	if over := len(t.last) - maxTail; over > 0 {
+		t.last = append(t.last[:0], t.last[over:]...)
 	}
 	return n, err
 }
 
-// rest takes the last piece, and what follows it, as text.
+// rest takes the end of what was read, and what follows it, as text.
 func (t *tail) rest(to *arguments) error {
 	to.join(string(t.last))
+	return joinAll(t.in, to)
+}
+
+// joinAll takes everything as text.
+func joinAll(in io.Reader, to *arguments) error {
 	buffer := make([]byte, maxJoined)
 	for {
-		n, err := t.in.Read(buffer)
+		n, err := in.Read(buffer)
 		to.more(string(buffer[:n]))
 		if err == io.EOF {
 			return nil

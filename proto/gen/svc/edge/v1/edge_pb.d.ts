@@ -310,6 +310,13 @@ export declare type Connections = Message<"svc.edge.v1.Connections"> & {
    * @generated from field: map<string, uint64> http2_errors = 9;
    */
   http2Errors: { [key: string]: bigint };
+
+  /**
+   * Connections of HTTP/3 that a breach or a flood ended since the start of the process, by the name of the code.
+   *
+   * @generated from field: map<string, uint64> http3_errors = 10;
+   */
+  http3Errors: { [key: string]: bigint };
 };
 
 /**

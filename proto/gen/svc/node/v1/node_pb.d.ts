@@ -1042,7 +1042,8 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
   latency: bigint[];
 
   /**
-   * Requests under rules, from nodes with rule-log-v1: of log rules the 20 that matched most, of the others at most 100.
+   * Requests under rules, from nodes with rule-log-v1: of log rules and of rules of the WAF the 20 each that
+   * matched most, of the others at most 100.
    *
    * @generated from field: repeated svc.node.v1.RuleCount rules = 9;
    */
@@ -1179,6 +1180,13 @@ export enum RuleEvent {
    * @generated from enum value: RULE_EVENT_APPLIED = 6;
    */
   APPLIED = 6,
+
+  /**
+   * A rule of the WAF's rule set matched; rule_id is its number.
+   *
+   * @generated from enum value: RULE_EVENT_WAF_MATCHED = 7;
+   */
+  WAF_MATCHED = 7,
 }
 
 /**

@@ -186,6 +186,13 @@ export declare type SecurityEvent = Message<"svc.node.v1.SecurityEvent"> & {
    * @generated from field: repeated svc.node.v1.Heavy top_paths = 13;
    */
   topPaths: Heavy[];
+
+  /**
+   * waf_matched only.
+   *
+   * @generated from field: svc.node.v1.WafMatched waf = 14;
+   */
+  waf?: WafMatched | undefined;
 };
 
 /**
@@ -193,6 +200,104 @@ export declare type SecurityEvent = Message<"svc.node.v1.SecurityEvent"> & {
  * Use `create(SecurityEventSchema)` to create a new message.
  */
 export declare const SecurityEventSchema: GenMessage<SecurityEvent>;
+
+/**
+ * A request in which rules of the WAF matched. No value of it is told.
+ *
+ * @generated from message svc.node.v1.WafMatched
+ */
+export declare type WafMatched = Message<"svc.node.v1.WafMatched"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: string method = 2;
+   */
+  method: string;
+
+  /**
+   * Without the query, at most 2048 characters.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * @generated from field: string address = 4;
+   */
+  address: string;
+
+  /**
+   * Their numbers, at most 16.
+   *
+   * @generated from field: repeated uint32 rules = 5;
+   */
+  rules: number[];
+
+  /**
+   * @generated from field: uint32 score = 6;
+   */
+  score: number;
+
+  /**
+   * From which score on the site takes a request for an attack.
+   *
+   * @generated from field: uint32 threshold = 7;
+   */
+  threshold: number;
+
+  /**
+   * @generated from field: bool blocked = 8;
+   */
+  blocked: boolean;
+
+  /**
+   * Where they matched, at most 16.
+   *
+   * @generated from field: repeated svc.node.v1.WafMatch matches = 9;
+   */
+  matches: WafMatch[];
+};
+
+/**
+ * Describes the message svc.node.v1.WafMatched.
+ * Use `create(WafMatchedSchema)` to create a new message.
+ */
+export declare const WafMatchedSchema: GenMessage<WafMatched>;
+
+/**
+ * Where a rule matched.
+ *
+ * @generated from message svc.node.v1.WafMatch
+ */
+export declare type WafMatch = Message<"svc.node.v1.WafMatch"> & {
+  /**
+   * @generated from field: uint32 rule = 1;
+   */
+  rule: number;
+
+  /**
+   * argument, cookie, header; all: another part.
+   *
+   * @generated from field: string part = 2;
+   */
+  part: string;
+
+  /**
+   * Of the argument, cookie or header, at most 256 bytes.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message svc.node.v1.WafMatch.
+ * Use `create(WafMatchSchema)` to create a new message.
+ */
+export declare const WafMatchSchema: GenMessage<WafMatch>;
 
 /**
  * A heavy address or path and its approximate number of requests.
@@ -341,6 +446,13 @@ export enum SecurityEventKind {
    * @generated from enum value: SECURITY_EVENT_KIND_IP_BANNED = 3;
    */
   IP_BANNED = 3,
+
+  /**
+   * Rules of the WAF matched: a sample of such requests.
+   *
+   * @generated from enum value: SECURITY_EVENT_KIND_WAF_MATCHED = 4;
+   */
+  WAF_MATCHED = 4,
 }
 
 /**

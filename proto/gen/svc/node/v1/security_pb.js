@@ -10,7 +10,7 @@ import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/code
  * Describes the file svc/node/v1/security.proto.
  */
 export const file_svc_node_v1_security = /*@__PURE__*/
-  fileDesc("ChpzdmMvbm9kZS92MS9zZWN1cml0eS5wcm90bxILc3ZjLm5vZGUudjEiKgoMQ2hhbGxlbmdlS2V5EgoKAmlkGAEgASgJEg4KBnNlY3JldBgCIAEoDCKiAQoNQ2hhbGxlbmdlS2V5cxIPCgd2ZXJzaW9uGAEgASgEEicKBG5leHQYAiABKAsyGS5zdmMubm9kZS52MS5DaGFsbGVuZ2VLZXkSKgoHY3VycmVudBgDIAEoCzIZLnN2Yy5ub2RlLnYxLkNoYWxsZW5nZUtleRIrCghwcmV2aW91cxgEIAEoCzIZLnN2Yy5ub2RlLnYxLkNoYWxsZW5nZUtleSIZChdHZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdCJEChhHZXRDaGFsbGVuZ2VLZXlzUmVzcG9uc2USKAoEa2V5cxgBIAEoCzIaLnN2Yy5ub2RlLnYxLkNoYWxsZW5nZUtleXMiuQIKDVNlY3VyaXR5RXZlbnQSCgoCaWQYASABKAkSDwoHc2l0ZV9pZBgCIAEoCRIsCgRraW5kGAMgASgOMh4uc3ZjLm5vZGUudjEuU2VjdXJpdHlFdmVudEtpbmQSFgoOb2NjdXJyZWRfYXRfbXMYBCABKAMSDQoFbGV2ZWwYBSABKA0SFgoOcHJldmlvdXNfbGV2ZWwYBiABKA0SDAoEcGF0aBgHIAEoCRIPCgdhZGRyZXNzGAggASgJEg4KBm1ldHJpYxgJIAEoCRIQCghvYnNlcnZlZBgKIAEoARIRCgl0aHJlc2hvbGQYCyABKAESIwoHdG9wX2lwcxgMIAMoCzISLnN2Yy5ub2RlLnYxLkhlYXZ5EiUKCXRvcF9wYXRocxgNIAMoCzISLnN2Yy5ub2RlLnYxLkhlYXZ5IiUKBUhlYXZ5Eg0KBXZhbHVlGAEgASgJEg0KBWNvdW50GAIgASgEIlkKDFNpdGVTZWN1cml0eRIPCgdzaXRlX2lkGAEgASgJEg0KBWxldmVsGAIgASgNEikKBXBhdGhzGAMgAygLMhouc3ZjLm5vZGUudjEuRXNjYWxhdGVkUGF0aCIsCg1Fc2NhbGF0ZWRQYXRoEgwKBHBhdGgYASABKAkSDQoFbGV2ZWwYAiABKA0ikQEKFVJlcG9ydFNlY3VyaXR5UmVxdWVzdBIqCgZldmVudHMYASADKAsyGi5zdmMubm9kZS52MS5TZWN1cml0eUV2ZW50EigKBXNpdGVzGAIgAygLMhkuc3ZjLm5vZGUudjEuU2l0ZVNlY3VyaXR5EhEKCWhhc19zdGF0ZRgDIAEoCBIPCgdkcm9wcGVkGAQgASgEIhgKFlJlcG9ydFNlY3VyaXR5UmVzcG9uc2UqowEKEVNlY3VyaXR5RXZlbnRLaW5kEiMKH1NFQ1VSSVRZX0VWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIiCh5TRUNVUklUWV9FVkVOVF9LSU5EX1NJVEVfTEVWRUwQARIiCh5TRUNVUklUWV9FVkVOVF9LSU5EX1BBVEhfTEVWRUwQAhIhCh1TRUNVUklUWV9FVkVOVF9LSU5EX0lQX0JBTk5FRBADQidaJWVkZ2Uuc3ZjL2NhZGR5L2dlbi9zdmMvbm9kZS92MTtub2RldjFiBnByb3RvMw");
+  fileDesc("ChpzdmMvbm9kZS92MS9zZWN1cml0eS5wcm90bxILc3ZjLm5vZGUudjEiKgoMQ2hhbGxlbmdlS2V5EgoKAmlkGAEgASgJEg4KBnNlY3JldBgCIAEoDCKiAQoNQ2hhbGxlbmdlS2V5cxIPCgd2ZXJzaW9uGAEgASgEEicKBG5leHQYAiABKAsyGS5zdmMubm9kZS52MS5DaGFsbGVuZ2VLZXkSKgoHY3VycmVudBgDIAEoCzIZLnN2Yy5ub2RlLnYxLkNoYWxsZW5nZUtleRIrCghwcmV2aW91cxgEIAEoCzIZLnN2Yy5ub2RlLnYxLkNoYWxsZW5nZUtleSIZChdHZXRDaGFsbGVuZ2VLZXlzUmVxdWVzdCJEChhHZXRDaGFsbGVuZ2VLZXlzUmVzcG9uc2USKAoEa2V5cxgBIAEoCzIaLnN2Yy5ub2RlLnYxLkNoYWxsZW5nZUtleXMi3wIKDVNlY3VyaXR5RXZlbnQSCgoCaWQYASABKAkSDwoHc2l0ZV9pZBgCIAEoCRIsCgRraW5kGAMgASgOMh4uc3ZjLm5vZGUudjEuU2VjdXJpdHlFdmVudEtpbmQSFgoOb2NjdXJyZWRfYXRfbXMYBCABKAMSDQoFbGV2ZWwYBSABKA0SFgoOcHJldmlvdXNfbGV2ZWwYBiABKA0SDAoEcGF0aBgHIAEoCRIPCgdhZGRyZXNzGAggASgJEg4KBm1ldHJpYxgJIAEoCRIQCghvYnNlcnZlZBgKIAEoARIRCgl0aHJlc2hvbGQYCyABKAESIwoHdG9wX2lwcxgMIAMoCzISLnN2Yy5ub2RlLnYxLkhlYXZ5EiUKCXRvcF9wYXRocxgNIAMoCzISLnN2Yy5ub2RlLnYxLkhlYXZ5EiQKA3dhZhgOIAEoCzIXLnN2Yy5ub2RlLnYxLldhZk1hdGNoZWQiuQEKCldhZk1hdGNoZWQSEgoKcmVxdWVzdF9pZBgBIAEoCRIOCgZtZXRob2QYAiABKAkSDAoEcGF0aBgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEg0KBXJ1bGVzGAUgAygNEg0KBXNjb3JlGAYgASgNEhEKCXRocmVzaG9sZBgHIAEoDRIPCgdibG9ja2VkGAggASgIEiYKB21hdGNoZXMYCSADKAsyFS5zdmMubm9kZS52MS5XYWZNYXRjaCI0CghXYWZNYXRjaBIMCgRydWxlGAEgASgNEgwKBHBhcnQYAiABKAkSDAoEbmFtZRgDIAEoCSIlCgVIZWF2eRINCgV2YWx1ZRgBIAEoCRINCgVjb3VudBgCIAEoBCJZCgxTaXRlU2VjdXJpdHkSDwoHc2l0ZV9pZBgBIAEoCRINCgVsZXZlbBgCIAEoDRIpCgVwYXRocxgDIAMoCzIaLnN2Yy5ub2RlLnYxLkVzY2FsYXRlZFBhdGgiLAoNRXNjYWxhdGVkUGF0aBIMCgRwYXRoGAEgASgJEg0KBWxldmVsGAIgASgNIpEBChVSZXBvcnRTZWN1cml0eVJlcXVlc3QSKgoGZXZlbnRzGAEgAygLMhouc3ZjLm5vZGUudjEuU2VjdXJpdHlFdmVudBIoCgVzaXRlcxgCIAMoCzIZLnN2Yy5ub2RlLnYxLlNpdGVTZWN1cml0eRIRCgloYXNfc3RhdGUYAyABKAgSDwoHZHJvcHBlZBgEIAEoBCIYChZSZXBvcnRTZWN1cml0eVJlc3BvbnNlKsgBChFTZWN1cml0eUV2ZW50S2luZBIjCh9TRUNVUklUWV9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASIgoeU0VDVVJJVFlfRVZFTlRfS0lORF9TSVRFX0xFVkVMEAESIgoeU0VDVVJJVFlfRVZFTlRfS0lORF9QQVRIX0xFVkVMEAISIQodU0VDVVJJVFlfRVZFTlRfS0lORF9JUF9CQU5ORUQQAxIjCh9TRUNVUklUWV9FVkVOVF9LSU5EX1dBRl9NQVRDSEVEEARCJ1olZWRnZS5zdmMvY2FkZHkvZ2VuL3N2Yy9ub2RlL3YxO25vZGV2MWIGcHJvdG8z");
 
 /**
  * Describes the message svc.node.v1.ChallengeKey.
@@ -48,39 +48,53 @@ export const SecurityEventSchema = /*@__PURE__*/
   messageDesc(file_svc_node_v1_security, 4);
 
 /**
+ * Describes the message svc.node.v1.WafMatched.
+ * Use `create(WafMatchedSchema)` to create a new message.
+ */
+export const WafMatchedSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_security, 5);
+
+/**
+ * Describes the message svc.node.v1.WafMatch.
+ * Use `create(WafMatchSchema)` to create a new message.
+ */
+export const WafMatchSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_security, 6);
+
+/**
  * Describes the message svc.node.v1.Heavy.
  * Use `create(HeavySchema)` to create a new message.
  */
 export const HeavySchema = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_security, 5);
+  messageDesc(file_svc_node_v1_security, 7);
 
 /**
  * Describes the message svc.node.v1.SiteSecurity.
  * Use `create(SiteSecuritySchema)` to create a new message.
  */
 export const SiteSecuritySchema = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_security, 6);
+  messageDesc(file_svc_node_v1_security, 8);
 
 /**
  * Describes the message svc.node.v1.EscalatedPath.
  * Use `create(EscalatedPathSchema)` to create a new message.
  */
 export const EscalatedPathSchema = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_security, 7);
+  messageDesc(file_svc_node_v1_security, 9);
 
 /**
  * Describes the message svc.node.v1.ReportSecurityRequest.
  * Use `create(ReportSecurityRequestSchema)` to create a new message.
  */
 export const ReportSecurityRequestSchema = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_security, 8);
+  messageDesc(file_svc_node_v1_security, 10);
 
 /**
  * Describes the message svc.node.v1.ReportSecurityResponse.
  * Use `create(ReportSecurityResponseSchema)` to create a new message.
  */
 export const ReportSecurityResponseSchema = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_security, 9);
+  messageDesc(file_svc_node_v1_security, 11);
 
 /**
  * Describes the enum svc.node.v1.SecurityEventKind.

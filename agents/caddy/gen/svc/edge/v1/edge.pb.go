@@ -450,7 +450,9 @@ type Connections struct {
 	Refused  map[string]uint64 `protobuf:"bytes,7,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Evicted  map[string]uint64 `protobuf:"bytes,8,rep,name=evicted,proto3" json:"evicted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Breaches of HTTP/2 and its limits since the start of the process, by net/http's name for them.
-	Http2Errors   map[string]uint64 `protobuf:"bytes,9,rep,name=http2_errors,json=http2Errors,proto3" json:"http2_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Http2Errors map[string]uint64 `protobuf:"bytes,9,rep,name=http2_errors,json=http2Errors,proto3" json:"http2_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Connections of HTTP/3 that a breach or a flood ended since the start of the process, by the name of the code.
+	Http3Errors   map[string]uint64 `protobuf:"bytes,10,rep,name=http3_errors,json=http3Errors,proto3" json:"http3_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +546,13 @@ func (x *Connections) GetEvicted() map[string]uint64 {
 func (x *Connections) GetHttp2Errors() map[string]uint64 {
 	if x != nil {
 		return x.Http2Errors
+	}
+	return nil
+}
+
+func (x *Connections) GetHttp3Errors() map[string]uint64 {
+	if x != nil {
+		return x.Http3Errors
 	}
 	return nil
 }
@@ -2690,7 +2699,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\vPortProblem\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
 	"\x03udp\x18\x02 \x01(\bR\x03udp\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xd0\x04\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xde\x05\n" +
 	"\vConnections\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x04R\x05limit\x12#\n" +
 	"\rnetwork_limit\x18\x02 \x01(\x04R\fnetworkLimit\x12#\n" +
@@ -2700,7 +2709,9 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\baccepted\x18\x06 \x01(\x04R\baccepted\x12?\n" +
 	"\arefused\x18\a \x03(\v2%.svc.edge.v1.Connections.RefusedEntryR\arefused\x12?\n" +
 	"\aevicted\x18\b \x03(\v2%.svc.edge.v1.Connections.EvictedEntryR\aevicted\x12L\n" +
-	"\fhttp2_errors\x18\t \x03(\v2).svc.edge.v1.Connections.Http2ErrorsEntryR\vhttp2Errors\x1a:\n" +
+	"\fhttp2_errors\x18\t \x03(\v2).svc.edge.v1.Connections.Http2ErrorsEntryR\vhttp2Errors\x12L\n" +
+	"\fhttp3_errors\x18\n" +
+	" \x03(\v2).svc.edge.v1.Connections.Http3ErrorsEntryR\vhttp3Errors\x1a:\n" +
 	"\fRefusedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a:\n" +
@@ -2708,6 +2719,9 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a>\n" +
 	"\x10Http2ErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a>\n" +
+	"\x10Http3ErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xeb\x01\n" +
 	"\x11ChallengeCounters\x12\x16\n" +
@@ -2873,7 +2887,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),             // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),            // 1: svc.edge.v1.GetStatusResponse
@@ -2920,122 +2934,124 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	nil,                                  // 42: svc.edge.v1.Connections.RefusedEntry
 	nil,                                  // 43: svc.edge.v1.Connections.EvictedEntry
 	nil,                                  // 44: svc.edge.v1.Connections.Http2ErrorsEntry
-	(*v1.ConfigPosition)(nil),            // 45: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),               // 46: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),              // 47: svc.node.v1.SiteSecurity
-	(*v1.GeoIp)(nil),                     // 48: svc.node.v1.GeoIp
-	(*v11.Entry)(nil),                    // 49: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 50: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 51: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 52: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 53: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 54: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 55: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                    // 56: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 57: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 58: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 59: svc.node.v1.AcmeToken
-	(*v1.CertificateMaterial)(nil),       // 60: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 61: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 62: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 63: svc.node.v1.SecurityEvent
+	nil,                                  // 45: svc.edge.v1.Connections.Http3ErrorsEntry
+	(*v1.ConfigPosition)(nil),            // 46: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),               // 47: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),              // 48: svc.node.v1.SiteSecurity
+	(*v1.GeoIp)(nil),                     // 49: svc.node.v1.GeoIp
+	(*v11.Entry)(nil),                    // 50: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 51: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 52: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 53: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 54: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 55: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 56: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                    // 57: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 58: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 59: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 60: svc.node.v1.AcmeToken
+	(*v1.CertificateMaterial)(nil),       // 61: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 62: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 63: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 64: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	45, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	46, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	16, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	46, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	47, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	47, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	48, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	5,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	4,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	48, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	49, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
 	2,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
 	3,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
 	41, // 9: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
 	42, // 10: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
 	43, // 11: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
 	44, // 12: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	45, // 13: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	45, // 14: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	49, // 15: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	50, // 16: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	50, // 17: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	45, // 18: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	46, // 19: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	50, // 20: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	45, // 21: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
-	11, // 22: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	50, // 23: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	51, // 24: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	51, // 25: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	52, // 26: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	53, // 27: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	16, // 28: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	51, // 29: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	54, // 30: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	55, // 31: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	45, // 32: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	56, // 33: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	57, // 34: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	58, // 35: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	59, // 36: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	59, // 37: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
-	60, // 38: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	61, // 39: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	62, // 40: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	63, // 41: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	31, // 42: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	32, // 43: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	33, // 44: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	32, // 45: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	62, // 46: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	31, // 47: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	37, // 48: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	38, // 49: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	40, // 50: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	30, // 51: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	39, // 52: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	45, // 53: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	49, // 54: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	50, // 55: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	50, // 56: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	53, // 57: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	51, // 58: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	52, // 59: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 60: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	6,  // 61: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	7,  // 62: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	9,  // 63: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	12, // 64: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	13, // 65: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	14, // 66: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	17, // 67: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	19, // 68: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	21, // 69: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	23, // 70: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	24, // 71: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	26, // 72: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	29, // 73: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	34, // 74: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 75: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	8,  // 76: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 77: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	10, // 78: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	15, // 79: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	15, // 80: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	15, // 81: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	18, // 82: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	20, // 83: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	22, // 84: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	8,  // 85: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	25, // 86: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	27, // 87: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	30, // 88: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	35, // 89: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	75, // [75:90] is the sub-list for method output_type
-	60, // [60:75] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	45, // 13: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	46, // 14: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	46, // 15: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	50, // 16: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	51, // 17: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	51, // 18: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	46, // 19: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	47, // 20: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	51, // 21: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	46, // 22: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	11, // 23: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	51, // 24: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	52, // 25: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	52, // 26: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	53, // 27: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	54, // 28: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	16, // 29: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	52, // 30: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	55, // 31: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	56, // 32: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	46, // 33: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	57, // 34: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	58, // 35: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	59, // 36: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	60, // 37: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	60, // 38: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	61, // 39: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	62, // 40: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	63, // 41: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	64, // 42: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	31, // 43: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	32, // 44: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	33, // 45: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	32, // 46: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	63, // 47: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	31, // 48: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	37, // 49: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	38, // 50: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	40, // 51: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	30, // 52: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	39, // 53: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	46, // 54: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	50, // 55: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	51, // 56: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	51, // 57: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	54, // 58: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	52, // 59: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	53, // 60: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 61: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	6,  // 62: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	7,  // 63: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	9,  // 64: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	12, // 65: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	13, // 66: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	14, // 67: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	17, // 68: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	19, // 69: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	21, // 70: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	23, // 71: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	24, // 72: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	26, // 73: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	29, // 74: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	34, // 75: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 76: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	8,  // 77: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 78: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	10, // 79: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	15, // 80: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 81: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 82: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	18, // 83: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	20, // 84: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	22, // 85: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	8,  // 86: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	25, // 87: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	27, // 88: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	30, // 89: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	35, // 90: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	76, // [76:91] is the sub-list for method output_type
+	61, // [61:76] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -3060,7 +3076,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,8 @@ const (
 	RuleEvent_RULE_EVENT_REDIRECTED RuleEvent = 5
 	// A rule of any other kind matched and did what it says.
 	RuleEvent_RULE_EVENT_APPLIED RuleEvent = 6
+	// A rule of the WAF's rule set matched; rule_id is its number.
+	RuleEvent_RULE_EVENT_WAF_MATCHED RuleEvent = 7
 )
 
 // Enum value maps for RuleEvent.
@@ -48,6 +50,7 @@ var (
 		4: "RULE_EVENT_CHALLENGED",
 		5: "RULE_EVENT_REDIRECTED",
 		6: "RULE_EVENT_APPLIED",
+		7: "RULE_EVENT_WAF_MATCHED",
 	}
 	RuleEvent_value = map[string]int32{
 		"RULE_EVENT_UNSPECIFIED": 0,
@@ -57,6 +60,7 @@ var (
 		"RULE_EVENT_CHALLENGED":  4,
 		"RULE_EVENT_REDIRECTED":  5,
 		"RULE_EVENT_APPLIED":     6,
+		"RULE_EVENT_WAF_MATCHED": 7,
 	}
 )
 
@@ -2082,7 +2086,8 @@ type SiteMinute struct {
 	Counts []*NamedCount `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"`
 	// Answers by the time they took, one bucket for each bound of contract/latency-buckets.ts and one above; at most 24.
 	Latency []uint64 `protobuf:"varint,8,rep,packed,name=latency,proto3" json:"latency,omitempty"`
-	// Requests under rules, from nodes with rule-log-v1: of log rules the 20 that matched most, of the others at most 100.
+	// Requests under rules, from nodes with rule-log-v1: of log rules and of rules of the WAF the 20 each that
+	// matched most, of the others at most 100.
 	Rules         []*RuleCount `protobuf:"bytes,9,rep,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2539,7 +2544,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"NamedCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count*\xbc\x01\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count*\xd8\x01\n" +
 	"\tRuleEvent\x12\x1a\n" +
 	"\x16RULE_EVENT_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11RULE_EVENT_LOGGED\x10\x01\x12\x16\n" +
@@ -2547,7 +2552,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x12RULE_EVENT_BLOCKED\x10\x03\x12\x19\n" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
-	"\x12RULE_EVENT_APPLIED\x10\x062\xe9\t\n" +
+	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xe9\t\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +

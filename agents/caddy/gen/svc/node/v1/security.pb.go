@@ -30,6 +30,8 @@ const (
 	SecurityEventKind_SECURITY_EVENT_KIND_SITE_LEVEL  SecurityEventKind = 1
 	SecurityEventKind_SECURITY_EVENT_KIND_PATH_LEVEL  SecurityEventKind = 2
 	SecurityEventKind_SECURITY_EVENT_KIND_IP_BANNED   SecurityEventKind = 3
+	// Rules of the WAF matched: a sample of such requests.
+	SecurityEventKind_SECURITY_EVENT_KIND_WAF_MATCHED SecurityEventKind = 4
 )
 
 // Enum value maps for SecurityEventKind.
@@ -39,12 +41,14 @@ var (
 		1: "SECURITY_EVENT_KIND_SITE_LEVEL",
 		2: "SECURITY_EVENT_KIND_PATH_LEVEL",
 		3: "SECURITY_EVENT_KIND_IP_BANNED",
+		4: "SECURITY_EVENT_KIND_WAF_MATCHED",
 	}
 	SecurityEventKind_value = map[string]int32{
 		"SECURITY_EVENT_KIND_UNSPECIFIED": 0,
 		"SECURITY_EVENT_KIND_SITE_LEVEL":  1,
 		"SECURITY_EVENT_KIND_PATH_LEVEL":  2,
 		"SECURITY_EVENT_KIND_IP_BANNED":   3,
+		"SECURITY_EVENT_KIND_WAF_MATCHED": 4,
 	}
 )
 
@@ -301,8 +305,10 @@ type SecurityEvent struct {
 	Observed  float64 `protobuf:"fixed64,10,opt,name=observed,proto3" json:"observed,omitempty"`
 	Threshold float64 `protobuf:"fixed64,11,opt,name=threshold,proto3" json:"threshold,omitempty"`
 	// Heaviest first, at most 10 each, approximate.
-	TopIps        []*Heavy `protobuf:"bytes,12,rep,name=top_ips,json=topIps,proto3" json:"top_ips,omitempty"`
-	TopPaths      []*Heavy `protobuf:"bytes,13,rep,name=top_paths,json=topPaths,proto3" json:"top_paths,omitempty"`
+	TopIps   []*Heavy `protobuf:"bytes,12,rep,name=top_ips,json=topIps,proto3" json:"top_ips,omitempty"`
+	TopPaths []*Heavy `protobuf:"bytes,13,rep,name=top_paths,json=topPaths,proto3" json:"top_paths,omitempty"`
+	// waf_matched only.
+	Waf           *WafMatched `protobuf:"bytes,14,opt,name=waf,proto3" json:"waf,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +434,189 @@ func (x *SecurityEvent) GetTopPaths() []*Heavy {
 	return nil
 }
 
+func (x *SecurityEvent) GetWaf() *WafMatched {
+	if x != nil {
+		return x.Waf
+	}
+	return nil
+}
+
+// A request in which rules of the WAF matched. No value of it is told.
+type WafMatched struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Method    string                 `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
+	// Without the query, at most 2048 characters.
+	Path    string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Address string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// Their numbers, at most 16.
+	Rules []uint32 `protobuf:"varint,5,rep,packed,name=rules,proto3" json:"rules,omitempty"`
+	Score uint32   `protobuf:"varint,6,opt,name=score,proto3" json:"score,omitempty"`
+	// From which score on the site takes a request for an attack.
+	Threshold uint32 `protobuf:"varint,7,opt,name=threshold,proto3" json:"threshold,omitempty"`
+	Blocked   bool   `protobuf:"varint,8,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	// Where they matched, at most 16.
+	Matches       []*WafMatch `protobuf:"bytes,9,rep,name=matches,proto3" json:"matches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WafMatched) Reset() {
+	*x = WafMatched{}
+	mi := &file_svc_node_v1_security_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WafMatched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WafMatched) ProtoMessage() {}
+
+func (x *WafMatched) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_security_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WafMatched.ProtoReflect.Descriptor instead.
+func (*WafMatched) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WafMatched) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *WafMatched) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *WafMatched) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WafMatched) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *WafMatched) GetRules() []uint32 {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *WafMatched) GetScore() uint32 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *WafMatched) GetThreshold() uint32 {
+	if x != nil {
+		return x.Threshold
+	}
+	return 0
+}
+
+func (x *WafMatched) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
+func (x *WafMatched) GetMatches() []*WafMatch {
+	if x != nil {
+		return x.Matches
+	}
+	return nil
+}
+
+// Where a rule matched.
+type WafMatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Rule  uint32                 `protobuf:"varint,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// argument, cookie, header; all: another part.
+	Part string `protobuf:"bytes,2,opt,name=part,proto3" json:"part,omitempty"`
+	// Of the argument, cookie or header, at most 256 bytes.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WafMatch) Reset() {
+	*x = WafMatch{}
+	mi := &file_svc_node_v1_security_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WafMatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WafMatch) ProtoMessage() {}
+
+func (x *WafMatch) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_security_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WafMatch.ProtoReflect.Descriptor instead.
+func (*WafMatch) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WafMatch) GetRule() uint32 {
+	if x != nil {
+		return x.Rule
+	}
+	return 0
+}
+
+func (x *WafMatch) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *WafMatch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // A heavy address or path and its approximate number of requests.
 type Heavy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -439,7 +628,7 @@ type Heavy struct {
 
 func (x *Heavy) Reset() {
 	*x = Heavy{}
-	mi := &file_svc_node_v1_security_proto_msgTypes[5]
+	mi := &file_svc_node_v1_security_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +640,7 @@ func (x *Heavy) String() string {
 func (*Heavy) ProtoMessage() {}
 
 func (x *Heavy) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_security_proto_msgTypes[5]
+	mi := &file_svc_node_v1_security_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +653,7 @@ func (x *Heavy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heavy.ProtoReflect.Descriptor instead.
 func (*Heavy) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{5}
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Heavy) GetValue() string {
@@ -494,7 +683,7 @@ type SiteSecurity struct {
 
 func (x *SiteSecurity) Reset() {
 	*x = SiteSecurity{}
-	mi := &file_svc_node_v1_security_proto_msgTypes[6]
+	mi := &file_svc_node_v1_security_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +695,7 @@ func (x *SiteSecurity) String() string {
 func (*SiteSecurity) ProtoMessage() {}
 
 func (x *SiteSecurity) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_security_proto_msgTypes[6]
+	mi := &file_svc_node_v1_security_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +708,7 @@ func (x *SiteSecurity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteSecurity.ProtoReflect.Descriptor instead.
 func (*SiteSecurity) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{6}
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SiteSecurity) GetSiteId() string {
@@ -553,7 +742,7 @@ type EscalatedPath struct {
 
 func (x *EscalatedPath) Reset() {
 	*x = EscalatedPath{}
-	mi := &file_svc_node_v1_security_proto_msgTypes[7]
+	mi := &file_svc_node_v1_security_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +754,7 @@ func (x *EscalatedPath) String() string {
 func (*EscalatedPath) ProtoMessage() {}
 
 func (x *EscalatedPath) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_security_proto_msgTypes[7]
+	mi := &file_svc_node_v1_security_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +767,7 @@ func (x *EscalatedPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscalatedPath.ProtoReflect.Descriptor instead.
 func (*EscalatedPath) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{7}
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EscalatedPath) GetPath() string {
@@ -611,7 +800,7 @@ type ReportSecurityRequest struct {
 
 func (x *ReportSecurityRequest) Reset() {
 	*x = ReportSecurityRequest{}
-	mi := &file_svc_node_v1_security_proto_msgTypes[8]
+	mi := &file_svc_node_v1_security_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +812,7 @@ func (x *ReportSecurityRequest) String() string {
 func (*ReportSecurityRequest) ProtoMessage() {}
 
 func (x *ReportSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_security_proto_msgTypes[8]
+	mi := &file_svc_node_v1_security_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +825,7 @@ func (x *ReportSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSecurityRequest.ProtoReflect.Descriptor instead.
 func (*ReportSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{8}
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReportSecurityRequest) GetEvents() []*SecurityEvent {
@@ -675,7 +864,7 @@ type ReportSecurityResponse struct {
 
 func (x *ReportSecurityResponse) Reset() {
 	*x = ReportSecurityResponse{}
-	mi := &file_svc_node_v1_security_proto_msgTypes[9]
+	mi := &file_svc_node_v1_security_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +876,7 @@ func (x *ReportSecurityResponse) String() string {
 func (*ReportSecurityResponse) ProtoMessage() {}
 
 func (x *ReportSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_security_proto_msgTypes[9]
+	mi := &file_svc_node_v1_security_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +889,7 @@ func (x *ReportSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSecurityResponse.ProtoReflect.Descriptor instead.
 func (*ReportSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{9}
+	return file_svc_node_v1_security_proto_rawDescGZIP(), []int{11}
 }
 
 var File_svc_node_v1_security_proto protoreflect.FileDescriptor
@@ -718,7 +907,7 @@ const file_svc_node_v1_security_proto_rawDesc = "" +
 	"\bprevious\x18\x04 \x01(\v2\x19.svc.node.v1.ChallengeKeyR\bprevious\"\x19\n" +
 	"\x17GetChallengeKeysRequest\"J\n" +
 	"\x18GetChallengeKeysResponse\x12.\n" +
-	"\x04keys\x18\x01 \x01(\v2\x1a.svc.node.v1.ChallengeKeysR\x04keys\"\xad\x03\n" +
+	"\x04keys\x18\x01 \x01(\v2\x1a.svc.node.v1.ChallengeKeysR\x04keys\"\xd8\x03\n" +
 	"\rSecurityEvent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\asite_id\x18\x02 \x01(\tR\x06siteId\x122\n" +
@@ -733,7 +922,24 @@ const file_svc_node_v1_security_proto_rawDesc = "" +
 	" \x01(\x01R\bobserved\x12\x1c\n" +
 	"\tthreshold\x18\v \x01(\x01R\tthreshold\x12+\n" +
 	"\atop_ips\x18\f \x03(\v2\x12.svc.node.v1.HeavyR\x06topIps\x12/\n" +
-	"\ttop_paths\x18\r \x03(\v2\x12.svc.node.v1.HeavyR\btopPaths\"3\n" +
+	"\ttop_paths\x18\r \x03(\v2\x12.svc.node.v1.HeavyR\btopPaths\x12)\n" +
+	"\x03waf\x18\x0e \x01(\v2\x17.svc.node.v1.WafMatchedR\x03waf\"\x86\x02\n" +
+	"\n" +
+	"WafMatched\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05rules\x18\x05 \x03(\rR\x05rules\x12\x14\n" +
+	"\x05score\x18\x06 \x01(\rR\x05score\x12\x1c\n" +
+	"\tthreshold\x18\a \x01(\rR\tthreshold\x12\x18\n" +
+	"\ablocked\x18\b \x01(\bR\ablocked\x12/\n" +
+	"\amatches\x18\t \x03(\v2\x15.svc.node.v1.WafMatchR\amatches\"F\n" +
+	"\bWafMatch\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\rR\x04rule\x12\x12\n" +
+	"\x04part\x18\x02 \x01(\tR\x04part\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"3\n" +
 	"\x05Heavy\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\tR\x05value\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\"o\n" +
@@ -749,12 +955,13 @@ const file_svc_node_v1_security_proto_rawDesc = "" +
 	"\x05sites\x18\x02 \x03(\v2\x19.svc.node.v1.SiteSecurityR\x05sites\x12\x1b\n" +
 	"\thas_state\x18\x03 \x01(\bR\bhasState\x12\x18\n" +
 	"\adropped\x18\x04 \x01(\x04R\adropped\"\x18\n" +
-	"\x16ReportSecurityResponse*\xa3\x01\n" +
+	"\x16ReportSecurityResponse*\xc8\x01\n" +
 	"\x11SecurityEventKind\x12#\n" +
 	"\x1fSECURITY_EVENT_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eSECURITY_EVENT_KIND_SITE_LEVEL\x10\x01\x12\"\n" +
 	"\x1eSECURITY_EVENT_KIND_PATH_LEVEL\x10\x02\x12!\n" +
-	"\x1dSECURITY_EVENT_KIND_IP_BANNED\x10\x03B'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\x1dSECURITY_EVENT_KIND_IP_BANNED\x10\x03\x12#\n" +
+	"\x1fSECURITY_EVENT_KIND_WAF_MATCHED\x10\x04B'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_security_proto_rawDescOnce sync.Once
@@ -769,7 +976,7 @@ func file_svc_node_v1_security_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_security_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_security_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_svc_node_v1_security_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_svc_node_v1_security_proto_goTypes = []any{
 	(SecurityEventKind)(0),           // 0: svc.node.v1.SecurityEventKind
 	(*ChallengeKey)(nil),             // 1: svc.node.v1.ChallengeKey
@@ -777,11 +984,13 @@ var file_svc_node_v1_security_proto_goTypes = []any{
 	(*GetChallengeKeysRequest)(nil),  // 3: svc.node.v1.GetChallengeKeysRequest
 	(*GetChallengeKeysResponse)(nil), // 4: svc.node.v1.GetChallengeKeysResponse
 	(*SecurityEvent)(nil),            // 5: svc.node.v1.SecurityEvent
-	(*Heavy)(nil),                    // 6: svc.node.v1.Heavy
-	(*SiteSecurity)(nil),             // 7: svc.node.v1.SiteSecurity
-	(*EscalatedPath)(nil),            // 8: svc.node.v1.EscalatedPath
-	(*ReportSecurityRequest)(nil),    // 9: svc.node.v1.ReportSecurityRequest
-	(*ReportSecurityResponse)(nil),   // 10: svc.node.v1.ReportSecurityResponse
+	(*WafMatched)(nil),               // 6: svc.node.v1.WafMatched
+	(*WafMatch)(nil),                 // 7: svc.node.v1.WafMatch
+	(*Heavy)(nil),                    // 8: svc.node.v1.Heavy
+	(*SiteSecurity)(nil),             // 9: svc.node.v1.SiteSecurity
+	(*EscalatedPath)(nil),            // 10: svc.node.v1.EscalatedPath
+	(*ReportSecurityRequest)(nil),    // 11: svc.node.v1.ReportSecurityRequest
+	(*ReportSecurityResponse)(nil),   // 12: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_security_proto_depIdxs = []int32{
 	1,  // 0: svc.node.v1.ChallengeKeys.next:type_name -> svc.node.v1.ChallengeKey
@@ -789,16 +998,18 @@ var file_svc_node_v1_security_proto_depIdxs = []int32{
 	1,  // 2: svc.node.v1.ChallengeKeys.previous:type_name -> svc.node.v1.ChallengeKey
 	2,  // 3: svc.node.v1.GetChallengeKeysResponse.keys:type_name -> svc.node.v1.ChallengeKeys
 	0,  // 4: svc.node.v1.SecurityEvent.kind:type_name -> svc.node.v1.SecurityEventKind
-	6,  // 5: svc.node.v1.SecurityEvent.top_ips:type_name -> svc.node.v1.Heavy
-	6,  // 6: svc.node.v1.SecurityEvent.top_paths:type_name -> svc.node.v1.Heavy
-	8,  // 7: svc.node.v1.SiteSecurity.paths:type_name -> svc.node.v1.EscalatedPath
-	5,  // 8: svc.node.v1.ReportSecurityRequest.events:type_name -> svc.node.v1.SecurityEvent
-	7,  // 9: svc.node.v1.ReportSecurityRequest.sites:type_name -> svc.node.v1.SiteSecurity
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	8,  // 5: svc.node.v1.SecurityEvent.top_ips:type_name -> svc.node.v1.Heavy
+	8,  // 6: svc.node.v1.SecurityEvent.top_paths:type_name -> svc.node.v1.Heavy
+	6,  // 7: svc.node.v1.SecurityEvent.waf:type_name -> svc.node.v1.WafMatched
+	7,  // 8: svc.node.v1.WafMatched.matches:type_name -> svc.node.v1.WafMatch
+	10, // 9: svc.node.v1.SiteSecurity.paths:type_name -> svc.node.v1.EscalatedPath
+	5,  // 10: svc.node.v1.ReportSecurityRequest.events:type_name -> svc.node.v1.SecurityEvent
+	9,  // 11: svc.node.v1.ReportSecurityRequest.sites:type_name -> svc.node.v1.SiteSecurity
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_security_proto_init() }
@@ -812,7 +1023,7 @@ func file_svc_node_v1_security_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_security_proto_rawDesc), len(file_svc_node_v1_security_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
