@@ -1,5 +1,5 @@
-// Values offered together under a name (specification: Protection settings of a site, CC policy). Clients show what
-// matches none as custom.
+// Values offered together under a name (specification: Protection settings of a site, CC policy, WAF settings of a site).
+// Clients show what matches none as custom.
 import type { CcThresholds } from './scalars/cc-thresholds.ts';
 
 export const PRESETS = ['loose', 'standard', 'strict'] as const;
@@ -56,6 +56,18 @@ export const CC_PRESETS: Readonly<Record<Preset, CcThresholds>> = {
     escalateAfterSeconds: 5,
     cooldownSeconds: 300,
   },
+};
+
+export interface WafStrength {
+  paranoiaLevel: number;
+  anomalyThreshold: number;
+  requestBodyLimit: number;
+}
+
+export const WAF_PRESETS: Readonly<Record<Preset, WafStrength>> = {
+  loose: { paranoiaLevel: 1, anomalyThreshold: 10, requestBodyLimit: 65_536 },
+  standard: { paranoiaLevel: 1, anomalyThreshold: 5, requestBodyLimit: 131_072 },
+  strict: { paranoiaLevel: 2, anomalyThreshold: 5, requestBodyLimit: 1_048_576 },
 };
 
 /** The preset whose values these are; null = custom. Fields that no preset has are not looked at. */

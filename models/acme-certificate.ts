@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { DomainForm } from '../contract/scalars/domain.ts';
 import type { CertificateRequest } from './acme-order.ts';
 import { named } from './named-statement.ts';
+import { SWEEP_BATCH } from './sweeps.ts';
 
 /** A certificate that an authority is asked for. */
 export interface OrderedCertificate {
@@ -17,10 +18,14 @@ export interface OrderedCertificate {
   notBefore: Date | null;
   notAfter: Date | null;
   bindSiteId: string | null;
+  renewAt: Date | null;
+  /** What is issued for it is thrown away. */
+  rehearsal: boolean;
 }
 
 const COLUMNS = `c.id, c.name, c.requested_names as "requestedNames", c.request, c.auto_renew as "autoRenew", c.status,
-  c.chain[1] as leaf, c.not_before as "notBefore", c.not_after as "notAfter", c.bind_site_id as "bindSiteId"`;
+  c.chain[1] as leaf, c.not_before as "notBefore", c.not_after as "notAfter", c.bind_site_id as "bindSiteId",
+  c.renew_at as "renewAt", c.rehearsal`;
 
 export async function orderedCertificate(sql: Knex, id: string): Promise<OrderedCertificate | undefined> {
   const text = `select ${COLUMNS} from certificate c where c.id = $1 and c.source = 'acme'`;
@@ -109,6 +114,40 @@ export async function insertRequest(sql: Knex, { name, names, request, autoRenew
     [name, names, names, autoRenew, now, bindSiteId, JSON.stringify(request), now, now] as never,
   );
   return rows[0]!.id;
+}
+
+/** Inserts a rehearsal that is due now; answers its id. */
+export async function insertRehearsal(
+  sql: Knex,
+  { name, names, request }: Pick<NewRequest, 'name' | 'names' | 'request'>,
+  now: Date,
+): Promise<string> {
+  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
+    `insert into certificate (name, names, requested_names, source, status, renew_at, request, rehearsal, created_at,
+       updated_at) values (?, ?, ?, 'acme', 'pending', ?, ?, true, ?, ?) returning id`,
+    [name, names, names, now, JSON.stringify(request), now, now] as never,
+  );
+  return rows[0]!.id;
+}
+
+/** Its authority issued what was asked for; nothing of it is kept. */
+export async function setRehearsed(sql: Knex, id: string): Promise<void> {
+  await sql.raw(
+    `update certificate set status = 'ready', last_error = null,
+        updated_at = greatest(now(), updated_at + interval '1 ms') where id = ? and rehearsal`,
+    [id],
+  );
+}
+
+/** Deletes rehearsals that ended a day ago; answers how many. */
+export async function sweepRehearsals(sql: Knex): Promise<number> {
+  const { rowCount } = await sql.raw<{ rowCount: number }>(
+    `delete from certificate where ctid = any(array(
+       select ctid from certificate where rehearsal and status in ('ready', 'error')
+          and updated_at < now() - interval '1 day' limit ?))`,
+    [SWEEP_BATCH],
+  );
+  return rowCount;
 }
 
 /** Asks for another one now. */

@@ -34,6 +34,16 @@ export async function noteDnsRecords(sql: Knex, records: readonly DnsRecord[]): 
   return rowCount === records.length;
 }
 
+/** Notes a record that is to be gone in two minutes. False: there is no such credential. */
+export async function noteTrialRecord(sql: Knex, record: DnsRecord): Promise<boolean> {
+  const { rowCount } = await sql.raw<{ rowCount: number }>(
+    `insert into acme_dns_record (certificate_id, credential_id, name, value, ended, next_at)
+     select ?, id, ?, ?, true, now() + make_interval(secs => ${REMOVING_SECONDS}) from dns_credential where id = ? for share`,
+    [record.certificateId, record.name, record.value, record.credentialId],
+  );
+  return rowCount === 1;
+}
+
 /** Records that the order of the certificate needs. */
 export async function dnsRecordsOf(sql: Knex, certificateId: string): Promise<DnsRecord[]> {
   const { rows } = await sql.raw<{ rows: DnsRecord[] }>(

@@ -51,7 +51,8 @@ export class AcmeOrder extends BaseModel {
   }
 
   declare certificateId: string;
-  declare accountId: string;
+  /** Null where the request names none that there is: such an order fails at its account. */
+  declare accountId: string | null;
   declare names: string[];
   declare state: OrderState;
   declare failedStep: OrderStep | null;
@@ -93,7 +94,7 @@ export function orderKeyPlace(certificateId: string): SecretPlace {
 
 /** What a certificate asks of an authority (`certificate.request`). */
 export interface CertificateRequest {
-  ca: 'letsencrypt' | 'zerossl' | 'custom';
+  ca: 'letsencrypt' | 'letsencryptStaging' | 'zerossl' | 'custom';
   accountId: string;
   email: string;
   challenge: ChallengeKind;
@@ -109,8 +110,9 @@ export interface CertificateRequest {
 export async function beginDueOrders(sql: Knex, limit: number): Promise<number> {
   const { rowCount } = await sql.raw<{ rowCount: number }>(
     `with due as (
-       select c.id, c.request->>'accountId' as account_id, c.requested_names, c.fingerprint is null or c.status = 'pending' as urgent
+       select c.id, a.id as account_id, c.requested_names, c.fingerprint is null or c.status = 'pending' as urgent
          from certificate c left join acme_order o on o.certificate_id = c.id
+         left join acme_account a on a.id = c.request->>'accountId'
         where c.source = 'acme' and c.renew_at <= now() and o.next_at is null
         order by (c.fingerprint is null) desc, c.renew_at limit :limit for update of c skip locked
      ), begun as (

@@ -27,6 +27,7 @@ export interface BulkRedirectMove {
 
 /** Into how many entries of the configuration the redirects of a site are cut. */
 const CHUNKS = 256;
+export const EVERY_CHUNK: readonly number[] = Array.from({ length: CHUNKS }, (_, chunk) => chunk);
 
 const COLUMNS = 'r.source, r.target, r.status as "statusCode", r.preserve_query as "preserveQuery"';
 

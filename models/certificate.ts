@@ -1,4 +1,4 @@
-// Certificates. A renewal replaces the material in its row: what names the certificate goes on to name it. Keys are
+// Certificates, without rehearsals, which acme-certificate.ts alone sees. A renewal replaces the material in its row: what names the certificate goes on to name it. Keys are
 // sealed, and opened for nodes alone.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
@@ -71,11 +71,11 @@ function conditions({ search, source, status }: CertificateFilter): {
   where: string;
   bindings: Record<string, string>;
 } {
-  const clauses: string[] = [];
+  const clauses = ['not c.rehearsal'];
   const bindings: Record<string, string> = {};
   const text = search?.trim().toLowerCase();
   if (text) {
-    clauses.push('(lower(c.name) like :pattern or exists (select from unnest(c.names) n where n like :pattern))');
+    clauses.push('c.search_text like :pattern');
     bindings.pattern = searchPattern(text);
   }
   if (source !== undefined) {
@@ -86,10 +86,10 @@ function conditions({ search, source, status }: CertificateFilter): {
     clauses.push('c.status = :status');
     bindings.status = status;
   }
-  return { where: clauses.length > 0 ? `where ${clauses.join(' and ')}` : '', bindings };
+  return { where: `where ${clauses.join(' and ')}`, bindings };
 }
 
-/** Certificates, newest first unless sorted otherwise. */
+/** Certificates, newest first unless sorted otherwise. The page is cut before anything is joined: its cost follows the page. */
 export async function certificatePage(
   sql: Knex,
   filter: CertificateFilter & { sort?: Sort<CertificateSort> | undefined },
@@ -98,10 +98,12 @@ export async function certificatePage(
 ): Promise<CertificateRow[]> {
   const { where, bindings } = conditions(filter);
   const order = orderBy(filter.sort ?? '-createdAt', SORT_COLUMNS, 'c.id');
-  const { rows } = await sql.raw(
-    `select ${COLUMNS} from (select * from certificate c ${where} ${order} limit :limit offset :offset) c ${order}`,
-    { ...bindings, limit, offset },
-  );
+  // A scan in the order of the list would read every certificate for a rare match.
+  const source = filter.search?.trim()
+    ? `(with hit as materialized (select id, name, not_after from certificate c ${where})
+        select f.* from (select id from hit c ${order} limit :limit offset :offset) h join certificate f using (id))`
+    : `(select * from certificate c ${where} ${order} limit :limit offset :offset)`;
+  const { rows } = await sql.raw(`select ${COLUMNS} from ${source} c ${order}`, { ...bindings, limit, offset });
   return rows;
 }
 
@@ -112,20 +114,23 @@ export async function certificateCount(sql: Knex, filter: CertificateFilter): Pr
 }
 
 export async function certificateById(sql: Knex, id: string): Promise<CertificateRow | undefined> {
-  const { rows } = await sql.raw(`select ${COLUMNS} from certificate c where c.id = ?`, [id]);
+  const { rows } = await sql.raw(`select ${COLUMNS} from certificate c where c.id = ? and not c.rehearsal`, [id]);
   return rows[0];
 }
 
 /** Locks a certificate for a change of it; who names it in settings meanwhile waits. */
 export async function lockCertificate(sql: Knex, id: string): Promise<CertificateRow | undefined> {
-  const { rows } = await sql.raw(`select ${COLUMNS} from certificate c where c.id = ? for no key update of c`, [id]);
+  const { rows } = await sql.raw(
+    `select ${COLUMNS} from certificate c where c.id = ? and not c.rehearsal for no key update of c`,
+    [id],
+  );
   return rows[0];
 }
 
 /** Those of the ids that there are, by id. */
 export async function certificatesById(sql: Knex, ids: readonly string[]): Promise<Map<string, CertificateRow>> {
   const { rows } = await sql.raw<{ rows: CertificateRow[] }>(
-    `select ${COLUMNS} from certificate c where c.id = any(?)`,
+    `select ${COLUMNS} from certificate c where c.id = any(?) and not c.rehearsal`,
     [ids as never],
   );
   return new Map(rows.map((row) => [row.id, row]));
@@ -134,7 +139,7 @@ export async function certificatesById(sql: Knex, ids: readonly string[]): Promi
 /** Those of the ids that there are, which stay as they are until the end of the transaction; by id. */
 export async function keepCertificates(sql: Knex, ids: readonly string[]): Promise<Map<string, CertificateRow>> {
   const { rows } = await sql.raw<{ rows: CertificateRow[] }>(
-    `select ${COLUMNS} from certificate c where c.id = any(?) order by c.id for share of c`,
+    `select ${COLUMNS} from certificate c where c.id = any(?) and not c.rehearsal order by c.id for share of c`,
     [ids as never],
   );
   return new Map(rows.map((row) => [row.id, row]));

@@ -31,7 +31,7 @@ export type NewDnsCredential = Pick<DnsCredentialRow, 'id' | 'name' | 'provider'
 
 const COLUMNS = `d.id, d.name, d.provider, d.zone, d.settings, d.secret, d.last_error as "lastError",
   d.created_at as "createdAt", d.updated_at as "updatedAt",
-  (select count(*)::int from certificate c where c.request->>'dnsCredentialId' = d.id) as "certificateCount"`;
+  (select count(*)::int from certificate c where c.request->>'dnsCredentialId' = d.id and not c.rehearsal) as "certificateCount"`;
 
 export function dnsSecretPlace(id: string): SecretPlace {
   return { table: 'dns_credential', column: 'secret', row: id };
@@ -114,7 +114,7 @@ export async function setDnsCredentialError(sql: Knex, id: string, lastError: st
 /** Certificates that are asked for with it, by name; at most `limit`. */
 export async function certificatesOfCredential(sql: Knex, id: string, limit: number): Promise<string[]> {
   const { rows } = await sql.raw<{ rows: { name: string }[] }>(
-    "select name from certificate where request->>'dnsCredentialId' = ? order by name, id limit ?",
+    "select name from certificate where request->>'dnsCredentialId' = ? and not rehearsal order by name, id limit ?",
     [id, limit],
   );
   return rows.map(({ name }) => name);

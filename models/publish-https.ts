@@ -7,14 +7,15 @@ import { lockSite, type SiteRow } from './site.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from './site-https.ts';
 import { nextUpdatedAt } from './updated-at.ts';
 
-/** Answers the revision; null when nodes get nothing else. `changed`: names of the fields. */
+/** Answers the revision; null when nodes get nothing else. `changed`: names of the fields; none: it was saved before. */
 export async function publishHttps(
   tx: Tx,
   { id, clusterId, name }: Pick<SiteRow, 'id' | 'clusterId' | 'name'>,
   saved: SiteHttps,
   changed: readonly string[],
 ): Promise<string | null> {
-  await writeSiteHttps(tx.sql, { id, clusterId }, saved);
+  const again = changed.length === 0;
+  if (!again) await writeSiteHttps(tx.sql, { id, clusterId }, saved);
   const certificates = certificateIds(saved.https);
   return publish(tx, {
     clusterId,
@@ -25,6 +26,7 @@ export async function publishHttps(
     reason: 'certificate_updated',
     params: { site: name, siteId: id, changed },
     audit: { action: 'site.https_update', target: { type: 'site', id, name }, metadata: { changed, certificates } },
+    again,
   });
 }
 

@@ -50,6 +50,11 @@ export interface Publication extends Omit<RevisionNote, 'source'> {
   entries: readonly ChangedEntry[];
   /** What ends (models/entries/owner.ts): all of its live entries are removed, whatever their kinds. */
   ends?: readonly string[];
+  /**
+   * What is saved was saved before: nodes get it where they run something else, as after a rollback or a canary that was
+   * aborted. Where they do not, nothing happened, and there is no audit entry either.
+   */
+  again?: boolean;
 }
 
 /**
@@ -64,13 +69,13 @@ export async function publish(tx: Tx, publication: Publication): Promise<string 
 
 /** As {@link publish}; `always` makes a revision of nothing, too. */
 async function publishEntries(tx: Tx, publication: Publication, always: boolean): Promise<string | null> {
-  const { clusterId, entries, ends = [], audit } = publication;
+  const { clusterId, entries, ends = [], audit, again = false } = publication;
   const names = distinct([...entries, ...(ends.length > 0 ? dependants() : [])]);
   if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
   const head = await lockHead(tx, clusterId, names, ends);
   const changes = await findChanges(tx, clusterId, affected(names, entries, head), head);
   if (changes.differences.length + changes.overlays.length === 0 && !always) {
-    if (audit) await recordAudits([[tx, audit]]);
+    if (audit && !again) await recordAudits([[tx, audit]]);
     return null;
   }
   return publishChanges(tx, publication, head, changes);

@@ -138,7 +138,8 @@ function leftOut(entries: readonly EntryVersions[], missing: readonly Missing[])
   return gone.difference(new Set(served));
 }
 
-function refuseMissing(missing: readonly Missing[]): void {
+/** Throws ROLLBACK_RESOURCE_UNAVAILABLE, naming what is missing, where anything is. */
+export function refuseMissing(missing: readonly Missing[]): void {
   if (missing.length === 0) return;
   const distinct = new Map(missing.map((one) => [`${one.type}:${one.name}`, one]));
   const gone = new Set(missing.map(({ type, name }) => `${type}:${name}`));

@@ -43,8 +43,30 @@ export interface RuleHit {
 export async function ruleHitsSince(sql: Knex, siteId: string, from: Date, limit: number): Promise<RuleHit[]> {
   const { rows } = await sql.raw<{ rows: RuleHit[] }>(
     `select rule_id as "ruleId", event, sum(requests)::float8 as requests from ${COUNTED}
-      where platform = (:siteId = '') group by 1, 2 order by 3 desc, 1, 2 limit :limit`,
+      where platform = (:siteId = '') and event < ${RuleEvent.WAF_MATCHED} group by 1, 2 order by 3 desc, 1, 2 limit :limit`,
     { siteId, from, limit } as never,
+  );
+  return rows;
+}
+
+export interface TopRule {
+  ruleId: number;
+  requests: number;
+}
+
+/** The rules of the WAF that matched most on a site since a time, without those of `families`. */
+export async function topWafRules(
+  sql: Knex,
+  siteId: string,
+  from: Date,
+  limit: number,
+  families: readonly number[],
+): Promise<TopRule[]> {
+  const { rows } = await sql.raw<{ rows: TopRule[] }>(
+    `select rule_id::int as "ruleId", sum(requests)::float8 as requests from ${COUNTED}
+      where event = ${RuleEvent.WAF_MATCHED} and rule_id ~ '^9[0-9]{5}$' and left(rule_id, 3) <> all(:families)
+      group by 1 order by 2 desc, 1 limit :limit`,
+    { siteId, from, limit, families: families.map(String) } as never,
   );
   return rows;
 }

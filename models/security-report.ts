@@ -8,6 +8,26 @@ export interface ReportedHeavy {
   count: number;
 }
 
+export interface ReportedWafMatch {
+  rule: number;
+  /** all: a part that exclusions do not know. */
+  part: string;
+  name: string;
+}
+
+/** A request in which rules of the WAF matched. */
+export interface ReportedWaf {
+  requestId: string;
+  method: string;
+  path: string;
+  address: string | null;
+  rules: number[];
+  score: number;
+  threshold: number;
+  blocked: boolean;
+  matches: ReportedWafMatch[];
+}
+
 export interface ReportedEvent {
   /** The node's name of it: what has one is stored once. */
   id: string;
@@ -23,6 +43,8 @@ export interface ReportedEvent {
   threshold: number | null;
   topIps: ReportedHeavy[];
   topPaths: ReportedHeavy[];
+  /** Of waf_matched alone. */
+  waf: ReportedWaf | null;
 }
 
 export interface ReportedSite {

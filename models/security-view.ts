@@ -92,7 +92,8 @@ export async function eventPage(
     `select e.id, n.id as "nodeId", n.name as "nodeName", e.occurred_at as "occurredAt", e.kind, e.level,
         e.previous_level as "previousLevel", e.path, e.address, e.metric, e.observed, e.threshold,
         e.top_ips as "topIps", e.top_paths as "topPaths"
-       from (select * from security_event where site_id = :siteId and (:kind::text is null or kind = :kind)
+       from (select * from security_event
+              where site_id = :siteId and kind <> 'waf_matched' and (:kind::text is null or kind = :kind)
               order by occurred_at desc, id desc limit :limit offset :offset) e
        left join node n on n.id = e.node_id order by e.occurred_at desc, e.id desc`,
     { siteId, kind: kind ?? null, limit, offset } as never,
@@ -103,12 +104,12 @@ export async function eventPage(
 /** All events of a site: counted days from their numbers, the rest from the events. */
 export async function eventCount(sql: Knex, siteId: string, kind: string | undefined): Promise<number> {
   const until = (await countedUntil(sql, 'security_event')) ?? new Date(0);
-  const ofKind = kind === undefined ? '' : 'and kind = :kind';
+  const ofKind = kind === undefined ? `and kind <> 'waf_matched'` : 'and kind = :kind';
   const { rows } = await sql.raw<{ rows: { total: number }[] }>(
     `select ((select coalesce(sum(events), 0) from security_event_day
                where site_id = :siteId ${ofKind} and day < (:until::timestamptz at time zone 'UTC')::date)
            + (select count(*) from security_event
-               where site_id = :siteId ${ofKind} and occurred_at >= :until))::int as total`,
+               where site_id = :siteId and kind <> 'waf_matched' ${ofKind} and occurred_at >= :until))::int as total`,
     { siteId, until, ...(kind === undefined ? {} : { kind }) } as never,
   );
   return rows[0]!.total;

@@ -1,6 +1,7 @@
 // Ports that sites use of what their cluster listens on.
 import type { Knex } from 'knex';
-import { LISTEN_PORTS, type ListenPorts, portReference } from './entries/listen-ports.ts';
+import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts, portReference } from './entries/listen-ports.ts';
+import type { EntryName } from './write-revision.ts';
 
 export interface SitePorts {
   http: number[];
@@ -13,6 +14,14 @@ export const USUAL_PORTS: SitePorts = { http: [80], https: [443] };
 /** Whether they are what a site has that says nothing. */
 export function areUsual({ http, https }: SitePorts): boolean {
   return http.length === 1 && http[0] === 80 && https.length === 1 && https[0] === 443;
+}
+
+/**
+ * What is published with the entry of a site with these ports: an abort of a canary can have taken the cluster's from nodes,
+ * and settings still have them.
+ */
+export function entriesBeside(ports: SitePorts): EntryName[] {
+  return areUsual(ports) ? [] : [{ kind: LISTEN_PORTS_KIND, id: '' }];
 }
 
 /** The port that cannot do without a certificate: none of them while HTTPS has its usual port alone and HTTP has one. */

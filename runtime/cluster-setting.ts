@@ -44,7 +44,10 @@ export async function clusterSettingState<T>(
   return { settings, unsupportedNodes: await nodesLacking(pools.api, clusterId, capability) };
 }
 
-/** Saves and publishes; equal settings change nothing. Throws CLUSTER_NOT_FOUND, and what `check` throws. */
+/**
+ * Saves and publishes. Equal settings are not saved again; nodes get them where they do not have them, as after a canary
+ * that was aborted. Throws CLUSTER_NOT_FOUND, and what `check` throws.
+ */
 export async function saveClusterSetting<T, O>(
   runtime: Runtime,
   call: Call,
@@ -66,10 +69,11 @@ export async function saveClusterSetting<T, O>(
     await check(tx, before.settings);
     const unsupportedNodes = await nodesLacking(tx.sql, clusterId, capability);
     const state = { settings, unsupportedNodes };
-    if (isDeepStrictEqual(before.settings, settings)) return present({ ...state, revision: null }, tx.sql);
-    await (save ? save(tx.sql, clusterId, settings) : writeClusterSetting(tx.sql, clusterId, setting, settings));
-    const target = { type: 'cluster', id: clusterId, name: before.clusterName };
-    await recordAudit(tx, audit, target, { before: before.settings, after: settings });
+    if (!isDeepStrictEqual(before.settings, settings)) {
+      await (save ? save(tx.sql, clusterId, settings) : writeClusterSetting(tx.sql, clusterId, setting, settings));
+      const target = { type: 'cluster', id: clusterId, name: before.clusterName };
+      await recordAudit(tx, audit, target, { before: before.settings, after: settings });
+    }
     const revision = await publish(tx, { clusterId, entries: [{ kind, id: '' }], reason });
     return present({ ...state, revision }, tx.sql);
   });

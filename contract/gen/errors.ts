@@ -23,6 +23,7 @@ import { errors as rules } from '../resources/rules.codes.ts';
 import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
 import { errors as sessionTicketKeys } from '../resources/session-ticket-keys.codes.ts';
 import { errors as siteHttps } from '../resources/site-https.codes.ts';
+import { errors as siteWaf } from '../resources/site-waf.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
 import { errors as unknownHosts } from '../resources/unknown-hosts.codes.ts';
@@ -53,6 +54,7 @@ export const ERROR_LISTS = [
   serviceAccounts,
   sessionTicketKeys,
   siteHttps,
+  siteWaf,
   sites,
   system,
   unknownHosts,

@@ -39,10 +39,14 @@ import * as siteDelivery from '../resources/site-delivery.ts';
 import * as siteHttps from '../resources/site-https.ts';
 import * as siteOrigins from '../resources/site-origins.ts';
 import * as siteStanding from '../resources/site-standing.ts';
+import * as siteWaf from '../resources/site-waf.ts';
 import * as sites from '../resources/sites.ts';
 import * as system from '../resources/system.ts';
 import * as unknownHosts from '../resources/unknown-hosts.ts';
 import * as usage from '../resources/usage.ts';
+import * as wafEvents from '../resources/waf-events.ts';
+import * as wafExclusions from '../resources/waf-exclusions.ts';
+import * as wafGuidance from '../resources/waf-guidance.ts';
 
 export const RESOURCE_FILES = [
   accessKeys,
@@ -85,8 +89,12 @@ export const RESOURCE_FILES = [
   siteHttps,
   siteOrigins,
   siteStanding,
+  siteWaf,
   sites,
   system,
   unknownHosts,
   usage,
+  wafEvents,
+  wafExclusions,
+  wafGuidance,
 ] as const;

@@ -3,6 +3,7 @@ import { siteFeatures as clientIp } from '../resources/client-ip.codes.ts';
 import { siteFeatures as listenPorts } from '../resources/listen-ports.codes.ts';
 import { siteFeatures as rules } from '../resources/rules.codes.ts';
 import { siteFeatures as siteHttps } from '../resources/site-https.codes.ts';
+import { siteFeatures as siteWaf } from '../resources/site-waf.codes.ts';
 import { siteFeatures as sites } from '../resources/sites.codes.ts';
 
 export const SITE_FEATURE_LISTS = [
@@ -10,5 +11,6 @@ export const SITE_FEATURE_LISTS = [
   listenPorts,
   rules,
   siteHttps,
+  siteWaf,
   sites,
 ] as const;

@@ -36,15 +36,17 @@ export const EabHmacKey = Type.String({
   description: 'Its key in base64url; never answered.',
 });
 
-const request = {
-  name: CertificateName,
+/** Who can be asked for one that nobody keeps: another directory of Let's Encrypt, or the custom authority itself. */
+export const REHEARSAL_AUTHORITIES = ['letsencrypt', 'custom'] as const;
+
+/** What an authority is asked for, and how. */
+const asked = {
   names: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
     minItems: 1,
     maxItems: MAX_CERTIFICATE_NAMES,
     description: 'DNS names, each once; *.name for a wildcard, which needs dns01.',
   }),
   email: Email,
-  ca: Type.Optional(OneOf(CERTIFICATE_AUTHORITIES, { description: 'Whom to ask. Default letsencrypt.' })),
   keyType: Type.Optional(OneOf(ORDERED_KEY_TYPES, { description: 'Default ec256.' })),
   challenge: Type.Optional(
     OneOf(CHALLENGES, {
@@ -54,10 +56,16 @@ const request = {
   dnsCredentialId: Type.Optional(Nullable({ ...Id, description: 'Of dns01: what its records are written with.' })),
   eabKid: Type.Optional(EabKid),
   eabHmacKey: Type.Optional(EabHmacKey),
-  autoRenew: Type.Optional(Type.Boolean({ default: true })),
   skipDnsCheck: Type.Optional(
     Type.Boolean({ default: false, description: 'Whether the authority is asked wherever the names point.' }),
   ),
+};
+
+const request = {
+  name: CertificateName,
+  ...asked,
+  ca: Type.Optional(OneOf(CERTIFICATE_AUTHORITIES, { description: 'Whom to ask. Default letsencrypt.' })),
+  autoRenew: Type.Optional(Type.Boolean({ default: true })),
   bindSiteId: Type.Optional(
     Nullable({ ...Id, description: 'Site that gets the certificate; its names cover every domain of the site.' }),
   ),
@@ -122,6 +130,27 @@ export const certificateRequests = resource('certificates', {
       'DNS_CREDENTIAL_NOT_FOUND',
     ],
   }),
+  rehearse: procedure({
+    method: 'POST',
+    path: '/certificates/rehearse',
+    summary:
+      'Orders a certificate from a directory for trials and throws it away; progress of its id tells each step, for a day.',
+    input: Input({
+      ...asked,
+      ca: Type.Optional(
+        OneOf(REHEARSAL_AUTHORITIES, {
+          description: 'letsencrypt (default): its staging directory; custom: the authority itself.',
+        }),
+      ),
+    }),
+    output: Progress,
+    status: 201,
+    access: 'operator',
+    readOnly: false,
+    audit: 'certificate.rehearse',
+    idempotency: 'accepted',
+    errors: ['ACME_DIRECTORY_NOT_CONFIGURED', 'DNS_CREDENTIAL_NOT_FOUND'],
+  }),
   renew: procedure({
     method: 'POST',
     path: '/certificates/{id}/renew',
@@ -138,7 +167,7 @@ export const certificateRequests = resource('certificates', {
   progress: procedure({
     method: 'GET',
     path: '/certificates/{id}/progress',
-    summary: 'Tells how far the latest order of a certificate is, step by step and name by name.',
+    summary: 'Tells how far the latest order of a certificate, or a rehearsal, is, step by step and name by name.',
     input: Input({ id: Id }),
     output: Progress,
     status: 200,

@@ -66,6 +66,21 @@ export const DnsCredential = Type.Object({
 });
 export type DnsCredential = Static<typeof DnsCredential>;
 
+/** In their order. */
+export const DNS_TRIAL_STEPS = ['write', 'look', 'remove'] as const;
+
+const DnsTrial = Type.Object({
+  steps: Type.Array(
+    Type.Object({
+      step: OneOf(DNS_TRIAL_STEPS),
+      state: OneOf(['done', 'failed', 'skipped']),
+      error: Nullable(Type.String({ description: 'Code, as of lastError of certificates.' })),
+    }),
+    { description: 'A value was written, seen at each server of the zone within 8 s, removed.' },
+  ),
+});
+export type DnsTrial = Static<typeof DnsTrial>;
+
 const access = {
   name: Name,
   url: Type.Optional(Url),
@@ -137,6 +152,19 @@ export const dnsCredentials = resource('dnsCredentials', {
     audit: 'dns_credential.update',
     idempotency: 'accepted',
     errors: ['DNS_CREDENTIAL_NOT_FOUND', 'UPDATED_AT_MISMATCH'],
+  }),
+  try: procedure({
+    method: 'POST',
+    path: '/dns-credentials/{id}/try',
+    summary: 'Writes a record of no meaning with a credential for DNS, looks whether it is answered, and removes it.',
+    input: Input({ id: Id }),
+    output: DnsTrial,
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: 'dns_credential.try',
+    idempotency: 'accepted',
+    errors: ['DNS_CREDENTIAL_NOT_FOUND'],
   }),
   delete: procedure({
     method: 'DELETE',

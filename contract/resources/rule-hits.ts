@@ -6,17 +6,29 @@ import { Id, Input, Nullable, OneOf } from '../scalars/common.ts';
 export const RULE_EVENTS = ['logged', 'limited', 'blocked', 'challenged', 'redirected', 'applied'] as const;
 export type RuleEventName = (typeof RULE_EVENTS)[number];
 
+/** What is counted of rules of the WAF, after those in RuleEvent of the messages. */
+export const WAF_RULE_EVENT = RULE_EVENTS.length + 1;
+
 /** Ranges up to now, and their hours. */
 export const RULE_RANGES = { '1h': 1, '6h': 6, '24h': 24, '7d': 168, '30d': 720 } as const;
 export type RuleRange = keyof typeof RULE_RANGES;
+export const DEFAULT_RULE_RANGE = '24h';
+const HOUR_MS = 3_600_000;
+
+/** When a range that ends now begins. */
+export function startOf(range: RuleRange = DEFAULT_RULE_RANGE, now = Date.now()): Date {
+  return new Date(now - RULE_RANGES[range] * HOUR_MS);
+}
+
 /** Rules and events answered, at most. */
 export const MAX_RULE_HITS = 500;
 
-const range = Type.Optional({
+/** Query of a range. */
+export const range = Type.Optional({
   ...OneOf(Object.keys(RULE_RANGES) as RuleRange[], {
     description: 'How far back; beyond the last two hours, an hour of which a part is in the range counts whole.',
   }),
-  default: '24h',
+  default: DEFAULT_RULE_RANGE,
 });
 const approximate = Type.Literal(true, {
   description: 'Nodes count each minute the log rules that matched most, and tell it within two minutes.',

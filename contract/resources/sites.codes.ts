@@ -22,7 +22,6 @@ export const attention = {
 
 /** Of the specification, not configured yet: the resource that does takes its line along. */
 export const siteFeatures = {
-  crs: { capability: 'modsecurity-v1', configured: false },
   activeHealthCheck: { capability: 'active-health-v1', configured: false },
   sessionAffinity: { capability: 'session-affinity-v1', configured: false },
   originHttp2: { capability: 'site-content-v1', configured: false },

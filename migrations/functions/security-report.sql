@@ -1,4 +1,4 @@
--- version 2
+-- version 3
 -- A node's report: new events of its cluster's sites, and (p_sites not null) everything that is above normal there.
 create or replace function security_report(
   p_node text, p_cluster text, p_now timestamptz, p_events jsonb, p_sites jsonb, p_dropped bigint
@@ -25,7 +25,7 @@ begin
     select distinct on (e.id) e.* from jsonb_to_recordset(p_events) as e(
         id text, "siteId" text, "occurredAt" timestamptz, kind text, level smallint, "previousLevel" smallint,
         path text, address text, metric text, observed double precision, threshold double precision,
-        "topIps" jsonb, "topPaths" jsonb)
+        "topIps" jsonb, "topPaths" jsonb, waf jsonb)
       join site s on s.id = e."siteId" and s.cluster_id = p_cluster
      order by e.id
   ), fresh as (
@@ -33,9 +33,9 @@ begin
       on conflict do nothing returning event_id
   ), stored as (
     insert into security_event (occurred_at, node_id, site_id, kind, level, previous_level, path, address, metric,
-        observed, threshold, top_ips, top_paths)
+        observed, threshold, top_ips, top_paths, waf)
       select "occurredAt", p_node, "siteId", kind, level, "previousLevel", path, address, metric, observed,
-        threshold, "topIps", "topPaths"
+        threshold, "topIps", "topPaths", waf
       from incoming join fresh on event_id = incoming.id
       returning site_id, kind, level, previous_level, occurred_at, top_ips, top_paths
   )

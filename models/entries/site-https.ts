@@ -205,21 +205,20 @@ function shown({ clientCertificate: { caPem, ...client }, ...settings }: Publish
   return { ...settings, clientCertificate: { ...client, authorities: names } };
 }
 
-/** Certificates that are gone or have expired. */
-async function missingCertificates(
+/** Certificates that are gone or have expired; the others stay until the end of a transaction. */
+export async function missingCertificates(
   sql: Knex,
   _clusterId: string,
   references: readonly Reference[],
 ): Promise<Missing[]> {
-  const { rows } = await sql.raw<{ rows: { id: string; label: string }[] }>(
-    `select asked.id, coalesce(c.name, asked.id) as label from unnest(?::text[]) as asked(id)
-       left join certificate c on c.id = asked.id
-      where c.not_after is null or c.not_after <= now()`,
+  const { rows } = await sql.raw<{ rows: { id: string; label: string; valid: boolean }[] }>(
+    `select id, name as label, coalesce(not_after > now(), false) as valid from certificate where id = any(?)
+      order by id for share`,
     [[...new Set(references.map(({ name }) => name))] as never],
   );
-  const labels = new Map(rows.map(({ id, label }) => [id, label]));
+  const found = new Map(rows.map((row) => [row.id, row]));
   return references.flatMap((reference) => {
-    const label = labels.get(reference.name);
-    return label === undefined ? [] : [{ ...reference, type: 'certificate', label }];
+    const { label = reference.name, valid = false } = found.get(reference.name) ?? {};
+    return valid ? [] : [{ ...reference, type: 'certificate', label }];
   });
 }

@@ -13,6 +13,7 @@ import { protectionKind } from '../entries/protection.ts';
 import { siteCompressionKind } from '../entries/site-compression.ts';
 import { siteHttpsKind } from '../entries/site-https.ts';
 import { siteRulesKind } from '../entries/site-rules.ts';
+import { siteWafKind } from '../entries/site-waf.ts';
 import { siteKind } from '../entries/site.ts';
 import { unknownHostsKind } from '../entries/unknown-hosts.ts';
 
@@ -31,6 +32,7 @@ export const FOUND_KINDS = [
   siteCompressionKind,
   siteHttpsKind,
   siteRulesKind,
+  siteWafKind,
   siteKind,
   unknownHostsKind,
 ] as const;

@@ -8,6 +8,7 @@ import {
   type BulkRedirectRow,
   bulkRedirectsOf,
   bulkRedirectsUpdatedAt,
+  EVERY_CHUNK,
   placed,
   replaceBulkRedirects,
   touchBulkRedirects,
@@ -34,7 +35,7 @@ export async function getBulkRedirects(
   return present(id, await bulkRedirectsOf(pools.api, id), updatedAt);
 }
 
-/** Saves all redirects and publishes the chunks that differ; equal ones change nothing. Throws the contract's errors. */
+/** Saves all redirects and publishes the chunks that differ; equal ones are not saved again, and all are compared. Throws the contract's errors. */
 export async function setBulkRedirects(
   runtime: Runtime,
   { id, redirects, expectedUpdatedAt }: Input<typeof bulkRedirects.set>,
@@ -49,12 +50,12 @@ export async function setBulkRedirects(
     assertUpdatedAt(expectedUpdatedAt, before);
     assertHostsKnown(hosts, site.domains);
     const { chunks, ...counts } = await replaceBulkRedirects(tx.sql, id, inChunks);
-    if (chunks.length === 0) return { ...present(id, rows, before), revision: null };
-    const updatedAt = nextUpdatedAt(before, tx.now);
-    await touchBulkRedirects(tx.sql, id, updatedAt);
+    const again = chunks.length === 0;
+    const updatedAt = again ? before : nextUpdatedAt(before, tx.now);
+    if (!again) await touchBulkRedirects(tx.sql, id, updatedAt);
     const revision = await publish(tx, {
       clusterId,
-      entries: compileChunks(id, inChunks, chunks),
+      entries: compileChunks(id, inChunks, again ? EVERY_CHUNK : chunks),
       reason: 'rules_updated',
       params: { site: site.name, siteId: id, changed: ['bulkRedirects'] },
       audit: {
@@ -62,6 +63,7 @@ export async function setBulkRedirects(
         target: { type: 'site', id, name: site.name },
         metadata: { entries: rows.length, ...counts },
       },
+      again,
     });
     return { ...present(id, rows, updatedAt), revision };
   });

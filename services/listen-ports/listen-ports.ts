@@ -1,7 +1,7 @@
 import { badField, fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { listenPorts } from '../../contract/resources/listen-ports.ts';
-import { LISTEN_PORTS, type ListenPorts } from '../../models/entries/listen-ports.ts';
+import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts } from '../../models/entries/listen-ports.ts';
 import { portInUse } from '../../models/site-ports.ts';
 import type { Call } from '../../runtime/call.ts';
 import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';
@@ -9,7 +9,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 
 const SETTING: ClusterSetting<ListenPorts> = {
   setting: LISTEN_PORTS,
-  kind: 'listen-ports',
+  kind: LISTEN_PORTS_KIND,
   capability: 'edge-ports-v1',
   audit: 'cluster.listen_ports_update',
   reason: 'listen_ports_updated',
@@ -27,7 +27,7 @@ export async function getListenPorts(
   return { ...settings, unsupportedNodes };
 }
 
-/** Saves and publishes the ports; equal ones change nothing. Throws the errors the contract lists. */
+/** Saves and publishes the ports; equal ones only where nodes lack them. Throws the errors the contract lists. */
 export async function setListenPorts(
   runtime: Runtime,
   { clusterId, ...given }: Input<typeof listenPorts.set>,

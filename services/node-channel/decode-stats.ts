@@ -75,13 +75,17 @@ class Reader {
       low |= (byte & 0x7f) << shift;
       if (byte < 0x80) return low;
     }
+    // Two parts that are exact: their sum is rounded once, as that of the general decoder.
     let value = low;
+    let high = 0;
     for (let index = 4; index < MAX_VARINT_BYTES; index++) {
       if (this.at >= this.end) break;
       const byte = bytes[this.at++]!;
       // Of the last byte one bit is in the 64.
-      value += (index < MAX_VARINT_BYTES - 1 ? byte & 0x7f : byte & 1) * 2 ** (7 * index);
-      if (byte < 0x80) return value;
+      const bits = index < MAX_VARINT_BYTES - 1 ? byte & 0x7f : byte & 1;
+      if (index < 7) value += bits * 2 ** (7 * index);
+      else high += bits * 2 ** (7 * index);
+      if (byte < 0x80) return value + high;
     }
     throw new RangeError('a number does not end');
   }

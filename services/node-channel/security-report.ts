@@ -2,13 +2,21 @@
 // something is refused, texts are cut, and what makes no sense by itself is left out.
 import { Code, ConnectError } from '@connectrpc/connect';
 import { formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
-import type { ReportedEvent, ReportedHeavy, ReportedSite, SecurityReport } from '../../models/security-report.ts';
+import { WAF_PARTS } from '../../contract/waf-rule-set.ts';
+import type {
+  ReportedEvent,
+  ReportedHeavy,
+  ReportedSite,
+  ReportedWaf,
+  SecurityReport,
+} from '../../models/security-report.ts';
 import {
   type Heavy,
   type ReportSecurityRequest,
   type SecurityEvent,
   SecurityEventKind,
   type SiteSecurity,
+  type WafMatched,
 } from '../../proto/gen/svc/node/v1/security_pb.js';
 import { text } from './heartbeat.ts';
 
@@ -19,6 +27,9 @@ const MAX_HEAVY = 10;
 const MAX_LEVEL = 4;
 const PATH_CHARS = 2048;
 const ADDRESS_CHARS = 64;
+const MAX_WAF_RULES = 16;
+const MAX_SCORE = 1_000_000;
+const WAF_NAME_CHARS = 256;
 /** Sums of many stay exact numbers. */
 const MAX_COUNT = 2n ** 32n;
 const EVENT_ID = /^[A-Za-z0-9_-]{1,80}$/;
@@ -30,6 +41,7 @@ const KINDS: Partial<Record<SecurityEventKind, string>> = {
   [SecurityEventKind.SITE_LEVEL]: 'site_level',
   [SecurityEventKind.PATH_LEVEL]: 'path_level',
   [SecurityEventKind.IP_BANNED]: 'ip_banned',
+  [SecurityEventKind.WAF_MATCHED]: 'waf_matched',
 };
 
 /** Throws invalid_argument for a report beyond its limits. `keptMs`: how long events are kept. */
@@ -53,6 +65,8 @@ function readEvent(event: SecurityEvent, now: Date, keptMs: number): ReportedEve
   const known = kind !== undefined && EVENT_ID.test(event.id) && SITE_ID.test(event.siteId);
   if (!known || event.level > MAX_LEVEL || event.previousLevel > MAX_LEVEL) return [];
   if (occurredAt < now.getTime() - keptMs) return [];
+  const waf = kind === 'waf_matched' ? readWaf(event.waf) : null;
+  if (kind === 'waf_matched' && waf === null) return [];
   return [
     {
       id: event.id,
@@ -68,9 +82,32 @@ function readEvent(event: SecurityEvent, now: Date, keptMs: number): ReportedEve
       threshold: finite(event.threshold),
       topIps: heavy(event.topIps, ADDRESS_CHARS),
       topPaths: heavy(event.topPaths, PATH_CHARS),
+      waf,
     },
   ];
 }
+
+/** null: it names no rule. */
+function readWaf(waf: WafMatched | undefined): ReportedWaf | null {
+  const rules = waf?.rules.slice(0, MAX_WAF_RULES).filter(isRule) ?? [];
+  if (!waf || rules.length === 0) return null;
+  const matches = waf.matches
+    .slice(0, MAX_WAF_RULES)
+    .filter(({ rule, part }) => isRule(rule) && Object.hasOwn(WAF_PARTS, part));
+  return {
+    requestId: text(waf.requestId, 128),
+    method: text(waf.method, 64),
+    path: text(waf.path, PATH_CHARS),
+    address: clientOf(waf.address),
+    rules,
+    score: Math.min(waf.score, MAX_SCORE),
+    threshold: Math.min(waf.threshold, MAX_SCORE),
+    blocked: waf.blocked,
+    matches: matches.map(({ rule, part, name }) => ({ rule, part, name: text(name, WAF_NAME_CHARS) })),
+  };
+}
+
+const isRule = (rule: number) => rule >= 900_000 && rule <= 999_999;
 
 function readSite({ siteId, level, paths }: SiteSecurity): ReportedSite[] {
   if (!SITE_ID.test(siteId) || level > MAX_LEVEL) return [];
@@ -81,10 +118,10 @@ function readSite({ siteId, level, paths }: SiteSecurity): ReportedSite[] {
   return level === 0 && escalated.length === 0 ? [] : [{ siteId, level, paths: escalated }];
 }
 
-/** A client as bans write it, without the length that says it is a single address. */
+/** A client as bans write it, without the length that says it is a single one. */
 function clientOf(value: string): string | null {
   const cidr = parseCidr(value);
-  return cidr ? formatCidr(cidr).replace(/\/32$/, '') : null;
+  return cidr ? formatCidr(cidr).replace(/\/(32|128)$/, '') : null;
 }
 
 function heavy(list: readonly Heavy[], maxChars: number): ReportedHeavy[] {

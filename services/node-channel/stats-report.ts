@@ -2,7 +2,7 @@
 // counts, so a bad row never costs its batch.
 import { Code, ConnectError } from '@connectrpc/connect';
 import { LATENCY_BOUNDS_MS } from '../../contract/latency-buckets.ts';
-import { RULE_EVENTS } from '../../contract/resources/rule-hits.ts';
+import { WAF_RULE_EVENT } from '../../contract/resources/rule-hits.ts';
 import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { BatchHead, Span } from './batch-rules.ts';
 import { type CodedMinute, type CodedReport, type CodedRule, NO_RULES } from './decode-stats.ts';
@@ -15,7 +15,7 @@ const MAX_BYTES = 1_000_000_000_000_000;
 const MAX_STATUSES = 500;
 const MAX_NAMES = 200;
 /** Log rules and others of one site in one minute. */
-const MAX_RULES = 120;
+const MAX_RULES = 140;
 const RULE_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 const SITE_ID = /^[A-Za-z0-9_-]{0,64}$/;
@@ -133,7 +133,7 @@ function isPossible(siteId: string): (rule: CodedRule) => boolean {
   return ({ ruleId, platform, event, count }) => {
     const placed = siteId === '' ? platform : !platform || event === RuleEvent.LOGGED;
     return (
-      placed && event >= 1 && event <= RULE_EVENTS.length && count > 0 && count <= MAX_REQUESTS && RULE_ID.test(ruleId)
+      placed && event >= 1 && event <= WAF_RULE_EVENT && count > 0 && count <= MAX_REQUESTS && RULE_ID.test(ruleId)
     );
   };
 }

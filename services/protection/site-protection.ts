@@ -28,7 +28,7 @@ export async function getProtection({ pools }: Runtime, { id }: Input<typeof pro
   return present((await readSiteProtection(pools.api, id)) ?? fail('SITE_NOT_FOUND'));
 }
 
-/** Merges the given fields; what equals the saved settings writes and publishes nothing. Throws the contract's errors. */
+/** Merges the given fields; what equals the saved settings is not saved again. Publishes what nodes run differently. Throws the contract's errors. */
 export async function updateProtection(runtime: Runtime, input: Change, call: Call): Promise<Protection> {
   const clusterId = (await clusterOfSite(runtime.pools.api, input.id)) ?? fail('SITE_NOT_FOUND');
   return write(runtime, call, { clusterId }, async (tx) => {
@@ -36,10 +36,12 @@ export async function updateProtection(runtime: Runtime, input: Change, call: Ca
     assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
     const settings = merge(before.settings, input);
     const changed = changedFields(before.settings, settings);
-    if (changed.length === 0) return present(before);
-    await assertCapabilities(tx, clusterId, featuresOfProtection(settings));
-    const after = { ...before, settings, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
-    await writeSiteProtection(tx.sql, before, after);
+    const again = changed.length === 0;
+    const after = again ? before : { ...before, settings, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
+    if (!again) {
+      await assertCapabilities(tx, clusterId, featuresOfProtection(settings));
+      await writeSiteProtection(tx.sql, before, after);
+    }
     await publishProtection(tx, after, before.settings, changed);
     return present(after);
   });
@@ -51,7 +53,8 @@ async function publishProtection(
   before: ProtectionOfSite,
   changed: readonly string[],
 ): Promise<void> {
-  const followingChanged = follows(before) !== follows(settings);
+  const again = changed.length === 0;
+  const followingChanged = follows(before) !== follows(settings) || (again && follows(settings));
   // Whoever changes the template sees this follower, or this sees the changed template.
   if (followingChanged) await shareSetting(tx.sql, CC_TEMPLATE);
   await publish(tx, {
@@ -67,6 +70,7 @@ async function publishProtection(
       target: { type: 'site', id, name },
       metadata: { changed, before, after: settings },
     },
+    again,
   });
 }
 

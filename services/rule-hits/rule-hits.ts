@@ -3,22 +3,20 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import {
   MAX_RULE_HITS,
   RULE_EVENTS,
-  RULE_RANGES,
   type RuleRange,
   type ruleHits,
+  startOf,
 } from '../../contract/resources/rule-hits.ts';
 import { loggedRules, nodesWithoutRuleCounts, type RuleHit, ruleHitsSince } from '../../models/rule-hits.ts';
 import { clusterOfSite } from '../../models/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
-const HOUR_MS = 3_600_000;
-const DEFAULT_RANGE = '24h';
 const DEFAULT_LIMIT = 10;
 
 /** Throws SITE_NOT_FOUND. */
 export async function listLoggedRules(
   { pools }: Pick<Runtime, 'pools'>,
-  { id, range = DEFAULT_RANGE, limit = DEFAULT_LIMIT }: Input<typeof ruleHits.logged>,
+  { id, range, limit = DEFAULT_LIMIT }: Input<typeof ruleHits.logged>,
 ): Promise<Output<typeof ruleHits.logged>> {
   const sql = pools.api;
   const clusterId = (await clusterOfSite(sql, id)) ?? fail('SITE_NOT_FOUND');
@@ -32,7 +30,7 @@ export async function listLoggedRules(
 /** Throws SITE_NOT_FOUND. */
 export async function siteRuleHits(
   { pools }: Pick<Runtime, 'pools'>,
-  { id, range = DEFAULT_RANGE }: Input<typeof ruleHits.site>,
+  { id, range }: Input<typeof ruleHits.site>,
 ): Promise<Output<typeof ruleHits.site>> {
   const clusterId = (await clusterOfSite(pools.api, id)) ?? fail('SITE_NOT_FOUND');
   return hits(pools.api, id, clusterId, range);
@@ -40,7 +38,7 @@ export async function siteRuleHits(
 
 export async function platformRuleHits(
   { pools }: Pick<Runtime, 'pools'>,
-  { range = DEFAULT_RANGE }: Input<typeof ruleHits.platform>,
+  { range }: Input<typeof ruleHits.platform>,
 ): Promise<Output<typeof ruleHits.platform>> {
   return hits(pools.api, '', null, range);
 }
@@ -49,7 +47,7 @@ async function hits(
   sql: Runtime['pools']['api'],
   siteId: string,
   clusterId: string | null,
-  range: RuleRange,
+  range: RuleRange | undefined,
 ): Promise<Output<typeof ruleHits.site>> {
   const [found, unsupportedNodes] = await Promise.all([
     ruleHitsSince(sql, siteId, startOf(range), MAX_RULE_HITS),
@@ -60,8 +58,4 @@ async function hits(
 
 function presentHit({ ruleId, event, requests }: RuleHit) {
   return { ruleId, event: RULE_EVENTS[event - 1]!, requests };
-}
-
-function startOf(range: RuleRange): Date {
-  return new Date(Date.now() - RULE_RANGES[range] * HOUR_MS);
 }

@@ -8,12 +8,12 @@ import type { HttpsRedirect } from './run/request.ts';
 
 const NONE = () => null;
 
-/** Where plain requests for a host of the site are sent; null for hosts that cannot be reached over HTTPS. */
+/** Where plain requests for a host of the site are sent: `pending` while it waits for a certificate, null where there is no HTTPS. */
 export async function siteHttps(
   sql: Runtime['pools']['api'],
   siteId: string,
   domains: readonly Domain[],
-): Promise<(host: string) => HttpsRedirect | null> {
+): Promise<(host: string) => HttpsRedirect | 'pending' | null> {
   const saved = await readSiteHttps(sql, siteId);
   if (!saved || saved.https.certificateId === null) return NONE;
   const { forceHttps, redirectStatus, redirectPort, redirectExcludedDomains } = saved.https;
@@ -25,7 +25,8 @@ export async function siteHttps(
   );
   return (host) => {
     const domain = domainOf(host, domains);
-    if (domain === null || pending.has(domain)) return null;
+    if (domain === null) return null;
+    if (pending.has(domain)) return 'pending';
     if (!forceHttps) return { forced: false, status: 301, port: 443 };
     return { forced: !excluded.has(domain), status: redirectStatus, port: redirectPort };
   };

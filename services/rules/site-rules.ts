@@ -8,11 +8,13 @@ import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { publish } from '../../models/publish.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSiteRules, readSiteRules, type SiteRuleSet } from '../../models/rule-set.ts';
-import { clusterOfSite } from '../../models/site.ts';
+import { clusterOfSite, siteById } from '../../models/site.ts';
+import { entriesBeside } from '../../models/site-ports.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
+import type { EntryName } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { write } from '../../runtime/write.ts';
+import { type Tx, write } from '../../runtime/write.ts';
 import { checkRules } from './check-rules.ts';
 import { ruleChanges, saveRules } from './save-rules.ts';
 import { warningsOfSite } from './warnings/of-lists.ts';
@@ -26,7 +28,7 @@ export async function getSiteRules(
   return present(pools.api, (await readSiteRules(pools.api, id)) ?? fail('SITE_NOT_FOUND'), call);
 }
 
-/** Replaces the rules; what equals the saved ones writes and publishes nothing. Throws the contract's errors. */
+/** Replaces the rules; what equals the saved ones is not saved again. Publishes what nodes run differently. Throws the contract's errors. */
 export async function setSiteRules(
   runtime: Runtime,
   input: Input<typeof siteRules.set>,
@@ -38,17 +40,20 @@ export async function setSiteRules(
     assertUpdatedAt(input.expectedUpdatedAt, before.updatedAt);
     const checked = checkRules(input.rules, before.rules, before.groups);
     const rules = checked.map(({ rule }) => rule);
-    if (isDeepStrictEqual(rules, before.rules)) return { ...(await present(tx.sql, before, call)), revision: null };
+    const again = isDeepStrictEqual(rules, before.rules);
     const { siteId, siteName } = before;
-    const after = { ...before, rules, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
-    const compiled = await saveRules(tx.sql, { id: siteId, clusterId }, checked, after.updatedAt);
-    await assertCapabilities(tx, clusterId, compiled?.features ?? []);
+    const after = again ? before : { ...before, rules, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
+    const save = async () => {
+      const compiled = await saveRules(tx.sql, { id: siteId, clusterId }, checked, after.updatedAt);
+      await assertCapabilities(tx, clusterId, compiled?.features ?? []);
+      return { compiled };
+    };
     const revision = await publish(tx, {
       clusterId,
       entries: [
-        { kind: SITE_RULES_KIND, id: siteId, compiled },
+        { kind: SITE_RULES_KIND, id: siteId, ...(again ? {} : await save()) },
         // After a rollback nodes may have other groups than are saved, which these rules name.
-        ...(groupsOf(rules).length > 0 ? [{ kind: siteKind.kind, id: siteId }] : []),
+        ...(groupsOf(rules).length > 0 ? await entriesOf(tx.sql, siteId) : []),
       ],
       reason: 'rules_updated',
       params: { site: siteName, siteId },
@@ -57,9 +62,14 @@ export async function setSiteRules(
         target: { type: 'site', id: siteId, name: siteName },
         metadata: ruleChanges(before.rules, rules),
       },
+      again,
     });
     return { ...(await present(tx.sql, after, call)), revision };
   });
+}
+
+async function entriesOf(sql: Tx['sql'], id: string): Promise<EntryName[]> {
+  return [{ kind: siteKind.kind, id }, ...entriesBeside((await siteById(sql, id))!.ports)];
 }
 
 async function present(

@@ -27,7 +27,7 @@ export async function getSiteHttps({ pools }: Runtime, { id }: Input<typeof site
   return present(site, saved, await certificatesById(sql, certificateIds(saved.https)));
 }
 
-/** Saves all settings and publishes what differs; equal ones change nothing. Throws the contract's errors. */
+/** Saves all settings and publishes what nodes run differently; equal ones are not saved again. Throws the contract's errors. */
 export async function setSiteHttps(
   runtime: Runtime,
   { id, settings, expectedUpdatedAt }: Input<typeof siteHttps.set>,
@@ -42,8 +42,7 @@ export async function setSiteHttps(
     const certificates = await keepCertificates(tx.sql, certificateIds(given.https));
     assertUsable(given.https, certificates, site.domains, tx.now);
     const changed = changedFields(before, given);
-    if (changed.length === 0) return { ...present(site, before, certificates), revision: null };
-    const saved = { ...given, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
+    const saved = changed.length === 0 ? before : { ...given, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
     return { ...present(site, saved, certificates), revision: await publishHttps(tx, site, saved, changed) };
   });
 }

@@ -14,6 +14,7 @@ import { type ChangedEntry, publish } from '../../models/publish.ts';
 import { featuresOfOwner } from '../../models/required-capabilities.ts';
 import { entryOfSite } from '../../models/rule-set.ts';
 import type { SiteRow } from '../../models/site.ts';
+import { entriesBeside } from '../../models/site-ports.ts';
 import { siteViewNow } from '../../models/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
@@ -53,13 +54,15 @@ export interface NamedChange {
   metadata?: Record<string, unknown>;
   /** What else of the site it touches. */
   entries?: readonly ChangedEntry[];
+  /** As of a publication: it was saved before. */
+  again?: boolean;
 }
 
 /** Publishes the site, as it was locked and saved in this transaction, with its audit entry; answers it with the revision. */
 export async function publishSite(
   tx: Tx,
   site: SiteRow,
-  { reason, action, metadata = {}, entries = [] }: NamedChange,
+  { reason, action, metadata = {}, entries = [], again = false }: NamedChange,
   known: KnownSite,
 ): Promise<SiteChange> {
   const { id, clusterId, name } = site;
@@ -69,6 +72,7 @@ export async function publishSite(
     reason,
     params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },
+    again,
   });
   const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfSite(site), {
     enabled: site.enabled,
@@ -91,6 +95,7 @@ async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
   const rules = await entryOfSite(tx.sql, id);
   return [
     { kind: siteKind.kind, id, compiled: compileSite(site) },
+    ...(site.enabled ? entriesBeside(site.ports) : []),
     ...(rules === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled: rules }]),
   ];
 }

@@ -16,14 +16,14 @@ import { write } from '../../runtime/write.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertGroupsUnused } from './origin-groups.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
-import { knownSite, publishSite, type SiteChange, unchanged } from './publish-site.ts';
+import { knownSite, publishSite, type SiteChange } from './publish-site.ts';
 import { followDomains } from './site-certificates.ts';
 import { changedContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
 
 const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings', 'ports'] as const;
 
-/** Changes the given parts; what equals the saved site writes and publishes nothing. Throws the contract's errors. */
+/** Changes the given parts; what equals the saved site is not saved again. Publishes what nodes run differently. Throws the contract's errors. */
 export async function updateSite(runtime: Runtime, input: Input<typeof sites.update>, call: Call): Promise<SiteChange> {
   const known = (await knownSite(runtime, input.id)) ?? fail('SITE_NOT_FOUND');
   const { clusterId } = known;
@@ -37,14 +37,14 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     if (input.origins) await assertGroupsUnused(tx.sql, before, content);
     if (offered) assertPorts(content.ports, offered, (await readSiteHttps(tx.sql, before.id))!.https);
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
-    if (changed.length === 0) return unchanged(before, known);
+    const named = { reason: 'site_updated', action: 'site.update', metadata: { changed } };
+    if (changed.length === 0) return publishSite(tx, before, { ...named, again: true }, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
     await saveSite(tx.sql, before.id, content, updatedAt);
     const { entries, reissue } = changed.includes('domains')
       ? await moveDomains(tx, before, content.domains)
       : { entries: [], reissue: null };
-    const change = { reason: 'site_updated', action: 'site.update', metadata: { changed }, entries };
-    const answer = await publishSite(tx, { ...before, ...content, updatedAt }, change, known);
+    const answer = await publishSite(tx, { ...before, ...content, updatedAt }, { ...named, entries }, known);
     return reissue ? { ...answer, certificateReissue: reissue } : answer;
   });
 }

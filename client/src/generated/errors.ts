@@ -214,6 +214,8 @@ export const ERROR_STATUS = {
   CLIENT_CA_INVALID: 400,
   /** Client certificates cannot be asked for together with HTTP/3. */
   CLIENT_CERTIFICATE_HTTP3: 400,
+  /** Rules 901xxx, 949xxx, 959xxx and 980xxx hold the others together and cannot be excluded; see data.ids, data.families. */
+  WAF_RULE_NOT_EXCLUDABLE: 400,
   /** There is no such site. */
   SITE_NOT_FOUND: 404,
   /** The site is disabled. */

@@ -560,6 +560,12 @@ export interface EnrollmentProgress {
   } | null;
 }
 
+export interface ExclusionHit {
+  exclusion: SavedExclusion;
+  /** Events with a match that it silences; null for a tag of which the console does not know the rules. */
+  events: number | null;
+}
+
 export interface ExpressionCheck {
   valid: boolean;
   /** Offset of the character that is wrong, from 0, in UTF-16 code units; 0 when nothing is. */
@@ -599,6 +605,22 @@ export interface Finding {
   /** Requests that it was seen in. */
   requests: number | null;
   message: string | null;
+}
+
+/** A rule or a tag, one of them. */
+export interface GivenExclusion {
+  /** The rule; null where a tag is given. */
+  ruleId?: number | null | undefined;
+  /** All rules with this tag; null where a rule is given. */
+  tag?: string | null | undefined;
+  /** Path for which it is, decoded, at most 1024 bytes; empty: any. Kept in one form, as rules see it. Up to 1024 characters; default "". */
+  path?: string | undefined;
+  /** Whether it is for paths that begin with it, too. Default false. */
+  pathPrefix?: boolean | undefined;
+  /** What the rules leave alone. all: the whole request, they do not run; else the value and name of one argument, cookie or header. Default "all". */
+  part?: 'all' | 'argument' | 'cookie' | 'header' | undefined;
+  /** Name of the argument, cookie or header, whatever its case, at most 256 bytes; empty with all. "*" between two dots, or at the end after one, stands for the index of an array. Up to 256 characters; default "". */
+  name?: string | undefined;
 }
 
 export interface Incidents {
@@ -1960,6 +1982,21 @@ export interface SavedBulkRedirects {
   revision: string | null;
 }
 
+export interface SavedExclusion {
+  /** The rule; null where a tag is given. */
+  ruleId: number | null;
+  /** All rules with this tag; null where a rule is given. */
+  tag: string | null;
+  /** Path for which it is, decoded, at most 1024 bytes; empty: any. Kept in one form, as rules see it. Up to 1024 characters. */
+  path: string;
+  /** Whether it is for paths that begin with it, too. */
+  pathPrefix: boolean;
+  /** What the rules leave alone. all: the whole request, they do not run; else the value and name of one argument, cookie or header. */
+  part: 'all' | 'argument' | 'cookie' | 'header';
+  /** Name of the argument, cookie or header, whatever its case, at most 256 bytes; empty with all. "*" between two dots, or at the end after one, stands for the index of an array. Up to 256 characters. */
+  name: string;
+}
+
 export interface SavedSiteHttps {
   /** Id. 1 to 64 characters. */
   siteId: string;
@@ -2049,6 +2086,47 @@ export interface SavedSiteRules {
   updatedAt: string;
   /** What may not be meant; none of it refuses a rule. */
   warnings: RuleWarning[];
+  revision: string | null;
+}
+
+export interface SavedSiteWaf {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  /** detect: attacks are recorded and go on; block: they are answered with 403. */
+  mode: 'off' | 'detect' | 'block';
+  /** Higher levels have more rules, and more mistakes. 1 to 4. */
+  paranoiaLevel: number;
+  /** Score from which a request is an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 (notice). 1 to 1000. */
+  anomalyThreshold: number;
+  /** Bytes of a request body that are inspected; the rest goes on as it is. 0: none. 0 to 134217728. */
+  requestBodyLimit: number;
+  /** Rules that do not run, ascending; none of 901xxx, 949xxx, 959xxx and 980xxx. Up to 200 entries. */
+  excludedRuleIds: number[];
+  /** Rules that do not run, by the first three digits of their ids, ascending; none of 901, 949, 959, 980. Up to 20 entries. */
+  excludedFamilies: number[];
+  /** Parts of some requests that rules leave alone. Up to 200 entries. */
+  exclusions: Array<{
+    /** The rule; null where a tag is given. */
+    ruleId: number | null;
+    /** All rules with this tag; null where a rule is given. */
+    tag: string | null;
+    /** Path for which it is, decoded, at most 1024 bytes; empty: any. Kept in one form, as rules see it. Up to 1024 characters. */
+    path: string;
+    /** Whether it is for paths that begin with it, too. */
+    pathPrefix: boolean;
+    /** What the rules leave alone. all: the whole request, they do not run; else the value and name of one argument, cookie or header. */
+    part: 'all' | 'argument' | 'cookie' | 'header';
+    /** Name of the argument, cookie or header, whatever its case, at most 256 bytes; empty with all. "*" between two dots, or at the end after one, stands for the index of an array. Up to 256 characters. */
+    name: string;
+  }>;
+  /** Methods that are no offence; empty: GET, HEAD, POST, OPTIONS, PUT, PATCH, DELETE. Up to 32 entries. */
+  allowedMethods: string[];
+  /** Media types of bodies that are no offence, without parameters; empty: application/x-www-form-urlencoded, multipart/form-data, multipart/related, text/xml, application/xml, application/soap+xml, application/json, text/plain, application/cloudevents+json, application/cloudevents-batch+json, application/csp-report, application/reports+json, application/graphql, application/graphql+json, application/graphql-response+json, application/ld+json, application/merge-patch+json, application/json-patch+json, application/vnd.api+json, application/problem+json, application/x-ndjson, application/octet-stream. Up to 64 entries. */
+  allowedContentTypes: string[];
+  /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
+  allowedCharsets: string[];
+  /** null until the first save. */
+  updatedAt: string | null;
   revision: string | null;
 }
 
@@ -2356,6 +2434,46 @@ export interface SiteUsage {
   bytesReceived: string;
 }
 
+export interface SiteWaf {
+  /** Id. 1 to 64 characters. */
+  siteId: string;
+  /** detect: attacks are recorded and go on; block: they are answered with 403. */
+  mode: 'off' | 'detect' | 'block';
+  /** Higher levels have more rules, and more mistakes. 1 to 4. */
+  paranoiaLevel: number;
+  /** Score from which a request is an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 (notice). 1 to 1000. */
+  anomalyThreshold: number;
+  /** Bytes of a request body that are inspected; the rest goes on as it is. 0: none. 0 to 134217728. */
+  requestBodyLimit: number;
+  /** Rules that do not run, ascending; none of 901xxx, 949xxx, 959xxx and 980xxx. Up to 200 entries. */
+  excludedRuleIds: number[];
+  /** Rules that do not run, by the first three digits of their ids, ascending; none of 901, 949, 959, 980. Up to 20 entries. */
+  excludedFamilies: number[];
+  /** Parts of some requests that rules leave alone. Up to 200 entries. */
+  exclusions: Array<{
+    /** The rule; null where a tag is given. */
+    ruleId: number | null;
+    /** All rules with this tag; null where a rule is given. */
+    tag: string | null;
+    /** Path for which it is, decoded, at most 1024 bytes; empty: any. Kept in one form, as rules see it. Up to 1024 characters. */
+    path: string;
+    /** Whether it is for paths that begin with it, too. */
+    pathPrefix: boolean;
+    /** What the rules leave alone. all: the whole request, they do not run; else the value and name of one argument, cookie or header. */
+    part: 'all' | 'argument' | 'cookie' | 'header';
+    /** Name of the argument, cookie or header, whatever its case, at most 256 bytes; empty with all. "*" between two dots, or at the end after one, stands for the index of an array. Up to 256 characters. */
+    name: string;
+  }>;
+  /** Methods that are no offence; empty: GET, HEAD, POST, OPTIONS, PUT, PATCH, DELETE. Up to 32 entries. */
+  allowedMethods: string[];
+  /** Media types of bodies that are no offence, without parameters; empty: application/x-www-form-urlencoded, multipart/form-data, multipart/related, text/xml, application/xml, application/soap+xml, application/json, text/plain, application/cloudevents+json, application/cloudevents-batch+json, application/csp-report, application/reports+json, application/graphql, application/graphql+json, application/graphql-response+json, application/ld+json, application/merge-patch+json, application/json-patch+json, application/vnd.api+json, application/problem+json, application/x-ndjson, application/octet-stream. Up to 64 entries. */
+  allowedContentTypes: string[];
+  /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
+  allowedCharsets: string[];
+  /** null until the first save. */
+  updatedAt: string | null;
+}
+
 export interface SystemStatus {
   /** Whether the operator account exists. */
   initialized: boolean;
@@ -2363,6 +2481,12 @@ export interface SystemStatus {
   /** Where the console is meant to be opened; passkeys and cookies belong to it. */
   publicUrl: string;
   edgeBuild?: EdgeBuild | undefined;
+}
+
+export interface TopWafRule {
+  /** 900000 to 999999. */
+  ruleId: number;
+  requests: number;
 }
 
 export interface UsageGap {
@@ -2421,6 +2545,73 @@ export interface UsageSettings {
   retentionDays: number;
   /** completeUntil waits so long for a node that does not report; default 60. 5 to 1440. */
   offlineThresholdMinutes: number;
+}
+
+/** A request in which rules of the WAF matched. */
+export interface WafEvent {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  node: LackingNode | null;
+  /** ISO 8601, UTC. */
+  occurredAt: string;
+  requestId: string;
+  method: string;
+  /** Decoded, in the one form in which rules see it, without the query. */
+  path: string;
+  /** The client, IPv4 or IPv6. */
+  address: string | null;
+  score: number;
+  /** From which score on the site took a request for an attack. */
+  threshold: number;
+  blocked: boolean;
+  /** Rules that matched, at most 16. */
+  rules: number[];
+  /** Where they matched, at most 16. No value is kept. */
+  matches: Array<{
+    /** 900000 to 999999. */
+    ruleId: number;
+    /** all: a part that has no name. */
+    part: 'all' | 'argument' | 'cookie' | 'header';
+    /** Of the argument, cookie or header; empty with all. */
+    name: string;
+  }>;
+}
+
+export interface WafGuidance {
+  /** Nodes tell what they counted within two minutes. */
+  approximate: true;
+  mode: 'off' | 'detect' | 'block';
+  /** Since when the mode is detect; null in another mode. */
+  detectingSince: string | null;
+  /** Whether the mode has been detect for 24 hours. */
+  ready: boolean;
+  /** Up to now; all that follows is of them. */
+  hours: 24;
+  /** All of the site. */
+  requests: number;
+  /** Those in which rules matched. */
+  matched: number;
+  /** Attacks that went on, which block would have stopped. */
+  wouldBlock: number;
+  /** Attacks that were stopped. */
+  blocked: number;
+  /** Rules that matched, the ten most frequent first. */
+  rules: TopWafRule[];
+  /** What looks false: rules that matched in attacks at the same place of the same path, in at least 5 requests of at least 3 clients; those with the most clients first, at most 10. */
+  suspects: Array<{
+    /** 900000 to 999999. */
+    ruleId: number;
+    /** Decoded, in the one form in which rules see it. */
+    path: string;
+    /** all: a part that has no name. */
+    part: 'all' | 'argument' | 'cookie' | 'header';
+    /** Of the argument, cookie or header; empty with all. */
+    name: string;
+    /** Requests, of those that events tell of. */
+    events: number;
+    /** Clients they came from, IPv4 addresses or IPv6 /64. */
+    clients: number;
+  }>;
 }
 
 export interface WaitingNode {

@@ -15,7 +15,9 @@ import type {
   Cluster,
   DnsCredential,
   EnrollmentProgress,
+  ExclusionHit,
   ExpressionCheck,
+  GivenExclusion,
   Incidents,
   IpList,
   IpListSummary,
@@ -46,8 +48,10 @@ import type {
   RuleInput,
   RuleTrace,
   SavedBulkRedirects,
+  SavedExclusion,
   SavedSiteHttps,
   SavedSiteRules,
+  SavedSiteWaf,
   SecurityEvent,
   SecurityState,
   ServiceAccount,
@@ -60,11 +64,15 @@ import type {
   SiteRules,
   SiteStanding,
   SiteUsage,
+  SiteWaf,
   SystemStatus,
+  TopWafRule,
   UsageGap,
   UsagePoint,
   UsageRecord,
   UsageSettings,
+  WafEvent,
+  WafGuidance,
 } from './models.ts';
 
 export interface AccessKeysListInput {
@@ -244,15 +252,11 @@ export interface CertificatesListOutput {
   total: number;
 }
 
-export interface CertificatesRequestInput {
-  /** Name shown in lists. 1 to 100 characters. */
-  name: string;
+export interface CertificatesRehearseInput {
   /** DNS names, each once; *.name for a wildcard, which needs dns01. 1 to 100 entries. */
   names: string[];
   /** Address that the authority knows the account by. 3 to 254 characters. */
   email: string;
-  /** Whom to ask. Default letsencrypt. */
-  ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
   /** Default ec256. */
   keyType?: 'ec256' | 'rsa2048' | undefined;
   /** What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS. */
@@ -262,10 +266,64 @@ export interface CertificatesRequestInput {
   eabKid?: string | undefined;
   /** Its key in base64url; never answered. Up to 1024 characters. */
   eabHmacKey?: string | undefined;
-  /** Default true. */
-  autoRenew?: boolean | undefined;
   /** Whether the authority is asked wherever the names point. Default false. */
   skipDnsCheck?: boolean | undefined;
+  /** letsencrypt (default): its staging directory; custom: the authority itself. */
+  ca?: 'letsencrypt' | 'custom' | undefined;
+}
+
+export interface CertificatesRehearseOutput {
+  /** Id. 1 to 64 characters. */
+  certificateId: string;
+  /** Of the latest order; waiting: it has not begun. */
+  state: 'waiting' | 'running' | 'done' | 'failed';
+  steps: Array<{
+    step: 'check' | 'account' | 'order' | 'challenges' | 'present' | 'propagate' | 'validate' | 'finalize' | 'download';
+    state: 'waiting' | 'running' | 'done' | 'failed';
+  }>;
+  names: Array<{
+    name: string;
+    /** asked: the authority looks whether the answer is there. */
+    state: 'waiting' | 'asked' | 'valid' | 'invalid';
+    error: string | null;
+  }>;
+  error: {
+    code: string;
+    params: {
+      /** Names that it is about, the first 20. */
+      names: string[];
+      /** Nodes that it is about, the first 20. */
+      nodes: string[];
+      until: string | null;
+    };
+  } | null;
+  startedAt: string | null;
+  finishedAt: string | null;
+  nextTryAt: string | null;
+}
+
+export interface CertificatesRequestInput {
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** DNS names, each once; *.name for a wildcard, which needs dns01. 1 to 100 entries. */
+  names: string[];
+  /** Address that the authority knows the account by. 3 to 254 characters. */
+  email: string;
+  /** Default ec256. */
+  keyType?: 'ec256' | 'rsa2048' | undefined;
+  /** What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS. */
+  challenge?: 'http01' | 'dns01' | undefined;
+  dnsCredentialId?: string | null | undefined;
+  /** Id of an external account of the authority. Up to 256 characters. */
+  eabKid?: string | undefined;
+  /** Its key in base64url; never answered. Up to 1024 characters. */
+  eabHmacKey?: string | undefined;
+  /** Whether the authority is asked wherever the names point. Default false. */
+  skipDnsCheck?: boolean | undefined;
+  /** Whom to ask. Default letsencrypt. */
+  ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
+  /** Default true. */
+  autoRenew?: boolean | undefined;
   bindSiteId?: string | null | undefined;
 }
 
@@ -885,6 +943,20 @@ export interface DnsCredentialsDeleteInput {
 }
 
 export type DnsCredentialsDeleteOutput = Record<string, never>;
+
+export interface DnsCredentialsTryInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export interface DnsCredentialsTryOutput {
+  /** A value was written, seen at each server of the zone within 8 s, removed. */
+  steps: Array<{
+    step: 'write' | 'look' | 'remove';
+    state: 'done' | 'failed' | 'skipped';
+    error: string | null;
+  }>;
+}
 
 export interface EnrollmentTokensCreateInput {
   /** Id. 1 to 64 characters. */
@@ -1720,6 +1792,10 @@ export interface SitesFeaturesOutput {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
+  crsExclusions: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   activeHealthCheck: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
@@ -2133,6 +2209,116 @@ export interface SitesStandingInput {
 
 export type SitesStandingOutput = SiteStanding;
 
+export interface SitesWafGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesWafGetOutput = SiteWaf;
+
+export interface SitesWafUpdateInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** detect: attacks are recorded and go on; block: they are answered with 403. */
+  mode?: 'off' | 'detect' | 'block' | undefined;
+  /** Higher levels have more rules, and more mistakes. 1 to 4. */
+  paranoiaLevel?: number | undefined;
+  /** Score from which a request is an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 (notice). 1 to 1000. */
+  anomalyThreshold?: number | undefined;
+  /** Bytes of a request body that are inspected; the rest goes on as it is. 0: none. 0 to 134217728. */
+  requestBodyLimit?: number | undefined;
+  /** Rules that do not run, ascending; none of 901xxx, 949xxx, 959xxx and 980xxx. Up to 200 entries. */
+  excludedRuleIds?: number[] | undefined;
+  /** Rules that do not run, by the first three digits of their ids, ascending; none of 901, 949, 959, 980. Up to 20 entries. */
+  excludedFamilies?: number[] | undefined;
+  /** Parts of some requests that rules leave alone. Up to 200 entries. */
+  exclusions?: GivenExclusion[] | undefined;
+  /** Methods that are no offence; empty: GET, HEAD, POST, OPTIONS, PUT, PATCH, DELETE. Up to 32 entries. */
+  allowedMethods?: string[] | undefined;
+  /** Media types of bodies that are no offence, without parameters; empty: application/x-www-form-urlencoded, multipart/form-data, multipart/related, text/xml, application/xml, application/soap+xml, application/json, text/plain, application/cloudevents+json, application/cloudevents-batch+json, application/csp-report, application/reports+json, application/graphql, application/graphql+json, application/graphql-response+json, application/ld+json, application/merge-patch+json, application/json-patch+json, application/vnd.api+json, application/problem+json, application/x-ndjson, application/octet-stream. Up to 64 entries. */
+  allowedContentTypes?: string[] | undefined;
+  /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
+  allowedCharsets?: string[] | undefined;
+  /** null: nothing was saved yet. */
+  expectedUpdatedAt?: string | null | undefined;
+}
+
+export type SitesWafUpdateOutput = SavedSiteWaf;
+
+export interface SitesWafEventsListInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
+  blocked?: boolean | undefined;
+  /** 900000 to 999999. */
+  ruleId?: number | undefined;
+  /** 1 to 128 characters. */
+  requestId?: string | undefined;
+  /** 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface SitesWafEventsListOutput {
+  items: WafEvent[];
+  total: number;
+}
+
+export interface SitesWafExclusionsHitsInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesWafExclusionsHitsOutput {
+  /** Nodes tell of some requests in which rules matched, not of all. */
+  approximate: true;
+  /** Events of the last 7 days that were looked at, the newest 5000 at most. */
+  looked: number;
+  /** In the order of the settings. */
+  items: ExclusionHit[];
+}
+
+export interface SitesWafExclusionsPreviewInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  exclusion: GivenExclusion;
+}
+
+export interface SitesWafExclusionsPreviewOutput {
+  /** Nodes tell of some requests in which rules matched, not of all. */
+  approximate: true;
+  /** Events of the last 7 days that were looked at, the newest 5000 at most. */
+  looked: number;
+  exclusion: SavedExclusion;
+  /** Events with a match that it silences; null for a tag of which the console does not know the rules. */
+  events: number | null;
+}
+
+export interface SitesWafGuidanceGetInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesWafGuidanceGetOutput = WafGuidance;
+
+export interface SitesWafTopRulesInput {
+  /** Id. 1 to 64 characters. */
+  id: string;
+  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
+  /** 1 to 50; default 10. */
+  limit?: number | undefined;
+}
+
+export interface SitesWafTopRulesOutput {
+  /** Nodes count each minute the 20 rules of a site that matched most, and tell it within two minutes. */
+  approximate: true;
+  /** The most frequent first; none of 901xxx, 949xxx, 959xxx and 980xxx. */
+  items: TopWafRule[];
+}
+
 export interface SystemSetupInput {
   /** 1 to 200 characters. */
   setupToken: string;
@@ -2334,6 +2520,12 @@ export interface Operations {
     output: CertificatesListOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'certificates.rehearse': {
+    input: CertificatesRehearseInput;
+    output: CertificatesRehearseOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ACME_DIRECTORY_NOT_CONFIGURED' | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'certificates.request': {
     input: CertificatesRequestInput;
@@ -2574,6 +2766,12 @@ export interface Operations {
     output: DnsCredentialsDeleteOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_IN_USE' | 'DNS_CREDENTIAL_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dnsCredentials.try': {
+    input: DnsCredentialsTryInput;
+    output: DnsCredentialsTryOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'enrollmentTokens.create': {
     input: EnrollmentTokensCreateInput;
@@ -3061,6 +3259,48 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.waf.get': {
+    input: SitesWafGetInput;
+    output: SitesWafGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.waf.update': {
+    input: SitesWafUpdateInput;
+    output: SitesWafUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH' | 'WAF_RULE_NOT_EXCLUDABLE';
+  };
+  'sites.waf.events.list': {
+    input: SitesWafEventsListInput;
+    output: SitesWafEventsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.waf.exclusions.hits': {
+    input: SitesWafExclusionsHitsInput;
+    output: SitesWafExclusionsHitsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.waf.exclusions.preview': {
+    input: SitesWafExclusionsPreviewInput;
+    output: SitesWafExclusionsPreviewOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'WAF_RULE_NOT_EXCLUDABLE';
+  };
+  'sites.waf.guidance.get': {
+    input: SitesWafGuidanceGetInput;
+    output: SitesWafGuidanceGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.waf.topRules': {
+    input: SitesWafTopRulesInput;
+    output: SitesWafTopRulesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'system.setup': {
     input: SystemSetupInput;
     output: SystemSetupOutput;
@@ -3124,6 +3364,7 @@ export const OPERATIONS = {
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
   'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true, text: false },
   'certificates.list': { method: 'GET', path: '/certificates', query: true, text: false },
+  'certificates.rehearse': { method: 'POST', path: '/certificates/rehearse', query: false, text: false },
   'certificates.request': { method: 'POST', path: '/certificates/request', query: false, text: false },
   'certificates.settings': { method: 'GET', path: '/certificates/settings', query: true, text: false },
   'certificates.upload': { method: 'POST', path: '/certificates/upload', query: false, text: false },
@@ -3164,6 +3405,7 @@ export const OPERATIONS = {
   'dnsCredentials.get': { method: 'GET', path: '/dns-credentials/{id}', query: true, text: false },
   'dnsCredentials.update': { method: 'PUT', path: '/dns-credentials/{id}', query: false, text: false },
   'dnsCredentials.delete': { method: 'DELETE', path: '/dns-credentials/{id}', query: true, text: false },
+  'dnsCredentials.try': { method: 'POST', path: '/dns-credentials/{id}/try', query: false, text: false },
   'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false, text: false },
   'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true, text: false },
   'security.incidents': { method: 'GET', path: '/incidents', query: true, text: false },
@@ -3245,6 +3487,13 @@ export const OPERATIONS = {
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true, text: false },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true, text: false },
   'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true, text: false },
+  'sites.waf.get': { method: 'GET', path: '/sites/{id}/waf', query: true, text: false },
+  'sites.waf.update': { method: 'PATCH', path: '/sites/{id}/waf', query: false, text: false },
+  'sites.waf.events.list': { method: 'GET', path: '/sites/{id}/waf/events', query: true, text: false },
+  'sites.waf.exclusions.hits': { method: 'GET', path: '/sites/{id}/waf/exclusions/hits', query: true, text: false },
+  'sites.waf.exclusions.preview': { method: 'POST', path: '/sites/{id}/waf/exclusions/preview', query: false, text: false },
+  'sites.waf.guidance.get': { method: 'GET', path: '/sites/{id}/waf/guidance', query: true, text: false },
+  'sites.waf.topRules': { method: 'GET', path: '/sites/{id}/waf/rules', query: true, text: false },
   'system.setup': { method: 'POST', path: '/system/setup', query: false, text: false },
   'system.status': { method: 'GET', path: '/system/status', query: true, text: false },
   'usage.list': { method: 'GET', path: '/usage', query: true, text: false },
@@ -3298,8 +3547,10 @@ export interface Api {
     list: Call<'certificates.list'>;
     /** Lists the active nodes of the clusters that use a certificate, with whether they serve it. `GET /certificates/{id}/nodes`: Operators; a read-only access key suffices. */
     nodes: Call<'certificates.nodes'>;
-    /** Tells how far the latest order of a certificate is, step by step and name by name. `GET /certificates/{id}/progress`: Operators; a read-only access key suffices. */
+    /** Tells how far the latest order of a certificate, or a rehearsal, is, step by step and name by name. `GET /certificates/{id}/progress`: Operators; a read-only access key suffices. */
     progress: Call<'certificates.progress'>;
+    /** Orders a certificate from a directory for trials and throws it away; progress of its id tells each step, for a day. `POST /certificates/rehearse`: Operators; not with a read-only access key. */
+    rehearse: Call<'certificates.rehearse'>;
     /** Asks the authority for the next certificate now. `POST /certificates/{id}/renew`: Operators; not with a read-only access key. */
     renew: Call<'certificates.renew'>;
     /** Replaces an uploaded certificate and its key; sites that use it serve the new one at once. `PUT /certificates/{id}`: Operators; not with a read-only access key. */
@@ -3384,6 +3635,8 @@ export interface Api {
     get: Call<'dnsCredentials.get'>;
     /** Lists credentials for DNS by name, without their secrets. `GET /dns-credentials`: Operators; a read-only access key suffices. */
     list: Call<'dnsCredentials.list'>;
+    /** Writes a record of no meaning with a credential for DNS, looks whether it is answered, and removes it. `POST /dns-credentials/{id}/try`: Operators; not with a read-only access key. */
+    try: Call<'dnsCredentials.try'>;
     /** Replaces how a zone is reached; provider and zone stay, the secret does unless one is given. `PUT /dns-credentials/{id}`: Operators; not with a read-only access key. */
     update: Call<'dnsCredentials.update'>;
   };
@@ -3596,6 +3849,28 @@ export interface Api {
     standing: Call<'sites.standing'>;
     /** Changes the given fields. Inside originSettings, omitted tries and statusRetry keep their values and every other omitted field goes back to its default. `PATCH /sites/{id}`: Operators; not with a read-only access key. */
     update: Call<'sites.update'>;
+    waf: {
+      events: {
+        /** Lists requests of a site in which rules of the WAF matched, newest first: of each node and minute the first ten attacks and two others. `GET /sites/{id}/waf/events`: Operators; a read-only access key suffices. */
+        list: Call<'sites.waf.events.list'>;
+      };
+      exclusions: {
+        /** Answers of each exclusion of a site how many events of the last 7 days it would have silenced. `GET /sites/{id}/waf/exclusions/hits`: Operators; a read-only access key suffices. */
+        hits: Call<'sites.waf.exclusions.hits'>;
+        /** Answers how many events of the last 7 days an exclusion would have silenced; changes nothing. `POST /sites/{id}/waf/exclusions/preview`: Operators; not with a read-only access key. */
+        preview: Call<'sites.waf.exclusions.preview'>;
+      };
+      /** Answers how requests of a site are inspected. `GET /sites/{id}/waf`: Operators; a read-only access key suffices. */
+      get: Call<'sites.waf.get'>;
+      guidance: {
+        /** Answers what block would have stopped on a site that detects, and what of it looks false. `GET /sites/{id}/waf/guidance`: Operators; a read-only access key suffices. */
+        get: Call<'sites.waf.guidance.get'>;
+      };
+      /** Answers which rules of the WAF matched most on a site, and how often. `GET /sites/{id}/waf/rules`: Operators; a read-only access key suffices. */
+      topRules: Call<'sites.waf.topRules'>;
+      /** Changes the given fields, each as a whole; omitted ones keep their values. `PATCH /sites/{id}/waf`: Operators; not with a read-only access key. Body up to 2097152 bytes. */
+      update: Call<'sites.waf.update'>;
+    };
   };
   system: {
     /** Creates the operator and the first cluster, once, with the setup token from the log. `POST /system/setup`: Needs no credentials. */

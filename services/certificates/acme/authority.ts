@@ -14,12 +14,14 @@ export type Ca = CertificateRequest['ca'];
 
 const DIRECTORIES: Readonly<Record<Exclude<Ca, 'custom'>, string>> = {
   letsencrypt: 'https://acme-v02.api.letsencrypt.org/directory',
+  letsencryptStaging: 'https://acme-staging-v02.api.letsencrypt.org/directory',
   zerossl: 'https://acme.zerossl.com/v2/DV90',
 };
 
 /** What CAA records call those whose directory does not say. */
 const CAA_NAMES: Readonly<Record<Exclude<Ca, 'custom'>, readonly string[]>> = {
   letsencrypt: ['letsencrypt.org'],
+  letsencryptStaging: ['letsencrypt.org'],
   zerossl: ['sectigo.com', 'trust-provider.com', 'usertrust.com'],
 };
 
@@ -62,13 +64,14 @@ export async function caaNames(runtime: Runtime, ca: Ca): Promise<readonly strin
 export async function openAccount(
   runtime: Runtime,
   ca: Ca,
-  accountId: string,
+  accountId: string | null,
   signal: AbortSignal,
 ): Promise<{ client: AcmeClient; account: AcmeAccount; at: DirectoryAt }> {
   const at = await directoryAt(runtime, ca);
-  const account = await AcmeAccount.byId(runtime.pools.api, accountId);
+  const account = accountId === null ? undefined : await AcmeAccount.byId(runtime.pools.api, accountId);
+  if (!account) throw new OrderFailed('acme_account_does_not_exist');
   // The directory was changed since: an account of another authority opens nothing here.
-  if (at === null || account?.directoryUrl !== at.url) throw new OrderFailed('acme_directory_not_configured');
+  if (at === null || account.directoryUrl !== at.url) throw new OrderFailed('acme_directory_not_configured');
   const key = createPrivateKey({
     key: runtime.sealer.open(account.privateKey, accountSecretPlace('private_key', account.id)),
     format: 'der',

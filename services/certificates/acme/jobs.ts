@@ -1,6 +1,7 @@
+import { sweepRehearsals } from '../../../models/acme-certificate.ts';
 import { sweepBuckets } from '../../../models/acme-order.ts';
 import type { LeaderJob } from '../../../runtime/leader.ts';
-import { HOUR_MS, SECOND_MS } from '../../../runtime/sweep.ts';
+import { HOUR_MS, SECOND_MS, sweep } from '../../../runtime/sweep.ts';
 import { removeEndedRecords } from './dns/remove-records.ts';
 import { checkRenewals } from './renewal-times.ts';
 import { workOrders } from './work-orders.ts';
@@ -9,6 +10,7 @@ export const acmeJobs: readonly LeaderJob[] = [
   { name: 'certificates.orders', everyMs: SECOND_MS, run: (runtime, signal) => workOrders(runtime, signal) },
   { name: 'certificates.dns-records', everyMs: SECOND_MS, run: removeEndedRecords },
   { name: 'certificates.renewals', everyMs: 5 * SECOND_MS, run: (runtime, signal) => checkRenewals(runtime, signal) },
+  sweep('certificates.rehearsals', HOUR_MS, sweepRehearsals),
   {
     name: 'certificates.buckets',
     everyMs: HOUR_MS,

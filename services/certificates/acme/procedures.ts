@@ -6,12 +6,13 @@ import type { Runtime } from '../../../runtime/runtime.ts';
 import { getAcmeDirectory, setAcmeDirectory } from './directory-settings.ts';
 import { checkHttps } from './https-check.ts';
 import { certificateProgress } from './progress.ts';
-import { renewCertificate, requestCertificate } from './request.ts';
+import { rehearseCertificate, renewCertificate, requestCertificate } from './request.ts';
 
 /** What people ask of authorities, as procedures of the certificates service. */
 export function acmeProcedures(runtime: Runtime): Implementation[] {
   return [
     implement(certificateRequests.request, (input, call) => requestCertificate(runtime, input, call)),
+    implement(certificateRequests.rehearse, (input, call) => rehearseCertificate(runtime, input, call)),
     implement(certificateRequests.renew, (input, call) => renewCertificate(runtime, input, call)),
     implement(certificateRequests.progress, (input) => certificateProgress(runtime, input)),
     implement(httpsCheck.check, (input) => checkHttps(runtime, input)),

@@ -5,6 +5,7 @@ import {
   type certificateRequests,
   ORDER_STEPS,
 } from '../../../contract/resources/certificate-requests.ts';
+import { orderedCertificate } from '../../../models/acme-certificate.ts';
 import { AcmeOrder, type OrderErrorParams } from '../../../models/acme-order.ts';
 import { certificateById } from '../../../models/certificate.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
@@ -16,12 +17,11 @@ export async function certificateProgress(
   { pools }: Runtime,
   { id }: Input<typeof certificateRequests.progress>,
 ): Promise<CertificateProgress> {
-  const row = (await certificateById(pools.api, id)) ?? fail('CERTIFICATE_NOT_FOUND');
-  if (row.source !== 'acme') fail('CERTIFICATE_NOT_ORDERED');
+  const row = await orderedCertificate(pools.api, id);
+  if (!row) return fail((await certificateById(pools.api, id)) ? 'CERTIFICATE_NOT_ORDERED' : 'CERTIFICATE_NOT_FOUND');
   const order = await AcmeOrder.byCertificate(pools.api, id);
-  const due = row.renewAt?.toISOString() ?? null;
   // The order that was asked for takes the place of the former one in a second.
-  if (!order || row.status === 'pending') return { ...NOT_BEGUN, certificateId: id, nextTryAt: due };
+  if (!order || row.status === 'pending') return notBegun(id, row.renewAt);
   const running = order.nextAt !== null;
   return {
     certificateId: id,
@@ -31,18 +31,23 @@ export async function certificateProgress(
     error: order.error === null ? null : { code: order.error, params: presentParams(order.errorParams) },
     startedAt: order.startedAt.toISOString(),
     finishedAt: order.finishedAt?.toISOString() ?? null,
-    nextTryAt: order.nextAt?.toISOString() ?? due,
+    nextTryAt: (order.nextAt ?? row.renewAt)?.toISOString() ?? null,
   };
 }
 
-const NOT_BEGUN: Omit<CertificateProgress, 'certificateId' | 'nextTryAt'> = {
-  state: 'waiting',
-  steps: ORDER_STEPS.map((step) => ({ step, state: 'waiting' })),
-  names: [],
-  error: null,
-  startedAt: null,
-  finishedAt: null,
-};
+/** Of an order that begins then. */
+export function notBegun(certificateId: string, at: Date | null): CertificateProgress {
+  return {
+    certificateId,
+    state: 'waiting',
+    steps: ORDER_STEPS.map((step) => ({ step, state: 'waiting' })),
+    names: [],
+    error: null,
+    startedAt: null,
+    finishedAt: null,
+    nextTryAt: at?.toISOString() ?? null,
+  };
+}
 
 function stepsOf({ state, failedStep }: AcmeOrder): CertificateProgress['steps'] {
   const reached = ORDER_STEPS.indexOf((failedStep ?? state) as (typeof ORDER_STEPS)[number]);

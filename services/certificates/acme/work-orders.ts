@@ -233,7 +233,7 @@ async function waitUntil(context: StepContext, until: Date): Promise<void> {
 
 /** The authority has forgotten the account, with all that was ordered. */
 async function openAnew({ runtime, order }: StepContext): Promise<void> {
-  await setAccountUrl(runtime.pools.api, order.accountId, null);
+  await setAccountUrl(runtime.pools.api, order.accountId!, null);
   const change = { state: 'account' as const, tries: order.tries + 1, nextAt: new Date() };
   await saveOrder(runtime.pools.api, order, change);
   Object.assign(order, change);
@@ -244,7 +244,7 @@ async function fail({ runtime, order }: StepContext, failed: OrderFailed): Promi
     await holdLease(tx.sql, order);
     const certificate = await lockOrdered(tx.sql, order.certificateId);
     if (!certificate) throw new LeaseLost();
-    const again = certificate.autoRenew || certificate.leaf === null;
+    const again = !certificate.rehearsal && (certificate.autoRenew || certificate.leaf === null);
     const renewAt = again ? (failed.retryAt ?? nextTry(tx.now, certificate.notAfter)) : null;
     await setFailed(tx.sql, order.certificateId, { lastError: failed.code, renewAt });
     await saveOrder(tx.sql, order, {

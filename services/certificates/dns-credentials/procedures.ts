@@ -5,6 +5,7 @@ import { type DnsCredential, dnsCredentials } from '../../../contract/resources/
 import { type Implementation, implement } from '../../../mixins/contract-service.ts';
 import { type DnsCredentialRow, dnsCredentialById, dnsCredentialPage } from '../../../models/dns-credential.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
+import { tryDnsCredential } from './try.ts';
 import { createDnsCredential, deleteDnsCredential, updateDnsCredential } from './write.ts';
 
 /** Credentials for DNS, as procedures of the certificates service. */
@@ -14,6 +15,7 @@ export function dnsCredentialProcedures(runtime: Runtime): Implementation[] {
     implement(dnsCredentials.get, (input) => getDnsCredential(runtime, input)),
     implement(dnsCredentials.create, async (input, call) => present(await createDnsCredential(runtime, input, call))),
     implement(dnsCredentials.update, async (input, call) => present(await updateDnsCredential(runtime, input, call))),
+    implement(dnsCredentials.try, (input, call) => tryDnsCredential(runtime, input, call)),
     implement(dnsCredentials.delete, (input, call) => deleteDnsCredential(runtime, input, call)),
   ];
 }

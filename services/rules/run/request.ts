@@ -59,8 +59,8 @@ export interface RunSurroundings {
   bulkRedirect(key: Bytes): BulkRedirect | undefined;
   /** Largest body in bytes that the site takes; 0 for any. */
   readonly bodyLimit: number;
-  /** Where plain requests for a host can be sent, null where the site has no HTTPS for it. */
-  https(host: Bytes): HttpsRedirect | null;
+  /** Where plain requests for a host can be sent; null where the site has no HTTPS for it, `pending` while it waits for a certificate. */
+  https(host: Bytes): HttpsRedirect | 'pending' | null;
 }
 
 export interface HttpsRedirect {

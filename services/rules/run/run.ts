@@ -171,6 +171,7 @@ class Run {
     const { overrides, overriddenBy, request } = this.exchange;
     if (request.scheme === 'https') return null;
     const https = this.around.https(request.host);
+    if (https === 'pending') return null;
     if (!((overrides.get('forceHttps') as boolean | undefined) ?? https?.forced ?? false)) return null;
     const rule = overriddenBy.get('forceHttps') ?? null;
     if (!https) return { kind: 'https_forced', status: 503, error: 'policy-denied', rule };

@@ -1,7 +1,7 @@
 // The certificate is checked as one that somebody sends, and takes the place of the former.
 import { createPrivateKey } from 'node:crypto';
 import { errorCodeOf } from '../../../../contract/errors.ts';
-import { setIssued } from '../../../../models/acme-certificate.ts';
+import { setIssued, setRehearsed } from '../../../../models/acme-certificate.ts';
 import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/acme-order.ts';
 import { lockCertificate, replaceMaterial } from '../../../../models/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../../../models/certificate-check.ts';
@@ -35,6 +35,10 @@ export async function download(context: StepContext): Promise<Next> {
   if (missing.length > 0 || material.names.length > order.names.length) {
     throw new OrderFailed('issued_names_mismatch', { names: missing });
   }
+  if (context.certificate.rehearsal) {
+    await endRehearsal(context);
+    return { to: 'done', saved: true };
+  }
   const renewalInfo = client.directory.renewalInfo !== null;
   const call = systemCall('acme');
   const { bindSiteId } = context.certificate;
@@ -51,13 +55,7 @@ export async function download(context: StepContext): Promise<Next> {
     const renewAt = autoRenew ? renewalTime(material.notBefore, material.notAfter) : null;
     await setIssued(tx.sql, certificate.id, { names: order.names, renewAt });
     await saveOrder(tx.sql, order, {
-      state: 'done',
-      nextAt: null,
-      finishedAt: tx.now,
-      stepAt: tx.now,
-      privateKey: null,
-      error: null,
-      errorParams: {},
+      ...over(tx.now),
       renewalCheckAt: autoRenew && renewalInfo ? nextCheck(tx.now, tx.now) : null,
     });
     await endAnswers(tx, order);
@@ -65,6 +63,21 @@ export async function download(context: StepContext): Promise<Next> {
   });
   await publishRequested(runtime, call, clusterIds);
   return { to: 'done', saved: true };
+}
+
+/** The certificate was as it should be; it and its key are gone. */
+async function endRehearsal({ runtime, order }: StepContext): Promise<void> {
+  await write(runtime, systemCall('acme'), {}, async (tx) => {
+    await holdLease(tx.sql, order);
+    await setRehearsed(tx.sql, order.certificateId);
+    await saveOrder(tx.sql, order, { ...over(tx.now), certificateUrl: null, csr: null });
+    await endAnswers(tx, order);
+  });
+}
+
+function over(now: Date) {
+  const cleared = { nextAt: null, privateKey: null, error: null, errorParams: {} };
+  return { ...cleared, state: 'done' as const, finishedAt: now, stepAt: now };
 }
 
 function checked(chainPem: string, keyPem: string, now: Date): CertificateMaterial {

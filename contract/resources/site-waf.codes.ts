@@ -1,0 +1,19 @@
+import { type ErrorEntries, entry } from '../error-entry.ts';
+import type { ReasonEntries } from '../reason-entry.ts';
+import type { SiteFeatureEntries } from '../site-feature.ts';
+
+export const errors = {
+  WAF_RULE_NOT_EXCLUDABLE: entry(
+    400,
+    'Rules 901xxx, 949xxx, 959xxx and 980xxx hold the others together and cannot be excluded; see data.ids, data.families.',
+  ),
+} satisfies ErrorEntries;
+
+export const siteFeatures = {
+  crs: { capability: 'modsecurity-v1', configured: true },
+  crsExclusions: { capability: 'waf-exclusions-v1', configured: true },
+} satisfies SiteFeatureEntries;
+
+export const reasons = {
+  site_waf_updated: 'WAF of a site changed.',
+} satisfies ReasonEntries;

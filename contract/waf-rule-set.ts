@@ -1,0 +1,140 @@
+// What the console knows of the rule set that nodes have (OWASP Core Rule Set). A test of the edge compares it with the rule
+// set itself (agents/caddy/svcwaf/contract_test.go).
+
+export const WAF_RULE_SET_VERSION = '4.25.0';
+/** SHA-256 of its files, by name and length. */
+export const WAF_RULE_SET_CHECKSUM = 'fd2444694c9280ef34f1aa1856e844eb81d74493581cf0bd7cf2b937cc521802';
+
+/** Tags of rules that can be excluded, with the number of rules that have them. */
+export const WAF_TAGS: Readonly<Record<string, number>> = {
+  OWASP_CRS: 393,
+  'OWASP_CRS/ATTACK-GENERIC': 11,
+  'OWASP_CRS/ATTACK-JAVA': 14,
+  'OWASP_CRS/ATTACK-LFI': 6,
+  'OWASP_CRS/ATTACK-PHP': 21,
+  'OWASP_CRS/ATTACK-RCE': 47,
+  'OWASP_CRS/ATTACK-RFI': 5,
+  'OWASP_CRS/ATTACK-SESSION-FIXATION': 3,
+  'OWASP_CRS/ATTACK-SQLI': 60,
+  'OWASP_CRS/ATTACK-XSS': 34,
+  'OWASP_CRS/METHOD-ENFORCEMENT': 1,
+  'OWASP_CRS/MULTIPART-ATTACK': 6,
+  'OWASP_CRS/PROTOCOL-ATTACK': 18,
+  'OWASP_CRS/PROTOCOL-ENFORCEMENT': 60,
+  'OWASP_CRS/SCANNER-DETECTION': 1,
+  'application-multi': 282,
+  'attack-deprecated-header': 1,
+  'attack-fixation': 3,
+  'attack-generic': 1,
+  'attack-injection-generic': 7,
+  'attack-injection-java': 1,
+  'attack-injection-php': 21,
+  'attack-lfi': 6,
+  'attack-multipart-header': 6,
+  'attack-protocol': 77,
+  'attack-rce': 66,
+  'attack-reputation-scanner': 1,
+  'attack-rfi': 5,
+  'attack-sqli': 60,
+  'attack-ssrf': 4,
+  'attack-ssti': 1,
+  'attack-xss': 33,
+  'capec/1/180/77': 1,
+  'capec/1000/118/224/541/310': 1,
+  'capec/1000/152/137/15/460': 4,
+  'capec/1000/152/137/6': 4,
+  'capec/1000/152/175/253': 5,
+  'capec/1000/152/242': 58,
+  'capec/1000/152/242/63': 4,
+  'capec/1000/152/248': 9,
+  'capec/1000/152/248/136': 1,
+  'capec/1000/152/248/66': 60,
+  'capec/1000/152/248/88': 41,
+  'capec/1000/153/267': 1,
+  'capec/1000/210/272': 44,
+  'capec/1000/210/272/220': 1,
+  'capec/1000/210/272/220/273': 1,
+  'capec/1000/210/272/220/274': 1,
+  'capec/1000/210/272/220/33': 6,
+  'capec/1000/210/272/220/34': 3,
+  'capec/1000/225/21/593/61': 3,
+  'capec/1000/225/664': 3,
+  'capec/1000/255/153': 9,
+  'capec/1000/255/153/126': 6,
+  'capec/1000/255/153/267': 1,
+  'capec/1000/255/153/267/120': 1,
+  'capec/1000/255/153/267/72': 3,
+  'capec/137/134': 6,
+  'capec/272/220': 3,
+  'header-allowlist': 1,
+  'language-aspnet': 1,
+  'language-java': 14,
+  'language-javascript': 4,
+  'language-ldap': 1,
+  'language-multi': 196,
+  'language-perl': 1,
+  'language-php': 22,
+  'language-powershell': 1,
+  'language-ruby': 1,
+  'language-shell': 36,
+  'paranoia-level/1': 161,
+  'paranoia-level/2': 84,
+  'paranoia-level/3': 30,
+  'paranoia-level/4': 9,
+  'platform-apache': 1,
+  'platform-iis': 1,
+  'platform-internet-explorer': 13,
+  'platform-multi': 221,
+  'platform-nodejs': 5,
+  'platform-tomcat': 1,
+  'platform-unix': 30,
+  'platform-windows': 8,
+  'xss-perf-disable': 33,
+};
+
+/** What a site takes that says nothing else: methods, media types of bodies, charsets. */
+export const WAF_METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'PATCH', 'DELETE'] as const;
+export const WAF_CONTENT_TYPES = [
+  'application/x-www-form-urlencoded',
+  'multipart/form-data',
+  'multipart/related',
+  'text/xml',
+  'application/xml',
+  'application/soap+xml',
+  'application/json',
+  'text/plain',
+  'application/cloudevents+json',
+  'application/cloudevents-batch+json',
+  'application/csp-report',
+  'application/reports+json',
+  'application/graphql',
+  'application/graphql+json',
+  'application/graphql-response+json',
+  'application/ld+json',
+  'application/merge-patch+json',
+  'application/json-patch+json',
+  'application/vnd.api+json',
+  'application/problem+json',
+  'application/x-ndjson',
+  'application/octet-stream',
+] as const;
+export const WAF_CHARSETS = [
+  'utf-8',
+  'iso-8859-1',
+  'iso-8859-15',
+  'windows-1252',
+  'gbk',
+  'gb2312',
+  'gb18030',
+  'big5',
+] as const;
+
+/** Parts of a request that rules can leave alone, with the number of collections of the engine that each of them is. */
+export const WAF_PARTS = { all: 1, argument: 6, cookie: 2, header: 2 } as const;
+export type WafPart = keyof typeof WAF_PARTS;
+
+/** Rules that the exclusions of a site concern, each as often as it has parts; nodes refuse more. */
+export const MAX_WAF_TARGETS = 20_000;
+
+/** Families that start and end an inspection, or belong to answers: without them the others do nothing. */
+export const WAF_OWN_FAMILIES: readonly number[] = [901, 949, 959, 980];

@@ -1,0 +1,36 @@
+// Requests of a site in which rules of the WAF matched.
+import { fail } from '../../contract/errors.ts';
+import { pageOf } from '../../contract/page.ts';
+import type { Input, Output } from '../../contract/procedure.ts';
+import { startOf } from '../../contract/resources/rule-hits.ts';
+import type { wafEvents } from '../../contract/resources/waf-events.ts';
+import type { WafPart } from '../../contract/waf-rule-set.ts';
+import { clusterOfSite } from '../../models/site.ts';
+import { type WafEventRow, wafEventCount, wafEventPage } from '../../models/waf-event.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+
+type Event = Output<typeof wafEvents.list>['items'][number];
+
+/** Newest first. Throws SITE_NOT_FOUND. */
+export async function listWafEvents(
+  { pools }: Pick<Runtime, 'pools'>,
+  input: Input<typeof wafEvents.list>,
+): Promise<Output<typeof wafEvents.list>> {
+  const { id: siteId, range, blocked = null, ruleId = null, requestId = null } = input;
+  const sql = pools.api;
+  if (!(await clusterOfSite(sql, siteId))) fail('SITE_NOT_FOUND');
+  const filter = { siteId, from: startOf(range), blocked, ruleId, requestId };
+  const { limit, offset } = pageOf(input);
+  const [rows, total] = await Promise.all([wafEventPage(sql, filter, limit, offset), wafEventCount(sql, filter)]);
+  return { items: rows.map(present), total };
+}
+
+function present({ id, nodeId, nodeName, occurredAt, waf: { matches, ...waf } }: WafEventRow): Event {
+  return {
+    id,
+    node: nodeId === null ? null : { id: nodeId, name: nodeName! },
+    occurredAt: occurredAt.toISOString(),
+    ...waf,
+    matches: matches.map(({ rule, part, name }) => ({ ruleId: rule, part: part as WafPart, name })),
+  };
+}
