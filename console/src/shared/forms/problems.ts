@@ -33,6 +33,9 @@ const FIELDS: Partial<Record<ErrorCode, readonly string[]>> = {
   BAN_PROTECTED_ADDRESS: ['cidr'],
   BAN_EXPIRY_OUT_OF_RANGE: ['durationSeconds'],
   SETUP_TOKEN_INVALID: ['setupToken'],
+  ACME_DIRECTORY_INVALID: ['url'],
+  ACME_DIRECTORY_CA_INVALID: ['caPem'],
+  ACME_DIRECTORY_EAB_INCOMPLETE: ['eabHmacKey'],
   INVALID_PASSWORD: ['password', 'currentPassword'],
   INVALID_CODE: ['code'],
 };
