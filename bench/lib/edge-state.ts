@@ -25,6 +25,7 @@ import {
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
 import { type Rule, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { type SiteWaf, SiteWafSchema } from '../../proto/gen/svc/config/v1/waf_pb.js';
 import { ConfigChangeSchema, JournalHeaderSchema, JournalRecordSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
 import { type ConfigPosition, ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 
@@ -43,6 +44,8 @@ export interface EdgeState {
   platformRules?: readonly Rule[];
   /** Of the first site. */
   compression?: Init<SiteCompression>;
+  /** Of the first so many sites, in their order. */
+  waf?: readonly Init<SiteWaf>[];
   /** Names of the first site besides its own. */
   aliases?: readonly string[];
   /** Of the site of an index; the certificates that it names are in the pack. */
@@ -105,6 +108,7 @@ function* entries(state: EdgeState) {
     rules,
     platformRules,
     compression,
+    waf,
     https,
   } = state;
   const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
@@ -130,6 +134,9 @@ function* entries(state: EdgeState) {
       siteId(0),
       toBinary(SiteCompressionSchema, create(SiteCompressionSchema, compression)),
     );
+  }
+  for (const [index, each] of (waf ?? []).entries()) {
+    yield entry('site-waf', siteId(index), toBinary(SiteWafSchema, create(SiteWafSchema, each)));
   }
   // Both kinds have the same form.
   if (platformRules) yield entry('platform-rules', '', rulesBody(platformRules));

@@ -73,7 +73,12 @@ export function familyCpuSeconds(pid: number): number {
 }
 
 /** Resident memory of a process in MiB; from /proc. */
-export function residentMiB(pid: number): number {
-  const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+export const residentMiB = (pid: number): number => memoryMiB(pid, 'VmRSS');
+
+/** As {@link residentMiB}, the most that it ever was. */
+export const peakMiB = (pid: number): number => memoryMiB(pid, 'VmHWM');
+
+function memoryMiB(pid: number, field: string): number {
+  const match = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return match ? Number(match[1]) / 1024 : Number.NaN;
 }

@@ -67,14 +67,18 @@ async function stopChild(child: ChildProcess): Promise<void> {
 
 /**
  * nginx in the foreground: one worker, no logs; `http` is the inside of its http block. With `reloads` it has a master, which
- * reads the configuration again when it is told to.
+ * reads the configuration again when it is told to. `modules` are files of modules that it loads.
  */
-export function nginxCommand(folder: string, http: string, { reloads = false } = {}): string[] {
+export function nginxCommand(
+  folder: string,
+  http: string,
+  { reloads = false, modules = [] as readonly string[] } = {},
+): string[] {
   mkdirSync(folder, { recursive: true });
   const file = path.join(folder, 'nginx.conf');
   writeFileSync(
     file,
-    `daemon off; master_process ${reloads ? 'on' : 'off'}; pid ${folder}/nginx.pid; error_log stderr error;
+    `${modules.map((module) => `load_module ${module};\n`).join('')}daemon off; master_process ${reloads ? 'on' : 'off'}; pid ${folder}/nginx.pid; error_log stderr error;
 events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 10000000; keepalive_timeout 75s;

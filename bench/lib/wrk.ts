@@ -18,6 +18,8 @@ export interface WrkOptions {
   seconds: number;
   connections: number;
   threads?: number;
+  /** How long wrk waits for an answer; 2 without it. */
+  timeoutSeconds?: number;
   /** CPU list for taskset, such as "1". */
   cpus?: string;
   /** Host headers to go round; the requests are made before the run. */
@@ -46,6 +48,7 @@ export async function wrk(folder: string, options: WrkOptions): Promise<WrkRun> 
     `-t${options.threads ?? 1}`,
     `-c${options.connections}`,
     `-d${options.seconds}s`,
+    ...(options.timeoutSeconds ? ['--timeout', `${options.timeoutSeconds}s`] : []),
     '-s',
     script,
     ...Object.entries(options.headers ?? {}).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
