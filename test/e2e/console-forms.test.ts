@@ -157,7 +157,7 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
-    file: 'features/certificates/AddDnsCredential.vue',
+    file: 'features/certificates/EditDnsCredential.vue',
     open: opened(() => '/certificates/dns-credentials', 'certificates.dns.add'),
     submit: 'shared.form.save',
     fields: {
@@ -181,11 +181,50 @@ const FORMS: readonly FormCase[] = [
     },
   },
   {
+    // Its directory is read before it is saved (console-https.test.ts).
+    file: 'features/certificates/EditAuthority.vue',
+    open: opened(() => '/certificates', 'certificates.authority.title'),
+    submit: 'shared.form.save',
+    fields: {
+      'certificates.authority.url': { optional: true, tooLong: `https://${label(2041)}` },
+      'certificates.authority.ca': { optional: true },
+    },
+  },
+  {
     file: 'features/certificates/SiteHttps.vue',
     open: onPage(() => `/sites/${site.id}/https`, 'certificates.https.maxLength'),
     submit: 'shared.form.save',
     fields: { 'certificates.https.maxLength': { longest: () => '1 TiB', tooLong: '-1' } },
     stays: true,
+  },
+  {
+    file: 'features/waf/WafTab.vue',
+    open: onPage(() => `/sites/${site.id}/waf`, 'waf.strength.threshold'),
+    submit: 'shared.form.save',
+    fields: {
+      'waf.strength.threshold': number(1000),
+      'waf.strength.body': { longest: () => '128 MiB', tooLong: '-1' },
+      'waf.off.rules': { optional: true, good: () => '942100', tooLong: lines(201, (index) => `${920_500 + index}`) },
+      'waf.allowed.methods': { optional: true, good: () => 'PROPFIND', tooLong: lines(33, (index) => `M${index}`) },
+      'waf.allowed.types': { optional: true, good: () => 'text/csv', tooLong: lines(65, (index) => `a/b${index}`) },
+      'waf.allowed.charsets': { optional: true, good: () => 'koi8-r', tooLong: lines(33, (index) => `c${index}`) },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/waf/ExcludeDialog.vue',
+    open: async (page) => {
+      await page.goto(`/sites/${site.id}/waf`);
+      await page.getByRole('button', { name: word('waf.rules.open'), exact: true }).click();
+      await page.getByRole('button', { name: 'Exclude 911100', exact: true }).click();
+      const dialog = dialogWith(page);
+      await dialog.waitFor();
+      return dialog;
+    },
+    submit: 'waf.exclude.save',
+    fields: {
+      'waf.exclusions.path': { optional: true, good: (serial) => `/form-${serial}`, tooLong: `/${label(1024)}` },
+    },
   },
   {
     file: 'features/protection/ProtectionTab.vue',

@@ -38,7 +38,6 @@ test.before(async () => {
   const { client } = console;
   clusterId = (await client.api<{ items: { id: string }[] }>('GET', '/clusters')).items[0]!.id;
   await client.api('PUT', '/settings/origin-allow-list', { cidrs: ['127.0.0.0/8'] });
-  await client.api('PUT', '/settings/acme-directory', { url: pebble.url, caPem: pebble.caPem });
   const { site } = await client.api<{ site: { id: string } }>('POST', '/sites', {
     name: 'One click',
     domains: [HOST],
@@ -55,6 +54,53 @@ test.after.always(async () => {
   await console?.stop();
 });
 
+test.serial(
+  'an own authority is named, by whom its server is vouched for, and a DNS credential is changed',
+  async (t) => {
+    const visitor = await signedInVisit(browser, console.origin, '/certificates');
+    const { page } = visitor;
+    await page.getByRole('button', { name: 'Your own authority', exact: true }).click();
+    const authority = page.getByRole('dialog', { name: 'Your own authority' });
+    await authority.getByLabel('Address of its directory', { exact: true }).fill(pebble.url);
+    await authority.getByRole('button', { name: 'Save', exact: true }).click();
+    await authority.getByText(/its own certificate is not trusted/).waitFor();
+    await authority.getByLabel('Authorities that vouch for its server (PEM)', { exact: true }).fill(pebble.caPem);
+    await authority.getByRole('button', { name: 'Save', exact: true }).click();
+    await authority.waitFor({ state: 'detached' });
+
+    await page.getByRole('link', { name: 'DNS credentials', exact: true }).click();
+    await page.getByRole('button', { name: 'Add a DNS credential', exact: true }).first().click();
+    const adding = page.getByRole('dialog', { name: 'Add a DNS credential' });
+    for (const [label, text] of [
+      ['Name', 'Own server'],
+      ['Zone', 'example.com'],
+      ['Server', 'ns.example.com'],
+      ['Name of the TSIG key', 'key.example.com'],
+      ['Secret', 'c2VjcmV0IG9mIGEgdGVzdA=='],
+    ] as const) {
+      await adding.getByLabel(label, { exact: true }).fill(text);
+    }
+    await adding.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('button', { name: 'Change Own server', exact: true }).click();
+    const changing = page.getByRole('dialog', { name: 'Change Own server' });
+    t.is(await changing.getByLabel('Server', { exact: true }).inputValue(), 'ns.example.com');
+    t.is(await changing.getByLabel('Secret', { exact: true }).inputValue(), '');
+    await changing.getByLabel('Server', { exact: true }).fill('127.0.0.1:1');
+    await changing.getByRole('button', { name: 'Save', exact: true }).click();
+    await changing.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Try Own server', exact: true }).click();
+    const trial = page.getByRole('dialog', { name: 'Try Own server' });
+    await trial.getByText('A record is written: no. The DNS server cannot be reached.').waitFor();
+    await trial.getByText('The record is removed: not tried').waitFor();
+    await page.keyboard.press('Escape');
+    await trial.waitFor({ state: 'detached' });
+    const { items } = await console.client.api<{ items: object[] }>('GET', '/dns-credentials');
+    t.like(items, [{ server: '127.0.0.1:1', keyName: 'key.example.com', zone: 'example.com' }]);
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  },
+);
+
 test.serial('the button says what stands in the way, then how far it is, and the site has HTTPS', async (t) => {
   t.timeout(600_000);
   const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/https`);
@@ -67,6 +113,13 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await dialog.getByText(/^No node of the cluster .* is online\./).waitFor();
   await dialog.getByText(`${HOST} does not resolve. Add a record that points to the nodes.`).waitFor();
   t.true(await ask.isDisabled());
+  // Nodes and where names point are nothing to DNS; with which credential is for a person to say.
+  await dialog.getByRole('combobox', { name: 'Shown to the authority', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'By DNS', exact: true }).click();
+  await dialog.getByRole('combobox', { name: 'DNS credential', exact: true }).click();
+  await page.getByRole('option', { name: 'Own server', exact: true }).click();
+  t.is(await dialog.getByText('This stands in its way:').count(), 0);
+  t.false(await ask.isDisabled());
   await dialog.getByRole('button', { name: 'Cancel', exact: true }).click();
 
   node = await startEdgeNode({
@@ -84,6 +137,8 @@ test.serial('the button says what stands in the way, then how far it is, and the
   t.true(await ask.isDisabled());
   await dialog.getByRole('switch', { name: 'Ask the authority all the same', exact: true }).press('Space');
   await dialog.getByLabel('E-mail address', { exact: true }).fill('ops@example.org');
+  await dialog.getByRole('button', { name: 'Rehearse', exact: true }).click();
+  await dialog.getByText('Every step went well. Nothing was kept.').waitFor();
   await ask.click();
   const progress = page.getByRole('region', { name: 'Certificate from the authority' });
   await progress.getByText('The certificate was issued.').waitFor();

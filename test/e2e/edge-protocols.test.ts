@@ -21,19 +21,25 @@ const PROTO: Record<Version, string> = { 1: 'HTTP/1.1', 2: 'HTTP/2.0', 3: 'HTTP/
 const JA4: Record<Version, RegExp> = { 1: /^t13d\d{4}00_/, 2: /^t13d\d{4}h2_/, 3: /^q13d\d{4}h3_/ };
 const APPLIED = { timeoutMs: 90_000, everyMs: 500 };
 const LONG_BYTES = 4_000_000;
+/** Answered with a status that nothing else is. */
+const MARK = '/mark';
 
 let installation: Installation;
 const clients = new Map<Version, ProtocolClient>();
 const sites = new Map<Version, string>();
 const undo: (() => unknown)[] = [];
 
-/** Says what it got; /events goes on for as long as anybody listens, /long has many bytes. */
+/** Says what it got; /events goes on for as long as anybody listens, /long has many bytes, /mark has a status of its own. */
 function origin(asked: IncomingMessage, response: ServerResponse): void {
   const { method, url, headers } = asked;
   asked.resume();
   if (url === '/events') {
     const timer = setInterval(() => response.write('event\n'), 50);
     response.on('close', () => clearInterval(timer));
+    return;
+  }
+  if (url === MARK) {
+    response.writeHead(203, { 'content-length': 0 }).end();
     return;
   }
   const text = url === '/long' ? 'x'.repeat(LONG_BYTES) : JSON.stringify({ method, url, headers });
@@ -267,45 +273,46 @@ test.serial('bytes, requests and statuses count the same over each version, to t
   const database = new pg.Client({ connectionString: installation.databaseUrl });
   await database.connect();
   t.teardown(() => database.end());
-  const quiet = async () => {
-    await drained();
-    let last = '';
-    // What the agent took is there once the console has nothing more to add.
-    await eventually(
-      async () => {
-        const now = await Promise.all(VERSIONS.map((version) => counted(database, sites.get(version)!)));
-        const same = JSON.stringify(now) === last;
-        last = JSON.stringify(now);
-        return same;
-      },
-      { timeoutMs: 120_000, everyMs: 3000, what: 'the counts to rest' },
-    );
-    return new Map(await Promise.all(VERSIONS.map(async (v) => [v, await counted(database, sites.get(v)!)] as const)));
-  };
-  const before = await quiet();
   const expected = new Map<Version, { received: number; sent: number }>();
-  for (const version of VERSIONS) {
-    const host = HOSTS[version];
-    const sum = { received: 0, sent: 0 };
+  /** Asks and adds what that has to count. */
+  const noted = async (version: Version, method: string, path: string, status: string, body?: string) => {
+    const headers = from('192.0.2.77', { 'user-agent': 'counted' });
+    const answer = await ask(version, path, { method, headers, body });
+    const length: Record<string, string> = body === undefined ? {} : { 'content-length': String(body.length) };
+    const sum = expected.get(version) ?? { received: 0, sent: 0 };
+    const head = headBytes(`${method} ${path} HTTP/1.1`, { host: HOSTS[version], ...headers, ...length });
+    sum.received += head + (body?.length ?? 0);
+    sum.sent += headBytes(`HTTP/1.1 ${status}`, answer.headers) + answer.body.length;
     expected.set(version, sum);
-    for (const [method, path, body, status] of [
-      ['GET', '/?a=b', undefined, 'HTTP/1.1 200 OK'],
-      ['POST', '/upload', 'u'.repeat(100_000), 'HTTP/1.1 200 OK'],
-      ['HEAD', '/', undefined, 'HTTP/1.1 200 OK'],
-      ['GET', '/long', undefined, 'HTTP/1.1 200 OK'],
-      ['GET', '/.svc/none', undefined, 'HTTP/1.1 404 Not Found'],
-    ] as const) {
-      const headers = from('192.0.2.77', { 'user-agent': 'counted' });
-      const answer = await ask(version, path, { method, headers, body });
-      const length: Record<string, string> = body === undefined ? {} : { 'content-length': String(body.length) };
-      sum.received += headBytes(`${method} ${path} HTTP/1.1`, { host, ...headers, ...length }) + (body?.length ?? 0);
-      sum.sent += headBytes(status, answer.headers) + answer.body.length;
-    }
+  };
+  let marks = 0;
+  // Counts arrive in the order they were made: with the last mark, the console has all of before.
+  const marked = async () => {
+    marks++;
+    for (const version of VERSIONS) await noted(version, 'GET', MARK, '203 Non-Authoritative Information');
+    await drained();
+    return eventually(
+      async () => {
+        const now = new Map<Version, Counted>();
+        for (const version of VERSIONS) now.set(version, await counted(database, sites.get(version)!));
+        return [...now.values()].every(({ statuses }) => statuses['203'] === marks) ? now : undefined;
+      },
+      { timeoutMs: 240_000, everyMs: 1000, what: 'the marks to be counted' },
+    );
+  };
+  const before = await marked();
+  expected.clear();
+  for (const version of VERSIONS) {
+    await noted(version, 'GET', '/?a=b', '200 OK');
+    await noted(version, 'POST', '/upload', '200 OK', 'u'.repeat(100_000));
+    await noted(version, 'HEAD', '/', '200 OK');
+    await noted(version, 'GET', '/long', '200 OK');
+    await noted(version, 'GET', '/.svc/none', '404 Not Found');
   }
-  const after = await quiet();
+  const after = await marked();
   for (const version of VERSIONS) {
     const [now, then] = [after.get(version)!, before.get(version)!];
-    t.is(now.requests - then.requests, 5, `HTTP ${version}`);
+    t.is(now.requests - then.requests, 6, `HTTP ${version}`);
     t.is(now.received - then.received, expected.get(version)!.received, `HTTP ${version}: received`);
     t.is(now.sent - then.sent, expected.get(version)!.sent, `HTTP ${version}: sent`);
     t.is((now.statuses['200'] ?? 0) - (then.statuses['200'] ?? 0), 4, `HTTP ${version}`);
@@ -320,12 +327,20 @@ test.serial('bytes, requests and statuses count the same over each version, to t
     await stream.over;
     got.set(version, stream.body.length);
   }
-  const ended = await quiet();
+  // A client knows of the end of its stream before the edge does.
+  const ended = await eventually(
+    async () => {
+      const now = await marked();
+      const all = VERSIONS.every((v) => (now.get(v)!.statuses['200'] ?? 0) > (after.get(v)!.statuses['200'] ?? 0));
+      return all ? now : undefined;
+    },
+    { timeoutMs: 300_000, what: 'the aborted streams to be counted' },
+  );
   for (const version of VERSIONS) {
     const [now, then] = [ended.get(version)!, after.get(version)!];
-    t.is(now.requests - then.requests, 1);
     t.is((now.statuses['200'] ?? 0) - (then.statuses['200'] ?? 0), 1, 'its answer began');
     const sent = now.sent - then.sent;
+    // With the heads of marks.
     t.true(
       sent >= got.get(version)! && sent < got.get(version)! + 2000,
       `HTTP ${version}: ${sent} of an aborted stream`,
@@ -346,3 +361,25 @@ test.serial('a node tells nobody of the fingerprints of clients but its rules', 
   });
   t.is(status, 404);
 });
+
+test.serial(
+  'HTTP 3: a client goes on when the data plane ends or is killed and its agent starts another',
+  async (t) => {
+    t.timeout(300_000);
+    const { node } = installation;
+    const speaks = clients.get(3)!;
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      const open = speaks.open(HOSTS[3], '/events', { headers: from('192.0.2.1') });
+      await eventually(() => open.body !== '', { what: 'events' });
+      const { caddy } = node.pids()!;
+      process.kill(caddy, signal);
+      await eventually(() => (node.pids()?.caddy ?? caddy) !== caddy, { ...APPLIED, what: 'another Caddy' });
+      // The client still knows its connection; its packets tell it that there is none.
+      const again = await eventually(() => ask(3), { ...APPLIED, what: `an answer after ${signal}` });
+      t.is(`${again.status} ${again.proto}`, '200 HTTP/3.0');
+      await open.over;
+      t.not(open.ended, '', 'nobody takes a part for the whole');
+      if (signal === 'SIGKILL') t.regex(open.ended!, /stateless reset/);
+    }
+  },
+);

@@ -1,24 +1,36 @@
-// The lines of docs/protection.md, run as they stand there against a console.
+// The lines of docs/protection.md and docs/waf.md, run as they stand there against a console.
 import test from 'ava';
-import { startTestConsole } from '../helpers/console.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { documentBlocks, documentLines, runShell } from '../helpers/documents.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 
-const DOCUMENT = 'docs/protection.md';
+let running: TestConsole;
+let env: Record<string, string>;
 
-test('the lines switch protection on and off and show what happens', async (t) => {
-  const running = await startTestConsole();
-  t.teardown(() => running.stop());
+test.before('a console with a site', async () => {
+  running = await startTestConsole();
   const { client } = running;
   const { site } = await client.api<{ site: { id: string } }>('POST', '/sites', {
     domains: ['protected.example'],
     origins: [{ address: 'origin.example' }],
   });
-  const env = { CONSOLE: running.url, KEY: client.accessKey, SITE: site.id };
+  env = { CONSOLE: running.url, KEY: client.accessKey, SITE: site.id };
+});
+test.after.always('stop', () => running?.stop());
+
+test.serial('the lines switch protection on and off and show what happens', async (t) => {
   const blocks = ['site', 'platform', 'cc', 'watch'];
-  t.deepEqual(documentBlocks(DOCUMENT), blocks);
-  const shown = await runShell(documentLines(DOCUMENT, ...blocks), env, temporaryFolder(t));
+  t.deepEqual(documentBlocks('docs/protection.md'), blocks);
+  const shown = await runShell(documentLines('docs/protection.md', ...blocks), env, temporaryFolder(t));
   const platform = ['pow', 'true', 'false'];
   const cc = ['1000', '800', '800', '300'];
   t.deepEqual(shown.lines, ['true', ...platform, ...cc, '0', '0', '0'], shown.output);
+});
+
+test.serial('the lines take a site from detect over an exclusion to block', async (t) => {
+  const blocks = ['detect', 'read', 'exclude', 'block'];
+  t.deepEqual(documentBlocks('docs/waf.md'), blocks);
+  const shown = await runShell(documentLines('docs/waf.md', ...blocks), env, temporaryFolder(t));
+  const exclude = ['0', '/editor', '0', '0'];
+  t.deepEqual(shown.lines, ['detect', '0', '0', '0', ...exclude, 'block', 'off'], shown.output);
 });

@@ -153,8 +153,12 @@ export async function layoutFaults(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(LAYOUT_SCRIPT);
 }
 
-/** Writes .cache/console-screenshots/<name>.png. */
+/** With TEST_PICTURES=1 tests leave pictures of what they look at, which takes longer than looking. */
+export const KEEPS_PICTURES = process.env.TEST_PICTURES === '1';
+
+/** Writes .cache/console-screenshots/<name>.png where pictures are kept. */
 export async function screenshot(page: Page, name: string): Promise<void> {
+  if (!KEEPS_PICTURES) return;
   mkdirSync(SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 }

@@ -10,7 +10,7 @@ import { type Console, startConsole } from '../../services/start-console.ts';
 import { eventually } from './eventually.ts';
 import { createTestDatabase, redisPrefix, type Servers, servers, type TestDatabase } from './servers.ts';
 
-export { TEST_OPERATOR } from '../../bin/lib/console-client.ts';
+export { type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 
 export interface TestConsoleOptions {
   /** Added to the console's environment; wins over what the helper sets. */
@@ -26,6 +26,8 @@ export interface TestConsoleOptions {
   setUp?: boolean;
   /** Folder of the sources that a process of its own runs; this repository's unless given. */
   sources?: string;
+  /** Another host for a process of its own: the words that run a program there, and where it is reached from here. */
+  host?: { exec: readonly string[]; address: string };
 }
 
 interface Base {
@@ -131,10 +133,12 @@ export async function startTestConsoleProcess(options: TestConsoleOptions = {}):
   const folder = mkdtempSync(join(tmpdir(), 'console-'));
   const logFile = join(folder, 'console.log');
   const processes = new Processes(join(folder, 'processes.json'));
+  const [command = '', ...args] = [...(options.host?.exec ?? []), process.execPath];
+  const address = options.host?.address ?? '127.0.0.1';
   const child = processes.start({
     name: 'console',
-    command: process.execPath,
-    args: [join(options.sources ?? root, 'bin', 'console.ts')],
+    command,
+    args: [...args, join(options.sources ?? root, 'bin', 'console.ts')],
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     logFile,
   });
@@ -153,14 +157,14 @@ export async function startTestConsoleProcess(options: TestConsoleOptions = {}):
       { timeoutMs: 60_000, what: 'the start of the console' },
     );
     const setupToken = logLines(log()).find((line) => line.setupToken)?.setupToken ?? null;
-    const url = addressOf('http', '127.0.0.1', started.web ?? null);
+    const url = addressOf('http', address, started.web ?? null);
     const client = new ConsoleClient(url, env.SVC_PUBLIC_URL ?? '');
     if (options.setUp !== false && setupToken && url) await client.setUp(setupToken);
     return {
       env,
       url,
       nodeApiUrl: addressOf('https', 'localhost', started.nodeChannel ?? null),
-      metricsUrl: addressOf('http', '127.0.0.1', started.metrics ?? null),
+      metricsUrl: addressOf('http', address, started.metrics ?? null),
       databaseUrl: env.DATABASE_URL ?? '',
       setupToken,
       client,

@@ -159,7 +159,8 @@ export function runCase(
     bulkRedirect: (source) => redirects.get(source),
     bodyLimit,
     https: (host) => {
-      if (!https || https.pending?.includes(host)) return null;
+      if (!https) return null;
+      if (https.pending?.includes(host)) return 'pending';
       const { status, port = 443, excluded = [] } = https;
       return { forced: status !== undefined && !excluded.includes(host), status: status ?? 301, port };
     },

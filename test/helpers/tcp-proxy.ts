@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Transform } from 'node:stream';
 
 export interface TcpProxy {
+  host: string;
   port: number;
   /** Ends every connection and refuses new ones. */
   cut(): void;
@@ -14,8 +15,8 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** Forwards 127.0.0.1:<port> to the host and port of `url`. `cut` from the start with `{ open: false }`. */
-export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpProxy> {
+/** Forwards <host>:<port> to the host and port of `url`. `cut` from the start with `{ open: false }`. */
+export async function tcpProxy(url: string, { open = true, host = '127.0.0.1' } = {}): Promise<TcpProxy> {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   let passes = open;
@@ -44,8 +45,9 @@ export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpPr
       });
     }
   });
-  await listen(server);
+  await listen(server, host);
   return {
+    host,
     port: (server.address() as { port: number }).port,
     cut() {
       passes = false;
@@ -70,17 +72,17 @@ export async function tcpProxy(url: string, { open = true } = {}): Promise<TcpPr
   };
 }
 
-function listen(server: Server): Promise<void> {
+function listen(server: Server, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(0, host, resolve);
   });
 }
 
-/** The address with another port on 127.0.0.1. */
-export function throughProxy(url: string, { port }: TcpProxy): string {
+/** The address with the proxy's host and port. */
+export function throughProxy(url: string, { host, port }: TcpProxy): string {
   const address = new URL(url);
-  address.hostname = '127.0.0.1';
+  address.hostname = host;
   address.port = String(port);
   return address.href;
 }

@@ -1,9 +1,10 @@
-// Sites with rules, redirects, HTTPS and ports, and rules of the platform, saved as people save them, with what nodes should get of
-// each save; and the same read from the entries of a node.
+// Sites with rules, redirects, HTTPS, the WAF and ports, and rules of the platform, saved as people save them, with what
+// nodes should get of each save; and the same read from the entries of a node.
 import { isDeepStrictEqual } from 'node:util';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Input } from '../../contract/procedure.ts';
 import type { siteRules } from '../../contract/resources/rules.ts';
+import type { WafOfSite } from '../../contract/resources/site-waf.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import { chunkOfSource } from '../../models/bulk-redirect.ts';
 import { bulkRedirectsId, bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
@@ -13,9 +14,11 @@ import { siteKind } from '../../models/entries/site.ts';
 import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
 import { SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { SITE_WAF_KIND } from '../../models/entries/site-waf.ts';
 import { ListenPortsSchema, SiteCompressionSchema, SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { BulkRedirectsSchema, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { SiteWafSchema, WafMode } from '../../proto/gen/svc/config/v1/waf_pb.js';
 import { systemCall } from '../../runtime/call.ts';
 import { publishClusterRequests } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -23,6 +26,7 @@ import { setBulkRedirects } from '../../services/bulk-redirects/bulk-redirects.t
 import { setPlatformRules } from '../../services/rules/platform-rules.ts';
 import { setSiteRules } from '../../services/rules/site-rules.ts';
 import { setSiteHttps } from '../../services/site-https/site-https.ts';
+import { updateSiteWaf } from '../../services/site-waf/site-waf.ts';
 import { createSite } from '../../services/sites/create-site.ts';
 import { deleteSite } from '../../services/sites/delete-site.ts';
 import { updateSite } from '../../services/sites/update-site.ts';
@@ -68,6 +72,8 @@ interface Https {
   gzipLevel: number;
 }
 
+type Waf = Pick<WafOfSite, 'mode' | 'paranoiaLevel'>;
+
 /** A site as it is saved, which after an abort or a rollback is not what nodes have. */
 export class TriedSite {
   readonly id: string;
@@ -75,7 +81,6 @@ export class TriedSite {
   #rules: Rule[] = [];
   #redirects = new Map<string, string>();
   #https: Https = { certificateId: null, http3: false, gzipLevel: 0 };
-  #ports: readonly number[] = [];
 
   private constructor(runtime: Runtime, id: string) {
     this.#runtime = runtime;
@@ -96,7 +101,12 @@ export class TriedSite {
     const before = this.#rules;
     const input = { id: this.id, rules: rulesOf(list, before) };
     this.#rules = (await setSiteRules(this.#runtime, input, call())).rules;
-    return changedRules(entryName(SITE_RULES_KIND, this.id), before, this.#rules);
+    return this.#rulesSaved();
+  }
+
+  /** Nodes get them also when they are saved as they are, or the site is. */
+  #rulesSaved(): Changed {
+    return new Map([[entryName(SITE_RULES_KIND, this.id), rulesText(this.#rules)]]);
   }
 
   async saveRedirects(list: number): Promise<Changed> {
@@ -106,7 +116,9 @@ export class TriedSite {
     await setBulkRedirects(this.#runtime, { id: this.id, redirects }, call());
     this.#redirects = after;
     const [had, has] = [this.#chunks(before), this.#chunks(after)];
-    const names = [...new Set([...had.keys(), ...has.keys()])].filter((name) => had.get(name) !== has.get(name));
+    const changed = [...new Set([...had.keys(), ...has.keys()])].filter((name) => had.get(name) !== has.get(name));
+    // Saved as they are, all are compared with what nodes run.
+    const names = isDeepStrictEqual(before, after) ? this.#everyChunk() : changed;
     return new Map(names.map((name) => [name, has.get(name) ?? null]));
   }
 
@@ -114,9 +126,7 @@ export class TriedSite {
   async saveHttps(change: Partial<Https>): Promise<Changed> {
     const after = { ...this.#https, ...change };
     await setSiteHttps(this.#runtime, { id: this.id, settings: after }, call());
-    const before = this.#https;
     this.#https = after;
-    if (isDeepStrictEqual(before, after)) return new Map();
     const { certificateId, http3, gzipLevel } = after;
     return new Map([
       [entryName(SITE_HTTPS_KIND, this.id), certificateId === null ? null : httpsText([certificateId], http3)],
@@ -124,21 +134,28 @@ export class TriedSite {
     ]);
   }
 
+  async saveWaf(waf: Waf): Promise<Changed> {
+    await updateSiteWaf(this.#runtime, { id: this.id, ...waf }, call());
+    const text = waf.mode === 'off' ? null : wafText(waf.mode, waf.paranoiaLevel);
+    return new Map([[entryName(SITE_WAF_KIND, this.id), text]]);
+  }
+
   /** Binds it to 443 and these. Throws what a save does. */
   async savePorts(ports: readonly number[]): Promise<Changed> {
-    const before = this.#ports;
     const input = { id: this.id, ports: { http: [80], https: [443, ...ports] } };
     const { site } = await updateSite(this.#runtime, input, call());
-    this.#ports = ports;
-    return new Map(isDeepStrictEqual(before, ports) ? [] : [[this.name, siteText(site.name, site.ports.https)]]);
+    return new Map([...this.#rulesSaved(), [this.name, siteText(site.name, site.ports.https)]]);
   }
 
   /** Answers the names of all entries that it can have had. */
   async delete(): Promise<string[]> {
     await deleteSite(this.#runtime, { id: this.id }, call());
-    const chunks = this.#chunks(new Map(SOURCES.map((source) => [source, ''])));
-    const kinds = [siteKind.kind, SITE_RULES_KIND, SITE_HTTPS_KIND, SITE_COMPRESSION_KIND];
-    return [...kinds.map((kind) => entryName(kind, this.id)), ...chunks.keys()];
+    const kinds = [siteKind.kind, SITE_RULES_KIND, SITE_HTTPS_KIND, SITE_COMPRESSION_KIND, SITE_WAF_KIND];
+    return [...kinds.map((kind) => entryName(kind, this.id)), ...this.#everyChunk()];
+  }
+
+  #everyChunk(): string[] {
+    return [...this.#chunks(new Map(SOURCES.map((source) => [source, '']))).keys()];
   }
 
   #chunks(redirects: ReadonlyMap<string, string>): Map<string, string> {
@@ -196,6 +213,10 @@ const READ: Readonly<Record<string, (body: Uint8Array) => string>> = {
   },
   [listenPortsKind.kind]: (body) => fromBinary(ListenPortsSchema, body).httpsPorts.join(' '),
   [SITE_COMPRESSION_KIND]: (body) => String(fromBinary(SiteCompressionSchema, body).gzip!.level),
+  [SITE_WAF_KIND]: (body) => {
+    const { mode, paranoiaLevel } = fromBinary(SiteWafSchema, body);
+    return wafText(mode === WafMode.BLOCK ? 'block' : 'detect', paranoiaLevel);
+  },
   [SITE_RULES_KIND]: rulesRead,
   [PLATFORM_RULES_KIND]: rulesRead,
   [bulkRedirectsKind.kind]: (body) =>
@@ -205,6 +226,7 @@ const READ: Readonly<Record<string, (body: Uint8Array) => string>> = {
 /** A site's name and its ports with TLS besides 443. */
 export const siteText = (name: string, ports: readonly number[]) =>
   [name, ...ports.filter((port) => port !== 443)].join(' ');
+const wafText = (mode: Waf['mode'], paranoiaLevel: number) => `${mode} ${paranoiaLevel}`;
 const httpsText = (certificates: readonly string[], http3: boolean) => [...certificates, http3].join(' ');
 
 /** By certificate, the fingerprints of it that the node is told to show, in hexadecimal. */

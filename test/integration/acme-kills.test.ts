@@ -11,6 +11,7 @@ import { type AcmeCluster, orderOver, requestOf, startAcmeCluster } from '../hel
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api } from '../helpers/resources.ts';
+import { StandingWrites, stand } from '../helpers/standing-writes.ts';
 
 /** What is being written: the state that follows the step. */
 const WRITES = [
@@ -29,14 +30,12 @@ const FATES = ['lost', 'written'] as const;
 const ALONE: ReadonlySet<string> = new Set(['propagate', 'done']);
 /** As many as a worker walks at a time. */
 const AT_A_TIME = 3;
-const LOCK = 4712;
 
 // An order for `lost-STATE.…` stands before that state is written, one for `written-STATE.…` while it is committed.
 const TRIGGERS = `
   create function stand_order() returns trigger language plpgsql as $$ begin
     if old.state <> new.state and new.names[1] = tg_argv[0] || '-' || new.state || '.example.org' then
-      perform set_config('lock_timeout', '0', true), set_config('transaction_timeout', '0', true);
-      perform pg_advisory_xact_lock_shared(${LOCK}, hashtext(new.names[1]));
+      ${stand('new.names[1]')}
     end if;
     return new;
   end $$;
@@ -84,46 +83,25 @@ interface Asked {
   certificateId: string;
 }
 
-/** Backends that stand, by what they stand for. */
-async function standing(names: readonly string[]): Promise<Map<string, number>> {
-  const { rows } = await database.query<{ name: string; pid: number }>(
-    `select name, pid from unnest($1::text[]) as name
-       join pg_locks on locktype = 'advisory' and classid = ${LOCK} and not granted
-        and objid::bigint = hashtext(name)::bigint & 4294967295`,
-    [names],
-  );
-  return new Map(rows.map(({ name, pid }) => [name, pid]));
-}
-
 /** Asks for certificates, and kills the worker when each order stands. */
 async function killEach(t: ExecutionContext, points: readonly Pick<Asked, 'fate' | 'writes'>[]): Promise<Asked[]> {
-  const holder = new pg.Client({ connectionString: home.databaseUrl });
-  await holder.connect();
+  const writing = await StandingWrites.open(home.databaseUrl);
   const worker = await startWorker();
   try {
     const asked: Asked[] = [];
-    let stand = new Map<string, number>();
     for (const { fate, writes } of points) {
       const name = `${fate}-${writes}.example.org`;
-      await holder.query('select pg_advisory_lock($1, hashtext($2))', [LOCK, name]);
+      await writing.hold(name);
       const { id: siteId } = await api.site(cluster.clusterId, name);
       const { id } = await api.ok('POST', '/certificates/request', requestOf([name], { bindSiteId: siteId }));
       asked.push({ name, fate, writes, siteId, certificateId: id });
-      stand = await eventually(
-        async () => {
-          const found = await standing(asked.map(({ name: each }) => each));
-          return found.size === asked.length && found;
-        },
-        { everyMs: 100, timeoutMs: 180_000, what: `the order for ${name} standing` },
-      );
+      await writing.all(asked.map((each) => each.name));
     }
-    const names = asked.map(({ name }) => name);
     await worker.kill();
-    const lost = asked.flatMap(({ fate, name }) => (fate === 'lost' ? [stand.get(name)] : []));
-    const { rowCount } = await database.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [lost]);
-    t.is(rowCount, lost.length);
-    await eventually(async () => [...(await standing(names)).keys()].every((name) => name.startsWith('written')));
-    await holder.query('select pg_advisory_unlock_all()');
+    await writing.decide(
+      asked.map(({ name }) => name),
+      asked.flatMap(({ fate, name }) => (fate === 'lost' ? [name] : [])),
+    );
     for (const { name, fate, writes, certificateId } of asked) {
       const { state } = await eventually(async () => {
         const row = await database.query('select state from acme_order where certificate_id = $1', [certificateId]);
@@ -134,7 +112,7 @@ async function killEach(t: ExecutionContext, points: readonly Pick<Asked, 'fate'
     return asked;
   } finally {
     await worker.stop();
-    await holder.end();
+    await writing.close();
   }
 }
 

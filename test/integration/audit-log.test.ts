@@ -1,12 +1,12 @@
 // The audit log: what an entry says, how the list is filtered and paged, how long entries stay (reference: RC§3.8).
 import test from 'ava';
-import pg from 'pg';
 import { PROCEDURES } from '../../contract/index.ts';
 import { ACTOR_TYPES } from '../../contract/resources/audit-logs.ts';
 import { countDay } from '../../models/counted-logs.ts';
 import { JOBS } from '../../services/housekeeping/jobs.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { QueryPlans } from '../helpers/query-plans.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { noteWrites } from '../helpers/writes.ts';
 
@@ -351,17 +351,9 @@ test.serial('the list and the facets look at the entries they show, however many
     );
   }
   await api.sql.raw('analyze audit_entry');
-  const database = new pg.Client({ connectionString: running.databaseUrl });
-  await database.connect();
-  t.teardown(() => database.end());
-  const statementsOf = async (path: string) => {
-    const statements: { sql: string; bindings: unknown[] }[] = [];
-    const note = ({ sql, bindings }: { sql: string; bindings: unknown[] }) => statements.push({ sql, bindings });
-    api.sql.on('query', note);
-    await api.ok('GET', path);
-    api.sql.removeListener('query', note);
-    return statements.filter(({ sql }) => sql.includes('audit_entry'));
-  };
+  const plans = new QueryPlans(api, running);
+  await plans.connect();
+  t.teardown(() => plans.end());
   for (const path of [
     '/audit-logs',
     '/audit-logs?action=many.7',
@@ -371,32 +363,11 @@ test.serial('the list and the facets look at the entries they show, however many
     '/audit-logs?action=many.7&from=2026-01-01T00:00:00Z',
     '/audit-logs/facets',
   ]) {
-    const statements = await statementsOf(path);
-    t.true(statements.length > 0);
-    for (const { sql, bindings } of statements) {
-      if (sql.includes('count(')) continue;
-      const { rows } = await database.query(`explain (analyze, format json) ${sql}`, bindings);
-      const scanned = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
-      t.true(scanned <= 200, `${path} read ${scanned} rows`);
-    }
+    const read = await plans.rowsRead(path, (sql) => sql.includes('audit_entry') && !sql.includes('count('));
+    t.true(read.length > 0);
+    for (const rows of read) t.true(rows <= 200, `${path} read ${rows} rows`);
   }
 });
-
-interface Plan {
-  'Actual Rows': number;
-  'Actual Loops': number;
-  'Rows Removed by Filter'?: number;
-  'Relation Name'?: string;
-  Plans?: Plan[];
-}
-
-/** Rows of tables that a plan looked at. */
-function rowsRead(plan: Plan): number {
-  const own = plan['Relation Name']
-    ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
-    : 0;
-  return own + (plan.Plans ?? []).reduce((sum, part) => sum + rowsRead(part), 0);
-}
 
 // Retention -------------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 // Which entries nodes of a canary and all others run, through any history: things of the test, rules, redirects, HTTPS,
-// compression and ports of sites, rules of the platform.
-import { isDeepStrictEqual } from 'node:util';
+// compression, the WAF and ports of sites, rules of the platform.
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
+import { WAF_MODES } from '../../contract/resources/site-waf.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
 import { listenPortsKind } from '../../models/entries/listen-ports.ts';
@@ -11,6 +11,7 @@ import { siteKind } from '../../models/entries/site.ts';
 import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
 import { SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+import { SITE_WAF_KIND } from '../../models/entries/site-waf.ts';
 import { beginEpoch } from '../../models/epoch.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../../runtime/call.ts';
@@ -47,7 +48,7 @@ import {
 
 const FEATURES = [
   ...['canary-v1', 'every-third-v1', 'rules-v1', 'rules-v2'],
-  ...['https-v1', 'http3-v1', 'compression-v1', 'edge-ports-v1'],
+  ...['https-v1', 'http3-v1', 'compression-v1', 'edge-ports-v1', 'modsecurity-v1'],
 ];
 
 let pipeline: Pipeline;
@@ -83,6 +84,10 @@ const step = fc.oneof(
     arbitrary: record('https', { site: SITE, certificate: fc.constantFrom(null, 0, 1), http3: fc.boolean() }),
   },
   { weight: 1, arbitrary: record('compression', { site: SITE, level: fc.nat(2) }) },
+  {
+    weight: 2,
+    arbitrary: record('waf', { site: SITE, mode: fc.constantFrom(...WAF_MODES), paranoiaLevel: fc.constantFrom(1, 2) }),
+  },
   { weight: 2, arbitrary: record('replace', { certificate: fc.constantFrom(0, 1) }) },
   { weight: 1, arbitrary: record('listen', { list: PORTS }) },
   { weight: 2, arbitrary: record('ports', { site: SITE, list: PORTS }) },
@@ -133,11 +138,12 @@ async function unless(codes: readonly string[], saving: Promise<Changed> | undef
 async function listen(world: World, list: number): Promise<Changed> {
   const httpsPorts = [...PORT_LISTS[list]!];
   await setListenPorts(runtime, { clusterId: world.clusterId, httpPorts: [], httpsPorts }, systemCall('test'));
-  const before = world.ports;
   world.ports = httpsPorts;
-  const text = httpsPorts.length > 0 ? httpsPorts.join(' ') : null;
-  return new Map(isDeepStrictEqual(before, httpsPorts) ? [] : [[LISTEN_PORTS, text]]);
+  return listened(world);
 }
+
+/** What the cluster listens on as it is saved, which nodes get also when it is saved again, or a site with ports of its own. */
+const listened = ({ ports }: World): Changed => new Map([[LISTEN_PORTS, ports.length > 0 ? ports.join(' ') : null]]);
 
 async function take(t: ExecutionContext, world: World, taken: Step): Promise<void> {
   const { clusterId, model, sites } = world;
@@ -167,13 +173,17 @@ async function take(t: ExecutionContext, world: World, taken: Step): Promise<voi
     }
     case 'compression':
       return saved(await sites[taken.site]?.saveHttps({ gzipLevel: taken.level }));
+    case 'waf':
+      return saved(await sites[taken.site]?.saveWaf({ mode: taken.mode, paranoiaLevel: taken.paranoiaLevel }));
     case 'replace':
       return certificates.replace(taken.certificate, clusterId);
     case 'listen':
       return saved(await unless(['LISTEN_PORT_IN_USE'], listen(world, taken.list)));
     case 'ports': {
       const saving = sites[taken.site]?.savePorts(PORT_LISTS[taken.list]!);
-      return saved(await unless(['SITE_PORT_UNAVAILABLE', 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE'], saving));
+      const changed = await unless(['SITE_PORT_UNAVAILABLE', 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE'], saving);
+      if (changed.size > 0 && PORT_LISTS[taken.list]!.length > 0) saved(listened(world));
+      return saved(changed);
     }
     case 'delete':
       for (const name of (await sites[taken.site]?.delete()) ?? []) model.end(name);
@@ -219,11 +229,10 @@ async function rollTo(t: ExecutionContext, { clusterId, model, sites, ports }: W
   const lost = [...model.published.get(revision)!.keys()].filter(
     (name) => name.startsWith('site ') && !there.has(name),
   );
+  const offered = portsOf(model.stable).intersection(new Set(ports));
   const unbound = [...model.published.get(revision)!].filter(
     ([name, text]) =>
-      name.startsWith('site ') &&
-      text !== model.stable.get(name) &&
-      portsIn(text).some((port) => !ports.includes(port)),
+      name.startsWith('site ') && text !== model.stable.get(name) && portsIn(text).some((port) => !offered.has(port)),
   );
   if (lost.length + unbound.length === 0) {
     await rolling;
@@ -232,6 +241,25 @@ async function rollTo(t: ExecutionContext, { clusterId, model, sites, ports }: W
 }
 
 const portsIn = (text: Version) => (typeof text === 'string' ? text.split(' ').slice(1).map(Number) : []);
+
+/** What nodes that run these listen on. */
+const portsOf = (versions: ReadonlyMap<string, Version>) =>
+  new Set(
+    String(versions.get(LISTEN_PORTS) ?? '')
+      .split(' ')
+      .filter(Boolean)
+      .map(Number),
+  );
+
+/** Whatever is tried and put back, a node listens on each port that one of its sites has. */
+function assertPorts(t: ExecutionContext, node: ModelNode): void {
+  const run = new Map<string, Version>(Object.entries(textsRun(node)));
+  const bound = [...run].flatMap(([name, text]) => (name.startsWith(`${siteKind.kind} `) ? portsIn(text) : []));
+  t.deepEqual(
+    bound.filter((port) => !portsOf(run).has(port)),
+    [],
+  );
+}
 
 /** One in which each kind is tried, promoted, aborted and rolled back, with all nodes awake. */
 const EACH: [Step, number][] = (
@@ -244,6 +272,7 @@ const EACH: [Step, number][] = (
     { act: 'listen', list: 2 },
     { act: 'https', site: 0, certificate: 0, http3: false },
     { act: 'compression', site: 0, level: 2 },
+    { act: 'waf', site: 0, mode: 'detect', paranoiaLevel: 2 },
     { act: 'ports', site: 0, list: 1 },
     { act: 'replace', certificate: 0 },
     { act: 'promote' },
@@ -253,6 +282,7 @@ const EACH: [Step, number][] = (
     { act: 'rules', site: 0, list: 2 },
     { act: 'redirects', site: 0, list: 0b1001 },
     { act: 'platform', list: 2 },
+    { act: 'waf', site: 0, mode: 'block', paranoiaLevel: 2 },
     { act: 'abort' },
     { act: 'rules', site: 1, list: 3 },
     { act: 'redirects', site: 0, list: 0b0010 },
@@ -260,9 +290,30 @@ const EACH: [Step, number][] = (
     { act: 'promote' },
     { act: 'rules', site: 0, list: 0 },
     { act: 'platform', list: 0 },
+    { act: 'waf', site: 0, mode: 'off', paranoiaLevel: 1 },
     { act: 'rollback', to: 4 },
     { act: 'delete', site: 1 },
     { act: 'rollback', to: 1 },
+  ] satisfies Step[]
+).map((taken) => [taken, 15]);
+
+/** Ports that an abort took back come again with the site that uses them, or when they are saved as they are. */
+const PORTS_AGAIN: [Step, number][] = (
+  [
+    { act: 'https', site: 0, certificate: 0, http3: false },
+    { act: 'policy', enabled: true },
+    { act: 'listen', list: 2 },
+    { act: 'abort' },
+    { act: 'ports', site: 0, list: 1 },
+    { act: 'promote' },
+    { act: 'ports', site: 0, list: 0 },
+    { act: 'listen', list: 0 },
+    { act: 'promote' },
+    { act: 'listen', list: 1 },
+    { act: 'rollback', to: 5 },
+    { act: 'listen', list: 1 },
+    { act: 'promote' },
+    { act: 'rollback', to: 5 },
   ] satisfies Step[]
 ).map((taken) => [taken, 15]);
 
@@ -273,7 +324,7 @@ function assertCertificates(t: ExecutionContext, node: ModelNode): void {
 
 const TRIED = [
   ...[THING, siteKind.kind, SITE_RULES_KIND, PLATFORM_RULES_KIND, bulkRedirectsKind.kind],
-  ...[SITE_HTTPS_KIND, SITE_COMPRESSION_KIND, listenPortsKind.kind],
+  ...[SITE_HTTPS_KIND, SITE_COMPRESSION_KIND, SITE_WAF_KIND, listenPortsKind.kind],
 ].sort();
 
 test('whatever happens, each node runs exactly the versions of its track', async (t) => {
@@ -299,6 +350,7 @@ test('whatever happens, each node runs exactly the versions of its track', async
             await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
             t.deepEqual(textsRun(node), texts(tries ? model.candidate : model.stable));
             assertCertificates(t, node);
+            assertPorts(t, node);
           }
         }
         for (const [at, node] of nodes.entries()) {
@@ -306,6 +358,7 @@ test('whatever happens, each node runs exactly the versions of its track', async
           await converge(runtime, node, tries ? Track.CANARY : Track.STABLE);
           t.deepEqual(textsRun(node), texts(tries ? model.candidate : model.stable));
           assertCertificates(t, node);
+          assertPorts(t, node);
           // A node without anything gets the same.
           const fresh = new ModelNode(clusterId);
           await converge(runtime, fresh, tries ? Track.CANARY : Track.STABLE);
@@ -313,7 +366,7 @@ test('whatever happens, each node runs exactly the versions of its track', async
         }
       },
     ),
-    { numRuns: 25, examples: [[EACH]] },
+    { numRuns: 25, examples: [[EACH], [PORTS_AGAIN]] },
   );
   t.deepEqual([...tried].sort(), TRIED);
 });

@@ -160,6 +160,45 @@ test.serial('a webhook is told of each value; what it refuses is told of its cre
   await noRecords();
 });
 
+test.serial('a credential is tried: a value is written, looked for and removed, and what fails is told', async (t) => {
+  const place = `_acme-challenge.${ZONE}`;
+  const tried = async (id: string) => (await api.ok('POST', `/dns-credentials/${id}/try`, {})).steps;
+  const lastError = async () => (await api.ok('GET', `/dns-credentials/${updates.id}`)).lastError;
+  const step = (name: string, error: string | null = null) => ({
+    step: name,
+    state: error === null ? 'done' : 'failed',
+    error,
+  });
+  const skipped = (name: string) => ({ ...step(name), state: 'skipped' });
+  for (const { id } of [updates, hooked]) {
+    const before = dns.changes.length;
+    t.deepEqual(
+      await tried(id),
+      ['write', 'look', 'remove'].map((name) => step(name)),
+    );
+    t.deepEqual(dns.changes.slice(before), [`add ${place}`, `remove ${place}`]);
+    t.like((await api.audit(id)).at(-1), { action: 'dns_credential.try' });
+  }
+  dns.hidden.add(place);
+  t.deepEqual(await tried(updates.id), [step('write'), step('look', 'dns_propagation_timeout'), step('remove')]);
+  dns.hidden.delete(place);
+  dns.refuses = 'add';
+  t.deepEqual(await tried(updates.id), [step('write', 'dns_refused'), skipped('look'), skipped('remove')]);
+  t.is(await lastError(), 'dns_refused');
+  t.deepEqual(await api.sql('acme_dns_record').where('certificate_id', 'like', 'trial %'), []);
+
+  // What could not be removed is by the job.
+  dns.refuses = 'remove';
+  t.deepEqual(await tried(updates.id), [step('write'), step('look'), step('remove', 'dns_refused')]);
+  t.is(dns.texts.size, 1);
+  dns.refuses = null;
+  await api.sql('acme_dns_record').update({ next_at: new Date() });
+  await noRecords();
+  t.deepEqual((await tried(updates.id)).at(-1), step('remove'));
+  t.is(await lastError(), null);
+  await api.refused(t, [404, 'DNS_CREDENTIAL_NOT_FOUND'], 'POST', '/dns-credentials/none/try', {});
+});
+
 test.serial('records go however the order ends, and a removal that fails is tried again', async (t) => {
   cluster.authority.options.script = (asked) => (asked === 'finalize' ? { type: 'caa', status: 403 } : null);
   dns.refuses = 'remove';

@@ -140,7 +140,14 @@ const TABLE: readonly Row[] = [
     procedure: 'clusters.listenPorts.set',
     run: () => api.ok('PUT', `/clusters/${other}/listen-ports`, { httpPorts: [8080], httpsPorts: [] }),
   },
-  { operation: 'WAF update', reason: 'site_waf_updated', where: 'own', audit: 'site.waf_update' },
+  {
+    operation: 'WAF update',
+    reason: 'site_waf_updated',
+    where: 'own',
+    audit: 'site.waf_update',
+    procedure: 'sites.waf.update',
+    run: () => api.ok('PATCH', site('/waf'), { mode: 'detect' }),
+  },
   {
     operation: 'error pages of a site',
     reason: 'site_error_pages_updated',

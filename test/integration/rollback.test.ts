@@ -193,6 +193,49 @@ test('a rollback publishes what the revision had, says so, and leaves the saved 
   t.is((await diff(clusterId, await head(clusterId), `?against=${current}`)).length, 0);
 });
 
+test('what is saved as it is comes back after a rollback, part by part, and once', async (t) => {
+  const clusterId = await newCluster();
+  const domain = newDomain();
+  const { id } = await api.site(clusterId, domain, origins('good.example'));
+  const good = await head(clusterId);
+  const { chainPem, privateKeyPem } = await testCertificate([domain]);
+  const uploaded = await api.ok('POST', '/certificates/upload', { name: domain, chainPem, privateKeyPem });
+  const { settings: https } = await api.ok('GET', `/sites/${id}/https`);
+  const rule = { name: 'No', phase: 'waf-custom', expression: 'false', enabled: true, action: { kind: 'block' } };
+  const redirects = ['/a', '/b', '/c'].map((source) => ({ source, target: '/d' }));
+  // The site last: its rules go with it.
+  const parts: [part: string, method: string, body: Body][] = [
+    ['/https', 'PUT', { settings: { ...https, certificateId: uploaded.id } }],
+    ['/waf', 'PATCH', { mode: 'detect' }],
+    ['/protection', 'PATCH', { cc: { enabled: true, followTemplate: true } }],
+    ['/rules', 'PUT', { rules: [rule] }],
+    ['/bulk-redirects', 'PUT', { redirects }],
+    ['', 'PATCH', origins('other.example')],
+  ];
+  const save = ([part, method, body]: (typeof parts)[number]) => api.ok(method, `/sites/${id}${part}`, body);
+  const savedAt = async () =>
+    Promise.all(parts.map(async ([part]) => (await api.ok('GET', `/sites/${id}${part}`)).updatedAt));
+  for (const part of parts) await save(part);
+  // With the id that it was given.
+  Object.assign(rule, (await api.ok('GET', `/sites/${id}/rules`)).rules[0]);
+  const [had, times] = [await states(clusterId), await savedAt()];
+  await rollBack(clusterId, good);
+  const audits = (await api.audit(id)).length;
+  for (const [at, part] of parts.entries()) {
+    const before = BigInt(await head(clusterId));
+    await save(part);
+    t.is(BigInt(await head(clusterId)), before + 1n, part[0]);
+    t.is((await api.audit(id)).length, audits + at + 1, part[0]);
+  }
+  t.deepEqual(await states(clusterId), had);
+  t.deepEqual(await savedAt(), times);
+  // Nodes run what is saved: nothing happens.
+  const current = await head(clusterId);
+  for (const part of parts) t.is((await save(part)).revision ?? null, null, part[0]);
+  t.is(await head(clusterId), current);
+  t.is((await api.audit(id)).length, audits + parts.length);
+});
+
 test('sites made since are not served any more, and disabled ones stay disabled', async (t) => {
   const clusterId = await newCluster();
   const [kept, disabled] = [await api.site(clusterId, newDomain()), await api.site(clusterId, newDomain())];
@@ -427,29 +470,49 @@ const httpsOf = (value: number, certificates: readonly string[]): Body => ({
   hstsMaxAge: value,
 });
 const compressionOf = (value: number): Body => ({ gzip: value !== 1, brotli: value === 2, zstdLevel: 3 + value });
+/** Off, or one of three ways to inspect requests. */
+const wafOf = (value: number): Body => ({
+  mode: ['off', 'detect', 'block', 'block'][value],
+  paranoiaLevel: 1 + value,
+  exclusions: value === 3 ? [{ ruleId: 942_100, part: 'argument', name: 'q' }] : [],
+});
 /** Ports that the cluster listens on besides the usual ones, and those of a site, which may not be among them. */
 const HTTPS_PORTS = [[], [8443], [8444], [8443, 8444]];
 const portsOf = (value: number): Body => ({ http: [80], https: value === 0 ? [443] : HTTPS_PORTS[value] });
 
-/** HTTPS, compression and ports come and go. */
+/** HTTPS, compression, the WAF and ports come and go. */
 const EACH_KIND = {
   steps: [
     { site: 0, what: 'https' as const, value: 0 },
     { site: 0, what: 'compression' as const, value: 2 },
+    { site: 0, what: 'waf' as const, value: 3 },
     { site: 0, what: 'listen' as const, value: 3 },
     { site: 0, what: 'ports' as const, value: 1 },
     { site: 0, what: 'https' as const, value: 1 },
+    { site: 0, what: 'waf' as const, value: 0 },
     { site: 0, what: 'ports' as const, value: 2 },
     { site: 0, what: 'listen' as const, value: 2 },
   ],
-  back: 4,
+  back: 5,
 };
 
 test('after a rollback to any revision nodes run exactly what they ran then', async (t) => {
   const step = fc.record({
     site: fc.nat(1),
     what: fc.constantFrom(
-      ...(['origin', 'name', 'cc', 'mode', 'rules', 'redirects', 'https', 'compression', 'listen', 'ports'] as const),
+      ...([
+        'origin',
+        'name',
+        'cc',
+        'mode',
+        'rules',
+        'redirects',
+        'https',
+        'compression',
+        'waf',
+        'listen',
+        'ports',
+      ] as const),
     ),
     value: fc.nat(3),
   });
@@ -470,6 +533,7 @@ test('after a rollback to any revision nodes run exactly what they ran then', as
         if (what === 'origin') await api.ok('PATCH', path, origins(`o${value}.example`));
         else if (what === 'name') await api.ok('PATCH', path, { name: `name ${value}` });
         else if (what === 'cc') await api.ok('PATCH', `${path}/protection`, { cc: { enabled: value > 1 } });
+        else if (what === 'waf') await api.ok('PATCH', `${path}/waf`, wafOf(value));
         else if (what === 'rules') await api.ok('PUT', `${path}/rules`, { rules: rulesOf(value) });
         else if (what === 'redirects') await api.ok('PUT', `${path}/bulk-redirects`, { redirects: redirectsOf(value) });
         else if (what === 'https' || what === 'compression') {
@@ -513,7 +577,7 @@ test('after a rollback to any revision nodes run exactly what they ran then', as
     }),
     { numRuns: 15, examples: [[EACH_KIND]] },
   );
-  for (const kind of ['site-https', 'site-compression', 'listen-ports']) t.true(tried.has(kind), kind);
+  for (const kind of ['site-https', 'site-compression', 'site-waf', 'listen-ports']) t.true(tried.has(kind), kind);
 });
 
 async function uploadFor(name: string): Promise<string> {
@@ -597,6 +661,11 @@ test('a promotion is a revision of what was tried, and an abort one of what is n
   t.is((await api.ok('POST', `/clusters/${clusterId}/rollout/abort`)).outcome, 'manual_abort');
   t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'c.example', to: 'b.example' }]);
   t.is((await api.ok('GET', `/sites/${site.id}`)).origins[0].address, 'c.example', 'settings stay as they were saved');
+  // Saved as they are they are tried again, and while that lasts there is nothing more to try.
+  t.is((await move('c.example')).revision, await head(clusterId));
+  t.true((await latest(clusterId)).canaryOnly);
+  t.deepEqual(await fields(), [{ path: 'origins.0.address', from: 'b.example', to: 'c.example' }]);
+  t.is((await move('c.example')).revision, null);
 });
 
 test('rules come back with the group they choose, and not without it', async (t) => {

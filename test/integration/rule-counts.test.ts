@@ -1,4 +1,4 @@
-// Rate limits and counts of rules at a real edge: counters outlive edits, and whatever is killed, nothing counts twice.
+// Rate limits and counts of rules, the WAF's among them, at a real edge: counters outlive edits, and whatever is killed, nothing counts twice.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test from 'ava';
@@ -107,11 +107,23 @@ test.serial('a limit holds through edits, and what rules did is counted once, wh
   await save(rules(limit(6, 1800)));
   t.deepEqual(await statuses(7, '/limited'), [200, 200, 200, 200, 200, 200, 429]);
 
+  await api.ok('PATCH', `/sites/${siteId}/waf`, { mode: 'block' });
+  const attack = '/?q=1%27%20union%20select%20password%20from%20users--%20';
+  await eventually(async () => (await get(attack)).status === 403, { ...SLOW, what: 'the WAF' });
+  // Found in what is remembered of the first.
+  t.deepEqual(await statuses(4, attack), [403, 403, 403, 403]);
+  await api.ok('PATCH', `/sites/${siteId}/waf`, { mode: 'off' });
+
   await statuses(30, '/before');
   // An agent that is told to end takes what was counted with it.
   await end('agent', 'SIGTERM');
   await eventually(async () => (await timesLogged(beforeId)) === 30, { ...SLOW, what: 'what was logged' });
   t.like(await logged(), [{ ruleId: beforeId, name: '/before', platform: false }]);
+  const top: Body = await api.ok('GET', `/sites/${siteId}/waf/rules?limit=50`);
+  t.deepEqual(
+    top.items.find(({ ruleId }: Body) => ruleId === 942_100),
+    { ruleId: 942_100, requests: 5 },
+  );
 
   await statuses(LOST_MOST, '/before');
   await end('caddy', 'SIGKILL');

@@ -184,6 +184,32 @@ test('beside each rule stands what became of requests; rules of the platform cou
   t.deepEqual(await ofPlatform('?range=1h'), []);
 });
 
+test('rules of the WAF are listed by how often they matched, and are none of the rules of the site', async (t) => {
+  const site = await Counting.start('inspected');
+  const event = RuleEvent.WAF_MATCHED;
+  await site.report(nowS(), [
+    { rule: '942100', event, count: 5 },
+    { rule: '941100', event, count: 2 },
+    ...['901001', '949110', '959100', '980130', 'own'].map((rule) => ({ rule, event, count: 100 })),
+    { rule: '920100', count: 100 },
+  ]);
+  await site.report(nowS() - 3 * HOUR_S, [{ rule: '941100', event, count: 4 }]);
+  const top = (query = '') => api.ok('GET', `/sites/${site.siteId}/waf/rules${query}`);
+  const [sql, script] = [
+    { ruleId: 942_100, requests: 5 },
+    { ruleId: 941_100, requests: 6 },
+  ];
+  t.deepEqual(await top(), { approximate: true, items: [script, sql] });
+  t.deepEqual((await top('?limit=1')).items, [script]);
+  t.deepEqual((await top('?range=1h')).items, [sql, { ...script, requests: 2 }]);
+  t.deepEqual((await api.ok('GET', `/sites/${site.siteId}/rules/hits`)).items, [
+    { ruleId: '920100', event: 'logged', requests: 100 },
+  ]);
+  for (const query of ['limit=0', 'limit=51', 'range=2h'])
+    t.is((await api.call('GET', `/sites/${site.siteId}/waf/rules?${query}`)).status, 400);
+  t.like(await api.call('GET', '/sites/nothing/waf/rules'), { status: 404, body: { code: 'SITE_NOT_FOUND' } });
+});
+
 test('counts of sites of other clusters are left out, those of deleted ones stay', async (t) => {
   const site = await Counting.start('own');
   const foreign = await Counting.start('foreign');

@@ -5,6 +5,7 @@ import test from 'ava';
 import { DEFAULT_COMPRESSION, DEFAULT_HTTPS } from '../../contract/resources/site-https.ts';
 import { SiteCompressionSchema, SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { type TestCertificate, testAuthority, testCertificate } from '../helpers/site-certificates.ts';
 
@@ -238,8 +239,12 @@ test('certificates together have to cover every domain that one can name', async
 });
 
 /** Makes an upload one that an authority renews. */
-const renewable = (id: string, names: string[], challenge = 'http01') =>
-  api
+/** Its order is under way and waits, so that none begins. */
+const renewable = async (id: string, names: string[], challenge = 'http01') => {
+  const now = new Date();
+  const waits = { state: 'check', urgent: false, next_at: new Date(now.getTime() + 86_400_000) };
+  await api.sql('acme_order').insert({ certificate_id: id, names, started_at: now, step_at: now, ...waits });
+  await api
     .sql('certificate')
     .where({ id })
     .update({
@@ -248,6 +253,7 @@ const renewable = (id: string, names: string[], challenge = 'http01') =>
       auto_renew: true,
       request: JSON.stringify({ challenge }),
     });
+};
 
 test('domains that an authority can be asked for wait for it by plain HTTP', async (t) => {
   const site = await newSite();
@@ -366,6 +372,37 @@ test('a rollback puts the settings back, with the certificates as they are now',
   await api.ok('DELETE', `/certificates/${first.id}`);
   const gone = await api.refused(t, [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'], 'POST', roll, { revision });
   t.like(gone.resources, [{ type: 'certificate', id: first.id }]);
+  const settings = { revision, restoreSettings: true };
+  const neither = await api.refused(t, [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'], 'POST', roll, settings);
+  t.like(neither.resources, [{ type: 'certificate', id: first.id }]);
+});
+
+test('a certificate that goes while a rollback brings it back: the rollback is refused, and the site keeps what it has', async (t) => {
+  for (const restoreSettings of [false, true]) {
+    const site = await newSite();
+    const [first, second] = [
+      await upload(await testCertificate([site.main])),
+      await upload(await testCertificate([site.main])),
+    ];
+    const { revision } = await site.put({ certificateId: first.id });
+    await site.put({ certificateId: second.id });
+    const kept = await site.https();
+    const deletion = await api.sql.transaction();
+    const { rows } = await deletion.raw('select pg_backend_pid() as pid');
+    await deletion('certificate').where({ id: first.id }).delete();
+    const roll = `/clusters/${site.clusterId}/rollback`;
+    const rolling = api.refused(t, [409, 'ROLLBACK_RESOURCE_UNAVAILABLE'], 'POST', roll, { revision, restoreSettings });
+    await eventually(async () => {
+      const { rows: waiting } = await api.sql.raw('select from pg_stat_activity where ? = any(pg_blocking_pids(pid))', [
+        rows[0].pid,
+      ]);
+      return waiting.length > 0;
+    });
+    await deletion.commit();
+    t.like((await rolling).resources, [{ type: 'certificate', id: first.id }]);
+    t.deepEqual(await site.https(), kept);
+    t.is((await site.read()).settings.certificateId, second.id);
+  }
 });
 
 test('while a canary tries settings, another certificate reaches everybody and the rest waits', async (t) => {

@@ -521,6 +521,7 @@ test('features tell what the nodes lack', async (t) => {
     'clientCertificates',
     'clientIp',
     'crs',
+    'crsExclusions',
     'edgePorts',
     'errorPages',
     'http3',
@@ -538,11 +539,13 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(features.brotli, { available: false, reason: 'nodes' });
   await sql('node_state')
     .where({ node_id: node })
-    .update({ features: ['client-ip-v1', 'brotli-v1', 'modsecurity-v1', 'rules-v2'] });
+    .update({ features: ['active-health-v1', 'brotli-v1', 'client-ip-v1', 'modsecurity-v1', 'rules-v2'] });
   const after = await api.ok('GET', `/sites/${site.id}/features`);
   t.deepEqual(after.clientIp, { available: true, reason: null });
   t.deepEqual(after.brotli, { available: true, reason: null });
-  t.deepEqual(after.crs, { available: false, reason: 'console' });
+  t.deepEqual(after.crs, { available: true, reason: null });
+  t.deepEqual(after.crsExclusions, { available: false, reason: 'nodes' });
+  t.deepEqual(after.activeHealthCheck, { available: false, reason: 'console' });
   t.deepEqual(after.rulesV2, { available: true, reason: null });
   t.deepEqual(after.rulesV3, { available: false, reason: 'nodes' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/features');

@@ -88,9 +88,10 @@ test('every code, variable and option that a document names exists', (t) => {
     'CAP_NET_BIND_SERVICE',
     'CAP_SETPCAP',
     'CONSOLE_URL',
-    // Of tests: for how long the database is stopped, and how often each process is killed.
+    // Of tests: for how long the database is stopped, how often each process is killed, and whether pictures are kept.
     'STALL_SECONDS',
     'COUNT_KILLS',
+    'TEST_PICTURES',
     // What the supervisor tells Caddy.
     /Variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/confine/confine.go'))![1]!,
     /variable = "(SVC_\w+)"/.exec(read('agents/caddy/internal/lifesign/lifesign.go'))![1]!,

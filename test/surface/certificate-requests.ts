@@ -10,6 +10,7 @@ export const surface: Surface = {
       paths: { 'sites.https.check': { id: site.id }, 'certificates.renew': { id }, 'certificates.progress': { id } },
       bodies: {
         'certificates.request': { ...asked, names: ['asked-{n}.example.net'] },
+        'certificates.rehearse': { names: ['rehearsed-{n}.example.net'], email: 'kept@example.net' },
         'certificates.renew': {},
         'settings.acmeDirectory.set': { url: null },
       },

@@ -8,8 +8,14 @@ const made = { ...access, provider: 'rfc2136', zone: 'example.net', secret: SECR
 export const surface: Surface = {
   async calls(api) {
     const { id } = await api.ok('POST', '/dns-credentials', made);
+    // Nobody listens there.
+    const { id: closed } = await api.ok('POST', '/dns-credentials', { ...made, name: 'tried', server: '127.0.0.1:1' });
     return {
-      paths: { 'dnsCredentials.get': { id }, 'dnsCredentials.update': { id } },
+      paths: {
+        'dnsCredentials.get': { id },
+        'dnsCredentials.update': { id },
+        'dnsCredentials.try': { id: closed },
+      },
       fresh: {
         'dnsCredentials.delete': {
           path: '/dns-credentials',
@@ -21,6 +27,7 @@ export const surface: Surface = {
       bodies: {
         'dnsCredentials.create': { ...made, name: 'made {n}' },
         'dnsCredentials.update': { ...access, name: 'renamed {n}' },
+        'dnsCredentials.try': {},
       },
     };
   },

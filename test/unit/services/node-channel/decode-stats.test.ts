@@ -75,12 +75,8 @@ function spread({ numbers, minutes, ...report }: CodedReport) {
     }),
   };
 }
-/** Numbers that cannot be exact are compared as such. */
 const shown = (report: object) =>
-  JSON.stringify(report, (_name, value) => {
-    if (typeof value === 'number' && value > Number.MAX_SAFE_INTEGER) return value.toPrecision(12);
-    return typeof value === 'bigint' ? `${value}` : value;
-  });
+  JSON.stringify(report, (_name, value) => (typeof value === 'bigint' ? `${value}` : value));
 
 test('what an agent encodes is read as the general decoder reads it', (t) => {
   fc.assert(
@@ -88,7 +84,33 @@ test('what an agent encodes is read as the general decoder reads it', (t) => {
       const bytes = encode(request);
       return shown(spread(decodeReportStats(bytes))) === shown(general(bytes));
     }),
-    { numRuns: 300 },
+    {
+      numRuns: 300,
+      examples: [
+        // Which is another number when it is rounded twice.
+        [
+          {
+            sequence: 0n,
+            minutes: [
+              {
+                siteId: '',
+                minute: 0n,
+                requests: 0n,
+                bytesSent: 11353819937549998972n,
+                bytesReceived: 0n,
+                statuses: [],
+                counts: [],
+                latency: [],
+                rules: [],
+              },
+            ],
+            completeUntil: 0n,
+            gaps: [],
+            firstHeld: 0n,
+          },
+        ],
+      ],
+    },
   );
   t.pass();
 });
