@@ -248,7 +248,10 @@ function configurations({ folder }: Supervisor) {
 /** Variables of a process. While it changes into another program, as the server does at its end, the kernel shows none. */
 async function environmentOf(t: ExecutionContext, { pid }: ProcessMark): Promise<string[]> {
   let variables = '';
-  await until(t, 'variables', () => (variables = readFileSync(`/proc/${pid}/environ`, 'utf8')) !== '');
+  await until(t, 'variables', () => {
+    variables = readFileSync(`/proc/${pid}/environ`, 'utf8');
+    return variables !== '';
+  });
   return variables.split('\0');
 }
 
