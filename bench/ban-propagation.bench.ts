@@ -12,6 +12,7 @@ import { medianInterval, percentile, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'API request to enforcement at a real edge, at 1,000 simulated nodes and in the kernel';
+export const needs = ['nft'];
 
 /**
  * Pause between two bans: a thousand nodes report each ban back, and one ban at a time means that the reports of the one

@@ -22,6 +22,7 @@ import { type Certificate, TlsLoad } from './lib/tls-load.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = '100,000 certificates on one node beside one';
+export const needs = ['nginx'];
 
 const AIM_START = 1.3;
 const AIM_LOOKUP_NS = 200;

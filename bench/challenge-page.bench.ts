@@ -19,6 +19,7 @@ import { type WrkRun, wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'challenge pages per second and level beside the old edge, their size, captcha images per second';
+export const needs = ['wrk'];
 
 const AIM_RPS = 25_000;
 const AIM_BYTES = 6000;

@@ -14,6 +14,7 @@ import { wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'pages of 64 KiB compressed by our edge and by nginx, one core each';
+export const needs = ['nginx', 'wrk'];
 
 const PAGE_BYTES = 64 << 10;
 const MB = 1e6;

@@ -16,6 +16,7 @@ import { median, percentile, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'the Web UI in Chromium with 10,000 sites, 200 nodes and 10,000 bans, beside a page with all rows';
+export const needs = ['chromium'];
 
 const WARM_MS = 1500;
 const SEARCH_MS = 150;

@@ -17,6 +17,7 @@ import type { BenchContext, BenchResult } from './run.ts';
 
 export const title =
   'our edge beside the old one, Caddy reverse_proxy and nginx, 1 KiB answers, keep-alive, one core each';
+export const needs = ['nginx', 'wrk'];
 
 const SITES = 10_000;
 const CONNECTIONS = 64;

@@ -10,6 +10,7 @@ import { medianInterval, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'start of an edge with 100,000 sites from its disk state';
+export const needs = ['nginx'];
 
 const SITES = 100_000;
 

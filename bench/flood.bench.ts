@@ -17,6 +17,7 @@ import { percentile, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'people beside a flood from 5,000 addresses: who gets through, how soon the origin has peace';
+export const needs = ['nginx'];
 
 const EDGE_CPU = '0';
 const LOAD_CPU = '1';

@@ -11,6 +11,7 @@ import { type WrkRun, wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'GET site with access key, service account and session, beside the same without the conventions';
+export const needs = ['wrk'];
 
 const MOST_OVERHEAD_PERCENT = 15;
 /** Rows written by a read: the console's own jobs write some, now and then. */

@@ -12,6 +12,7 @@ import type { BenchContext, BenchResult } from './run.ts';
 
 export const title =
   'processor time and transactions of the database a request, with and without each part of the gateway';
+export const needs = ['wrk'];
 
 interface Comparison {
   name: string;

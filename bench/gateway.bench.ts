@@ -13,6 +13,7 @@ import { type WrkRun, wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'GET site and POST ban with access keys, beside a bare Node http server';
+export const needs = ['wrk'];
 
 const UNEXPECTED_SHARE = 0.001;
 

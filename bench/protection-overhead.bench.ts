@@ -18,6 +18,7 @@ import { wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'proxied requests with CC and a valid pass beside the same without protection, and the old edge';
+export const needs = ['nginx', 'wrk'];
 
 const AIM_OVERHEAD = 0.92;
 const CONNECTIONS = 64;

@@ -16,6 +16,7 @@ import { TlsLoad } from './lib/tls-load.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'clients of HTTP/3 connect anew when the data plane is started anew';
+export const needs = ['nginx'];
 
 const HOST = siteHost(0);
 const ASK_EVERY_MS = 20;

@@ -17,6 +17,7 @@ import { wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'proxied requests with 96 rules that do not match beside the same without rules';
+export const needs = ['nginx', 'wrk'];
 
 const AIM_MICROS = 10;
 const SITE_RULES = 64;

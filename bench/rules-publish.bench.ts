@@ -11,6 +11,7 @@ import { medianInterval, percentile, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'an edited redirect of 5,000 to the new answer at a real edge, beside a reload of nginx';
+export const needs = ['nginx'];
 
 const REDIRECTS = 5000;
 const P99_MS = 250;

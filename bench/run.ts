@@ -5,6 +5,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { report as printError } from '../bin/lib/progress.ts';
+import { ensureBenchPrograms } from '../bin/lib/test-programs.ts';
 import { describeMachine, type Machine } from './lib/machine.ts';
 
 export interface BenchContext {
@@ -24,6 +25,8 @@ export interface BenchResult {
 
 export interface Bench {
   title: string;
+  /** Programs of the machine that it drives; those that are missing are installed. */
+  needs?: readonly string[];
   run(context: BenchContext): Promise<BenchResult>;
 }
 
@@ -59,6 +62,7 @@ const bench = (await import(path.join(here, `${name}${SUFFIX}`))) as Bench;
 console.log(`${name}: ${bench.title}${values.quick ? ' (quick: not to be quoted)' : ''}`);
 let result: BenchResult;
 try {
+  await ensureBenchPrograms(bench.needs ?? []);
   result = await bench.run({ quick: values.quick, log: (line) => console.log(`  ${line}`) });
 } catch (error) {
   printError(error);

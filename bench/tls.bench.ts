@@ -16,6 +16,7 @@ import { type Certificate, type Curve, TlsLoad } from './lib/tls-load.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'handshakes and HTTP/2 requests beside Caddy, nginx and Go’s own server, one core each';
+export const needs = ['nginx', 'openssl'];
 
 const SERVER_CPU = '0';
 const LOAD_CPU = '1';

@@ -18,6 +18,7 @@ import { wrk } from './lib/wrk.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title = 'requests inspected by our WAF and by libmodsecurity, with the same rules, one core each';
+export const needs = ['nginx', 'wrk'];
 
 const PROXY_CPU = '0';
 const LOAD_CPU = '1';

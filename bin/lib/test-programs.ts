@@ -1,11 +1,12 @@
-// Programs of the machine that tests use, and the Debian packages that have them.
+// Programs of the machine that tests and benchmarks use, and the Debian packages that have them.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { findCommand } from './commands.ts';
 import { installCommand, installPackages, installWithoutServices, isOffered, mayInstall } from './debian.ts';
 import { Refusal, say } from './progress.ts';
 
-const PACKAGES: Record<string, string> = {
+/** Programs that tests use. */
+const TEST_PACKAGES: Record<string, string> = {
   nft: 'nftables',
   ip: 'iproute2',
   unshare: 'util-linux',
@@ -19,19 +20,39 @@ const PACKAGES: Record<string, string> = {
   gcc: 'gcc',
 };
 
+/** Programs that benchmarks alone use. */
+const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk' };
+
 /** Packages that would serve something as soon as they are there. */
 const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named' };
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */
 const C_HEADERS = '/usr/include/stdlib.h';
 
-/** Installs what is missing; throws a Refusal with the command when it may not. */
+/** Installs what tests need and is missing; throws a Refusal with the command when it may not. */
 export async function ensureTestPrograms(): Promise<void> {
-  const missing = Object.entries(PACKAGES).flatMap(([program, name]) => (findCommand(program) ? [] : [name]));
+  const missing = missingPackages(TEST_PACKAGES, Object.keys(TEST_PACKAGES));
   if (!existsSync(C_HEADERS)) missing.push('libc6-dev');
   if (!canMakeVenv()) missing.push('python3-venv');
+  await installMissing(missing, 'Tests need');
+}
+
+/** Installs those of the programs that are missing; throws a Refusal with the command when it may not. */
+export async function ensureBenchPrograms(programs: readonly string[]): Promise<void> {
+  await installMissing(missingPackages({ ...TEST_PACKAGES, ...BENCH_PACKAGES }, programs), 'The benchmark needs');
+}
+
+function missingPackages(packages: Record<string, string>, programs: readonly string[]): string[] {
+  return programs.flatMap((program) => {
+    const name = packages[program];
+    if (name === undefined) throw new Error(`no package is known to have ${program}`);
+    return findCommand(program) ? [] : [name];
+  });
+}
+
+async function installMissing(missing: string[], who: string): Promise<void> {
   if (missing.length === 0) return;
-  if (!mayInstall()) throw new Refusal(`Tests need programs that are missing:\n  ${installCommand(missing)}`);
+  if (!mayInstall()) throw new Refusal(`${who} programs that are missing:\n  ${installCommand(missing)}`);
   // Debian's would take ports of the machine.
   const services = Object.entries(SERVICES).flatMap(([name, service]) => (missing.includes(name) ? [service] : []));
   if (services.length > 0) await installWithoutServices(missing, services);
