@@ -91,7 +91,14 @@ interface Authorization {
   name: string;
   wildcard: boolean;
   status: 'pending' | 'valid' | 'invalid';
-  challenges: { type: 'http-01' | 'dns-01'; token: string; status: string; error?: unknown }[];
+  challenges: Challenge[];
+}
+
+interface Challenge {
+  type: 'http-01' | 'dns-01';
+  token: string;
+  status: 'pending' | 'processing' | 'valid' | 'invalid';
+  error?: unknown;
 }
 
 interface Message {
@@ -323,7 +330,7 @@ class Served {
     const wildcard = text.startsWith('*.');
     const id = String(this.#authorizations.size + 1);
     const types = wildcard ? (['dns-01'] as const) : (['http-01', 'dns-01'] as const);
-    const challenges = types.map((type) => ({ type, token: randomBytes(24).toString('base64url'), status: 'pending' }));
+    const challenges = types.map((type) => ({ type, token: randomBytes(24).toString('base64url'), status: 'pending' as const }));
     const name = wildcard ? text.slice(2) : text;
     this.#authorizations.set(id, { id, account, name, wildcard, status: 'pending', challenges });
     return id;
@@ -364,24 +371,31 @@ class Served {
     };
   }
 
-  async #challenge(place: string, message: Message): Promise<{ body: unknown }> {
+  #challenge(place: string, message: Message): { body: unknown } {
     const [id = '', ...rest] = place.split('-');
     const one = this.#authorization(id, message);
     const challenge = one.challenges.find(({ type }) => type === rest.join('-')) ?? refuse('malformed', 404);
-    if (one.status === 'pending') {
-      const print = createHash('sha256')
-        .update(JSON.stringify(thumbprintOf(message.jwk)))
-        .digest('base64url');
-      const keyAuthorization = `${challenge.token}.${print}`;
-      const digest = createHash('sha256').update(keyAuthorization).digest('base64url');
-      const { name, wildcard } = one;
-      const { type, token } = challenge;
-      const found = await this.shown.options.look({ name, wildcard, type, token, keyAuthorization, digest });
-      one.status = found === true ? 'valid' : 'invalid';
-      challenge.status = one.status;
-      if (found !== true) challenge.error = { type: urn(found), detail: 'text of the authority' };
-    }
+    // As Boulder and Pebble do: one that is being looked at, or was, is not asked for again.
+    if (one.status !== 'pending' || challenge.status !== 'pending') refuse('malformed');
+    challenge.status = 'processing';
+    void this.#validate(one, challenge, message.jwk);
     return { body: { ...challenge, url: `${this.#base}/challenge/${place}` } };
+  }
+
+  /** Looks while nobody waits for it: authorizations tell what came of it. */
+  async #validate(one: Authorization, challenge: Challenge, jwk: Jwk): Promise<void> {
+    const print = createHash('sha256')
+      .update(JSON.stringify(thumbprintOf(jwk)))
+      .digest('base64url');
+    const keyAuthorization = `${challenge.token}.${print}`;
+    const digest = createHash('sha256').update(keyAuthorization).digest('base64url');
+    const { name, wildcard } = one;
+    const { type, token } = challenge;
+    const shown = { name, wildcard, type, token, keyAuthorization, digest };
+    const found = await this.shown.options.look(shown).catch(() => 'connection');
+    one.status = found === true ? 'valid' : 'invalid';
+    challenge.status = one.status;
+    if (found !== true) challenge.error = { type: urn(found), detail: 'text of the authority' };
   }
 
   async #finalize(order: Order, { payload }: Message): Promise<unknown> {

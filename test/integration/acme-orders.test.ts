@@ -176,6 +176,10 @@ test.serial('a name that the node does not answer for fails by its name', async 
   cluster.authority.options.look = look;
   t.like(over, { state: 'failed', error: { code: 'acme_connection', params: { names: [names[1]] } } });
   t.is(over.steps.find(({ state }: Body) => state === 'failed').step, 'validate');
+  t.like(
+    over.names.find(({ name }: Body) => name === names[1]),
+    { state: 'invalid', error: 'acme_connection' },
+  );
   await eventually(() => cluster.node.answers.size === 0);
 });
 

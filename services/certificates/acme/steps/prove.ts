@@ -1,9 +1,9 @@
 // The authority looks, signs, and hands the certificate over.
-import type { Authorization } from '../../../../models/acme-order.ts';
+import { type Authorization, saveOrder } from '../../../../models/acme-order.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';
-import { DirectoryInvalid } from '../protocol/client.ts';
-import { problemOf } from '../protocol/problem.ts';
+import { type AcmeClient, DirectoryInvalid } from '../protocol/client.ts';
+import { AcmeProblem, problemOf } from '../protocol/problem.ts';
 import { type Next, pause, type StepContext } from '../step.ts';
 
 /** Names that the authority looks at in a moment. */
@@ -12,9 +12,22 @@ const LOOK_MS = 1_000;
 const VALIDATION_MS = 3 * 60_000;
 const ORDER_MS = 10 * 60_000;
 
-export async function validate({ order, now, open }: StepContext): Promise<Next> {
-  const { client } = await open();
+/** What came of each name is kept, also where another one brings the step to its end. */
+export async function validate(context: StepContext): Promise<Next> {
+  const { runtime, order } = context;
   const authorizations = order.authorizations.map((one) => ({ ...one }));
+  try {
+    return await look(context, authorizations);
+  } catch (error) {
+    await saveOrder(runtime.pools.api, order, { authorizations });
+    Object.assign(order, { authorizations });
+    throw error;
+  }
+}
+
+/** Asks how far the authority is, and for more. Changes the authorizations. */
+async function look({ order, now, open }: StepContext, authorizations: Authorization[]): Promise<Next> {
+  const { client } = await open();
   let waitMs = LOOK_MS;
   const asked = authorizations.filter(({ state }) => state === 'asked');
   await parallel(asked, ASKED, async (one) => {
@@ -22,15 +35,11 @@ export async function validate({ order, now, open }: StepContext): Promise<Next>
     settle(one, answer.body);
     if (one.state === 'asked') waitMs = Math.max(waitMs, pause(answer.retryAt, now, LOOK_MS));
   });
-  const refused = authorizations.find(({ state }) => state === 'invalid');
-  if (refused) throw new OrderFailed(refused.error ?? 'acme_error', { names: [refused.name] });
+  assertNoneRefused(authorizations);
   const under = authorizations.filter(({ state }) => state === 'asked').length;
   const waiting = authorizations.filter(({ state }) => state === 'waiting').slice(0, ASKED - under);
-  await parallel(waiting, ASKED, async (one) => {
-    // Answered by the challenge as it is then: one that is valid, or being looked at, stays so.
-    await client.post(one.challengeUrl, {});
-    one.state = 'asked';
-  });
+  await parallel(waiting, ASKED, (one) => ask(client, one));
+  assertNoneRefused(authorizations);
   if (authorizations.every(({ state }) => state === 'valid')) return { to: 'finalize', patch: { authorizations } };
   // Each group of names has its time.
   const stepAt = waiting.length > 0 ? now : order.stepAt;
@@ -41,17 +50,39 @@ export async function validate({ order, now, open }: StepContext): Promise<Next>
   return { to: 'validate', patch: { authorizations, stepAt }, waitMs };
 }
 
-interface Looked {
-  status?: unknown;
-  challenges?: { url?: unknown; error?: unknown }[];
+/** Authorities refuse to be asked twice: then it was asked by somebody who could not write it down. */
+async function ask(client: AcmeClient, one: Authorization): Promise<void> {
+  try {
+    await client.post(one.challengeUrl, {});
+  } catch (error) {
+    if (!(error instanceof AcmeProblem) || error.type !== 'malformed') throw error;
+    const { body } = await client.post(one.url, null);
+    if (body.status === 'pending' && challengeOf(one, body)?.status === 'pending') throw error;
+    settle(one, body);
+  }
+  if (one.state === 'waiting') one.state = 'asked';
 }
 
-function settle(one: Authorization, { status, challenges }: Looked): void {
+interface Looked {
+  status?: unknown;
+  challenges?: { url?: unknown; status?: unknown; error?: unknown }[];
+}
+
+function challengeOf({ challengeUrl }: Authorization, { challenges }: Looked) {
+  return Array.isArray(challenges) ? challenges.find((one) => one?.url === challengeUrl) : undefined;
+}
+
+function settle(one: Authorization, looked: Looked): void {
+  const { status } = looked;
   if (status === 'valid') one.state = 'valid';
   if (status !== 'invalid' && status !== 'deactivated' && status !== 'expired' && status !== 'revoked') return;
-  const challenge = Array.isArray(challenges) ? challenges.find(({ url }) => url === one.challengeUrl) : undefined;
   one.state = 'invalid';
-  one.error = problemOf(challenge?.error, 403, null).code;
+  one.error = problemOf(challengeOf(one, looked)?.error, 403, null).code;
+}
+
+function assertNoneRefused(authorizations: readonly Authorization[]): void {
+  const refused = authorizations.find(({ state }) => state === 'invalid');
+  if (refused) throw new OrderFailed(refused.error ?? 'acme_error', { names: [refused.name] });
 }
 
 /** The order says what is left to do: an answer that was lost before is found here. */
