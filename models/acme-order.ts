@@ -69,6 +69,8 @@ export class AcmeOrder extends BaseModel {
   declare privateKey: string | null;
   declare csr: Buffer | null;
   declare authorizations: Authorization[];
+  /** The authority had forgotten the account, which was made anew. */
+  declare reopened: boolean;
   declare places: Record<string, StoredPlace>;
   declare replaces: string | null;
   declare error: string | null;
@@ -104,17 +106,30 @@ export interface CertificateRequest {
 }
 
 /**
- * Begins orders of up to `limit` certificates that are due and have none under way; those that never were issued come
- * first. Answers how many.
+ * Begins orders of certificates that are due and have none under way, those that never were issued first, while fewer than
+ * `limit` that begun wait for their first step: others would wait behind them. Those that somebody waits for wait behind
+ * their like alone.
  */
-export async function beginDueOrders(sql: Knex, limit: number): Promise<number> {
-  const { rowCount } = await sql.raw<{ rowCount: number }>(
-    `with due as (
-       select c.id, a.id as account_id, c.requested_names, c.fingerprint is null or c.status = 'pending' as urgent
-         from certificate c left join acme_order o on o.certificate_id = c.id
-         left join acme_account a on a.id = c.request->>'accountId'
-        where c.source = 'acme' and c.renew_at <= now() and o.next_at is null
-        order by (c.fingerprint is null) desc, c.renew_at limit :limit for update of c skip locked
+export async function beginDueOrders(sql: Knex, limit: number): Promise<void> {
+  const due = `select c.id, a.id as account_id, c.requested_names, c.fingerprint is null or c.status = 'pending' as urgent
+     from certificate c left join acme_order o on o.certificate_id = c.id
+     left join acme_account a on a.id = c.request->>'accountId'
+    where c.source = 'acme' and c.renew_at <= now() and o.next_at is null`;
+  await sql.raw(
+    `with waiting as materialized (
+       select count(*)::int as every, count(*) filter (where urgent)::int as urgent
+         from acme_order where state = 'check' and next_at <= now()
+     ), urgent as (
+       ${due} and (c.fingerprint is null or c.status = 'pending')
+        order by (c.fingerprint is null) desc, c.renew_at
+        limit (select greatest(:limit::int - urgent, 0) from waiting) for update of c skip locked
+     ), others as (
+       ${due} and not (c.fingerprint is null or c.status = 'pending')
+        order by c.renew_at
+        limit (select greatest(:limit::int - every - (select count(*) from urgent), 0) from waiting)
+        for update of c skip locked
+     ), due as (
+       select * from urgent union all select * from others
      ), begun as (
        update certificate c set status = 'issuing', renew_at = null, updated_at = greatest(now(), updated_at + interval '1 ms')
          from due where c.id = due.id
@@ -125,22 +140,32 @@ export async function beginDueOrders(sql: Knex, limit: number): Promise<number> 
        state = 'check', urgent = excluded.urgent, lease = acme_order.lease + 1, next_at = now(), tries = 0,
        started_at = now(), step_at = now(), finished_at = null, order_url = null, finalize_url = null,
        certificate_url = null, private_key = null, csr = null, authorizations = '[]', places = '{}', replaces = null,
-       failed_step = null, error = null, error_params = '{}', renewal_check_at = null,
+       reopened = false, failed_step = null, error = null, error_params = '{}', renewal_check_at = null,
        renewal_start = null, renewal_end = null`,
     { limit },
   );
-  return rowCount;
 }
 
-/** Takes the order that has waited longest among those due, urgent ones first, and not one of `busy`. */
+/** An order that was due for longer was nobody's: that time is none of its step's. */
+const UNWORKED_SECONDS = 5;
+
+/**
+ * Takes an order that is due and not one of `busy`: urgent ones first, then those under way before those that begin, each
+ * by how long they have waited.
+ */
 export async function takeDueOrder(sql: Knex, busy: readonly string[]): Promise<AcmeOrder | undefined> {
   return AcmeOrder.query(sql)
-    .patch({ lease: sql.raw('lease + 1') as never })
+    .patch({
+      lease: sql.raw('lease + 1') as never,
+      stepAt: sql.raw(
+        `case when next_at < now() - interval '${UNWORKED_SECONDS} s' then step_at + (now() - next_at) else step_at end`,
+      ) as never,
+    })
     .where(
       'certificate_id',
       sql.raw(
         `(select certificate_id from acme_order where next_at <= now() and certificate_id <> all(?)
-           order by urgent desc, next_at limit 1 for update skip locked)`,
+           order by urgent desc, (state = 'check'), next_at limit 1 for update skip locked)`,
         [busy as never],
       ),
     )
@@ -165,6 +190,20 @@ export async function holdLease(
 ): Promise<void> {
   const held = await AcmeOrder.query(sql).findOne({ certificate_id: certificateId, lease }).forUpdate();
   if (!held) throw new LeaseLost();
+}
+
+/** Which of the tokens other orders under way of the account show too: authorities hand out what is not proven yet again. */
+export async function tokensOfOthers(
+  sql: Knex,
+  { certificateId, accountId }: Pick<AcmeOrder, 'certificateId' | 'accountId'>,
+  tokens: readonly string[],
+): Promise<Set<string>> {
+  const { rows } = await sql.raw<{ rows: { token: string }[] }>(
+    `select a->>'token' as token from acme_order o, jsonb_array_elements(o.authorizations) as a
+      where o.next_at is not null and o.account_id = ? and o.certificate_id <> ? and a->>'token' = any(?)`,
+    [accountId, certificateId, tokens as never],
+  );
+  return new Set(rows.map(({ token }) => token));
 }
 
 /** A certificate whose authority is to be asked when it wants it renewed. */

@@ -64,8 +64,8 @@ export class TooManyTokens extends Error {
 
 /**
  * Has nodes of the clusters answer for {@link TOKEN_MS}; a token that is there is replaced and lasts anew. Answers each
- * cluster's place that has them. Last of a transaction, because other changes of the clusters wait for its end. At most
- * 1,000 answers. Throws {@link TooManyTokens}.
+ * cluster's place that has them, without clusters that are gone. Last of a transaction, because other changes of the
+ * clusters wait for its end. At most 1,000 answers. Throws {@link TooManyTokens}.
  */
 export async function putTokens(
   tx: Tx,
@@ -114,6 +114,23 @@ export async function removeTokens(
   });
 }
 
+/** Whether nodes of one of the clusters answer each of the questions until then. */
+export async function areAnswered(
+  sql: Knex,
+  clusterIds: readonly string[],
+  questions: readonly AcmeQuestion[],
+  until: Date,
+): Promise<boolean> {
+  const { rows } = await sql.raw<{ rows: { answered: boolean }[] }>(
+    `select coalesce(bool_and(exists (
+         select from acme_token t where t.cluster_id = any(?) and t.host = q.host and t.token = q.token
+            and not t.removed and t.expires_at >= ?)), true) as answered
+       from jsonb_to_recordset(?::jsonb) as q(host text, token text)`,
+    [clusterIds as never, until, JSON.stringify(questions)],
+  );
+  return rows[0]!.answered;
+}
+
 /** Gives each change of each cluster a number of its own, and tells of it; clusters in one order, so that none waits in a ring. */
 async function changeClusters<Q extends AcmeQuestion>(
   tx: Tx,
@@ -127,11 +144,13 @@ async function changeClusters<Q extends AcmeQuestion>(
   const places = new Map<string, AcmePlace>();
   for (const clusterId of [...new Set(clusterIds)].sort()) {
     const { rows } = await tx.sql.raw<{ rows: { epoch: string; seq: string }[] }>(
-      `insert into acme_head as h (cluster_id, seq) values (?, ?)
+      `insert into acme_head as h (cluster_id, seq) select id, ?::bigint from cluster where id = ? for key share
          on conflict (cluster_id) do update set seq = h.seq + excluded.seq
        returning (select epoch from console_state)::text as epoch, h.seq::text as seq`,
-      [clusterId, given.length],
+      [given.length, clusterId],
     );
+    // Of a cluster that is gone everything is.
+    if (rows.length === 0) continue;
     const place = { epoch: BigInt(rows[0]!.epoch), sequence: BigInt(rows[0]!.seq) };
     places.set(clusterId, place);
     if (given.length === 0) continue;

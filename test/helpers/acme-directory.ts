@@ -330,7 +330,11 @@ class Served {
     const wildcard = text.startsWith('*.');
     const id = String(this.#authorizations.size + 1);
     const types = wildcard ? (['dns-01'] as const) : (['http-01', 'dns-01'] as const);
-    const challenges = types.map((type) => ({ type, token: randomBytes(24).toString('base64url'), status: 'pending' as const }));
+    const challenges = types.map((type) => ({
+      type,
+      token: randomBytes(24).toString('base64url'),
+      status: 'pending' as const,
+    }));
     const name = wildcard ? text.slice(2) : text;
     this.#authorizations.set(id, { id, account, name, wildcard, status: 'pending', challenges });
     return id;

@@ -37,6 +37,8 @@ function script(asked: Asked, ...verdicts: Verdict[]): void {
   cluster.authority.options.script = (kind) => (kind === asked ? (left.shift() ?? null) : null);
 }
 
+const limited = (type: string, status: number): Verdict => ({ type, status, headers: { 'retry-after': '7200' } });
+
 test.serial('one request brings a certificate to its site, and cleans up behind itself', async (t) => {
   const names = [newName(), newName()];
   const site = await api.site(cluster.clusterId, names[0]!, { domains: names });
@@ -183,22 +185,25 @@ test.serial('a name that the node does not answer for fails by its name', async 
   await eventually(() => cluster.node.answers.size === 0);
 });
 
+/** A node that is online for as long as nobody says otherwise, and takes no answer. */
+async function silent(clusterId: string) {
+  const nodeId = await api.node(clusterId, `silent-${last++}`, { features: ['http01-v1'] });
+  const seen = (at: unknown) => api.sql('node_state').where({ node_id: nodeId }).update({ last_seen_at: at });
+  await seen(api.sql.raw("now() + interval '1 hour'"));
+  return { nodeId, leaves: () => seen(new Date(0)) };
+}
+
+/** An order whose answers the silent node never has. */
+async function waiting(clusterId: string) {
+  const name = newName();
+  const { id: siteId } = await api.site(clusterId, name);
+  const { id } = await request([name]);
+  const row = () => api.sql('acme_order').where({ certificate_id: id });
+  await eventually(async () => (await row().first())?.state === 'propagate', { everyMs: 100 });
+  return { id, siteId, row };
+}
+
 test.serial('nodes that go offline in the middle are waited for no more, others for their time', async (t) => {
-  const silent = async (clusterId: string) => {
-    const nodeId = await api.node(clusterId, `silent-${last++}`, { features: ['http01-v1'] });
-    const seen = (at: unknown) => api.sql('node_state').where({ node_id: nodeId }).update({ last_seen_at: at });
-    await seen(api.sql.raw("now() + interval '1 hour'"));
-    return { leaves: () => seen(new Date(0)) };
-  };
-  /** An order whose answers the silent node never has. */
-  const waiting = async (clusterId: string) => {
-    const name = newName();
-    await api.site(clusterId, name);
-    const { id } = await request([name]);
-    const row = () => api.sql('acme_order').where({ certificate_id: id });
-    await eventually(async () => (await row().first())?.state === 'propagate', { everyMs: 100 });
-    return { id, row };
-  };
   const { clusterId } = cluster;
   const node = await silent(clusterId);
   const late = await waiting(clusterId);
@@ -216,12 +221,30 @@ test.serial('nodes that go offline in the middle are waited for no more, others 
   t.like(await orderOver(api, nobody.id), { state: 'failed', error: { code: 'http01_no_nodes' } });
 });
 
+test.serial('a cluster that goes under an order leaves it without nodes, and nothing to be logged', async (t) => {
+  const { log } = running.running.runtime;
+  const { error } = log;
+  t.teardown(() => {
+    log.error = error;
+  });
+  const logged: unknown[] = [];
+  log.error = (...args: unknown[]) => void logged.push(args);
+  const gone = await api.cluster(`gone-${last++}`);
+  const { nodeId } = await silent(gone);
+  const { id, siteId } = await waiting(gone);
+  await api.ok('DELETE', `/sites/${siteId}`);
+  await api.ok('DELETE', `/nodes/${nodeId}`);
+  await api.ok('DELETE', `/clusters/${gone}`);
+  t.like(await orderOver(api, id), { state: 'failed', error: { code: 'http01_no_nodes' } });
+  t.deepEqual(logged, []);
+  await api.ok('DELETE', `/certificates/${id}`);
+});
+
 test.serial('an authority that wants to be left alone is: the order ends, and the next begins then', async (t) => {
   const domain = `limited${last++}.org`;
   const names = [`a.${domain}`, `b.${domain}`];
   for (const name of names) await newSite(name);
-  const refusal: Verdict = { type: 'rateLimited', status: 429, headers: { 'retry-after': '7200' } };
-  script('new-order', refusal);
+  script('new-order', limited('rateLimited', 429));
   const first = await request([names[0]!]);
   const over = await orderOver(api, first.id);
   t.like(over, { state: 'failed', error: { code: 'acme_rate_limited' } });
@@ -232,6 +255,48 @@ test.serial('an authority that wants to be left alone is: the order ends, and th
   const second = await orderOver(api, (await request([names[1]!])).id);
   t.like(second, { state: 'failed', error: { code: 'acme_rate_limited' } });
   t.is(cluster.authority.requests.filter((asked) => asked === 'new-order').length, before);
+});
+
+test.serial('what one order is refused holds no other, unless nobody is answered', async (t) => {
+  const name = newName();
+  await newSite(name);
+  const ordered = async () => orderOver(api, (await request([name])).id);
+  const buckets = async () => (await api.sql('acme_bucket').where('until', '>', new Date())).map(({ key }) => key);
+  await api.sql('acme_bucket').delete();
+  script('finalize', limited('rateLimited', 429));
+  const alone = await ordered();
+  t.like(alone, { state: 'failed', error: { code: 'acme_rate_limited' } });
+  t.is(alone.nextTryAt, alone.error.params.until);
+  t.deepEqual(await buckets(), []);
+  script('finalize', limited('', 503));
+  const { nextTryAt, finishedAt } = await ordered();
+  t.true(Date.parse(nextTryAt) - Date.parse(finishedAt) > 7_000_000);
+  t.deepEqual(await buckets(), [`directory ${cluster.authority.url}`]);
+  const before = cluster.authority.requests.length;
+  t.like(await ordered(), { state: 'failed', error: { code: 'acme_rate_limited' } });
+  t.is(cluster.authority.requests.length, before);
+  await api.sql('acme_bucket').delete();
+});
+
+test.serial('a short rest is waited out by the order itself', async (t) => {
+  const name = newName();
+  await newSite(name);
+  for (const [asked, type, status] of [
+    ['new-order', 'rateLimited', 429],
+    ['finalize', 'serverInternal', 500],
+  ] as const) {
+    script(asked, { type, status, headers: { 'retry-after': '55' } });
+    const made = await request([name]);
+    const row = () => api.sql('acme_order').where({ certificate_id: made.id });
+    const refused = await eventually(async () => {
+      const found = await row().first();
+      return found?.error ? (found.next_at as Date) : undefined;
+    });
+    t.true(refused.getTime() > Date.now() + 10_000, asked);
+    await api.sql('acme_bucket').update({ until: new Date(0) });
+    await row().update({ next_at: new Date() });
+    t.is((await orderOver(api, made.id)).state, 'done', asked);
+  }
 });
 
 test.serial(
@@ -357,11 +422,28 @@ test.serial('accounts are shared, and external ones are bound to them', async (t
   await useAuthority(api, authority, { eabKid: '' });
 });
 
-test.serial('an account that the authority has forgotten is made anew', async (t) => {
+test.serial('an account that the authority has forgotten is made anew, once', async (t) => {
   const name = newName();
   await newSite(name);
-  script('new-order', { type: 'accountDoesNotExist', status: 400 });
+  const unknown: Verdict = { type: 'accountDoesNotExist', status: 400 };
+  // In the middle: what was shown for the former authorizations goes.
+  script('challenge', unknown);
   t.is((await orderOver(api, (await request([name])).id)).state, 'done');
+  await eventually(() => cluster.node.answers.size === 0);
+  script('new-order', unknown, unknown);
+  const over = await orderOver(api, (await request([name])).id);
+  t.like(over, { state: 'failed', error: { code: 'acme_account_does_not_exist' } });
+});
+
+test.serial('an authority whose address nobody may reach is not asked again and again', async (t) => {
+  const name = newName();
+  await newSite(name);
+  // The API takes no such address; names of authorities may come to lead there.
+  await api.sql('acme_directory').update({ url: 'https://169.254.169.254/' });
+  const made = await request([name]);
+  t.like(await orderOver(api, made.id), { state: 'failed', error: { code: 'acme_address_refused' } });
+  t.is((await api.sql('acme_order').where({ certificate_id: made.id }).first()).tries, 0);
+  await useAuthority(api, cluster.authority);
 });
 
 test.serial('requests are refused for what cannot be had', async (t) => {

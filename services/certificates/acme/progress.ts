@@ -17,9 +17,12 @@ export async function certificateProgress(
   { pools }: Runtime,
   { id }: Input<typeof certificateRequests.progress>,
 ): Promise<CertificateProgress> {
-  const row = await orderedCertificate(pools.api, id);
+  // Of one moment: what ends an order says in both when the next one begins.
+  const [row, order] = await pools.api.transaction(
+    async (sql) => [await orderedCertificate(sql, id), await AcmeOrder.byCertificate(sql, id)] as const,
+    { isolationLevel: 'repeatable read', readOnly: true },
+  );
   if (!row) return fail((await certificateById(pools.api, id)) ? 'CERTIFICATE_NOT_ORDERED' : 'CERTIFICATE_NOT_FOUND');
-  const order = await AcmeOrder.byCertificate(pools.api, id);
   // The order that was asked for takes the place of the former one in a second.
   if (!order || row.status === 'pending') return notBegun(id, row.renewAt);
   const running = order.nextAt !== null;

@@ -19,12 +19,12 @@ import { OutboundFailed } from '../../../runtime/outbound.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
 import { endAnswers } from './answers.ts';
-import { openAccount } from './authority.ts';
+import { directoryAt, openAccount } from './authority.ts';
 import { DnsFailed } from './dns/provider.ts';
 import { nextTry, OrderFailed } from './failure.ts';
-import { registeredDomain } from './names.ts';
-import { DirectoryInvalid, isPassing } from './protocol/client.ts';
+import { DirectoryInvalid } from './protocol/client.ts';
 import { AcmeProblem } from './protocol/problem.ts';
+import { type Asking, bucketsOf, LONGEST_WAIT_MS, restAfter } from './rest.ts';
 import type { Next, Opened, Step, StepContext } from './step.ts';
 import { check } from './steps/check.ts';
 import { download } from './steps/download.ts';
@@ -44,8 +44,11 @@ const LOOK_MS = 250;
 const TRIES = 8;
 const SHORTEST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
-/** An authority that wants to be left alone for longer ends the order; the next one begins then. */
-const LONGEST_WAIT_MS = 60_000;
+/** A step that cannot be written is tried again after so long at most, however often. */
+const LONGEST_POSTPONED_MS = 10 * 60_000;
+const MOST_TRIES = 100;
+/** Whatever an order waits for, it ends after this time. */
+const ORDER_MS = 24 * 3_600_000;
 
 /** The step of the challenge that the certificate is asked for with. */
 const byChallenge =
@@ -94,8 +97,20 @@ async function walkOrder(runtime: Runtime, order: AcmeOrder, signal: AbortSignal
     }
   } catch (err) {
     if (err instanceof LeaseLost || signal.aborted) return;
-    // The order stays as it is and is taken up again.
     runtime.log.error({ err, certificate: order.certificateId }, 'step of an order could not be written');
+    await postpone(runtime, order, signal);
+  }
+}
+
+/** The order stays as it is and is taken up again, later each time. */
+async function postpone(runtime: Runtime, order: AcmeOrder, signal: AbortSignal): Promise<void> {
+  const pause = Math.min(SHORTEST_PAUSE_MS * 2 ** order.tries, LONGEST_POSTPONED_MS);
+  const change = { tries: Math.min(order.tries + 1, MOST_TRIES), nextAt: new Date(Date.now() + pause) };
+  try {
+    await saveOrder(runtime.pools.api, order, change);
+  } catch (error) {
+    // Not even that: while it is waited here, nobody takes it.
+    if (!(error instanceof LeaseLost)) await sleep(LONGEST_PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
@@ -118,6 +133,7 @@ async function stepOf(runtime: Runtime, order: AcmeOrder, signal: AbortSignal, t
     },
   };
   try {
+    if (context.now.getTime() - order.startedAt.getTime() > ORDER_MS) throw new OrderFailed('acme_order_timeout');
     await assertAllowed(context);
     const next = await STEPS[state](context);
     await goOn(context, next);
@@ -154,79 +170,74 @@ class Held extends Error {
 }
 
 /** Steps that ask the authority wait while it wants to be left alone. */
-async function assertAllowed({ runtime, order, certificate }: StepContext): Promise<void> {
-  const until = await blockedUntil(runtime.pools.api, bucketsOf(order, certificate.request.ca));
+async function assertAllowed(context: StepContext): Promise<void> {
+  const until = await blockedUntil(context.runtime.pools.api, bucketsOf(await askingOf(context)));
   if (until) throw new Held(until);
 }
 
-const directoryBucket = (ca: string) => `directory ${ca}`;
-const accountBucket = (order: AcmeOrder) => `account ${order.accountId}`;
-const domainBucket = (name: string) => `domain ${registeredDomain(name)}`;
-
-/** Whose patience an order of this state needs. */
-function bucketsOf(order: AcmeOrder, ca: string): string[] {
-  if (order.state === 'check') return [];
-  const asking = [directoryBucket(ca)];
-  if (order.state !== 'order') return asking;
-  return [...asking, accountBucket(order), ...new Set(order.names.map(domainBucket))];
+async function askingOf({ runtime, order, certificate }: StepContext): Promise<Asking> {
+  const { state, accountId, names } = order;
+  const at = await directoryAt(runtime, certificate.request.ca);
+  return { state, accountId, names, directoryUrl: at?.url ?? null };
 }
 
 async function afterFailure(context: StepContext, error: unknown): Promise<void> {
   const { runtime, order, now } = context;
   if (error instanceof OrderFailed) return fail(context, error);
   if (error instanceof Held) return waitUntil(context, error.until);
-  if (error instanceof AcmeProblem) {
-    if (error.type === 'rateLimited') return leaveAlone(context, error);
-    if (error.type === 'accountDoesNotExist' && order.tries < TRIES) return openAnew(context);
-    if (!isPassing(error)) return fail(context, new OrderFailed(error.code, namesIn(error)));
-  }
-  if (error instanceof DnsFailed && !error.passing) return fail(context, new OrderFailed(error.code));
-  const code = passingCode(error);
+  if (error instanceof AcmeProblem && error.type === 'accountDoesNotExist' && !order.reopened) return openAnew(context);
+  const rest = error instanceof AcmeProblem ? restAfter(error, await askingOf(context), now) : null;
+  for (const { keys, until } of rest?.blocked ?? []) await blockUntil(runtime.pools.api, keys, until);
+  const code = codeOf(error);
+  if (rest && isLong(rest.until, now)) return fail(context, new OrderFailed(code, paramsOf(rest), rest.until));
+  if (!rest && !isPassing(error)) return fail(context, new OrderFailed(code, namesIn(error)));
   if (code === 'certificate_operation_failed') {
     runtime.log.error({ err: error, certificate: order.certificateId, step: order.state }, 'step of an order failed');
   }
   if (order.tries + 1 >= TRIES) return fail(context, new OrderFailed(code));
-  const asked = error instanceof AcmeProblem && error.retryAt ? error.retryAt.getTime() - now.getTime() : 0;
-  const wait = Math.min(Math.max(SHORTEST_PAUSE_MS * 2 ** order.tries, asked), LONGEST_PAUSE_MS);
-  const change = { tries: order.tries + 1, nextAt: new Date(Date.now() + wait), error: code, errorParams: {} };
+  const pause = Math.min(SHORTEST_PAUSE_MS * 2 ** order.tries, LONGEST_PAUSE_MS);
+  const nextAt = new Date(Math.max(Date.now() + pause, rest?.until.getTime() ?? 0));
+  const change = { tries: order.tries + 1, nextAt, error: code, errorParams: rest ? paramsOf(rest) : {} };
   await saveOrder(runtime.pools.api, order, change);
   Object.assign(order, change);
 }
 
-function namesIn({ names }: AcmeProblem): Record<string, string[]> {
-  return names.length > 0 ? { names: names.slice(0, 20) } : {};
+/** Whether asking again may help. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof AcmeProblem || error instanceof DnsFailed) return error.passing;
+  return !(error instanceof OutboundFailed && error.reason === 'refused');
 }
 
-function passingCode(error: unknown): string {
-  if (error instanceof OutboundFailed) return error.reason === 'tls' ? 'acme_tls' : 'acme_unreachable';
+function isLong(until: Date, now: Date): boolean {
+  return until.getTime() - now.getTime() > LONGEST_WAIT_MS;
+}
+
+function paramsOf({ until }: { until: Date }) {
+  return { until: until.toISOString() };
+}
+
+function namesIn(error: unknown): Record<string, string[]> {
+  const names = error instanceof AcmeProblem ? error.names.slice(0, 20) : [];
+  return names.length > 0 ? { names } : {};
+}
+
+const UNREACHED: Partial<Record<OutboundFailed['reason'], string>> = {
+  tls: 'acme_tls',
+  refused: 'acme_address_refused',
+};
+
+function codeOf(error: unknown): string {
+  if (error instanceof OutboundFailed) return UNREACHED[error.reason] ?? 'acme_unreachable';
   if (error instanceof DirectoryInvalid) return 'acme_directory_invalid';
   if (error instanceof AcmeProblem || error instanceof DnsFailed) return error.code;
   return 'certificate_operation_failed';
 }
 
-/** A limit of orders may be the account's or a domain's: the domain waits as told, the account for a minute at most. */
-async function leaveAlone(context: StepContext, problem: AcmeProblem): Promise<void> {
-  const { runtime, order, certificate, now } = context;
-  const sql = runtime.pools.api;
-  const until = problem.retryAt ?? new Date(now.getTime() + LONGEST_WAIT_MS);
-  if (order.state === 'order') {
-    const names = problem.names.length > 0 ? problem.names : order.names;
-    await blockUntil(sql, [...new Set(names.map(domainBucket))], until);
-    const soon = new Date(Math.min(until.getTime(), now.getTime() + LONGEST_WAIT_MS));
-    await blockUntil(sql, [accountBucket(order)], soon);
-  } else {
-    await blockUntil(sql, [directoryBucket(certificate.request.ca)], until);
-  }
-  return waitUntil(context, until);
-}
-
 /** An order that would have to wait for long ends; the next one begins then. */
 async function waitUntil(context: StepContext, until: Date): Promise<void> {
-  const params = { until: until.toISOString() };
-  if (until.getTime() - context.now.getTime() > LONGEST_WAIT_MS) {
-    return fail(context, new OrderFailed('acme_rate_limited', params, until));
-  }
-  const change = { nextAt: until, error: 'acme_rate_limited', errorParams: params };
+  const code = 'acme_rate_limited';
+  if (isLong(until, context.now)) return fail(context, new OrderFailed(code, paramsOf({ until }), until));
+  const change = { nextAt: until, error: code, errorParams: paramsOf({ until }) };
   await saveOrder(context.runtime.pools.api, context.order, change);
   Object.assign(context.order, change);
 }
@@ -234,8 +245,13 @@ async function waitUntil(context: StepContext, until: Date): Promise<void> {
 /** The authority has forgotten the account, with all that was ordered. */
 async function openAnew({ runtime, order }: StepContext): Promise<void> {
   await setAccountUrl(runtime.pools.api, order.accountId!, null);
-  const change = { state: 'account' as const, tries: order.tries + 1, nextAt: new Date() };
-  await saveOrder(runtime.pools.api, order, change);
+  const now = new Date();
+  const begun = { state: 'account' as const, reopened: true, nextAt: now, stepAt: now, tries: 0 };
+  const change = { ...begun, authorizations: [], places: {} };
+  await write(runtime, systemCall('acme'), {}, async (tx) => {
+    await saveOrder(tx.sql, order, change);
+    await endAnswers(tx, order);
+  });
   Object.assign(order, change);
 }
 

@@ -1,7 +1,7 @@
 // Talks to a certificate authority (RFC 8555, RFC 9773). It keeps nothing but nonces: what has to outlive the process is
 // answered, and its caller stores it before the next step.
 import type { KeyObject } from 'node:crypto';
-import { type OutboundAnswer, OutboundFailed, sendOutbound } from '../../../../runtime/outbound.ts';
+import { type OutboundAnswer, sendOutbound } from '../../../../runtime/outbound.ts';
 import { binding, type ExternalAccount, signed } from './jws.ts';
 import { AcmeProblem, problemOf, retryAt } from './problem.ts';
 
@@ -46,7 +46,7 @@ const MAX_URL = 2048;
 /** Reads the directory, in 10 s. Throws {@link DirectoryInvalid}, AcmeProblem and OutboundFailed. */
 export async function readDirectory(at: DirectoryAt, signal?: AbortSignal): Promise<Directory> {
   const answer = await send(at, 'GET', new URL(at.url), undefined, DIRECTORY_MS, signal);
-  if (answer.status !== 200) throw refusal(answer);
+  if (answer.status !== 200) throw refusalOfEverybody(answer);
   const body = json(answer);
   const meta = (body.meta ?? {}) as { externalAccountRequired?: unknown; caaIdentities?: unknown };
   const caa = Array.isArray(meta.caaIdentities) ? meta.caaIdentities : [];
@@ -117,7 +117,7 @@ export class AcmeClient {
     const { newNonce } = this.directory;
     const answer = await send(this.#at, 'HEAD', new URL(newNonce), undefined, REQUEST_MS, this.#signal);
     const nonce = nonceOf(answer);
-    if (nonce === null) throw refusal(answer);
+    if (nonce === null || answer.status >= 400) throw refusalOfEverybody(answer);
     return nonce;
   }
 }
@@ -127,14 +127,6 @@ export async function getUnsigned(at: DirectoryAt, url: string, signal?: AbortSi
   const answer = await send(at, 'GET', new URL(requiredUrl(url)), undefined, REQUEST_MS, signal);
   if (answer.status >= 400) throw refusal(answer);
   return present(answer);
-}
-
-/** Whether asking again may help: the authority or the way to it is not well, which says nothing about the order. */
-export function isPassing(error: unknown): boolean {
-  if (error instanceof OutboundFailed) return error.reason !== 'refused';
-  if (!(error instanceof AcmeProblem)) return false;
-  if (error.type === 'rateLimited') return false;
-  return error.status >= 500 || error.status === 408 || error.status === 429 || error.type === 'badNonce';
 }
 
 function send(
@@ -177,6 +169,11 @@ function refusal(answer: OutboundAnswer): AcmeProblem {
     // A proxy's page, or nothing at all: the status says what there is to say.
   }
   return problemOf(document, answer.status, retryAt(answer.headers['retry-after'], new Date()));
+}
+
+/** Of what nobody is asked anything without. */
+function refusalOfEverybody(answer: OutboundAnswer): AcmeProblem {
+  return Object.assign(refusal(answer), { ofEverybody: true });
 }
 
 function json(answer: OutboundAnswer): Record<string, unknown> {

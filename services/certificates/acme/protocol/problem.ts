@@ -33,6 +33,8 @@ export class AcmeProblem extends Error {
   readonly retryAt: Date | null;
   /** Names that it is about, where it tells. */
   readonly names: readonly string[];
+  /** It refuses everybody, whatever was asked. */
+  readonly ofEverybody: boolean;
 
   constructor(type: string, status: number, retryAt: Date | null, names: readonly string[]) {
     super(`the authority refused: ${type || status}`);
@@ -41,6 +43,13 @@ export class AcmeProblem extends Error {
     this.status = status;
     this.retryAt = retryAt;
     this.names = names;
+    this.ofEverybody = status === 503;
+  }
+
+  /** Asking again may help: the authority is not well, which says nothing about the order. */
+  get passing(): boolean {
+    if (this.type === 'rateLimited') return false;
+    return this.status >= 500 || this.status === 408 || this.status === 429 || this.type === 'badNonce';
   }
 
   /** Code of a certificate's lastError. */

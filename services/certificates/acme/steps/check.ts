@@ -3,7 +3,7 @@ import { createPrivateKey, webcrypto } from 'node:crypto';
 import 'reflect-metadata';
 import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from '@peculiar/x509';
 import { changeRequestedNames, domainsBehind } from '../../../../models/acme-certificate.ts';
-import { type CertificateRequest, orderKeyPlace, servedNames } from '../../../../models/acme-order.ts';
+import { type CertificateRequest, orderKeyPlace } from '../../../../models/acme-order.ts';
 import { nodesBehind } from '../../../../models/acme-token.ts';
 import { edgeAddresses } from '../../../../models/edge-addresses.ts';
 import { credentialOf, recordPlaces } from '../dns/place-records.ts';
@@ -11,6 +11,7 @@ import { OrderFailed } from '../failure.ts';
 import { usedNames } from '../names.ts';
 import { parallel } from '../parallel.ts';
 import { pointingOf } from '../pointing.ts';
+import { allServed } from '../served.ts';
 import type { Next, StepContext } from '../step.ts';
 
 const LOOKUPS = 8;
@@ -41,10 +42,7 @@ async function wantedNames({ runtime, certificate }: StepContext): Promise<strin
 
 async function assertServed({ runtime, certificate, tools, now }: StepContext, names: string[]): Promise<void> {
   const sql = runtime.pools.api;
-  const served = await servedNames(sql, names);
-  const has = new Set(served.map(({ name }) => name));
-  const unserved = names.filter((name) => !has.has(name));
-  if (unserved.length > 0) throw new OrderFailed('http01_unserved', { names: unserved.slice(0, NAMES_TOLD) });
+  const served = await allServed(sql, names);
   const clusters = new Map<string, Set<string>>();
   for (const { clusterId } of served) {
     if (clusters.has(clusterId)) continue;

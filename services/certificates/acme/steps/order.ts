@@ -12,6 +12,11 @@ import type { Next, StepContext } from '../step.ts';
 
 const READS = 4;
 const CHALLENGE_TYPES = { http01: 'http-01', dns01: 'dns-01' } as const;
+/**
+ * The former certificate was replaced by an order that came to nothing, another account has it, or the authority has lost
+ * it: then the order is one like any other.
+ */
+const NOT_REPLACED: ReadonlySet<string> = new Set(['alreadyReplaced', 'conflict', 'malformed', 'unauthorized']);
 const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
 
 /** The authority answers the same account for the same key, however often it is asked. */
@@ -37,9 +42,7 @@ export async function order({ order, certificate, open }: StepContext): Promise<
   const make = (replacing: string | null) =>
     client.post(client.directory.newOrder, { identifiers, ...(replacing === null ? {} : { replaces: replacing }) });
   const made = await make(replaces).catch((error: unknown) => {
-    // It was replaced by an order that came to nothing, or the authority has lost it: then it is one like any other.
-    const known = error instanceof AcmeProblem && ['alreadyReplaced', 'malformed', 'conflict'].includes(error.type);
-    if (!known || replaces === null) throw error;
+    if (!(error instanceof AcmeProblem && NOT_REPLACED.has(error.type)) || replaces === null) throw error;
     return make(null);
   });
   const { authorizations, finalize } = made.body as { authorizations?: unknown; finalize?: unknown };

@@ -1,5 +1,6 @@
 // The authority looks, signs, and hands the certificate over.
 import { type Authorization, saveOrder } from '../../../../models/acme-order.ts';
+import { areAnswered } from '../../../../models/acme-token.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';
 import { type AcmeClient, DirectoryInvalid } from '../protocol/client.ts';
@@ -10,6 +11,8 @@ import { type Next, pause, type StepContext } from '../step.ts';
 const ASKED = 4;
 const LOOK_MS = 1_000;
 const VALIDATION_MS = 3 * 60_000;
+/** Answers that end sooner are shown anew before the authority is asked for more. */
+const LAST_MS = 3 * 60_000;
 const ORDER_MS = 10 * 60_000;
 
 /** What came of each name is kept, also where another one brings the step to its end. */
@@ -26,7 +29,8 @@ export async function validate(context: StepContext): Promise<Next> {
 }
 
 /** Asks how far the authority is, and for more. Changes the authorizations. */
-async function look({ order, now, open }: StepContext, authorizations: Authorization[]): Promise<Next> {
+async function look(context: StepContext, authorizations: Authorization[]): Promise<Next> {
+  const { order, now, open } = context;
   const { client } = await open();
   let waitMs = LOOK_MS;
   const asked = authorizations.filter(({ state }) => state === 'asked');
@@ -36,6 +40,7 @@ async function look({ order, now, open }: StepContext, authorizations: Authoriza
     if (one.state === 'asked') waitMs = Math.max(waitMs, pause(answer.retryAt, now, LOOK_MS));
   });
   assertNoneRefused(authorizations);
+  if (!(await stillShown(context, authorizations))) return { to: 'present', patch: { authorizations } };
   const under = authorizations.filter(({ state }) => state === 'asked').length;
   const waiting = authorizations.filter(({ state }) => state === 'waiting').slice(0, ASKED - under);
   await parallel(waiting, ASKED, (one) => ask(client, one));
@@ -48,6 +53,18 @@ async function look({ order, now, open }: StepContext, authorizations: Authoriza
     throw new OrderFailed('acme_validation_timeout', { names });
   }
   return { to: 'validate', patch: { authorizations, stepAt }, waitMs };
+}
+
+/** Records stay until the order is over, answers of nodes end by themselves. */
+async function stillShown(
+  { runtime, order, certificate, now }: StepContext,
+  authorizations: readonly Authorization[],
+): Promise<boolean> {
+  if (certificate.request.challenge !== 'http01') return true;
+  const unproven = authorizations.filter(({ state }) => state !== 'valid');
+  const questions = unproven.map(({ name, token }) => ({ host: name, token }));
+  const until = new Date(now.getTime() + LAST_MS);
+  return areAnswered(runtime.pools.api, Object.keys(order.places), questions, until);
 }
 
 /** Authorities refuse to be asked twice: then it was asked by somebody who could not write it down. */

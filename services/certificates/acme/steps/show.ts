@@ -1,12 +1,13 @@
 // Answers are made ready where the authority looks for them, and it is asked only when they are there.
 import { createPrivateKey } from 'node:crypto';
 import { accountSecretPlace } from '../../../../models/acme-account.ts';
-import { holdLease, type StoredPlace, saveOrder, servedNames } from '../../../../models/acme-order.ts';
+import { holdLease, type StoredPlace, saveOrder } from '../../../../models/acme-order.ts';
 import { type AcmeAnswer, nodesBehind, putTokens } from '../../../../models/acme-token.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { write } from '../../../../runtime/write.ts';
 import { OrderFailed } from '../failure.ts';
 import { thumbprint } from '../protocol/jws.ts';
+import { allServed } from '../served.ts';
 import type { Next, StepContext } from '../step.ts';
 
 /** Nodes that are online have an answer within this time, or the order ends. */
@@ -28,12 +29,13 @@ export async function presentHttp(context: StepContext): Promise<Next> {
   const { runtime, order } = context;
   const authorized = await keyAuthorizations(context);
   const shown = order.authorizations.filter(({ token }) => authorized.has(token));
-  const served = await servedNames(
+  const served = await allServed(
     runtime.pools.api,
     shown.map(({ name }) => name),
   );
   const clusters = Map.groupBy(served, ({ clusterId }) => clusterId);
-  const places: Record<string, StoredPlace> = {};
+  // Where something was shown before, it goes when the order is over.
+  const places: Record<string, StoredPlace> = { ...order.places };
   await write(runtime, systemCall('acme'), {}, async (tx) => {
     await holdLease(tx.sql, order);
     for (const clusterId of [...clusters.keys()].sort()) {
@@ -41,8 +43,8 @@ export async function presentHttp(context: StepContext): Promise<Next> {
       const answers = shown.flatMap(({ name, token }): AcmeAnswer[] =>
         names.has(name) ? [{ host: name, token, keyAuthorization: authorized.get(token)! }] : [],
       );
-      const place = (await putTokens(tx, [clusterId], answers)).get(clusterId)!;
-      places[clusterId] = { epoch: String(place.epoch), sequence: String(place.sequence) };
+      const place = (await putTokens(tx, [clusterId], answers)).get(clusterId);
+      if (place) places[clusterId] = { epoch: String(place.epoch), sequence: String(place.sequence) };
     }
     await saveOrder(tx.sql, order, { state: 'propagate', places, stepAt: tx.now, nextAt: tx.now, tries: 0 });
   });
