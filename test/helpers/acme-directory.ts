@@ -72,6 +72,8 @@ export interface AcmeDirectoryOptions {
   /** Life of what is issued, milliseconds. Default 90 days. */
   lifeMs?: number;
   caaIdentities?: string[];
+  /** Whether an account gets its authorizations that are pending again. */
+  reuses?: boolean;
 }
 
 interface Order {
@@ -336,6 +338,10 @@ class Served {
       status: 'pending' as const,
     }));
     const name = wildcard ? text.slice(2) : text;
+    const same = [...this.#authorizations.values()].find(
+      (one) => one.account === account && one.name === name && one.wildcard === wildcard && one.status === 'pending',
+    );
+    if (this.shown.options.reuses && same) return same.id;
     this.#authorizations.set(id, { id, account, name, wildcard, status: 'pending', challenges });
     return id;
   }

@@ -1,6 +1,6 @@
 // kill −9 of the worker of orders at each step of an order: when what the step found was written, and when it was not,
-// because the process died with the authority's answer. The next process goes on with the same order, and one certificate
-// comes of it. Orders stand where a trigger asks for a lock that the test holds.
+// because the process died with the authority's answer. The next process goes on with the same order, after an hour for one
+// half of them, and one certificate comes of it. Orders stand where a trigger asks for a lock that the test holds.
 import { X509Certificate } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { Api } from '../helpers/resources.ts';
 import { StandingWrites, stand } from '../helpers/standing-writes.ts';
 
-/** What is being written: the state that follows the step. */
+/** What is being written: the state that follows the step, or that the authority was asked to look. */
 const WRITES = [
   'account',
   'order',
@@ -21,6 +21,7 @@ const WRITES = [
   'present',
   'propagate',
   'validate',
+  'asked',
   'finalize',
   'download',
   'done',
@@ -33,8 +34,10 @@ const AT_A_TIME = 3;
 
 // An order for `lost-STATE.…` stands before that state is written, one for `written-STATE.…` while it is committed.
 const TRIGGERS = `
+  create function stage_of(acme_order) returns text language sql immutable as
+    $$ select case when $1.authorizations->0->>'state' = 'asked' then 'asked' else $1.state end $$;
   create function stand_order() returns trigger language plpgsql as $$ begin
-    if old.state <> new.state and new.names[1] = tg_argv[0] || '-' || new.state || '.example.org' then
+    if stage_of(old) <> stage_of(new) and new.names[1] = tg_argv[0] || '-' || stage_of(new) || '.example.org' then
       ${stand('new.names[1]')}
     end if;
     return new;
@@ -104,7 +107,9 @@ async function killEach(t: ExecutionContext, points: readonly Pick<Asked, 'fate'
     );
     for (const { name, fate, writes, certificateId } of asked) {
       const { state } = await eventually(async () => {
-        const row = await database.query('select state from acme_order where certificate_id = $1', [certificateId]);
+        const row = await database.query('select stage_of(o) as state from acme_order o where certificate_id = $1', [
+          certificateId,
+        ]);
         return (fate === 'lost' || row.rows[0].state === writes) && row.rows[0];
       });
       t.is(state === writes, fate === 'written', name);
@@ -136,6 +141,21 @@ async function endedWell(t: ExecutionContext, { name, fate, writes, siteId, cert
   t.is(row.private_key, null, name);
 }
 
+/** In which nobody works on the orders, and nodes forget what ended. */
+async function hourPasses(orders: readonly Asked[]): Promise<void> {
+  const names = orders.map(({ name }) => name);
+  const ids = orders.map(({ certificateId }) => certificateId);
+  const hour = "interval '1 hour'";
+  await database.query(
+    `update acme_order set step_at = step_at - ${hour}, next_at = next_at - ${hour} where certificate_id = any($1)`,
+    [ids],
+  );
+  await database.query(`update acme_token set expires_at = expires_at - ${hour} where host = any($1)`, [names]);
+  for (const key of cluster.node.answers.keys()) {
+    if (names.includes(key.split(' ')[0]!)) cluster.node.answers.delete(key);
+  }
+}
+
 test.serial('whenever the worker dies, the next one goes on, and one certificate comes of it', async (t) => {
   const points = WRITES.flatMap((writes) => FATES.map((fate) => ({ fate, writes })));
   const [alone, others] = [true, false].map((is) => points.filter(({ writes }) => ALONE.has(writes) === is));
@@ -145,6 +165,7 @@ test.serial('whenever the worker dies, the next one goes on, and one certificate
     all.push(...(await killEach(t, [...others!.splice(0, AT_A_TIME - last.length), ...last])));
   }
   t.is(all.length, points.length);
+  await hourPasses(all.filter(({ fate }) => fate === 'written'));
   const worker = await startWorker();
   try {
     for (const asked of all) await endedWell(t, asked);

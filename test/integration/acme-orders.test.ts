@@ -1,7 +1,9 @@
 // Orders of certificates from the request to the site, at an authority that is as strict as a real one.
 import { X509Certificate } from 'node:crypto';
 import test from 'ava';
+import type { Knex } from 'knex';
 import { sweepRehearsals } from '../../models/acme-certificate.ts';
+import { beginDueOrders, takeDueOrder } from '../../models/acme-order.ts';
 import { type AcmeCluster, orderOver, requestOf, startAcmeCluster, useAuthority } from '../helpers/acme-cluster.ts';
 import type { Asked, Verdict } from '../helpers/acme-directory.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -194,13 +196,13 @@ async function silent(clusterId: string) {
 }
 
 /** An order whose answers the silent node never has. */
-async function waiting(clusterId: string) {
-  const name = newName();
-  const { id: siteId } = await api.site(clusterId, name);
+async function waiting(clusterId: string, known?: string) {
+  const name = known ?? newName();
+  const { id: siteId } = known ? { id: '' } : await api.site(clusterId, name);
   const { id } = await request([name]);
   const row = () => api.sql('acme_order').where({ certificate_id: id });
   await eventually(async () => (await row().first())?.state === 'propagate', { everyMs: 100 });
-  return { id, siteId, row };
+  return { id, siteId, name, row };
 }
 
 test.serial('nodes that go offline in the middle are waited for no more, others for their time', async (t) => {
@@ -238,6 +240,68 @@ test.serial('a cluster that goes under an order leaves it without nodes, and not
   t.like(await orderOver(api, id), { state: 'failed', error: { code: 'http01_no_nodes' } });
   t.deepEqual(logged, []);
   await api.ok('DELETE', `/certificates/${id}`);
+});
+
+test.serial('what another order shows too stays when the first one ends', async (t) => {
+  const node = await silent(cluster.clusterId);
+  cluster.authority.options.reuses = true;
+  const first = await waiting(cluster.clusterId);
+  const second = await waiting(cluster.clusterId, first.name);
+  delete cluster.authority.options.reuses;
+  await second.row().update({ step_at: api.sql.raw("now() + interval '1 hour'") });
+  await first.row().update({ step_at: api.sql.raw("now() - interval '41 s'") });
+  t.is((await orderOver(api, first.id)).error.code, 'http01_apply_timeout');
+  const shown = await api.sql('acme_token').where({ host: first.name });
+  t.deepEqual(
+    shown.map(({ removed }) => removed),
+    [false],
+  );
+  await node.leaves();
+  t.is((await orderOver(api, second.id)).state, 'done');
+  await eventually(() => cluster.node.answers.size === 0);
+});
+
+test.serial('orders under way are gone on with before others begin, and few begin at once', async (t) => {
+  const insert = (sql: Knex, name: string, count: number, issued: boolean) =>
+    sql.raw(
+      `insert into certificate (name, names, requested_names, source, status, renew_at, request, fingerprint, chain,
+         private_key, issuer, key_type, not_before, not_after)
+       select :name, '{turn.example}'::text[], '{turn.example}'::text[], 'acme', case when :issued then 'ready' else 'pending' end,
+           now() - make_interval(secs => i), '{}'::jsonb, case when :issued then sha256(i::text::bytea) end,
+           case when :issued then '{}'::bytea[] end, m.text, m.text, m.text, m.at, m.at
+         from generate_series(1, :count::int) as i,
+           lateral (select case when :issued then 'p256' end as text, case when :issued then now() end as at) as m`,
+      { name, count, issued },
+    );
+  await running.running.runtime.pools.api
+    .transaction(async (sql) => {
+      const begin = async () => {
+        await beginDueOrders(sql, 10);
+        const orders = sql('acme_order as o').join('certificate as c', 'c.id', 'o.certificate_id');
+        const found = await orders.where('c.name', 'like', 'turn-%').groupBy('c.name').select('c.name').count();
+        return Object.fromEntries(found.map(({ name, count }) => [name, Number(count)]));
+      };
+      const taken = async (count: number) => {
+        const ids: string[] = [];
+        for (let nth = 0; nth < count; nth++) ids.push((await takeDueOrder(sql, ids))!.certificateId);
+        return ids;
+      };
+      await insert(sql, 'turn-renewed', 3_000, true);
+      t.deepEqual(await begin(), { 'turn-renewed': 10 });
+      t.deepEqual(await begin(), { 'turn-renewed': 10 });
+      const under = await taken(4);
+      await sql('acme_order').whereIn('certificate_id', under).update({ state: 'propagate' });
+      t.deepEqual(await begin(), { 'turn-renewed': 14 });
+      t.deepEqual((await taken(4)).toSorted(), under.toSorted());
+      // Somebody waits for these, behind none of the others.
+      await insert(sql, 'turn-new', 30, false);
+      t.deepEqual(await begin(), { 'turn-renewed': 14, 'turn-new': 10 });
+      const urgent = await taken(10);
+      t.is(Number((await sql('certificate').whereIn('id', urgent).where('name', 'turn-new').count())[0]!.count), 10);
+      t.deepEqual((await taken(14)).slice(10).toSorted(), under.toSorted());
+      throw new Error('nobody else saw it');
+    })
+    .catch((error: Error) => t.is(error.message, 'nobody else saw it'));
 });
 
 test.serial('an authority that wants to be left alone is: the order ends, and the next begins then', async (t) => {
@@ -338,6 +402,39 @@ test.serial('a renewal replaces the certificate where it is, without a name that
   );
   t.like(next, { id: made.id, status: 'ready', names: [names[0]], siteCount: 1 });
   t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
+});
+
+test.serial('a renewal that fails leaves the former certificate where it is', async (t) => {
+  const name = newName();
+  const site = await newSite(name);
+  const made = await request([name], { bindSiteId: site.id });
+  await orderOver(api, made.id);
+  const former = await certificate(made.id);
+  /** Asks for the next one, and answers what became of it. */
+  const renewed = async () => {
+    await api.ok('POST', `/certificates/${made.id}/renew`);
+    return eventually(
+      async () => {
+        const now = await certificate(made.id);
+        return (now.lastError !== null || now.fingerprint !== former.fingerprint) && now.status !== 'issuing' && now;
+      },
+      { everyMs: 200 },
+    );
+  };
+  script('finalize', { type: 'caa', status: 403 });
+  const failed = await renewed();
+  const { fingerprint, notAfter } = former;
+  t.like(failed, { status: 'error', lastError: 'acme_caa', fingerprint, notAfter, siteCount: 1 });
+  const { finishedAt, nextTryAt } = await api.ok('GET', `/certificates/${made.id}/progress`);
+  t.is(Date.parse(nextTryAt) - Date.parse(finishedAt), 12 * 3_600_000);
+  t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
+  t.true((await api.entries(cluster.clusterId, 'site-https')).includes(site.id));
+  // Another account has the former one.
+  await api.sql('certificate').where({ id: made.id }).update({ last_error: null });
+  script('new-order', { type: 'unauthorized', status: 403 });
+  t.is((await renewed()).status, 'ready');
+  t.is(cluster.authority.issued.at(-1)!.replaces, null);
+  t.is(cluster.authority.issued.length - cluster.authority.issued.findIndex(({ names }) => names[0] === name), 2);
 });
 
 test.serial('an authority that wants a renewal early gets it, and says in which time the next one is', async (t) => {
