@@ -1,7 +1,7 @@
 // What of HTTPS a site has for a host, as nodes see it.
-
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
+import { domainOf } from '../../contract/scalars/domain-of-host.ts';
 import { namesOfCertificates, readSiteHttps } from '../../models/site-https.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { HttpsRedirect } from './run/request.ts';
@@ -30,20 +30,4 @@ export async function siteHttps(
     if (!forceHttps) return { forced: false, status: 301, port: 443 };
     return { forced: !excluded.has(domain), status: redirectStatus, port: redirectPort };
   };
-}
-
-/** The domain by which a site has a host: exact, wildcard, the longest suffix, then the first pattern. */
-export function domainOf(host: string, domains: readonly Domain[]): string | null {
-  const parent = host.replace(/^[^.]*\.?/, '');
-  const named = (form: Domain['form'], holds: (name: string) => boolean) =>
-    domains
-      .filter((domain) => domain.form === form && holds(domain.name))
-      .reduce<Domain | null>((longest, one) => (one.name.length > (longest?.name.length ?? 0) ? one : longest), null);
-  const found =
-    named('exact', (name) => name === host) ??
-    named('wildcard', (name) => name === parent) ??
-    named('suffix', (name) => host.endsWith(`.${name}`)) ??
-    domains.find(({ form, name }) => form === 'pattern' && new RegExp(`^(?:${name})$`).test(host)) ??
-    null;
-  return found && formatDomain(found);
 }

@@ -31,9 +31,12 @@ export async function check(context: StepContext): Promise<Next> {
 
 /** A renewal leaves out names that no site of the certificate has any more. */
 async function wantedNames({ runtime, certificate }: StepContext): Promise<string[]> {
-  const { id, requestedNames, leaf, bindSiteId } = certificate;
+  const { id, requestedNames, leaf, bindSiteId, request } = certificate;
   if (leaf === null || bindSiteId !== null) return requestedNames;
-  const used = usedNames(requestedNames, await domainsBehind(runtime.pools.api, id));
+  const domains = await domainsBehind(runtime.pools.api, id);
+  // Answers over HTTP are for names that a site has by its name: what a pattern alone has is shown by DNS only.
+  const shown = request.challenge === 'dns01' ? domains : domains.filter(({ form }) => form !== 'pattern');
+  const used = usedNames(requestedNames, shown);
   // Nobody uses it: then all of it is what somebody wanted.
   if (used.length === 0 || used.length === requestedNames.length) return requestedNames;
   await changeRequestedNames(runtime.pools.api, id, requestedNames, used);

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { parseDomain } from '../../../../contract/scalars/domain.ts';
-import { domainOf } from '../../../../services/rules/site-https.ts';
+import { domainOf } from '../../../../contract/scalars/domain-of-host.ts';
 
 const DOMAINS = ['~x[0-9]\\.[a-z.]+', '.b.com', '*.a.b.com', '.a.b.com', 'x1.a.b.com', 'b.com'].map(
   (text) => parseDomain(text)!,
