@@ -1,10 +1,10 @@
 // What becomes of the certificates of a site whose domains change. Names that an authority can be asked for are reached by
 // plain HTTP alone until they are covered; an upload that does not cover them is refused.
 import { fail } from '../../contract/errors.ts';
-import { MAX_CERTIFICATE_NAMES } from '../../contract/resources/certificates.ts';
 import { nameOfDomain, uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { askForNames, type CertificateRow, keepCertificates } from '../../models/certificate.ts';
+import { askableNames } from '../../models/certificate-names.ts';
 import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import type { ChangedEntry } from '../../models/publish.ts';
 import type { SiteRow } from '../../models/site.ts';
@@ -61,15 +61,8 @@ async function askFor(
   );
   const missing = wanted.filter((name) => !asked.has(name));
   if (missing.length === 0) return null;
-  const renewing = certificates.find((certificate) => canAskFor(certificate, missing));
+  const renewing = certificates.find((certificate) => askableNames(certificate, missing).length === missing.length);
   if (!renewing) return fail('CERTIFICATE_DOMAIN_MISMATCH', { domains: uncovered.map(formatDomain) });
   await askForNames(tx.sql, renewing.id, missing, tx.now);
   return { id: renewing.id, name: renewing.name };
-}
-
-function canAskFor({ requestedNames, autoRenew, challenge }: CertificateRow, names: readonly string[]): boolean {
-  if (requestedNames === null || !autoRenew) return false;
-  // An authority takes the word of DNS alone for a wildcard.
-  const provable = challenge === 'dns01' || !names.some((name) => name.startsWith('*.'));
-  return provable && requestedNames.length + names.length <= MAX_CERTIFICATE_NAMES;
 }

@@ -127,6 +127,38 @@ test.serial(
   },
 );
 
+test.serial('domains that a site gets before its first order is over are asked for when it has the certificate', async (t) => {
+  const names = [`first.${ZONE}`, `*.first.${ZONE}`];
+  for (const [name, autoRenew] of [
+    [`first.${ZONE}`, true],
+    [`once.${ZONE}`, false],
+  ] as const) {
+    const site = await api.site(cluster.clusterId, name);
+    const released = Promise.withResolvers<void>();
+    const { look } = cluster.authority.options;
+    cluster.authority.options.look = (shown) => released.promise.then(() => look(shown));
+    const made = await request([name], { bindSiteId: site.id, autoRenew });
+    await eventually(async () => (await certificate(made.id)).status === 'issuing');
+    await api.ok('PATCH', `/sites/${site.id}`, { domains: [name, `*.${name}`] });
+    cluster.authority.options.look = look;
+    released.resolve();
+    await eventually(async () => (await certificate(made.id)).bindSiteId === null);
+    t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
+    // Nobody wants one to be renewed that is not.
+    if (!autoRenew) {
+      t.like(await certificate(made.id), { status: 'ready', renewAt: null, pendingNames: [], names: [name] });
+      continue;
+    }
+    const whole = await eventually(async () => {
+      const now = await certificate(made.id);
+      return now.names.length === 2 && now;
+    });
+    t.deepEqual(whole.names.toSorted(), names.toSorted());
+    t.deepEqual((await api.ok('GET', `/sites/${site.id}/https`)).pendingDomains, []);
+  }
+  await noRecords();
+});
+
 test.serial('a webhook is told of each value; what it refuses is told of its credential', async (t) => {
   const name = `hook.${ZONE}`;
   hookStatus = 403;

@@ -1,15 +1,18 @@
 // The certificate is checked as one that somebody sends, and takes the place of the former.
 import { createPrivateKey } from 'node:crypto';
 import { errorCodeOf } from '../../../../contract/errors.ts';
+import { nameOfDomain, uncoveredDomains } from '../../../../contract/scalars/certificate-coverage.ts';
 import { setIssued, setRehearsed } from '../../../../models/acme-certificate.ts';
 import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/acme-order.ts';
-import { lockCertificate, replaceMaterial } from '../../../../models/certificate.ts';
+import { askForNames, type CertificateRow, lockCertificate, replaceMaterial } from '../../../../models/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../../../models/certificate-check.ts';
+import { askableNames } from '../../../../models/certificate-names.ts';
 import { bindCertificate } from '../../../../models/publish-https.ts';
-import { clusterOfSite, lockSite } from '../../../../models/site.ts';
+import { clusterOfSite, lockSite, type SiteRow } from '../../../../models/site.ts';
+import { namesOfCertificates } from '../../../../models/site-https.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { publishRequested } from '../../../../runtime/publish-requested.ts';
-import { write } from '../../../../runtime/write.ts';
+import { type Tx, write } from '../../../../runtime/write.ts';
 import { endAnswers } from '../answers.ts';
 import { OrderFailed, renewalTime } from '../failure.ts';
 import { nextCheck } from '../renewal-times.ts';
@@ -45,12 +48,15 @@ export async function download(context: StepContext): Promise<Next> {
   const clusterId = bindSiteId === null ? undefined : await clusterOfSite(runtime.pools.api, bindSiteId);
   const clusterIds = await write(runtime, call, clusterId === undefined ? {} : { clusterId }, async (tx) => {
     // Sites are locked before certificates by whoever locks both.
-    if (bindSiteId !== null) await lockSite(tx.sql, bindSiteId);
+    const site = bindSiteId === null ? undefined : await lockSite(tx.sql, bindSiteId);
     await holdLease(tx.sql, order);
     const certificate = await lockCertificate(tx.sql, order.certificateId);
     if (!certificate) throw new LeaseLost();
     const replaced = await replaceMaterial(tx, runtime.sealer, certificate, material);
-    if (bindSiteId !== null) await bindCertificate(tx, bindSiteId, certificate.id);
+    if (site) {
+      await bindCertificate(tx, site.id, certificate.id);
+      await askForUncovered(tx, site, certificate);
+    }
     const { autoRenew } = certificate;
     const renewAt = autoRenew ? renewalTime(material.notBefore, material.notAfter) : null;
     await setIssued(tx.sql, certificate.id, { names: order.names, renewAt });
@@ -63,6 +69,16 @@ export async function download(context: StepContext): Promise<Next> {
   });
   await publishRequested(runtime, call, clusterIds);
   return { to: 'done', saved: true };
+}
+
+/** What the site was called meanwhile is in no certificate: nothing but this one asks for it. */
+async function askForUncovered(tx: Tx, { id, domains }: SiteRow, certificate: CertificateRow): Promise<void> {
+  const uncovered = uncoveredDomains(domains, await namesOfCertificates(tx.sql, id));
+  const names = askableNames(
+    certificate,
+    uncovered.flatMap((domain) => nameOfDomain(domain) ?? []),
+  );
+  if (names.length > 0) await askForNames(tx.sql, certificate.id, names, tx.now);
 }
 
 /** The certificate was as it should be; it and its key are gone. */
