@@ -92,6 +92,12 @@ export const VARIABLES = [
     'Reverse proxies whose forwarded client address is believed; empty: the address of the peer counts',
   ),
   variable(
+    'SVC_OUTBOUND_ALLOW_CIDRS',
+    'comma-separated IP addresses or CIDRs',
+    '',
+    'Private and other special ranges in which servers of DNS credentials may be; empty: public addresses alone',
+  ),
+  variable(
     'SVC_CONNECTIONS_PER_ADDRESS',
     CONNECTIONS,
     '512',

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
-import { parseCidr } from '../contract/scalars/cidr.ts';
+import { formatCidr, parseCidr } from '../contract/scalars/cidr.ts';
 import { LOG_LEVELS, ROLES, VARIABLES, type VariableName } from './env-variables.ts';
 
 /** What a service folder declares: which processes load it. */
@@ -29,6 +29,8 @@ export interface ConsoleEnv {
   nodeApiHostnames: string[];
   /** Addresses and CIDRs. */
   trustedProxies: string[];
+  /** CIDRs that the address policy does not hold for where people name servers that the console is to ask. */
+  outboundAllow: string[];
   /** Open at the web listener from one address. */
   connectionsPerAddress: number;
   /** Open at the node channel from one address. */
@@ -114,6 +116,7 @@ export function parseEnv(source: Readonly<Record<string, string | undefined>>): 
     nodeApiUrl: read<string | null>('SVC_NODE_API_URL', null, nodeApiAddress),
     nodeApiHostnames: read('SVC_NODE_API_HOSTNAMES', [], hostNames),
     trustedProxies: read('SVC_TRUSTED_PROXIES', [], (value) => list(value).map(addressRange)),
+    outboundAllow: read('SVC_OUTBOUND_ALLOW_CIDRS', [], (value) => list(value).map(cidr)),
     connectionsPerAddress: read('SVC_CONNECTIONS_PER_ADDRESS', 512, connections),
     nodeApiConnectionsPerAddress: read('NODE_API_CONNECTIONS_PER_ADDRESS', 2000, connections),
     version: read('SVC_VERSION', 'dev', (value) => matching(value, /^[\x20-\x7e]{1,100}$/)),
@@ -247,6 +250,10 @@ export function isLoopbackHost(hostname: string): boolean {
     hostname === '[::1]' ||
     (isIP(hostname) === 4 && hostname.startsWith('127.'))
   );
+}
+
+function cidr(value: string): string {
+  return formatCidr(parseCidr(addressRange(value))!);
 }
 
 function addressRange(value: string): string {

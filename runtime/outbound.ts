@@ -5,7 +5,7 @@ import { request as tlsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { AddressRefused, resolveChecked } from './address-policy.ts';
 
-/** Ranges of private networks and this machine, for servers that an operator runs himself. */
+/** Ranges of private networks and this machine. */
 export const PRIVATE_RANGES: readonly string[] = [
   '10.0.0.0/8',
   '100.64.0.0/10',

@@ -29,7 +29,11 @@ let ports: { http: number; https: number };
 
 test.before(async () => {
   const nodePort = await freePort();
-  const env = { NODE_API_PORT: String(nodePort), SVC_NODE_API_URL: `https://localhost:${nodePort}` };
+  const env = {
+    NODE_API_PORT: String(nodePort),
+    SVC_NODE_API_URL: `https://localhost:${nodePort}`,
+    SVC_OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
+  };
   [console, browser] = await Promise.all([startBrowsedConsole({ env }), startBrowser()]);
   ports = { http: await freePort(), https: await freePort() };
   pebble = await startTestPebble({ httpPort: ports.http });

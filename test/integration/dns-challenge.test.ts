@@ -26,7 +26,11 @@ let updates: Body;
 let hooked: Body;
 
 const start = (setUp = true) =>
-  startTestConsole({ database: { url: database.url }, env: { SVC_MASTER_KEY: MASTER_KEY }, setUp });
+  startTestConsole({
+    database: { url: database.url },
+    env: { SVC_MASTER_KEY: MASTER_KEY, SVC_OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' },
+    setUp,
+  });
 
 test.before('start', async () => {
   const key = { name: 'key.example.org', algorithm: 'hmac-sha512', secret: randomBytes(64) } as const;
@@ -127,37 +131,40 @@ test.serial(
   },
 );
 
-test.serial('domains that a site gets before its first order is over are asked for when it has the certificate', async (t) => {
-  const names = [`first.${ZONE}`, `*.first.${ZONE}`];
-  for (const [name, autoRenew] of [
-    [`first.${ZONE}`, true],
-    [`once.${ZONE}`, false],
-  ] as const) {
-    const site = await api.site(cluster.clusterId, name);
-    const released = Promise.withResolvers<void>();
-    const { look } = cluster.authority.options;
-    cluster.authority.options.look = (shown) => released.promise.then(() => look(shown));
-    const made = await request([name], { bindSiteId: site.id, autoRenew });
-    await eventually(async () => (await certificate(made.id)).status === 'issuing');
-    await api.ok('PATCH', `/sites/${site.id}`, { domains: [name, `*.${name}`] });
-    cluster.authority.options.look = look;
-    released.resolve();
-    await eventually(async () => (await certificate(made.id)).bindSiteId === null);
-    t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
-    // Nobody wants one to be renewed that is not.
-    if (!autoRenew) {
-      t.like(await certificate(made.id), { status: 'ready', renewAt: null, pendingNames: [], names: [name] });
-      continue;
+test.serial(
+  'domains that a site gets before its first order is over are asked for when it has the certificate',
+  async (t) => {
+    const names = [`first.${ZONE}`, `*.first.${ZONE}`];
+    for (const [name, autoRenew] of [
+      [`first.${ZONE}`, true],
+      [`once.${ZONE}`, false],
+    ] as const) {
+      const site = await api.site(cluster.clusterId, name);
+      const released = Promise.withResolvers<void>();
+      const { look } = cluster.authority.options;
+      cluster.authority.options.look = (shown) => released.promise.then(() => look(shown));
+      const made = await request([name], { bindSiteId: site.id, autoRenew });
+      await eventually(async () => (await certificate(made.id)).status === 'issuing');
+      await api.ok('PATCH', `/sites/${site.id}`, { domains: [name, `*.${name}`] });
+      cluster.authority.options.look = look;
+      released.resolve();
+      await eventually(async () => (await certificate(made.id)).bindSiteId === null);
+      t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, made.id);
+      // Nobody wants one to be renewed that is not.
+      if (!autoRenew) {
+        t.like(await certificate(made.id), { status: 'ready', renewAt: null, pendingNames: [], names: [name] });
+        continue;
+      }
+      const whole = await eventually(async () => {
+        const now = await certificate(made.id);
+        return now.names.length === 2 && now;
+      });
+      t.deepEqual(whole.names.toSorted(), names.toSorted());
+      t.deepEqual((await api.ok('GET', `/sites/${site.id}/https`)).pendingDomains, []);
     }
-    const whole = await eventually(async () => {
-      const now = await certificate(made.id);
-      return now.names.length === 2 && now;
-    });
-    t.deepEqual(whole.names.toSorted(), names.toSorted());
-    t.deepEqual((await api.ok('GET', `/sites/${site.id}/https`)).pendingDomains, []);
-  }
-  await noRecords();
-});
+    await noRecords();
+  },
+);
 
 test.serial('a webhook is told of each value; what it refuses is told of its credential', async (t) => {
   const name = `hook.${ZONE}`;
@@ -218,6 +225,11 @@ test.serial('a credential is tried: a value is written, looked for and removed, 
   t.deepEqual(await tried(updates.id), [step('write', 'dns_refused'), skipped('look'), skipped('remove')]);
   t.is(await lastError(), 'dns_refused');
   t.deepEqual(await api.sql('acme_dns_record').where('certificate_id', 'like', 'trial %'), []);
+
+  // Nobody asks a server of a private network that the operator did not name.
+  const { id: inside } = await api.ok('POST', '/dns-credentials', updateCredential({ server: '10.0.0.1' }));
+  t.deepEqual(await tried(inside), [step('write', 'dns_address_refused'), skipped('look'), skipped('remove')]);
+  await api.ok('DELETE', `/dns-credentials/${inside}`);
 
   // What could not be removed is by the job.
   dns.refuses = 'remove';

@@ -14,6 +14,8 @@ import { Api } from '../helpers/resources.ts';
 import { StandingWrites, stand } from '../helpers/standing-writes.ts';
 
 const ZONE = 'zone.example.org';
+/** The name server is on this machine. */
+const ALLOWED = { SVC_OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' };
 /**
  * What dies at the same time, in the order in which it is asked for. A removal comes first: its order is over, and as many
  * others as a worker walks at a time stand beside it.
@@ -61,7 +63,7 @@ test.before(async () => {
     .map(({ name }) => name);
   const key = { name: 'key.example.org', algorithm: 'hmac-sha256', secret: randomBytes(32) } as const;
   dns = await new TestDns(ZONE, key).start();
-  home = await startTestConsole({ env: { SERVICES: services.join(',') } });
+  home = await startTestConsole({ env: { SERVICES: services.join(','), ...ALLOWED } });
   api = new Api(home);
   authority = await startAcmeDirectory({
     look: async ({ name, digest }) => dns.texts.get(`_acme-challenge.${name}`)?.has(digest) || 'unauthorized',
@@ -96,7 +98,7 @@ const startWorker = () =>
     masterKey: home.env.SVC_MASTER_KEY!,
     redisPrefix: home.env.SVC_REDIS_PREFIX!,
     setUp: false,
-    env: { SERVICES: 'housekeeping' },
+    env: { SERVICES: 'housekeeping', ...ALLOWED },
   });
 
 test.serial('whenever the worker dies, no value stays in the zone, and none stands there beside another', async (t) => {

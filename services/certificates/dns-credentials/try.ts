@@ -41,9 +41,9 @@ export async function tryDnsCredential(
     value,
   };
   if (!(await noteTrialRecord(runtime.pools.api, record))) fail('DNS_CREDENTIAL_NOT_FOUND');
-  const provider = openProvider(runtime.sealer, credential);
+  const provider = openProvider(runtime, credential);
   const written = await failureOf((signal) => provider.add(record, signal));
-  const looked = written === null ? await looking(credential, record) : null;
+  const looked = written === null ? await looking(runtime, credential, record) : null;
   const removed = await failureOf((signal) => provider.remove(record, signal));
   const error = written ?? removed;
   return write(runtime, call, {}, async (tx) => {
@@ -75,10 +75,10 @@ async function failureOf(change: (signal: AbortSignal) => Promise<void>): Promis
 }
 
 /** Code of why not every server answers the value; null: all do. */
-async function looking(credential: DnsCredentialRow, record: TxtRecord): Promise<string | null> {
+async function looking(runtime: Runtime, credential: DnsCredentialRow, record: TxtRecord): Promise<string | null> {
   const until = Date.now() + LOOK_MS;
   try {
-    const servers = await serversOf(record.name, zoneServers(credential), TOOLS.resolver);
+    const servers = await serversOf(record.name, zoneServers(runtime, credential), TOOLS.resolver);
     while (!(await allAnswer(servers, record))) {
       if (Date.now() > until) return 'dns_propagation_timeout';
       await sleep(AGAIN_MS);

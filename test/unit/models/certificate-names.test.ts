@@ -2,7 +2,7 @@ import test from 'ava';
 import { askableNames } from '../../../models/certificate-names.ts';
 
 test('more names are asked for as far as their authority can be shown them', (t) => {
-  const http = { requestedNames: ['a.org'], autoRenew: true, challenge: 'http01' } as const;
+  const http = { requestedNames: ['a.org'], autoRenew: true, challenge: 'http01' as const };
   const more = ['a.org', 'b.org', '*.a.org'];
   t.deepEqual(askableNames(http, more), ['b.org']);
   t.deepEqual(askableNames({ ...http, challenge: 'dns01' }, more), ['b.org', '*.a.org']);

@@ -116,6 +116,7 @@ const MALFORMED: readonly [name: string, value: string][] = [
   ['SVC_TRUSTED_PROXIES', '10.0.0.1/'],
   ['SVC_TRUSTED_PROXIES', '10.0.0.0/08'],
   ['SVC_TRUSTED_PROXIES', 'fe80::1%eth0'],
+  ['SVC_OUTBOUND_ALLOW_CIDRS', 'ns.example.org'],
   ['SVC_DOWNLOADS_DIR', 'relative/path'],
   ['ROLE', 'web'],
   ['SERVICES', 'bans,'],
@@ -185,6 +186,17 @@ test('consoles at two ports of one host have different instance ids', (t) => {
 test('proxies may be addresses and ranges of both families', (t) => {
   const { trustedProxies } = parseEnv({ ...VALID, SVC_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.1 ,2001:db8::/32' });
   t.deepEqual(trustedProxies, ['10.0.0.0/8', '192.0.2.1', '2001:db8::/32']);
+});
+
+test('ranges for outbound connections are read as the policy of addresses compares them', (t) => {
+  const allowed = (text: string) => parseEnv({ ...VALID, SVC_OUTBOUND_ALLOW_CIDRS: text }).outboundAllow;
+  t.deepEqual(allowed(''), []);
+  t.deepEqual(allowed('10.1.2.3/8, 127.0.0.1,::ffff:192.168.0.0/112, FD00::/8'), [
+    '10.0.0.0/8',
+    '127.0.0.1/32',
+    '192.168.0.0/16',
+    'fd00::/8',
+  ]);
 });
 
 // The table of the specification, as it stands there.

@@ -1,7 +1,6 @@
 // Asks the servers that authorities ask: those that answer for the zone themselves, each one of them.
 import { Resolver } from 'node:dns/promises';
-import { resolveChecked, specialRange } from '../../../../runtime/address-policy.ts';
-import { PRIVATE_RANGES } from '../../../../runtime/outbound.ts';
+import { AddressRefused, resolveChecked, specialRange } from '../../../../runtime/address-policy.ts';
 import type { NameResolver } from '../tools.ts';
 import { isInside } from './names.ts';
 import { DnsFailed, type TxtRecord } from './provider.ts';
@@ -20,11 +19,13 @@ export interface ZoneServers {
   zone: string;
   /** Of the credential; empty: those that NS records name. */
   nameservers: readonly string[];
+  /** CIDRs of private networks in which those of the credential may be. */
+  allow: readonly string[];
 }
 
 /** Where a chain of aliases ends that begins with the name. Throws {@link DnsFailed}. */
 export async function followAliases(name: string, zone: ZoneServers, resolver: NameResolver): Promise<string> {
-  const own = zone.nameservers.length > 0 ? (await ownServers(zone.nameservers)).flat() : [];
+  const own = zone.nameservers.length > 0 ? (await ownServers(zone)).flat() : [];
   let at = name;
   for (let hops = 0; hops < MAX_ALIASES; hops++) {
     // Servers of one's own know their zone, and nothing else.
@@ -38,7 +39,7 @@ export async function followAliases(name: string, zone: ZoneServers, resolver: N
 
 /** The servers that answer for a name of the zone. Throws {@link DnsFailed}. */
 export async function serversOf(name: string, zone: ZoneServers, resolver: NameResolver): Promise<Server[]> {
-  if (zone.nameservers.length > 0) return ownServers(zone.nameservers);
+  if (zone.nameservers.length > 0) return ownServers(zone);
   let hosts: string[] = [];
   // A part of the zone may have been handed on to other servers.
   for (let at = name; hosts.length === 0 && isInside(at, zone.zone); at = at.slice(at.indexOf('.') + 1)) {
@@ -57,12 +58,13 @@ async function addressesOf(host: string, resolver: NameResolver): Promise<string
   return all.map((address) => formatServerAddress({ host: address, port: 53 }));
 }
 
-async function ownServers(nameservers: readonly string[]): Promise<Server[]> {
+async function ownServers({ nameservers, allow }: ZoneServers): Promise<Server[]> {
   return Promise.all(
     nameservers.map(async (text) => {
       const { host, port } = parseServerAddress(text)!;
-      const addresses = await resolveChecked(host, PRIVATE_RANGES, QUERY_MS).catch((error: unknown) => {
-        throw new DnsFailed('dns_unresolved', error);
+      const addresses = await resolveChecked(host, allow, QUERY_MS).catch((error: unknown) => {
+        const refused = error instanceof AddressRefused && error.reason === 'forbidden';
+        throw new DnsFailed(refused ? 'dns_address_refused' : 'dns_unresolved', error);
       });
       return addresses.map((address) => formatServerAddress({ host: address, port }));
     }),

@@ -1,18 +1,22 @@
 import { type DnsCredentialRow, dnsSecretPlace } from '../../../../models/dns-credential.ts';
-import type { Sealer } from '../../../../runtime/sealer.ts';
+import type { Runtime } from '../../../../runtime/runtime.ts';
 import type { DnsProvider } from './provider.ts';
 import { rfc2136Provider } from './rfc2136.ts';
 import { parseServerAddress } from './server-address.ts';
 import { webhookProvider } from './webhook.ts';
 
 /** What writes records with the credential. */
-export function openProvider(sealer: Sealer, { id, provider, zone, settings, secret }: DnsCredentialRow): DnsProvider {
+export function openProvider(
+  { sealer, env }: Pick<Runtime, 'sealer' | 'env'>,
+  { id, provider, zone, settings, secret }: DnsCredentialRow,
+): DnsProvider {
+  const allow = env.outboundAllow;
   const opened = sealer.open(secret, dnsSecretPlace(id)).toString();
-  if (provider === 'webhook') return webhookProvider({ url: settings.url!, zone, secret: Buffer.from(opened) });
+  if (provider === 'webhook') return webhookProvider({ url: settings.url!, zone, secret: Buffer.from(opened), allow });
   const key = {
     name: settings.keyName!,
     algorithm: settings.algorithm!,
     secret: Buffer.from(opened, 'base64'),
   };
-  return rfc2136Provider({ server: parseServerAddress(settings.server!)!, zone, key });
+  return rfc2136Provider({ server: parseServerAddress(settings.server!)!, zone, key, allow });
 }

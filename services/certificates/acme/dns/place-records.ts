@@ -1,6 +1,7 @@
 // Which values have to stand where, so that an authority believes the names.
 import { createHash } from 'node:crypto';
 import { type DnsCredentialRow, dnsCredentialById } from '../../../../models/dns-credential.ts';
+import type { Runtime } from '../../../../runtime/runtime.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';
 import type { StepContext } from '../step.ts';
@@ -18,8 +19,8 @@ export async function credentialOf({ runtime, certificate }: StepContext): Promi
   return found;
 }
 
-export function zoneServers({ zone, settings }: DnsCredentialRow): ZoneServers {
-  return { zone, nameservers: settings.nameservers };
+export function zoneServers({ env }: Pick<Runtime, 'env'>, { zone, settings }: DnsCredentialRow): ZoneServers {
+  return { zone, nameservers: settings.nameservers, allow: env.outboundAllow };
 }
 
 /**
@@ -27,11 +28,11 @@ export function zoneServers({ zone, settings }: DnsCredentialRow): ZoneServers {
  * is not in the zone of the credential, and DnsFailed.
  */
 export async function recordPlaces(
-  { tools }: StepContext,
+  { runtime, tools }: StepContext,
   credential: DnsCredentialRow,
   names: readonly string[],
 ): Promise<Map<string, string>> {
-  const zone = zoneServers(credential);
+  const zone = zoneServers(runtime, credential);
   const places = new Map<string, string>();
   const outside: string[] = [];
   const bare = [...new Set(names.map((name) => name.replace(/^[*][.]/, '')))];

@@ -17,7 +17,8 @@ const AT_A_TIME = 4;
 /** The last of a batch is begun within this time, so that it ends before another process may take it. */
 const BEGIN_MS = 60_000;
 
-export async function removeEndedRecords({ pools, sealer, log }: Runtime, signal: AbortSignal): Promise<void> {
+export async function removeEndedRecords(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const { pools, log } = runtime;
   const sql = pools.api;
   const until = Date.now() + BEGIN_MS;
   const records = await takeEndedRecords(sql, BATCH);
@@ -35,7 +36,7 @@ export async function removeEndedRecords({ pools, sealer, log }: Runtime, signal
     // Rows of records keep their credential.
     const credential = (await dnsCredentialById(sql, record.credentialId))!;
     try {
-      await openProvider(sealer, credential).remove(record, signal);
+      await openProvider(runtime, credential).remove(record, signal);
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof DnsFailed) await setDnsCredentialError(sql, credential.id, error.code);

@@ -2,7 +2,6 @@
 import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { AddressRefused, resolveChecked } from '../../../../runtime/address-policy.ts';
-import { PRIVATE_RANGES } from '../../../../runtime/outbound.ts';
 import { encodeUpdate, MessageInvalid, readUpdateAnswer } from './message.ts';
 import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from './provider.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -12,6 +11,8 @@ interface Zone {
   server: ServerAddress;
   zone: string;
   key: TsigKey;
+  /** CIDRs of private networks in which it may be. */
+  allow: readonly string[];
 }
 
 const NOT_AUTHORITATIVE = 9;
@@ -32,14 +33,14 @@ export function rfc2136Provider(zone: Zone): DnsProvider {
 }
 
 async function change(
-  { server, zone, key }: Zone,
+  { server, zone, key, allow }: Zone,
   record: TxtRecord,
   ttl: number | null,
   signal: AbortSignal,
 ): Promise<void> {
   const id = randomInt(0x1_0000);
   const request = signMessage(encodeUpdate({ id, zone, ...record, ttl }), key, seconds());
-  const answered = await exchange(server, request.bytes, signal);
+  const answered = await exchange(server, allow, request.bytes, signal);
   try {
     const answer = readUpdateAnswer(answered);
     if (answer.id !== id) throw new DnsFailed('dns_failed');
@@ -56,10 +57,15 @@ async function change(
 const seconds = () => Math.floor(Date.now() / 1000);
 
 /** Sends a message with its length before it, and reads one. */
-async function exchange({ host, port }: ServerAddress, message: Buffer, signal: AbortSignal): Promise<Buffer> {
+async function exchange(
+  { host, port }: ServerAddress,
+  allow: readonly string[],
+  message: Buffer,
+  signal: AbortSignal,
+): Promise<Buffer> {
   const ended = AbortSignal.any([AbortSignal.timeout(CHANGE_MS), signal]);
   try {
-    const addresses = await resolveChecked(host, PRIVATE_RANGES, CHANGE_MS);
+    const addresses = await resolveChecked(host, allow, CHANGE_MS);
     const socket = await connectOne(addresses, port, ended);
     try {
       const length = Buffer.alloc(2);

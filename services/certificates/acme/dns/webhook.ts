@@ -1,12 +1,14 @@
 // Changes of a zone told to a server of one's own: one signed request for each.
 import { createHmac } from 'node:crypto';
-import { OutboundFailed, PRIVATE_RANGES, sendOutbound } from '../../../../runtime/outbound.ts';
+import { OutboundFailed, sendOutbound } from '../../../../runtime/outbound.ts';
 import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from './provider.ts';
 
 interface Receiver {
   url: string;
   zone: string;
   secret: Buffer;
+  /** CIDRs of private networks in which it may be. */
+  allow: readonly string[];
 }
 
 /** What it answers is not read. */
@@ -25,7 +27,7 @@ export function webhookProvider(receiver: Receiver): DnsProvider {
 }
 
 async function tell(
-  { url, zone, secret }: Receiver,
+  { url, zone, secret, allow }: Receiver,
   action: 'present' | 'cleanup',
   { name, value }: TxtRecord,
   signal: AbortSignal,
@@ -42,7 +44,7 @@ async function tell(
     method: 'POST',
     headers,
     body,
-    allow: PRIVATE_RANGES,
+    allow,
     timeoutMs: CHANGE_MS,
     maxBytes: MAX_BYTES,
     signal,

@@ -42,7 +42,7 @@ export async function presentDns(context: StepContext): Promise<Next> {
     return noteDnsRecords(tx.sql, [...records.values()]);
   });
   if (!noted) return { to: 'present', waitMs: REMOVING_MS };
-  const provider = openProvider(runtime.sealer, credential);
+  const provider = openProvider(runtime, credential);
   // Servers behind webhooks may read a name, add a value and write it: its values go one after the other.
   const names = Map.groupBy(records.values(), ({ name }) => name);
   try {
@@ -59,7 +59,7 @@ export async function presentDns(context: StepContext): Promise<Next> {
 
 export async function propagateDns(context: StepContext): Promise<Next> {
   const { runtime, order, tools, now } = context;
-  const zone = zoneServers(await credentialOf(context));
+  const zone = zoneServers(runtime, await credentialOf(context));
   const records = await dnsRecordsOf(runtime.pools.api, order.certificateId);
   const missing = new Set<string>();
   const servers = new Map<string, Promise<Server[]>>();

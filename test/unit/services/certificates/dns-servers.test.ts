@@ -2,7 +2,9 @@
 import test from 'ava';
 import { followAliases, serversOf } from '../../../../services/certificates/acme/dns/authoritative.ts';
 import { isInside, recordName } from '../../../../services/certificates/acme/dns/names.ts';
+import { rfc2136Provider } from '../../../../services/certificates/acme/dns/rfc2136.ts';
 import { parseServerAddress } from '../../../../services/certificates/acme/dns/server-address.ts';
+import { webhookProvider } from '../../../../services/certificates/acme/dns/webhook.ts';
 import type { NameResolver } from '../../../../services/certificates/acme/tools.ts';
 
 const none = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENODATA' }));
@@ -19,7 +21,7 @@ function resolver(records: Partial<Record<keyof NameResolver, Record<string, str
   } as NameResolver;
 }
 
-const ZONE = { zone: 'example.org', nameservers: [] };
+const ZONE = { zone: 'example.org', nameservers: [], allow: [] };
 
 test('the servers of the nearest part of the zone are asked, and none of a private network', async (t) => {
   const records = resolver({
@@ -36,6 +38,28 @@ test('the servers of the nearest part of the zone are asked, and none of a priva
   ]);
   t.deepEqual(await serversOf('_acme-challenge.b.example.org', ZONE, records), [['1.1.1.1:53']]);
   await t.throwsAsync(serversOf('_acme-challenge.example.org', ZONE, resolver({})), { message: 'dns_unresolved' });
+});
+
+test('servers that a credential names are on private networks only where the operator says so', async (t) => {
+  const key = { name: 'key.example.org', algorithm: 'hmac-sha256', secret: Buffer.alloc(32) } as const;
+  const record = { name: '_acme-challenge.example.org', value: 'value' };
+  const { signal } = new AbortController();
+  // Nothing listens there: what is let through is unreachable.
+  for (const [allow, code] of [
+    [[], 'dns_address_refused'],
+    [['10.0.0.0/8'], 'dns_address_refused'],
+    [['127.0.0.1/32'], 'dns_unreachable'],
+  ] as const) {
+    const zone = 'example.org';
+    const told = webhookProvider({ url: 'http://127.0.0.1:1/', zone, secret: key.secret, allow });
+    await t.throwsAsync(told.add(record, signal), { message: code });
+    const updated = rfc2136Provider({ server: { host: '127.0.0.1', port: 1 }, zone, key, allow });
+    await t.throwsAsync(updated.add(record, signal), { message: code });
+  }
+  const named = (allow: string[]) =>
+    serversOf(record.name, { ...ZONE, nameservers: ['127.0.0.1:1'], allow }, resolver({}));
+  await t.throwsAsync(named([]), { message: 'dns_address_refused' });
+  t.deepEqual(await named(['127.0.0.0/8']), [['127.0.0.1:1']]);
 });
 
 test('aliases are followed to their end, and not round in a ring', async (t) => {
