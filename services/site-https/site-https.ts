@@ -39,27 +39,44 @@ export async function setSiteHttps(
     const before = (await readSiteHttps(tx.sql, id))!;
     assertUpdatedAt(expectedUpdatedAt, before.updatedAt);
     const given = givenHttps(settings, site);
-    const certificates = await keepCertificates(tx.sql, certificateIds(given.https));
-    assertUsable(given.https, certificates, site.domains, tx.now);
+    const has = certificateIds(before.https);
+    const certificates = await keepCertificates(tx.sql, [...has, ...certificateIds(given.https)]);
+    assertUsable(given.https, certificates, has, site.domains, tx.now);
     const changed = changedFields(before, given);
     const saved = changed.length === 0 ? before : { ...given, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
     return { ...present(site, saved, certificates), revision: await publishHttps(tx, site, saved, changed) };
   });
 }
 
-/** Throws CERTIFICATE_NOT_FOUND, CERTIFICATE_UNAVAILABLE and CERTIFICATE_DOMAIN_MISMATCH. */
-function assertUsable(https: HttpsSettings, certificates: Certificates, domains: readonly Domain[], now: Date): void {
+/**
+ * What the site has already is taken as it is, or nobody could switch anything off once it has expired. Throws
+ * CERTIFICATE_NOT_FOUND, CERTIFICATE_UNAVAILABLE and CERTIFICATE_DOMAIN_MISMATCH.
+ */
+function assertUsable(
+  https: HttpsSettings,
+  certificates: Certificates,
+  has: readonly string[],
+  domains: readonly Domain[],
+  now: Date,
+): void {
   const ids = certificateIds(https);
   if (ids.length === 0) return;
-  const names = ids.flatMap((id) => {
-    const { name, names, requestedNames, autoRenew, fingerprint, notAfter } =
-      certificates.get(id) ?? fail('CERTIFICATE_NOT_FOUND', { id });
-    if (fingerprint === null || notAfter! <= now) fail('CERTIFICATE_UNAVAILABLE', { id, name });
-    // What is asked for is pending until it is issued.
+  for (const id of ids) {
+    const { name, fingerprint, notAfter } = certificates.get(id) ?? fail('CERTIFICATE_NOT_FOUND', { id });
+    if (!has.includes(id) && (fingerprint === null || notAfter! <= now)) fail('CERTIFICATE_UNAVAILABLE', { id, name });
+  }
+  const without = uncoveredDomains(domains, namesOf(ids, certificates));
+  const left = has.length === 0 ? [] : uncoveredDomains(domains, namesOf(has, certificates));
+  const uncovered = without.filter((domain) => !left.includes(domain));
+  if (uncovered.length > 0) fail('CERTIFICATE_DOMAIN_MISMATCH', { domains: uncovered.map(formatDomain) });
+}
+
+/** Names that the certificates have or are asked for: those are pending until they are issued. */
+function namesOf(ids: readonly string[], certificates: Certificates): string[] {
+  return ids.flatMap((id) => {
+    const { names, requestedNames, autoRenew } = certificates.get(id)!;
     return [...names, ...(autoRenew ? (requestedNames ?? []) : [])];
   });
-  const uncovered = uncoveredDomains(domains, names);
-  if (uncovered.length > 0) fail('CERTIFICATE_DOMAIN_MISMATCH', { domains: uncovered.map(formatDomain) });
 }
 
 function changedFields(before: SiteHttps, after: Omit<SiteHttps, 'updatedAt'>): string[] {

@@ -214,6 +214,42 @@ test('what does not go together is refused', async (t) => {
   t.like((await site.https())!.clientCertificates, { depth: 1, forwardHeaders: true });
 });
 
+test('what a site has stays while other settings change, though it expired or leaves a domain out', async (t) => {
+  const site = await newSite('www.');
+  const both = [site.main, `www.${site.main}`];
+  const { id } = await upload(await testCertificate(both));
+  await site.put({ certificateId: id, forceHttps: true, hstsMaxAge: 60 });
+  await api
+    .sql('certificate')
+    .where({ id })
+    .update({ not_after: new Date(0), names: [site.main] });
+  t.like((await site.put({ certificateId: id })).settings, { forceHttps: false, hstsMaxAge: 0 });
+  t.deepEqual((await site.read()).pendingDomains, [both[1]]);
+  // Others have to be usable, and to cover what was covered.
+  const apex = (await upload(await testCertificate([site.main]))).id;
+  const stranger = (await upload(await testCertificate([both[1]!]))).id;
+  await api
+    .sql('certificate')
+    .where({ id: stranger })
+    .update({ not_after: new Date(0) });
+  const more = { certificateId: id, additionalCertificateIds: [stranger] };
+  t.like(await site.refused(t, 409, 'CERTIFICATE_UNAVAILABLE', more), { id: stranger });
+  await api
+    .sql('certificate')
+    .where({ id: stranger })
+    .update({ not_after: new Date(Date.now() + 86_400_000) });
+  t.deepEqual(await site.refused(t, 400, 'CERTIFICATE_DOMAIN_MISMATCH', { certificateId: stranger }), {
+    domains: [site.main],
+  });
+  t.like(await site.put({ certificateId: apex }), { pendingDomains: [both[1]] });
+  t.like(await site.refused(t, 409, 'CERTIFICATE_UNAVAILABLE', { certificateId: id }), { id });
+  // A site without a certificate begins with one that covers it all.
+  await site.put({});
+  t.deepEqual(await site.refused(t, 400, 'CERTIFICATE_DOMAIN_MISMATCH', { certificateId: apex }), {
+    domains: [both[1]],
+  });
+});
+
 test('certificates together have to cover every domain that one can name', async (t) => {
   const site = await newSite('*.', '.deep.', 'shop.');
   const { main } = site;
