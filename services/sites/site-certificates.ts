@@ -9,6 +9,7 @@ import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https
 import type { ChangedEntry } from '../../models/publish.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { readSiteHttps, writeSiteHttps } from '../../models/site-https.ts';
+import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Tx } from '../../runtime/write.ts';
 
 /** The certificate that is to be issued anew for a site. */
@@ -30,7 +31,8 @@ export async function followDomains(
   const kept = keptExclusions(saved.https.redirectExcludedDomains, domains);
   if (kept.length < saved.https.redirectExcludedDomains.length) {
     const https = { ...saved.https, redirectExcludedDomains: kept };
-    await writeSiteHttps(tx.sql, { id, clusterId }, { ...saved, https });
+    const updatedAt = nextUpdatedAt(saved.updatedAt, tx.now);
+    await writeSiteHttps(tx.sql, { id, clusterId }, { ...saved, https, updatedAt });
   }
   const ids = certificateIds(saved.https);
   if (ids.length === 0) return { entries: [], reissue: null };

@@ -274,6 +274,17 @@ test('certificates together have to cover every domain that one can name', async
   t.deepEqual((await api.ok('GET', `/sites/${site.id}`)).domains, [main, `shop.${main}`]);
 });
 
+test('an excluded domain that the site loses makes settings of before stale', async (t) => {
+  const site = await newSite('www.');
+  const www = `www.${site.main}`;
+  const { id } = await upload(await testCertificate([site.main, www]));
+  const settings = { certificateId: id, forceHttps: true, redirectExcludedDomains: [www] };
+  const { updatedAt } = await site.put(settings);
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [site.main] });
+  t.deepEqual((await site.read()).settings.redirectExcludedDomains, []);
+  await site.refused(t, 409, 'UPDATED_AT_MISMATCH', settings, { expectedUpdatedAt: updatedAt });
+});
+
 /** Makes an upload one that an authority renews. */
 /** Its order is under way and waits, so that none begins. */
 const renewable = async (id: string, names: string[], challenge = 'http01') => {
