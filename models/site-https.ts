@@ -8,8 +8,10 @@ import {
   type HttpsSettings,
 } from '../contract/resources/site-https.ts';
 import { uncoveredDomains } from '../contract/scalars/certificate-coverage.ts';
-import { type Domain, formatDomain } from '../contract/scalars/domain.ts';
+import type { Domain } from '../contract/scalars/domain.ts';
 import { certificateIds } from './entries/site-https.ts';
+
+const SITES_PER_PAGE = 1000;
 
 export interface SiteHttps {
   https: HttpsSettings;
@@ -62,23 +64,44 @@ export async function writeSiteHttps(
 }
 
 /**
- * Domains of sites that only this certificate covers of all that they name: what another chain for it has to cover, too.
+ * Domains that sites would lose if the certificate had other names: those that it covers and none of their other
+ * certificates does. Sites are read in pages and names once each, however many sites there are.
  */
-export async function domainsOnlyOf(sql: Knex, certificateId: string): Promise<Domain[]> {
-  const { rows } = await sql.raw<{ rows: { domains: Domain[]; own: string[]; others: string[] }[] }>(
-    `select (select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position)
-               from site_domain where site_id = u.site_id) as domains,
-            c.names as own,
-            array(select unnest(o.names) from site_certificate other join certificate o on o.id = other.certificate_id
-               where other.site_id = u.site_id and o.id <> u.certificate_id and o.fingerprint is not null) as others
-       from site_certificate u join certificate c on c.id = u.certificate_id where u.certificate_id = ?`,
-    [certificateId],
+export async function lostDomains(sql: Knex, certificateId: string, next: readonly string[]): Promise<Domain[]> {
+  const names = new Map<string, ReadonlySet<string>>();
+  await readNames(sql, [certificateId], names);
+  const given = new Set(next);
+  const lost: Domain[] = [];
+  let after = '';
+  for (;;) {
+    const { rows } = await sql.raw<{ rows: { siteId: string; domains: Domain[] | null; others: string[] }[] }>(
+      `select u.site_id as "siteId",
+           (select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position)
+              from site_domain where site_id = u.site_id) as domains,
+           array(select o.certificate_id from site_certificate o
+              where o.site_id = u.site_id and o.certificate_id <> u.certificate_id) as others
+         from site_certificate u where u.certificate_id = ? and u.site_id > ? order by u.site_id limit ?`,
+      [certificateId, after, SITES_PER_PAGE],
+    );
+    if (rows.length === 0) return lost;
+    const unread = rows.flatMap(({ others }) => others).filter((id) => !names.has(id));
+    if (unread.length > 0) await readNames(sql, [...new Set(unread)], names);
+    for (const { domains, others } of rows) {
+      const left = [given, ...others.map((id) => names.get(id)!)].reduce<Domain[]>(uncoveredDomains, domains ?? []);
+      const never = new Set(uncoveredDomains(left, names.get(certificateId)!));
+      lost.push(...left.filter((domain) => !never.has(domain)));
+    }
+    after = rows.at(-1)!.siteId;
+  }
+}
+
+/** Adds the names that the certificates cover: none of one that was not issued. */
+async function readNames(sql: Knex, ids: readonly string[], names: Map<string, ReadonlySet<string>>): Promise<void> {
+  const { rows } = await sql.raw<{ rows: { id: string; names: string[]; issued: boolean }[] }>(
+    'select id, names, fingerprint is not null as issued from certificate where id = any(?)',
+    [ids as never],
   );
-  return rows.flatMap(({ domains, own, others }) => {
-    const alone = uncoveredDomains(domains, others);
-    const without = new Set(uncoveredDomains(alone, own).map(formatDomain));
-    return alone.filter((domain) => !without.has(formatDomain(domain)));
-  });
+  for (const { id, names: own, issued } of rows) names.set(id, new Set(issued ? own : []));
 }
 
 /** Names that the certificates of a site have, as far as they were issued. */

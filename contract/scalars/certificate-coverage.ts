@@ -4,7 +4,7 @@ import { type Domain, formatDomain } from './domain.ts';
 
 /** Domains that none of the names cover, in their order. */
 export function uncoveredDomains(domains: readonly Domain[], names: Iterable<string>): Domain[] {
-  const known = new Set(names);
+  const known: ReadonlySet<string> = names instanceof Set ? names : new Set(names);
   return domains.filter((domain) => !isCovered(domain, known));
 }
 

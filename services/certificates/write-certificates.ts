@@ -2,7 +2,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { Certificate, certificates } from '../../contract/resources/certificates.ts';
-import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import {
@@ -15,7 +14,7 @@ import {
   sitesOfCertificate,
 } from '../../models/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../models/certificate-check.ts';
-import { domainsOnlyOf } from '../../models/site-https.ts';
+import { lostDomains } from '../../models/site-https.ts';
 import { assertUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
@@ -56,7 +55,7 @@ export async function replaceCertificate(
     const row = (await lockCertificate(tx.sql, id)) ?? fail('CERTIFICATE_NOT_FOUND');
     if (row.source !== 'upload') fail('CERTIFICATE_NOT_UPLOADED');
     assertUpdatedAt(expectedUpdatedAt, row.updatedAt);
-    const domains = uncoveredDomains(await domainsOnlyOf(tx.sql, id), material.names).map(formatDomain);
+    const domains = (await lostDomains(tx.sql, id, material.names)).map(formatDomain);
     if (domains.length > 0) fail('CERTIFICATE_DOMAIN_MISMATCH', { domains });
     clusterIds = await replaceMaterial(tx, runtime.sealer, row, material);
     await recordAudit(tx, 'certificate.replace', targetOf(row), told(material));

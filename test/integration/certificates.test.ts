@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import test from 'ava';
 import { checkChain } from '../../models/certificate-check.ts';
+import { lostDomains } from '../../models/site-https.ts';
 import { SEALED_COLUMNS } from '../../runtime/reseal.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';
@@ -125,6 +126,45 @@ test.serial('a page of certificates reads few of 20,000, whatever it is sorted b
     t.true(read[0]! <= 200, `${query} reads ${read[0]} rows`);
   }
   await api.sql('certificate').delete();
+});
+
+test('what 2,500 sites would lose with other names is found without their certificates once for each', async (t) => {
+  const clusterId = await api.cluster(`many-${made++}`);
+  const names = Array.from({ length: 100 }, (_, n) => `www-${n}.many-customers.example`);
+  const [id, twin] = await Promise.all([
+    upload(await testCertificate(['*.many.example', ...names.slice(1)])),
+    upload(await testCertificate(['0.many.example', ...names.slice(1)])),
+  ]).then((both) => both.map((one) => one.id as string));
+  const inserted = await api.sql.raw(
+    `with made as (
+       insert into site (cluster_id, name, origins, origin_settings, content_settings, ports, search_text)
+         select :clusterId, 'many ' || n, '[]', '{}', '{}', '{}', '' from generate_series(0, 2499) n returning id, name
+     ), domain as (
+       insert into site_domain (site_id, position, form, name)
+         select id, 0, 'exact', substr(name, 6) || '.many.example' from made
+     ), https as (
+       insert into site_https (site_id, cluster_id, https, compression, updated_at)
+         select id, :clusterId, '{}', '{}', now() from made returning site_id
+     ) insert into site_certificate (site_id, position, certificate_id)
+         select site_id, c.position - 1, c.id
+           from https cross join unnest(array[:id, :twin]) with ordinality c(id, position)`,
+    { clusterId, id: id!, twin: twin! },
+  );
+  t.is(inserted.rowCount, 5000);
+  const answers: unknown[][] = [];
+  const lost = await api.sql.transaction((trx) => {
+    trx.on('query-response', ({ rows }: { rows: unknown[] }) => answers.push(rows));
+    return lostDomains(trx, id!, ['1.many.example']);
+  });
+  t.deepEqual(
+    lost.map(({ name }) => name).sort(),
+    Array.from({ length: 2500 }, (_, n) => `${n}.many.example`)
+      .slice(2)
+      .sort(),
+  );
+  t.true(answers.length > 3 && answers.every((rows) => rows.length <= 1000));
+  const bytes = JSON.stringify(answers).length;
+  t.true(bytes < 1_000_000, `${bytes} bytes`);
 });
 
 test('each thing that can be wrong with an upload has its code', async (t) => {
