@@ -2,15 +2,23 @@
 import type { Knex } from 'knex';
 import type { CERTIFICATE_NODE_STATES } from '../contract/resources/certificates.ts';
 import { certificateRef } from './entries/site-https.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { MAX_FAILED_ENTRIES, ONLINE_SECONDS } from './node-state.ts';
 
 export interface CertificateNode {
   id: string;
   name: string;
   clusterId: string;
   state: (typeof CERTIFICATE_NODE_STATES)[number];
-  /** Why it cannot use it; else empty. */
+  /** Why it cannot use it, or what keeps the configuration with it; else empty. */
   message: string;
+}
+
+/** A text as nodes put it into quotes (Go's %q). */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll(/\p{C}|(?! )\p{Z}/gu, (character) => {
+    const code = character.codePointAt(0)!;
+    return code < 0x1_0000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`;
+  });
 }
 
 // An entry that names a certificate is written anew with each renewal: who runs the latest version has the latest one.
@@ -32,7 +40,7 @@ const NODES = `
 
 export async function certificateNodePage(
   sql: Knex,
-  certificateId: string,
+  { id: certificateId, name: certificateName }: { id: string; name: string },
   limit: number,
   offset: number,
 ): Promise<{ items: CertificateNode[]; total: number }> {
@@ -43,9 +51,11 @@ export async function certificateNodePage(
          count(*) over ()::int as total,
          case
            when s.last_seen_at is null or s.last_seen_at <= now() - make_interval(secs => ${ONLINE_SECONDS}) then 'offline'
-           when f.reason is not null then 'failed'
+           when f.own then 'failed'
            when n.lacks then 'unsupported'
-           when s.epoch = h.epoch and s.revision >= n.revision then 'serving'
+           when f.reason is not null then 'pending'
+           when s.epoch = h.epoch and s.revision >= n.revision then
+             case when jsonb_array_length(s.failed) >= ${MAX_FAILED_ENTRIES} then 'unknown' else 'serving' end
            when s.epoch = h.epoch and exists (
              select from config_entry e join named o on o.cluster_id = e.cluster_id and o.resource_id = e.resource_id
               where e.cluster_id = n.cluster_id and e.kind = 'site-https' and e.refs @> array[:ref]
@@ -54,11 +64,13 @@ export async function certificateNodePage(
        from node_needs n join cluster_head h on h.cluster_id = n.cluster_id
        left join node_state s on s.node_id = n.id
        left join lateral (
-         select x.reason from jsonb_to_recordset(s.failed) as x(kind text, id text, reason text)
+         select x.reason, not starts_with(x.reason, :one) or starts_with(x.reason, :this) as own
+           from jsonb_to_recordset(s.failed) as x(kind text, id text, reason text)
           where x.kind = 'site-https' and exists (
-            select from named o where o.cluster_id = n.cluster_id and o.resource_id = x.id) limit 1) f on true
+            select from named o where o.cluster_id = n.cluster_id and o.resource_id = x.id)
+          order by own desc, x.id limit 1) f on true
       order by n.name, n.id limit :limit offset :offset`,
-    { ref, limit, offset },
+    { ref, limit, offset, one: 'certificate "', this: `certificate ${quoted(certificateName)}: ` },
   );
   if (rows.length > 0 || offset === 0) {
     return {

@@ -5,6 +5,8 @@ import { LIVE, MAX_HINTED_NODES } from './live-hint.ts';
 
 /** A node without a heartbeat for this long is offline. */
 export const ONLINE_SECONDS = 45;
+/** Failed entries kept of a node: where there are so many, others may fail, too. */
+export const MAX_FAILED_ENTRIES = 100;
 
 export class NodeState extends BaseModel {
   static override tableName = 'node_state';

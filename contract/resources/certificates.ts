@@ -104,7 +104,15 @@ const ChainCertificate = Type.Object({
 });
 
 /** What a node makes of a certificate. */
-export const CERTIFICATE_NODE_STATES = ['serving', 'pending', 'former', 'failed', 'unsupported', 'offline'] as const;
+export const CERTIFICATE_NODE_STATES = [
+  'serving',
+  'pending',
+  'former',
+  'failed',
+  'unsupported',
+  'unknown',
+  'offline',
+] as const;
 
 /** Sites named in a certificate. */
 export const SHOWN_USERS = 50;
@@ -116,9 +124,14 @@ export const NodeOfCertificate = Type.Object({
   state: OneOf(CERTIFICATE_NODE_STATES, {
     description:
       'serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; ' +
-      'failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; offline: not connected.',
+      'failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; unknown: more fails there ' +
+      'than it tells of; offline: not connected.',
   }),
-  message: Type.String({ description: 'What the node said; empty unless it failed.' }),
+  message: Type.String({
+    description:
+      'What the node said: of failed, why; of pending, what fails beside it. Empty otherwise. In English, as ' +
+      'certificate "name": what is wrong.',
+  }),
 });
 
 export const Certificate = Type.Object({

@@ -11,7 +11,7 @@ export async function certificateNodes(
   { pools }: Runtime,
   { id, ...page }: Input<typeof certificates.nodes>,
 ): Promise<Output<typeof certificates.nodes>> {
-  if (!(await certificateById(pools.api, id))) fail('CERTIFICATE_NOT_FOUND');
+  const certificate = (await certificateById(pools.api, id)) ?? fail('CERTIFICATE_NOT_FOUND');
   const { limit, offset } = pageOf(page);
-  return certificateNodePage(pools.api, id, limit, offset);
+  return certificateNodePage(pools.api, certificate, limit, offset);
 }

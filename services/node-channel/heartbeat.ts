@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js';
 import type { Capability } from '../../contract/capabilities.ts';
 import { trackColumn } from '../../models/config-history.ts';
 import type { NodeAddressEntry } from '../../models/node-address.ts';
-import type { PositionRow } from '../../models/node-state.ts';
+import { MAX_FAILED_ENTRIES, type PositionRow } from '../../models/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { AcmePosition } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition, FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -24,7 +24,6 @@ const METRICS: Capability = 'metrics-v1';
 const LARGEST_FIGURE = 1e9;
 const MAX_ADDRESSES = 64;
 const MAX_FEATURES = 64;
-const MAX_FAILED = 100;
 const MAX_UNAPPLIED = 100;
 const MAX_STEPS = 32;
 const LONGEST_AGO_MS = 15_000;
@@ -132,7 +131,7 @@ export function readPosition(nodeId: string, at: Date, { config, bans, acme, fai
       track: trackColumn(config.track),
       revision: bounded(config.revision),
       setHash: Buffer.from(config.setHash.subarray(0, 32)).toString('hex'),
-      failed: JSON.stringify(failed.slice(0, MAX_FAILED).map(readFailed)),
+      failed: JSON.stringify(failed.slice(0, MAX_FAILED_ENTRIES).map(readFailed)),
     },
     bans: bans && { at, epoch: bounded(bans.epoch), sequence: bounded(bans.sequence) },
     acme: acme && { epoch: bounded(acme.epoch), sequence: bounded(acme.sequence) },

@@ -292,19 +292,32 @@ test('a node gets the certificates that its cluster serves, as they are now, and
 test('each node tells whether it serves a certificate', async (t) => {
   const clusterId = await api.cluster(`served-${made++}`);
   const domain = newName();
-  const { id } = await upload(await testCertificate([domain]));
+  const { id } = await upload(await testCertificate([domain]), 'The\u00a0"first"');
   t.deepEqual(await api.ok('GET', `/certificates/${id}/nodes`), { items: [], total: 0 });
   const siteId = await secured(clusterId, domain, id);
   const { epoch, revision } = await api.sql('cluster_head').where({ cluster_id: clusterId }).first('epoch', 'revision');
   const later = await testCertificate([domain]);
   await api.ok('PUT', `/certificates/${id}`, inputOf(later));
   const head = (await api.sql('cluster_head').where({ cluster_id: clusterId }).first('revision')).revision;
-  const failed = JSON.stringify([{ kind: 'site-https', id: siteId, reason: 'no key', running: true }]);
+  const failing = (reason: string, others = 0) => {
+    const entry = (kind: string, id: string) => ({ kind, id, reason, running: true });
+    const beside = Array.from({ length: others }, (_, n) => entry('site-compression', String(n)));
+    return JSON.stringify([...beside, ...(others < 100 ? [entry('site-https', siteId)] : [])]);
+  };
+  const own = String.raw`certificate "The\u00a0\"first\"": there is no material of it`;
+  const other = 'certificate "Other": there is no material of it';
   const states: Record<string, Body> = {
     a: { state: 'serving', row: { revision: head } },
     b: { state: 'former', row: { revision } },
     c: { state: 'pending', row: { revision: '1' } },
-    d: { state: 'failed', row: { revision: head, failed }, message: 'no key' },
+    d: {
+      state: 'failed',
+      row: { revision: head, failed: failing('its redirect is none') },
+      message: 'its redirect is none',
+    },
+    d1: { state: 'failed', row: { revision: head, failed: failing(own, 99) }, message: own },
+    d2: { state: 'pending', row: { revision: head, failed: failing(other) }, message: other },
+    d3: { state: 'unknown', row: { revision: head, failed: failing(other, 100) } },
     e: { state: 'unsupported', row: { revision: head, features: [] } },
     f: { state: 'offline', row: { revision: head, last_seen_at: new Date(0) } },
   };
@@ -317,12 +330,12 @@ test('each node tells whether it serves a certificate', async (t) => {
   }
   await api.node(clusterId, 'gone', { features: ['https-v1'], status: 'disabled' });
   const { items, total } = await api.ok('GET', `/certificates/${id}/nodes`);
-  t.is(total, 6);
+  t.is(total, 9);
   t.deepEqual(
     items.map(({ name, state, message }: Body) => [name, state, message]),
     Object.entries(states).map(([name, { state, message = '' }]) => [name, state, message]),
   );
-  t.like(await api.ok('GET', `/certificates/${id}/nodes?pageSize=2&page=4`), { items: [], total: 6 });
+  t.like(await api.ok('GET', `/certificates/${id}/nodes?pageSize=3&page=4`), { items: [], total: 9 });
 });
 
 test('a read-only key reads certificates and changes none, and no service account comes near them', async (t) => {

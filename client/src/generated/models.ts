@@ -978,9 +978,9 @@ export interface NodeOfCertificate {
   name: string;
   /** Id. 1 to 64 characters. */
   clusterId: string;
-  /** serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; offline: not connected. */
-  state: 'serving' | 'pending' | 'former' | 'failed' | 'unsupported' | 'offline';
-  /** What the node said; empty unless it failed. */
+  /** serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; unknown: more fails there than it tells of; offline: not connected. */
+  state: 'serving' | 'pending' | 'former' | 'failed' | 'unsupported' | 'unknown' | 'offline';
+  /** What the node said: of failed, why; of pending, what fails beside it. Empty otherwise. In English, as certificate "name": what is wrong. */
   message: string;
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { root } from '../../../../../../bin/lib/root.ts';
 import { AUTH_ENDPOINTS } from '../../../../../../contract/auth-endpoints.ts';
+import { CERTIFICATE_FAILURES } from '../../../../../../contract/certificate-failures.ts';
 import { ERRORS } from '../../../../../../contract/errors.ts';
 import { EXPRESSION_ERRORS } from '../../../../../../contract/expression/errors.ts';
 import { FIELDS } from '../../../../../../contract/expression/fields.ts';
@@ -19,13 +20,16 @@ import { ACTION_KINDS, RULE_ACTIONS } from '../../../../../../contract/scalars/r
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 /** Everything the services and their parts write. */
-const written = ['services', 'models', 'mixins', 'runtime']
-  .flatMap((folder) => {
+const written = sourcesOf(['services', 'models', 'mixins', 'runtime']);
+const all = (pattern: RegExp, text = written) => [...new Set([...text.matchAll(pattern)].map((match) => match[1]!))];
+
+function sourcesOf(folders: readonly string[]): string {
+  const texts = folders.flatMap((folder) => {
     const names = readdirSync(join(root, folder), { recursive: true }) as string[];
     return names.filter((name) => name.endsWith('.ts')).map((name) => readFileSync(join(root, folder, name), 'utf8'));
-  })
-  .join('\n');
-const all = (pattern: RegExp) => [...new Set([...written.matchAll(pattern)].map((match) => match[1]!))];
+  });
+  return texts.join('\n');
+}
 
 const KEYWORDS_OF_SCHEMAS = [
   'required',
@@ -63,6 +67,7 @@ const needed: Record<string, readonly string[]> = {
   'shared.errors': Object.keys(ERRORS),
   'shared.faults': [...CERTIFICATE_FAULTS, ...AUTHORITY_FAULTS, ...DIRECTORY_FAULTS],
   'shared.keywords': [...KEYWORDS_OF_SCHEMAS, ...all(/\bbadField\(\s*[^,]+,\s*'([a-zA-Z]+)'/g), 'text'],
+  'certificates.failure': CERTIFICATE_FAILURES,
   'contract.audit': auditActions,
   'contract.reason': [...reasons, 'ban_created', 'ban_lifted'],
   'app.changes.waiting': literalsOf(WaitingNode.properties.reason),
@@ -88,6 +93,19 @@ for (const language of LANGUAGES) {
     });
   }
 }
+
+test('the list of what orders fail with is what they do fail with', (t) => {
+  const others = [
+    'acme_directory',
+    'certificate_binding',
+    'dns_credential',
+    'dns_credential_failed',
+    'dns_credential_missing',
+    'dns_not_pointing',
+  ];
+  const codes = all(/'((?:acme|certificate|dns|http01|issued)_[a-z0-9_]+)'/g, sourcesOf(['services/certificates']));
+  t.deepEqual(codes.filter((code) => !others.includes(code)).sort(), [...CERTIFICATE_FAILURES].sort());
+});
 
 test('there are no words for errors that do not exist', (t) => {
   const own = ['NETWORK', 'TIMEOUT', 'ABORTED', 'UNEXPECTED_ANSWER', 'PASSKEY_CANCELLED', 'PASSKEY_FAILED', 'unknown'];
