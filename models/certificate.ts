@@ -2,11 +2,13 @@
 // sealed, and opened for nodes alone.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import type {
-  CERTIFICATE_SORT,
-  CertificateSource,
-  CertificateStatus,
-  KeyType,
+import {
+  CERTIFICATE_ENDING_DAYS,
+  type CERTIFICATE_SORT,
+  type CertificateCondition,
+  type CertificateSource,
+  type CertificateStatus,
+  type KeyType,
 } from '../contract/resources/certificates.ts';
 import { MAX_ATTENTION, MAX_NAMED } from '../contract/resources/overview.ts';
 import type { Sealer } from '../runtime/sealer.ts';
@@ -47,7 +49,13 @@ export interface CertificateFilter {
   search?: string | undefined;
   source?: CertificateSource | undefined;
   status?: CertificateStatus | undefined;
+  condition?: CertificateCondition | undefined;
+  bindSiteId?: string | undefined;
 }
+
+/** Ends soon, or has ended. */
+const ENDING = `c.not_after < now() + make_interval(days => ${CERTIFICATE_ENDING_DAYS})`;
+const CONDITIONS: Readonly<Record<CertificateCondition, string>> = { ending: ENDING, failed: `c.status = 'error'` };
 
 type CertificateSort = (typeof CERTIFICATE_SORT)[number];
 
@@ -67,7 +75,7 @@ const SORT_COLUMNS: Readonly<Record<CertificateSort, string>> = {
 
 const place = (id: string) => ({ table: 'certificate', column: 'private_key', row: id });
 
-function conditions({ search, source, status }: CertificateFilter): {
+function conditions({ search, source, status, condition, bindSiteId }: CertificateFilter): {
   where: string;
   bindings: Record<string, string>;
 } {
@@ -86,6 +94,11 @@ function conditions({ search, source, status }: CertificateFilter): {
     clauses.push('c.status = :status');
     bindings.status = status;
   }
+  if (condition !== undefined) clauses.push(CONDITIONS[condition]);
+  if (bindSiteId !== undefined) {
+    clauses.push('c.bind_site_id = :bindSiteId');
+    bindings.bindSiteId = bindSiteId;
+  }
   return { where: `where ${clauses.join(' and ')}`, bindings };
 }
 
@@ -99,7 +112,8 @@ export async function certificatePage(
   const { where, bindings } = conditions(filter);
   const order = orderBy(filter.sort ?? '-createdAt', SORT_COLUMNS, 'c.id');
   // A scan in the order of the list would read every certificate for a rare match.
-  const source = filter.search?.trim()
+  const rare = filter.search?.trim() || filter.condition !== undefined || filter.bindSiteId !== undefined;
+  const source = rare
     ? `(with hit as materialized (select id, name, not_after from certificate c ${where})
         select f.* from (select id from hit c ${order} limit :limit offset :offset) h join certificate f using (id))`
     : `(select * from certificate c ${where} ${order} limit :limit offset :offset)`;
@@ -265,7 +279,7 @@ export async function endingCertificates(sql: Knex, clusterId: string | null): P
     `with ending as materialized (
        select s.id, s.name, s.cluster_id, min(c.not_after) as at from certificate c
          join site_certificate u on u.certificate_id = c.id join site s on s.id = u.site_id and s.enabled
-        where c.not_after < now() + interval '14 days' and (?::text is null or s.cluster_id = ?)
+        where ${ENDING} and (?::text is null or s.cluster_id = ?)
           and (not c.auto_renew or c.not_after <= now()
             or (c.status = 'error' and c.not_after - now() < (c.not_after - c.not_before) / 4))
         group by s.id)

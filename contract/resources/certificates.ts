@@ -43,6 +43,11 @@ export const AUTHORITY_FAULTS = [
   'not_authority',
   'explicit_curve',
 ] as const;
+/** A certificate that ends within so many days ends soon. */
+export const CERTIFICATE_ENDING_DAYS = 14;
+/** What of a certificate wants somebody. */
+export const CERTIFICATE_CONDITIONS = ['ending', 'failed'] as const;
+export type CertificateCondition = (typeof CERTIFICATE_CONDITIONS)[number];
 export const CERTIFICATE_SORT = ['name', 'notAfter', 'createdAt'] as const;
 
 export const CertificateName = Type.String({
@@ -157,6 +162,12 @@ export const certificates = resource('certificates', {
       ...SearchQuery('Part of the name or of a DNS name, in any case.'),
       source: Type.Optional(OneOf(CERTIFICATE_SOURCES)),
       status: Type.Optional(OneOf(CERTIFICATE_STATUSES)),
+      condition: Type.Optional(
+        OneOf(CERTIFICATE_CONDITIONS, {
+          description: `ending: it ends within ${CERTIFICATE_ENDING_DAYS} days, or has ended; failed: its last issue failed.`,
+        }),
+      ),
+      bindSiteId: Type.Optional({ ...Id, description: 'Site that gets it once it is issued.' }),
       ...SortQuery(CERTIFICATE_SORT),
       ...PageQuery(50),
     }),

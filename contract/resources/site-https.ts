@@ -2,6 +2,7 @@ import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { resource } from '../procedure.ts';
 import { Decimal, ExpectedUpdatedAt, Id, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
+import { CERTIFICATE_SOURCES, CERTIFICATE_STATUSES } from './certificates.ts';
 
 /** Certificates of a site beside the first. */
 export const MAX_ADDITIONAL_CERTIFICATES = 3;
@@ -186,6 +187,8 @@ const state = {
       id: Id,
       name: Type.String(),
       names: Type.Array(Type.String()),
+      source: OneOf(CERTIFICATE_SOURCES),
+      status: OneOf(CERTIFICATE_STATUSES, { description: 'Of its last issue.' }),
       notAfter: Nullable(Timestamp),
     }),
     { description: 'Those of the settings, in their order.' },

@@ -96,10 +96,12 @@ function present(
   return {
     siteId: id,
     settings: { ...https, ...compression },
-    certificates: used.map(({ id: certificateId, name, names, notAfter }) => ({
+    certificates: used.map(({ id: certificateId, name, names, source, status, notAfter }) => ({
       id: certificateId,
       name,
       names,
+      source,
+      status,
       notAfter: notAfter?.toISOString() ?? null,
     })),
     pendingDomains: https.certificateId === null ? [] : uncoveredDomains(domains, covered).map(formatDomain),

@@ -92,6 +92,33 @@ test('certificates are found by name and by DNS name, and sorted', async (t) => 
   t.like(await api.ok('GET', `/certificates?search=${mark}&pageSize=1`), { total: 2 });
 });
 
+test('certificates that end soon and those that failed are found', async (t) => {
+  const mark = `wanting${made++}`;
+  const day = 86_400_000;
+  const until = async (days: number, name: string) => {
+    const notAfter = new Date(Date.now() + days * day);
+    return (await upload(await testCertificate([`${name}.${mark}.example`], { notAfter }), `${mark} ${name}`))
+      .id as string;
+  };
+  const [soon, ended, later] = [await until(13, 'soon'), await until(20, 'ended'), await until(15, 'later')];
+  await api
+    .sql('certificate')
+    .where({ id: ended })
+    .update({ not_after: new Date(0) });
+  const site = await api.site(await api.cluster(mark), `${mark}.example`);
+  await api
+    .sql('certificate')
+    .where({ id: later })
+    .update({ status: 'error', last_error: 'acme_dns', source: 'acme', requested_names: [], bind_site_id: site.id });
+  const found = async (query: string): Promise<string[]> =>
+    (await api.ok('GET', `/certificates?search=${mark}&sort=notAfter&${query}`)).items.map(({ id }: Body) => id);
+  t.deepEqual(await found(''), [ended, soon, later]);
+  t.deepEqual(await found('condition=ending'), [ended, soon]);
+  t.deepEqual(await found('condition=failed'), [later]);
+  t.deepEqual(await found(`bindSiteId=${site.id}`), [later]);
+  t.is((await api.ok('GET', `/certificates?condition=failed&bindSiteId=${site.id}`)).total, 1);
+});
+
 test.serial('a page of certificates reads few of 20,000, whatever it is sorted by and searched for', async (t) => {
   const { id } = await upload(await testCertificate([newName()]));
   await api.sql.raw(
@@ -101,6 +128,10 @@ test.serial('a page of certificates reads few of 20,000, whatever it is sorted b
            private_key, issuer, key_type, not_before, not_after - make_interval(secs => n)
          from certificate cross join generate_series(1, 20000) n where id = ?`,
     [id],
+  );
+  await api.sql.raw(
+    `update certificate set status = 'error', last_error = 'acme_dns', not_after = now() + interval '1 day'
+      where name ~ 'Customer .*999$'`,
   );
   // What the search index has not sorted in yet is read whole, and makes the planner shun it.
   await api.sql.raw('vacuum analyze certificate');
@@ -114,6 +145,9 @@ test.serial('a page of certificates reads few of 20,000, whatever it is sorted b
     ['search=customer-19999', 1],
     ['search=CUSTOMER%2019999', 1],
     ['search=w.customer-1999&sort=notAfter', 11],
+    ['condition=failed&sort=name', 20],
+    ['condition=ending', 20],
+    ['bindSiteId=nobody', 0],
   ] as const) {
     t.is((await api.ok('GET', `/certificates?${query}`)).total, total, query);
     const read = await plans.rowsRead(

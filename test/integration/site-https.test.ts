@@ -67,8 +67,8 @@ test('a site has HTTP only, gets a certificate, and loses it again', async (t) =
   const saved = await site.put({ certificateId: id, http3: true });
   t.regex(saved.revision, /^\d+$/);
   t.deepEqual(
-    saved.certificates.map((one: Body) => [one.id, one.names]),
-    [[id, [site.main]]],
+    saved.certificates.map((one: Body) => [one.id, one.names, one.source, one.status]),
+    [[id, [site.main], 'upload', 'ready']],
   );
   const entry = (await site.https())!;
   t.deepEqual(

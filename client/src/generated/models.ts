@@ -2068,6 +2068,9 @@ export interface SavedSiteHttps {
     id: string;
     name: string;
     names: string[];
+    source: 'upload' | 'acme';
+    /** Of its last issue. */
+    status: 'pending' | 'issuing' | 'ready' | 'error';
     notAfter: string | null;
   }>;
   /** Domains that no certificate covers yet: they are reached by plain HTTP alone until it is issued anew. */
@@ -2333,6 +2336,9 @@ export interface SiteHttps {
     id: string;
     name: string;
     names: string[];
+    source: 'upload' | 'acme';
+    /** Of its last issue. */
+    status: 'pending' | 'issuing' | 'ready' | 'error';
     notAfter: string | null;
   }>;
   /** Domains that no certificate covers yet: they are reached by plain HTTP alone until it is issued anew. */

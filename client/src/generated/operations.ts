@@ -239,6 +239,10 @@ export interface CertificatesListInput {
   search?: string | undefined;
   source?: 'upload' | 'acme' | undefined;
   status?: 'pending' | 'issuing' | 'ready' | 'error' | undefined;
+  /** ending: it ends within 14 days, or has ended; failed: its last issue failed. */
+  condition?: 'ending' | 'failed' | undefined;
+  /** Site that gets it once it is issued. 1 to 64 characters. */
+  bindSiteId?: string | undefined;
   /** Field to sort by; with - before it, from the last to the first. */
   sort?: 'name' | 'notAfter' | 'createdAt' | '-name' | '-notAfter' | '-createdAt' | undefined;
   /** 1 to 1000000; default 1. */

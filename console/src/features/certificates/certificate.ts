@@ -1,7 +1,9 @@
 // What a certificate is in one word.
 import type { CertificateSummary } from '@contract/resources/certificates.ts';
 
-const SOON_MS = 14 * 24 * 3_600_000;
+/** The contract's CERTIFICATE_ENDING_DAYS. */
+export const SOON_DAYS = 14;
+const SOON_MS = SOON_DAYS * 24 * 3_600_000;
 
 export type CertificateState = 'valid' | 'soon' | 'expired' | 'issuing' | 'failed';
 

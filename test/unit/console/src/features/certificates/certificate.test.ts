@@ -1,5 +1,6 @@
 import test from 'ava';
-import { certificateState } from '../../../../../../console/src/features/certificates/certificate.ts';
+import { certificateState, SOON_DAYS } from '../../../../../../console/src/features/certificates/certificate.ts';
+import { CERTIFICATE_ENDING_DAYS } from '../../../../../../contract/resources/certificates.ts';
 
 const NOW = Date.parse('2026-11-23T12:00:00Z');
 const DAY = 86_400_000;
@@ -19,3 +20,7 @@ for (const [status, notAfter, state] of [
   test(`${status} until ${notAfter ?? 'it is issued'} is ${state}`, (t) =>
     t.is(certificateState({ status, notAfter }, NOW), state));
 }
+
+test('what ends soon in a badge is what the filter of the list finds', (t) => {
+  t.is(SOON_DAYS, CERTIFICATE_ENDING_DAYS);
+});
