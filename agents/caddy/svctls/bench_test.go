@@ -70,7 +70,7 @@ func BenchmarkUnusedCertificates(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		p := newPack(dir + "/" + packName)
-		if err := p.read(func(*fingerprint) {}); err != nil || p.size() != certificates {
+		if err := p.read(func(fingerprint) {}); err != nil || p.size() != certificates {
 			b.Fatal(err)
 		}
 		took = heap() - before
@@ -87,7 +87,7 @@ func BenchmarkReadingThePack(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p := newPack(dir + "/" + packName)
-		if err := p.read(func(*fingerprint) {}); err != nil || p.size() != certificates {
+		if err := p.read(func(fingerprint) {}); err != nil || p.size() != certificates {
 			b.Fatal(err)
 		}
 		_ = p.file.Close()

@@ -107,15 +107,11 @@ func (c *cache) settle(entry *cached) {
 	}
 }
 
-// drop forgets a certificate of which the pack has something else now; nil stands for all of them.
-func (c *cache) drop(id *fingerprint) {
+// drop forgets a certificate of which the pack has something else now.
+func (c *cache) drop(id fingerprint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id == nil {
-		c.order.Init()
-		clear(c.held)
-		c.bytes = 0
-	} else if entry := c.held[*id]; entry != nil {
+	if entry := c.held[id]; entry != nil {
 		c.remove(entry)
 	}
 }

@@ -29,54 +29,96 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // fingerprint is the SHA-256 of the leaf of a certificate in DER.
 type fingerprint [32]byte
 
+// place is where the payload of a record is; no length = there is no record.
+type place struct {
+	at     int64
+	length uint32
+	// Of the payload.
+	sum uint32
+}
+
+// holdsThatOf reports whether two records, which may be of two files, hold the same.
+func (a place) holdsThatOf(b place) bool { return a.length == b.length && a.sum == b.sum }
+
+// found is a record of a certificate.
+type found struct {
+	id     fingerprint
+	staple bool
+	place  place
+}
+
 // whereabouts say where the pack has what there is of a certificate. Hundreds of thousands of them are held, so they are
 // small; nothing of the material itself is.
-type whereabouts struct {
-	// Of the payload of the record; no length = no record.
-	material, staple             int64
-	materialLength, stapleLength uint32
+type whereabouts struct{ material, staple place }
+
+// with has a record that was found in the place of the one of its kind.
+func (w whereabouts) with(f found) whereabouts {
+	if f.staple {
+		w.staple = f.place
+	} else {
+		w.material = f.place
+	}
+	return w
+}
+
+func (w whereabouts) saysThatOf(other whereabouts) bool {
+	return w.material.holdsThatOf(other.material) && w.staple.holdsThatOf(other.staple)
 }
 
 // pack reads the file of certificates that the agent writes. It never writes, and cuts nothing.
 type pack struct {
 	path string
+	// For tests: what records are read through while they are looked for.
+	through func(io.ReaderAt) io.ReaderAt
 
-	mu    sync.RWMutex
-	file  *os.File
-	index map[fingerprint]whereabouts
-	// Up to where the file was read.
-	end int64
+	// One looks for records at a time, and it alone changes what follows. Handshakes do not wait for it.
+	reading sync.Mutex
+
+	mu sync.RWMutex
+	contents
 	// What is wrong with the file, "" for nothing.
 	damage string
 }
 
-func newPack(path string) *pack { return &pack{path: path, index: map[fingerprint]whereabouts{}} }
+// contents are what was read of a file.
+type contents struct {
+	file  *os.File
+	index map[fingerprint]whereabouts
+	// Up to where the file was read.
+	end int64
+}
+
+func newPack(path string) *pack {
+	return &pack{path: path, contents: contents{index: map[fingerprint]whereabouts{}}}
+}
 
 // read takes over what was added to the file since it was read last, or all of it where it is another one. It calls
-// changed for each fingerprint of which there is something else now; nil stands for all of them.
-func (p *pack) read(changed func(*fingerprint)) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// changed for each fingerprint of which there is something else now than there was.
+func (p *pack) read(changed func(fingerprint)) error {
+	p.reading.Lock()
+	defer p.reading.Unlock()
 	file, err := os.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if p.file != nil {
-			p.replace(nil)
-			changed(nil)
-		}
+		p.replace(contents{index: map[fingerprint]whereabouts{}}, "", changed)
 		return nil
 	}
 	if err != nil {
-		p.damage = fmt.Sprintf("the pack of certificates cannot be opened: %v", err)
+		p.report(fmt.Sprintf("the pack of certificates cannot be opened: %v", err))
 		return err
 	}
 	if p.isSame(file) {
 		_ = file.Close()
-	} else {
-		p.replace(file)
-		changed(nil)
-		changed = func(*fingerprint) {}
+		return p.follow(changed)
 	}
-	p.damage, err = p.follow(changed)
+	// The other one is served from until this one is known.
+	other := contents{file: file, index: map[fingerprint]whereabouts{}}
+	damage, err := p.scan(&other, func(f found) { other.index[f.id] = other.index[f.id].with(f) })
+	if err != nil && p.file != nil {
+		_ = file.Close()
+		p.report(damage)
+		return err
+	}
+	p.replace(other, damage, changed)
 	return err
 }
 
@@ -93,87 +135,111 @@ func (p *pack) isSame(file *os.File) bool {
 	return err == nil && os.SameFile(held, now) && now.Size() >= p.end
 }
 
-func (p *pack) replace(file *os.File) {
-	if p.file != nil {
-		_ = p.file.Close()
+// replace puts another file in the place of the one that is held. What both say of a certificate need not be read again.
+func (p *pack) replace(other contents, damage string, changed func(fingerprint)) {
+	former := p.contents
+	p.mu.Lock()
+	if former.file != nil {
+		_ = former.file.Close()
 	}
-	p.file, p.end, p.damage = file, 0, ""
-	p.index = map[fingerprint]whereabouts{}
+	p.contents, p.damage = other, damage
+	p.mu.Unlock()
+	for id, w := range former.index {
+		if !w.saysThatOf(other.index[id]) {
+			changed(id)
+		}
+	}
 }
 
-// follow reads records from where the last one that was whole ended. A torn tail is what an append in progress looks
-// like: it is read again the next time. A record that is damaged is left out, alone.
-func (p *pack) follow(changed func(*fingerprint)) (damage string, _ error) {
-	info, err := p.file.Stat()
+func (p *pack) report(damage string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.damage = damage
+}
+
+// follow takes over what was added to the file.
+func (p *pack) follow(changed func(fingerprint)) error {
+	added := contents{file: p.file, end: p.end}
+	var all []found
+	damage, err := p.scan(&added, func(f found) { all = append(all, f) })
+	p.mu.Lock()
+	for _, f := range all {
+		p.index[f.id] = p.index[f.id].with(f)
+	}
+	p.end, p.damage = added.end, damage
+	p.mu.Unlock()
+	for _, f := range all {
+		changed(f.id)
+	}
+	return err
+}
+
+// scan finds records from where the last one that was whole ended. A torn tail is what an append in progress looks like: it
+// is read again the next time. A record that is damaged is left out, alone.
+func (p *pack) scan(c *contents, find func(found)) (damage string, _ error) {
+	info, err := c.file.Stat()
 	if err != nil {
 		return fmt.Sprintf("the pack of certificates cannot be read: %v", err), err
 	}
 	size := info.Size()
-	in := bufio.NewReaderSize(io.NewSectionReader(p.file, p.end, size-p.end), 256<<10)
+	var source io.ReaderAt = c.file
+	if p.through != nil {
+		source = p.through(source)
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(source, c.end, size-c.end), 256<<10)
 	var payload []byte
-	for p.end < size {
+	for c.end < size {
 		var head [headBytes]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return p.cut(err)
+			return c.cut(err)
 		}
-		length := int64(binary.LittleEndian.Uint32(head[:4]))
+		length, sum := int64(binary.LittleEndian.Uint32(head[:4])), binary.LittleEndian.Uint32(head[4:])
 		if length > maxRecordBytes {
-			return fmt.Sprintf("the pack of certificates is damaged at byte %d; what comes before it is used", p.end), nil
+			return fmt.Sprintf("the pack of certificates is damaged at byte %d; what comes before it is used", c.end), nil
 		}
-		next := p.end + headBytes + length
+		next := c.end + headBytes + length
 		if next > size {
-			return p.cut(io.ErrUnexpectedEOF)
+			return c.cut(io.ErrUnexpectedEOF)
 		}
 		if int64(cap(payload)) < length {
 			payload = make([]byte, length)
 		}
 		payload = payload[:length]
 		if _, err := io.ReadFull(in, payload); err != nil {
-			return p.cut(err)
+			return c.cut(err)
 		}
 		why := ""
-		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		if crc32.Checksum(payload, castagnoli) != sum {
 			if next == size {
-				return p.cut(io.ErrUnexpectedEOF)
+				return c.cut(io.ErrUnexpectedEOF)
 			}
 			why = "has a wrong checksum"
 		} else if id, staple, ok := recordOf(payload); !ok {
 			why = "cannot be decoded"
 		} else {
-			p.note(id, staple, p.end+headBytes, uint32(length))
-			changed(&id)
+			find(found{id, staple, place{c.end + headBytes, uint32(length), sum}})
 		}
 		if why != "" {
-			damage = fmt.Sprintf("the pack of certificates is damaged: the record at byte %d %s and is left out", p.end, why)
+			damage = fmt.Sprintf("the pack of certificates is damaged: the record at byte %d %s and is left out", c.end, why)
 		}
-		p.end = next
+		c.end = next
 	}
 	return damage, nil
 }
 
 // cut tells a torn tail from a disk that cannot be read.
-func (p *pack) cut(err error) (damage string, _ error) {
+func (c *contents) cut(err error) (damage string, _ error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Sprintf("the pack of certificates is torn at byte %d; what comes before it is used", p.end), nil
+		return fmt.Sprintf("the pack of certificates is torn at byte %d; what comes before it is used", c.end), nil
 	}
-	return fmt.Sprintf("the pack of certificates cannot be read at byte %d: %v", p.end, err), err
-}
-
-func (p *pack) note(id fingerprint, staple bool, at int64, length uint32) {
-	w := p.index[id]
-	if staple {
-		w.staple, w.stapleLength = at, length
-	} else {
-		w.material, w.materialLength = at, length
-	}
-	p.index[id] = w
+	return fmt.Sprintf("the pack of certificates cannot be read at byte %d: %v", c.end, err), err
 }
 
 // has reports whether there is material of a certificate.
 func (p *pack) has(id fingerprint) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.index[id].materialLength > 0
+	return p.index[id].material.length > 0
 }
 
 // problem says what is wrong with the file, "" when nothing is.
@@ -197,26 +263,26 @@ func (p *pack) get(id fingerprint) (*nodev1.CertificateMaterial, *nodev1.Certifi
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	w := p.index[id]
-	if w.materialLength == 0 {
+	if w.material.length == 0 {
 		return nil, nil, errNoMaterial
 	}
-	record, err := p.record(w.material, w.materialLength)
+	record, err := p.record(w.material)
 	if err != nil {
 		return nil, nil, err
 	}
 	material := record.GetMaterial()
-	if w.stapleLength == 0 {
+	if w.staple.length == 0 {
 		return material, nil, nil
 	}
-	if record, err = p.record(w.staple, w.stapleLength); err != nil {
+	if record, err = p.record(w.staple); err != nil {
 		return nil, nil, err
 	}
 	return material, record.GetStaple(), nil
 }
 
-func (p *pack) record(at int64, length uint32) (*edgev1.CertificateRecord, error) {
-	payload := make([]byte, length)
-	if _, err := p.file.ReadAt(payload, at); err != nil {
+func (p *pack) record(from place) (*edgev1.CertificateRecord, error) {
+	payload := make([]byte, from.length)
+	if _, err := p.file.ReadAt(payload, from.at); err != nil {
 		return nil, fmt.Errorf("the pack of certificates cannot be read: %w", err)
 	}
 	record := &edgev1.CertificateRecord{}

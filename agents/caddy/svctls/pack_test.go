@@ -3,7 +3,9 @@ package svctls
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,37 +21,31 @@ import (
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 )
 
-// readOf reads a pack and returns whose records changed; all is true where all may have.
-func readOf(t *testing.T, p *pack) (ids []fingerprint, all bool) {
+// readOf reads a pack and returns of which certificates it has something else now.
+func readOf(t *testing.T, p *pack) (ids []fingerprint) {
 	t.Helper()
-	if err := p.read(func(id *fingerprint) {
-		if id == nil {
-			all = true
-		} else {
-			ids = append(ids, *id)
-		}
-	}); err != nil {
+	if err := p.read(func(id fingerprint) { ids = append(ids, id) }); err != nil {
 		t.Fatal(err)
 	}
-	return ids, all
+	return ids
 }
 
 func TestPackIsReadAtItsTail(t *testing.T) {
 	dir := t.TempDir()
 	p := newPack(filepath.Join(dir, packName))
-	if ids, all := readOf(t, p); len(ids) != 0 || all || p.problem() != "" {
+	if ids := readOf(t, p); len(ids) != 0 || p.problem() != "" {
 		t.Error("something was read of no file")
 	}
 	key := ecdsaKey(t)
 	a, b, c := issue(t, key, "a.test"), issue(t, key, "b.test"), issue(t, key, "c.test")
 	appendPack(t, dir, framesOf(t, a))
-	if _, all := readOf(t, p); !all || !p.has(a.ID) || p.has(b.ID) {
+	if readOf(t, p); !p.has(a.ID) || p.has(b.ID) {
 		t.Error("a new file is not read")
 	}
 	appendPack(t, dir, framesOf(t, b))
 	appendPack(t, dir, frameStaple(t, a, "good", time.Now()))
-	if ids, all := readOf(t, p); all || !slices.Equal(ids, []fingerprint{b.ID, a.ID}) {
-		t.Errorf("%d, %v", len(ids), all)
+	if ids := readOf(t, p); !slices.Equal(ids, []fingerprint{b.ID, a.ID}) {
+		t.Errorf("%d", len(ids))
 	}
 	if material, staple, err := p.get(a.ID); err != nil || !proto.Equal(material, a.Material) || string(staple.GetOcspResponse()) != "good" {
 		t.Errorf("%v, %v", staple, err)
@@ -67,13 +63,13 @@ func TestPackIsReadAtItsTail(t *testing.T) {
 	}
 	// Another file says everything anew.
 	replacePack(t, dir, framesOf(t, c))
-	if _, all := readOf(t, p); !all || p.has(a.ID) || !p.has(c.ID) || p.size() != 1 {
+	if ids := readOf(t, p); len(ids) != 2 || p.has(a.ID) || !p.has(c.ID) || p.size() != 1 {
 		t.Error("a replaced file is not read")
 	}
 	if err := os.Truncate(filepath.Join(dir, packName), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, all := readOf(t, p); !all || p.size() != 0 {
+	if ids := readOf(t, p); !slices.Equal(ids, []fingerprint{c.ID}) || p.size() != 0 {
 		t.Error("an emptied file is not read")
 	}
 	appendPack(t, dir, framesOf(t, a))
@@ -81,8 +77,97 @@ func TestPackIsReadAtItsTail(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, packName)); err != nil {
 		t.Fatal(err)
 	}
-	if _, all := readOf(t, p); !all || p.has(a.ID) {
+	if ids := readOf(t, p); !slices.Equal(ids, []fingerprint{a.ID}) || p.has(a.ID) {
 		t.Error("a removed file is still used")
+	}
+}
+
+// gate holds what reads through it back until it opens.
+type gate struct {
+	io.ReaderAt
+	reached, open chan struct{}
+	once          sync.Once
+}
+
+func (g *gate) ReadAt(b []byte, at int64) (int, error) {
+	g.once.Do(func() { close(g.reached) })
+	<-g.open
+	return g.ReaderAt.ReadAt(b, at)
+}
+
+// While another file is looked through, handshakes go on by the one before.
+func TestHandshakesDoNotWaitForAnotherFile(t *testing.T) {
+	n := newNode(t, t.TempDir())
+	own, later := issue(t, ecdsaKey(t), "a.test"), issue(t, ecdsaKey(t), "b.test")
+	n.serve("a", nil, []*pair{own}, "a.test")
+	content := slices.Concat(framesOf(t, own, later), frameStaple(t, own, "new", time.Now().Add(time.Hour)))
+	replacePack(t, n.dir, content)
+	g := &gate{reached: make(chan struct{}), open: make(chan struct{})}
+	n.tls.pack.through = func(from io.ReaderAt) io.ReaderAt {
+		g.ReaderAt = from
+		return g
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.read()
+	}()
+	<-g.reached
+	// Once with nothing parsed, once by what is held, and reports.
+	n.mustDial("a.test")
+	n.mustDial("a.test")
+	if got := n.core.Report().GetTls().GetCertificates(); got != 1 || n.tls.pack.has(later.ID) || n.tls.pack.problem() != "" {
+		t.Errorf("%d certificates while another file is read", got)
+	}
+	close(g.open)
+	<-done
+	if !n.tls.pack.has(later.ID) || n.tls.pack.size() != 2 {
+		t.Error("the other file is not used")
+	}
+}
+
+// A compacted file holds what there was, in other places: only what it says otherwise is parsed again.
+func TestParsedCertificatesOutliveAnotherFile(t *testing.T) {
+	key := ecdsaKey(t)
+	same, stapled, changed, gone := issue(t, key, "a.test"), issue(t, key, "b.test"), issue(t, key, "c.test"), issue(t, key, "d.test")
+	all := []*pair{same, stapled, changed, gone}
+	dir := t.TempDir()
+	old, until := frameStaple(t, stapled, "old", time.Now()), time.Now().Add(time.Hour)
+	appendPack(t, dir, slices.Concat(framesOf(t, all...), frameStaple(t, same, "good", until), old))
+	p := newPack(filepath.Join(dir, packName))
+	readOf(t, p)
+	c := newCache(p, cacheBytes, time.Now)
+	before := map[fingerprint]*certificate{}
+	for _, one := range all {
+		made, err := c.get(one.ID, "name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[one.ID] = made
+	}
+	other := proto.CloneOf(changed.Material)
+	other.Chain = other.Chain[:1]
+	replacePack(t, dir, slices.Concat(
+		frameStaple(t, same, "good", until), frameStaple(t, stapled, "new", until),
+		frameMaterial(t, &pair{ID: changed.ID, Material: other}), framesOf(t, stapled, same),
+	))
+	if err := p.read(c.drop); err != nil {
+		t.Fatal(err)
+	}
+	if c.parsed() != 1 {
+		t.Errorf("%d are held", c.parsed())
+	}
+	if made, err := c.get(same.ID, "name"); err != nil || made != before[same.ID] {
+		t.Errorf("what did not change was parsed again: %v", err)
+	}
+	if made, err := c.get(stapled.ID, "name"); err != nil || string(made.stapled.OCSPStaple) != "new" {
+		t.Errorf("the staple is the old one: %v", err)
+	}
+	if made, err := c.get(changed.ID, "name"); err != nil || len(made.plain.Certificate) != 1 {
+		t.Errorf("the chain is the old one: %v", err)
+	}
+	if _, err := c.get(gone.ID, "name"); !errors.Is(err, errNoMaterial) {
+		t.Errorf("what is gone: %v", err)
 	}
 }
 
@@ -100,7 +185,7 @@ func TestTornTailIsReadOnceItIsWhole(t *testing.T) {
 			t.Fatalf("cut at %d: %q", cut, p.problem())
 		}
 		appendPack(t, dir, whole[cut:])
-		if ids, _ := readOf(t, p); !slices.Equal(ids, []fingerprint{b.ID}) || p.problem() != "" {
+		if ids := readOf(t, p); !slices.Equal(ids, []fingerprint{b.ID}) || p.problem() != "" {
 			t.Fatalf("completed at %d: %q", cut, p.problem())
 		}
 	}
@@ -261,7 +346,9 @@ func TestCacheIsBounded(t *testing.T) {
 	if len(c.held) != c.order.Len() {
 		t.Errorf("%d, %d", len(c.held), c.order.Len())
 	}
-	c.drop(nil)
+	for _, id := range ids {
+		c.drop(id)
+	}
 	if c.parsed() != 0 || c.bytes != 0 {
 		t.Error("something is left")
 	}
