@@ -13,10 +13,13 @@ var errPanicked = errors.New("it cannot be read")
 // cacheBytes bounds the memory of certificates that are parsed.
 const cacheBytes = 64 << 20
 
+// triedBytes bounds those of which entries were tried: enough for a certificate of many sites to be parsed once.
+const triedBytes = 1 << 20
+
 // unusableBytes is what remembering a certificate takes that cannot be used.
 const unusableBytes = 512
 
-// cache holds certificates that handshakes asked for, parsed. Each is parsed once, however many ask for it at a time; the
+// cache holds certificates that were asked for, parsed. Each is parsed once, however many ask for it at a time; the
 // one that was not asked for the longest goes when there is no room. One that cannot be used is remembered, too, so that
 // asking for it again costs nothing.
 type cache struct {

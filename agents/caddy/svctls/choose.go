@@ -2,12 +2,13 @@ package svctls
 
 import (
 	"crypto/tls"
+	"time"
 
 	"edge.svc/caddy/exchange"
 )
 
-// certificate returns the one for a hello: of those of the site that cover the name, ECDSA first, as far as the client can
-// check it. Where there is none crypto/tls tells the client that the name is not served here.
+// certificate returns the one for a hello: of those of the site that cover the name, as far as the client can check it, one
+// that is valid now, and ECDSA first. Where there is none crypto/tls tells the client that the name is not served here.
 func (t *Terminator) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	conn, _ := hello.Conn.(exchange.HandshakeConn)
 	if conn == nil {
@@ -27,7 +28,8 @@ func (t *Terminator) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 
 func (t *Terminator) choose(s *site, host string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	now := t.core.Now()
-	var first, supported *tls.Certificate
+	var best, first *tls.Certificate
+	rank := 0
 	for _, ref := range s.certificates {
 		made, err := t.cache.get(ref.id, ref.name)
 		if err != nil || made.plain.Leaf.VerifyHostname(host) != nil {
@@ -37,19 +39,31 @@ func (t *Terminator) choose(s *site, host string, hello *tls.ClientHelloInfo) *t
 		if first == nil {
 			first = found
 		}
-		if hello.SupportsCertificate(found) != nil {
-			continue
+		if r := made.rank(now); r > rank && hello.SupportsCertificate(found) == nil {
+			best, rank = found, r
 		}
-		if made.ecdsa {
-			return found
-		}
-		if supported == nil {
-			supported = found
+		if rank == bestRank {
+			break
 		}
 	}
-	if supported != nil {
-		return supported
+	if best != nil {
+		return best
 	}
 	// One that it cannot check: the handshake says so.
 	return first
+}
+
+const bestRank = 4
+
+// rank is the higher the better a certificate is for a client that can check it, from 1 on.
+func (c *certificate) rank(now time.Time) int {
+	rank := 1
+	if c.ecdsa {
+		rank++
+	}
+	// Where one of two was not renewed in time the other serves all that can check it.
+	if !now.Before(c.plain.Leaf.NotBefore) && !now.After(c.plain.Leaf.NotAfter) {
+		rank += 2
+	}
+	return rank
 }

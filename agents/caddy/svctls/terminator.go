@@ -22,9 +22,11 @@ var terminators = svccore.NewComponent("TLS", newTerminator)
 
 // Terminator decides handshakes. It implements exchange.TLS.
 type Terminator struct {
-	core     *svccore.Core
-	pack     *pack
-	cache    *cache
+	core  *svccore.Core
+	pack  *pack
+	cache *cache
+	// What entries name is tried apart from what clients ask for: trying takes nothing from them.
+	tried    *cache
 	tickets  *tickets
 	counters counters
 	server   *tls.Config
@@ -41,6 +43,7 @@ func newTerminator(c *svccore.Core) *Terminator {
 	t := &Terminator{core: c, tickets: newTickets(), starting: map[string]struct{}{}}
 	t.pack = newPack(filepath.Join(c.StateDir(), packName))
 	t.cache = newCache(t.pack, cacheBytes, c.Now)
+	t.tried = newCache(t.pack, triedBytes, c.Now)
 	t.prepare()
 	t.health = t.healthConfig()
 	t.server = &tls.Config{GetConfigForClient: t.decide, MinVersion: tls.VersionTLS12}
@@ -60,7 +63,11 @@ func (t *Terminator) Restore() {
 func (t *Terminator) ServerConfig() *tls.Config { return t.server }
 
 func (t *Terminator) readPack() {
-	if err := t.pack.read(t.cache.drop); err != nil {
+	drop := func(id fingerprint) {
+		t.cache.drop(id)
+		t.tried.drop(id)
+	}
+	if err := t.pack.read(drop); err != nil {
 		t.core.Log().Warn("the pack of certificates is not read", zap.Error(err))
 	}
 }
@@ -82,7 +89,7 @@ func (t *Terminator) check(siteID string, ref reference) error {
 	if first {
 		return nil
 	}
-	_, err := t.cache.get(ref.id, ref.name)
+	_, err := t.tried.get(ref.id, ref.name)
 	return err
 }
 

@@ -171,6 +171,36 @@ func TestCertificateOfTheKindThatTheClientKnows(t *testing.T) {
 	}
 }
 
+// One that is valid comes before one that is not, whatever their kinds; of those that are not the order is the same.
+func TestValidCertificateComesFirst(t *testing.T) {
+	n := newNode(t, t.TempDir())
+	expired := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+	future := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
+	rsa, ecdsa := issue(t, rsaKey(), "a.test", "b.test"), issue(t, ecdsaKey(t), "a.test")
+	oldRSA, oldECDSA := issueWith(t, rsaKey(), expired, "a.test", "c.test"), issueWith(t, ecdsaKey(t), expired, "a.test", "b.test", "c.test")
+	early := issueWith(t, ecdsaKey(t), future, "b.test")
+	n.serve("all", nil, []*pair{oldECDSA, oldRSA, rsa, ecdsa}, "a.test")
+	n.serve("one", nil, []*pair{oldECDSA, early, rsa}, "b.test")
+	n.serve("none", nil, []*pair{oldRSA, oldECDSA}, "c.test")
+	onlyRSA := offered(tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)
+	unchecked := func(c *tls.Config) { c.InsecureSkipVerify = true }
+	for _, c := range []struct {
+		name   string
+		client []func(*tls.Config)
+		want   *pair
+	}{
+		{"a.test", nil, ecdsa},
+		{"a.test", []func(*tls.Config){onlyRSA}, rsa},
+		{"b.test", nil, rsa},
+		{"c.test", []func(*tls.Config){unchecked}, oldECDSA},
+		{"c.test", []func(*tls.Config){unchecked, onlyRSA}, oldRSA},
+	} {
+		if state := n.mustDial(c.name, c.client...); !state.PeerCertificates[0].Equal(c.want.Leaf) {
+			t.Errorf("%s: %v until %v", c.name, state.PeerCertificates[0].PublicKeyAlgorithm, state.PeerCertificates[0].NotAfter)
+		}
+	}
+}
+
 func TestStapleWhileItHolds(t *testing.T) {
 	n := newNode(t, t.TempDir())
 	own := issue(t, ecdsaKey(t), "*.test")
@@ -199,6 +229,24 @@ func TestExpiredCertificateIsServedAndTold(t *testing.T) {
 	n.mustDial("a.test", func(c *tls.Config) { c.InsecureSkipVerify = true })
 	warnings := strings.Join(n.core.Report().GetWarnings(), "\n")
 	if !strings.Contains(warnings, `"certificate a" expired`) {
+		t.Error(warnings)
+	}
+}
+
+// Entries that name certificates take nothing from those that clients ask for, and are no asking themselves.
+func TestTryingIsNoAsking(t *testing.T) {
+	n := newNode(t, t.TempDir())
+	own := issue(t, ecdsaKey(t), "a.test")
+	n.serve("a", nil, []*pair{own}, "a.test")
+	n.mustDial("a.test")
+	n.tls.cache.most = n.tls.cache.bytes
+	made, _ := n.tls.cache.get(own.ID, "a")
+	late := issueWith(t, ecdsaKey(t), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, "b.test")
+	n.serve("b", nil, []*pair{late}, "b.test")
+	if again, _ := n.tls.cache.get(own.ID, "a"); again != made {
+		t.Error("what clients ask for made room for what an entry names")
+	}
+	if warnings := n.core.Report().GetWarnings(); len(warnings) > 0 {
 		t.Error(warnings)
 	}
 }
