@@ -3,27 +3,12 @@ package svctls
 import (
 	"crypto/tls"
 	"time"
-
-	"edge.svc/caddy/exchange"
 )
 
 // certificate returns the one for a hello: of those of the site that cover the name, as far as the client can check it, one
 // that is valid now, and ECDSA first. Where there is none crypto/tls tells the client that the name is not served here.
-func (t *Terminator) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	conn, _ := hello.Conn.(exchange.HandshakeConn)
-	if conn == nil {
-		return nil, errNoConn
-	}
-	host, named := serverName(hello.ServerName)
-	if !named {
-		return nil, errNoConn
-	}
-	// The configuration may be another one than that of a moment ago.
-	_, s, refusal := t.find(host, conn.Port())
-	if refusal != nil {
-		return nil, nil
-	}
-	return t.choose(s, host, hello), nil
+func (m *meant) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return m.choose(m.site, m.host, hello), nil
 }
 
 func (t *Terminator) choose(s *site, host string, hello *tls.ClientHelloInfo) *tls.Certificate {

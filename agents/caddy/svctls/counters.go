@@ -93,6 +93,8 @@ func (t *Terminator) FillStatus(status *edgev1.GetStatusResponse) {
 		}
 	}
 	counted.Certificates, counted.Parsed = uint64(t.pack.size()), uint64(t.cache.parsed())
+	// A report is asked for again and again.
+	t.tickets.forget()
 	status.SessionTicketKeysVersion = t.tickets.version()
 	if damage := t.pack.problem(); damage != "" {
 		status.Warnings = append(status.Warnings, damage)

@@ -17,7 +17,6 @@ const healthYears = 10
 // healthConfig is for connections that mean the node itself.
 func (t *Terminator) healthConfig() *tls.Config {
 	config := t.preparedFor(profile{minimum: tls.VersionTLS12, http2: true})
-	config.GetCertificate, config.WrapSession, config.UnwrapSession = nil, nil, nil
 	config.SessionTicketsDisabled = true
 	made, err := t.healthCertificate()
 	if err != nil {

@@ -62,7 +62,7 @@ func (p profile) protocols() []string {
 func (t *Terminator) base() *tls.Config {
 	return &tls.Config{
 		Time: t.core.Now, MinVersion: tls.VersionTLS12, CipherSuites: modernCiphers, CurvePreferences: curves,
-		GetCertificate: t.certificate, VerifyConnection: t.verified, WrapSession: t.wrap, UnwrapSession: t.unwrap,
+		VerifyConnection: t.verified,
 	}
 }
 
@@ -98,6 +98,28 @@ func (t *Terminator) configFor(s *site) *tls.Config {
 		}
 		return t.verified(state)
 	}
+	return config
+}
+
+// meant is what a handshake is about, from its hello to its tickets: whatever configuration comes meanwhile, all of it goes by
+// the site as it was.
+type meant struct {
+	*Terminator
+	site *site
+	host string
+}
+
+// config is that of one handshake.
+func (m *meant) config(quic bool) *tls.Config {
+	prepared := m.prepared[m.site.profile]
+	switch {
+	case quic:
+		prepared = m.quic
+	case m.site.client != nil:
+		prepared = m.site.client.config
+	}
+	config := prepared.Clone()
+	config.GetCertificate, config.WrapSession, config.UnwrapSession = m.certificate, m.wrap, m.unwrap
 	return config
 }
 

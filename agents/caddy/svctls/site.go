@@ -216,7 +216,12 @@ const policyBytes = 16
 func policyOf(siteID string, m *configv1.SiteHttps) [policyBytes]byte {
 	client := m.GetClientCertificates()
 	checked := checkedBy(client)
-	return digest([]byte(siteID), []byte{byte(m.GetMinimumVersion()), byte(m.GetCipherProfile()), byte(client.GetMode())}, checked[:])
+	parts := [][]byte{[]byte(siteID), {byte(m.GetMinimumVersion()), byte(m.GetCipherProfile()), byte(client.GetMode())}, checked[:]}
+	// Who came by a certificate that was replaced, say because its key got out, is shown the new one.
+	for _, ref := range m.GetCertificates() {
+		parts = append(parts, ref.GetFingerprint())
+	}
+	return digest(parts...)
 }
 
 // checkedBy is what client certificates are checked by, zeros where there are none.

@@ -40,7 +40,7 @@ type Terminator struct {
 }
 
 func newTerminator(c *svccore.Core) *Terminator {
-	t := &Terminator{core: c, tickets: newTickets(), starting: map[string]struct{}{}}
+	t := &Terminator{core: c, tickets: newTickets(c.Now), starting: map[string]struct{}{}}
 	t.pack = newPack(filepath.Join(c.StateDir(), packName))
 	t.cache = newCache(t.pack, cacheBytes, c.Now)
 	t.tried = newCache(t.pack, triedBytes, c.Now)
@@ -127,15 +127,11 @@ func (t *Terminator) decide(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return nil, t.refuse(conn, refusal)
 	}
 	handshake.SiteID = plan.SiteID
-	config := t.prepared[s.profile]
-	switch {
-	case quic:
-		config = t.quic
-	case s.client != nil:
-		handshake.ClientPolicy, config = s.client.policy, s.client.config
+	if s.client != nil {
+		handshake.ClientPolicy = s.client.policy
 	}
 	conn.SetHandshake(handshake)
-	return config, nil
+	return (&meant{t, s, host}).config(quic), nil
 }
 
 // find finds the site of a name and what it has of HTTPS, or says why there is none.

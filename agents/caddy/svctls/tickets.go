@@ -29,19 +29,35 @@ const (
 type tickets struct {
 	// Holds the keys and nothing else: crypto/tls encrypts with the first of them and decrypts with all.
 	keys *tls.Config
-	// Of this process.
-	own [ticketKeyBytes]byte
+	now  func() time.Time
 
-	mu   sync.Mutex
-	held uint64
+	mu      sync.Mutex
+	held    uint64
+	cluster [][ticketKeyBytes]byte
+	// Of this process; nil once all sessions of before the cluster's keys came are over.
+	own *[ticketKeyBytes]byte
+	// Since when the cluster has keys.
+	since time.Time
 }
 
-func newTickets() *tickets {
-	k := &tickets{keys: &tls.Config{}}
-	// Never fails.
-	_, _ = rand.Read(k.own[:])
-	k.keys.SetSessionTicketKeys([][ticketKeyBytes]byte{k.own})
+func newTickets(now func() time.Time) *tickets {
+	k := &tickets{keys: &tls.Config{}, now: now}
+	k.use()
 	return k
+}
+
+// use puts to use what there is.
+func (k *tickets) use() {
+	if len(k.cluster) == 0 && k.own == nil {
+		k.own = new([ticketKeyBytes]byte)
+		// Never fails.
+		_, _ = rand.Read(k.own[:])
+	}
+	all := k.cluster
+	if k.own != nil {
+		all = append(all[:len(all):len(all)], *k.own)
+	}
+	k.keys.SetSessionTicketKeys(all)
 }
 
 func (k *tickets) version() uint64 {
@@ -65,13 +81,29 @@ func (k *tickets) set(keys *nodev1.SessionTicketKeys) error {
 			}
 		}
 	}
-	// Sessions from before the keys came go on.
-	all = append(all, k.own)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held = keys.GetVersion()
-	k.keys.SetSessionTicketKeys(all)
+	switch {
+	case len(all) == 0:
+		k.since = time.Time{}
+	case len(k.cluster) == 0:
+		// Sessions from before the keys came go on.
+		k.since = k.now()
+	}
+	k.held, k.cluster = keys.GetVersion(), all
+	k.use()
 	return nil
+}
+
+// forget drops the key of the process once no session is left that was made by it: what was recorded of one could be read
+// with it.
+func (k *tickets) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own != nil && !k.since.IsZero() && k.now().Sub(k.since) >= sessionLifetime {
+		k.own = nil
+		k.use()
+	}
 }
 
 func init() {
@@ -89,43 +121,24 @@ func setSessionTicketKeys(_ context.Context, c *svccore.Core, r *edgev1.SetSessi
 var policyMark = []byte("svc1")
 
 // wrap makes a ticket that says which policy its session was made under.
-func (t *Terminator) wrap(state tls.ConnectionState, session *tls.SessionState) ([]byte, error) {
-	s := t.siteOf(state)
-	if s == nil {
-		return nil, errNoSite
-	}
+func (m *meant) wrap(state tls.ConnectionState, session *tls.SessionState) ([]byte, error) {
 	session.EarlyData = false
-	session.Extra = append(session.Extra, append(bytes.Clone(policyMark), s.policy[:]...))
-	return t.tickets.keys.EncryptTicket(state, session)
+	session.Extra = append(session.Extra, append(policyMark[:len(policyMark):len(policyMark)], m.site.policy[:]...))
+	return m.tickets.keys.EncryptTicket(state, session)
 }
-
-var errNoSite = errors.New("the site of the session is gone")
 
 // unwrap reads a ticket. A session of another policy, or one that was agreed on too long ago, is not resumed: the
 // handshake is a full one.
-func (t *Terminator) unwrap(ticket []byte, state tls.ConnectionState) (*tls.SessionState, error) {
-	session, err := t.tickets.keys.DecryptTicket(ticket, state)
+func (m *meant) unwrap(ticket []byte, state tls.ConnectionState) (*tls.SessionState, error) {
+	session, err := m.tickets.keys.DecryptTicket(ticket, state)
 	if err != nil || session == nil {
 		return nil, nil
 	}
-	s := t.siteOf(state)
-	if s == nil || !madeUnder(session, s.policy) || t.core.Now().Sub(agreedAt(session)) >= sessionLifetime {
+	if !madeUnder(session, m.site.policy) || m.core.Now().Sub(agreedAt(session)) >= sessionLifetime {
 		return nil, nil
 	}
 	session.EarlyData = false
 	return session, nil
-}
-
-// siteOf is the site of a connection, which was looked up by the hello a moment ago.
-func (t *Terminator) siteOf(state tls.ConnectionState) *site {
-	host, named := serverName(state.ServerName)
-	if !named {
-		return nil
-	}
-	if plan := svccore.PlanOfHost(t.core.Tables(), host); plan != nil && !plan.Disabled {
-		return siteHTTPS.Of(plan)
-	}
-	return nil
 }
 
 func madeUnder(session *tls.SessionState, policy [policyBytes]byte) bool {

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,20 +125,39 @@ func TestSessionsAreBoundToTheirSiteAndPolicy(t *testing.T) {
 					Mode: configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_OPTIONAL, Authorities: [][]byte{authority().Raw}, Depth: 1,
 				}
 			},
-			"nothing": nil,
+			"certificate":           func(m *configv1.SiteHttps) { m.Certificates = m.Certificates[1:] },
+			"name of a certificate": func(m *configv1.SiteHttps) { m.Certificates[0].Name = "another" },
+			"nothing":               nil,
 		} {
 			t.Run(name+" "+what, func(t *testing.T) {
-				own := issue(t, ecdsaKey(t), "a.test")
+				own, second := issue(t, ecdsaKey(t), "a.test"), issue(t, ecdsaKey(t), "a.test")
 				n := newNode(t, t.TempDir())
-				n.serve("a", nil, []*pair{own}, "a.test")
+				n.serve("a", nil, []*pair{own, second}, "a.test")
 				c := newClient(version)
 				n.mustDial("a.test", c.config)
-				n.change(httpsEntry("a", change, own))
-				if got := n.mustDial("a.test", c.config).DidResume; got != (what == "nothing") {
+				n.change(httpsEntry("a", change, own, second))
+				if got := n.mustDial("a.test", c.config).DidResume; got != (what == "nothing" || what == "name of a certificate") {
 					t.Errorf("resumed: %v", got)
 				}
 			})
 		}
+		// What changes while hands are shaken: the session was made under what was before.
+		t.Run(name+" a change meanwhile", func(t *testing.T) {
+			own := issue(t, ecdsaKey(t), "a.test")
+			n := newNode(t, t.TempDir())
+			n.serve("a", nil, []*pair{own}, "a.test")
+			c := newClient(version)
+			compatible := httpsEntry("a", func(m *configv1.SiteHttps) { m.CipherProfile = configv1.CipherProfile_CIPHER_PROFILE_COMPATIBLE }, own)
+			n.mustDial("a.test", c.config, func(config *tls.Config) {
+				config.VerifyConnection = func(tls.ConnectionState) error {
+					n.change(compatible)
+					return nil
+				}
+			})
+			if n.mustDial("a.test", c.config).DidResume {
+				t.Error("a session goes by a policy that it was not made under")
+			}
+		})
 		t.Run(name+" another site", func(t *testing.T) {
 			own := issue(t, ecdsaKey(t), "a.test")
 			n := newNode(t, t.TempDir())
@@ -165,38 +184,73 @@ func TestSessionsAreBoundToTheirSiteAndPolicy(t *testing.T) {
 	}
 }
 
+// clock is one that goes ahead when it is told.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time         { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) pass(d time.Duration)   { c.ahead.Add(int64(d)) }
+func (c *clock) set(o *svccore.Options) { o.Now = c.now }
+
 // A session ends 24 hours after its keys were agreed on, however often it was resumed.
 func TestSessionsEnd(t *testing.T) {
-	var mu sync.Mutex
-	ahead := time.Duration(0)
-	now := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Now().Add(ahead)
-	}
-	pass := func(d time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		ahead += d
-	}
+	var at clock
 	own := issueWith(t, ecdsaKey(t), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(1000 * time.Hour) }, "a.test")
-	n := newNode(t, t.TempDir(), func(o *svccore.Options) { o.Now = now })
+	n := newNode(t, t.TempDir(), at.set)
 	n.serve("a", nil, []*pair{own}, "a.test")
 	c := newClient(tls.VersionTLS12)
 	n.mustDial("a.test", c.config)
-	pass(23 * time.Hour)
+	at.pass(23 * time.Hour)
 	if !n.mustDial("a.test", c.config).DidResume {
 		t.Error("a session of the day is not resumed")
 	}
-	pass(2 * time.Hour)
+	at.pass(2 * time.Hour)
 	if n.mustDial("a.test", c.config).DidResume {
 		t.Error("a secret is used for longer than a day")
 	}
 	c = newClient(tls.VersionTLS13)
 	n.mustDial("a.test", c.config)
-	pass(25 * time.Hour)
+	at.pass(25 * time.Hour)
 	if n.mustDial("a.test", c.config).DidResume {
 		t.Error("a session is resumed after a day")
+	}
+}
+
+// The key of the process outlives the last session that was made by it by no more than a report, and comes anew when those
+// of the cluster go.
+func TestKeyOfTheProcessIsForgotten(t *testing.T) {
+	var at clock
+	n := newNode(t, t.TempDir(), at.set)
+	k := n.tls.tickets
+	first := *k.own
+	n.setKeys(1, 2, 1, 0)
+	at.pass(23 * time.Hour)
+	n.setKeys(2, 3, 2, 1)
+	if n.core.Report(); k.own == nil || *k.own != first {
+		t.Error("the key is gone while sessions go by it")
+	}
+	at.pass(time.Hour)
+	if n.core.Report(); k.own != nil {
+		t.Error("the key is still there")
+	}
+	own := issueWith(t, ecdsaKey(t), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(1000 * time.Hour) }, "a.test")
+	n.serve("a", nil, []*pair{own}, "a.test")
+	c := newClient(tls.VersionTLS13)
+	n.mustDial("a.test", c.config)
+	if !n.mustDial("a.test", c.config).DidResume {
+		t.Error("not resumed by the keys of the cluster")
+	}
+	if err := k.set(nil); err != nil {
+		t.Fatal(err)
+	}
+	if n.mustDial("a.test", c.config).DidResume {
+		t.Error("resumed by a key that is gone")
+	}
+	at.pass(48 * time.Hour)
+	n.core.Report()
+	c = newClient(tls.VersionTLS13)
+	n.mustDial("a.test", c.config)
+	if !n.mustDial("a.test", c.config).DidResume || *k.own == first {
+		t.Error("without keys of the cluster there is none of the process")
 	}
 }
 
