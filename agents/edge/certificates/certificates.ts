@@ -75,7 +75,7 @@ export class Certificates {
       uses: this.uses,
       log,
       grew: () => this.grew(),
-      ...(resolve ? { resolve } : {}),
+      ...(resolve ? { asking: { resolve } } : {}),
     });
   }
 

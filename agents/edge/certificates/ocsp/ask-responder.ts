@@ -1,20 +1,33 @@
 // One question to a responder: plain HTTP to a public address, no redirects, bounded in time and size.
 import { request } from 'node:http';
+import { errorText } from '../../../kit/log.ts';
 import { resolvePublic } from '../../../kit/public-address.ts';
 
-const CONNECT_MS = 5_000;
-const TOTAL_MS = 8_000;
 const MAX_BYTES = 1024 * 1024;
 
 /** The address to connect to for a host name; throws when it may not be connected to. */
 export type Resolve = (host: string, timeoutMs: number) => Promise<string>;
 
+export interface Asking {
+  resolve: Resolve;
+  connectMs: number;
+  /** For all of it. */
+  totalMs: number;
+}
+
+export const ASKING: Asking = { resolve: resolvePublic, connectMs: 5_000, totalMs: 8_000 };
+
+/** The responder cannot be asked at the moment, whatever the question is. */
+export class ResponderDown extends Error {}
+
 /** The answer's body. Throws when there is none, or another status than 200. */
-export async function askResponder(url: string, question: Buffer, resolve: Resolve = resolvePublic): Promise<Buffer> {
+export async function askResponder(url: string, question: Buffer, asking: Asking = ASKING): Promise<Buffer> {
   const { protocol, hostname, port, pathname, search, host } = new URL(url);
   if (protocol !== 'http:') throw new Error('responders are asked over plain HTTP only');
-  const endsAt = performance.now() + TOTAL_MS;
-  const address = await resolve(hostname, CONNECT_MS);
+  const endsAt = performance.now() + asking.totalMs;
+  const address = await asking.resolve(hostname, asking.connectMs).catch((error) => {
+    throw new ResponderDown(errorText(error));
+  });
   return new Promise((done, reject) => {
     const call = request({
       host: address,
@@ -24,32 +37,43 @@ export async function askResponder(url: string, question: Buffer, resolve: Resol
       agent: false,
       headers: { host, 'content-type': 'application/ocsp-request', 'content-length': question.length },
     });
-    const fail = (problem: string): void => {
-      call.destroy(new Error(`the responder ${problem}`));
+    const down = (problem: string): void => {
+      call.destroy(new ResponderDown(`the responder ${problem}`));
     };
-    const total = setTimeout(() => fail('is too slow'), endsAt - performance.now());
-    const connecting = setTimeout(() => fail('cannot be reached'), CONNECT_MS);
+    const total = setTimeout(() => down('is too slow'), endsAt - performance.now());
+    const connecting = setTimeout(() => down('cannot be reached'), asking.connectMs);
     call.once('socket', (socket) => socket.once('connect', () => clearTimeout(connecting)));
     call.once('close', () => {
       clearTimeout(total);
       clearTimeout(connecting);
     });
-    call.on('error', reject);
+    const failed = (error: Error): void => {
+      reject(error instanceof AnswerRefused ? error : new ResponderDown(error.message));
+    };
+    call.on('error', failed);
     call.once('response', (response) => {
-      if (response.statusCode !== 200) {
-        fail(`answers with status ${response.statusCode}`);
+      const { statusCode = 0 } = response;
+      if (statusCode === 429 || statusCode >= 500) {
+        down(`answers with status ${statusCode}`);
+        return;
+      }
+      if (statusCode !== 200) {
+        call.destroy(new AnswerRefused(`the responder answers with status ${statusCode}`));
         return;
       }
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MAX_BYTES) fail('answers with too much');
+        if (bytes > MAX_BYTES) call.destroy(new AnswerRefused('the responder answers with too much'));
         else chunks.push(chunk);
       });
-      response.once('error', reject);
+      response.once('error', failed);
       response.once('end', () => done(Buffer.concat(chunks)));
     });
     call.end(question);
   });
 }
+
+/** The responder answers, though not this question. */
+class AnswerRefused extends Error {}

@@ -1,5 +1,6 @@
 // Keeps what authorities say of certificates fresh, for sites that show it to clients. Nothing waits for it: a certificate
-// without such an answer is served without.
+// without such an answer is served without. Each responder is asked by itself, so that one that is down holds up its own alone,
+// and a pass over what is due ends after half a minute: what it did not come to is left to the next one.
 import { create } from '@bufbuild/protobuf';
 import { type CertificateStaple, CertificateStapleSchema } from '../../../../proto/gen/svc/node/v1/certificates_pb.js';
 import { backoffDelay } from '../../../kit/backoff.ts';
@@ -7,18 +8,25 @@ import { errorText, type Log } from '../../../kit/log.ts';
 import type { CertificatePack } from '../certificate-pack.ts';
 import type { CertificateUses } from '../certificate-uses.ts';
 import { type Fingerprint, fingerprintBytes } from '../fingerprint.ts';
-import { askResponder, type Resolve } from './ask-responder.ts';
+import { ASKING, type Asking, askResponder, ResponderDown } from './ask-responder.ts';
+import { RETRY_MAX_MS, RETRY_MIN_MS, type Responder, Responders } from './responders.ts';
 
 const CHECK_MS = 5 * 60_000;
 /** After an apply, so that what comes together is asked together. */
 const SOON_MS = 200;
 const FRESH_MS = 60 * 60_000;
-const PARALLEL = 4;
-const RETRY_MIN_MS = 60_000;
-const RETRY_MAX_MS = 60 * 60_000;
+/** The longest that a pass over what is due takes. */
+const PASS_MS = 30_000;
+/** Responders at a time, and questions to one. */
+const RESPONDERS = 16;
+const QUESTIONS = 4;
+/** Certificates that are looked at in one go. */
+const SLICE = 100;
 
 /** What is known of a certificate. */
 interface State {
+  /** Where to ask; undefined while that was not looked up. */
+  responder: Responder | undefined;
   /** Until when its answer holds, Unix ms; 0 = there is none. */
   until: number;
   failures: number;
@@ -33,11 +41,17 @@ export interface StaplerOptions {
   /** The pack has more. */
   grew: () => void;
   /** For tests. */
-  resolve?: Resolve;
+  asking?: Partial<Asking>;
+  passMs?: number;
 }
+
+/** What is due at a responder. */
+type Due = Map<Responder, Fingerprint[]>;
 
 export class Stapler {
   private readonly options: StaplerOptions;
+  private readonly asking: Asking;
+  private readonly responders = new Responders();
   private readonly states = new Map<Fingerprint, State>();
   private timer: NodeJS.Timeout | undefined;
   private working: Promise<void> | undefined;
@@ -46,6 +60,7 @@ export class Stapler {
 
   constructor(options: StaplerOptions) {
     this.options = options;
+    this.asking = { ...ASKING, ...options.asking };
   }
 
   /** Certificates came, or sites want them stapled. */
@@ -79,37 +94,80 @@ export class Stapler {
   }
 
   private async check(): Promise<void> {
-    const { uses, pack } = this.options;
-    const due: Fingerprint[] = [];
-    for (const [fingerprint, use] of uses.entries())
-      if (use.stapling > 0 && pack.has(fingerprint) && this.isDue(fingerprint)) due.push(fingerprint);
-    for (const fingerprint of this.states.keys()) if (!uses.get(fingerprint)) this.states.delete(fingerprint);
-    const work = due.values();
+    // No question begins that might end later than the pass.
+    const endsAt = performance.now() + (this.options.passMs ?? PASS_MS) - this.asking.totalMs;
+    const work = (await this.due()).entries();
     await Promise.all(
-      Array.from({ length: PARALLEL }, async () => {
+      Array.from({ length: RESPONDERS }, async () => {
+        for (const [responder, fingerprints] of work) await this.refreshAll(responder, fingerprints, endsAt);
+      }),
+    );
+  }
+
+  private async refreshAll(responder: Responder, fingerprints: readonly Fingerprint[], endsAt: number): Promise<void> {
+    const work = fingerprints.values();
+    await Promise.all(
+      Array.from({ length: QUESTIONS }, async () => {
         for (const fingerprint of work) {
-          if (this.stopped) return;
-          await this.refresh(fingerprint);
+          if (this.stopped || responder.isPaused) return;
+          if (performance.now() > endsAt) {
+            this.again = true;
+            return;
+          }
+          await this.refresh(fingerprint, responder);
         }
       }),
     );
   }
 
-  private isDue(fingerprint: Fingerprint): boolean {
+  /** What to ask whom. */
+  private async due(): Promise<Due> {
+    const { uses } = this.options;
+    const due: Due = new Map();
+    let count = 0;
+    for (const [fingerprint, use] of uses.entries()) {
+      if (++count % SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (this.stopped) break;
+      if (use.stapling === 0 || !this.options.pack.has(fingerprint)) continue;
+      const state = this.state(fingerprint);
+      if (!isDue(state)) continue;
+      state.responder ??= await this.responderOf(fingerprint);
+      if (!state.responder) state.notBefore = Number.POSITIVE_INFINITY;
+      else if (due.has(state.responder)) due.get(state.responder)!.push(fingerprint);
+      else due.set(state.responder, [fingerprint]);
+    }
+    const hosts = new Set<string>();
+    for (const [fingerprint, { responder }] of this.states) {
+      if (!uses.get(fingerprint)) this.states.delete(fingerprint);
+      else if (responder) hosts.add(responder.host);
+    }
+    this.responders.keepOnly(hosts);
+    return due;
+  }
+
+  private state(fingerprint: Fingerprint): State {
     let state = this.states.get(fingerprint);
     if (!state) {
       const nextUpdate = Number(this.options.pack.staple(fingerprint)?.nextUpdate ?? 0n);
-      state = { until: nextUpdate * 1000, failures: 0, notBefore: 0 };
+      state = { responder: undefined, until: nextUpdate * 1000, failures: 0, notBefore: 0 };
       this.states.set(fingerprint, state);
     }
-    return state.until - Date.now() < FRESH_MS && state.notBefore <= performance.now();
+    return state;
   }
 
-  private async refresh(fingerprint: Fingerprint): Promise<void> {
+  private async responderOf(fingerprint: Fingerprint): Promise<Responder | undefined> {
+    const [leaf, issuer] = this.options.pack.chain(fingerprint) ?? [];
+    if (!leaf || !issuer) return undefined;
+    const url = (await messages()).responderOf(leaf);
+    return url === undefined ? undefined : this.responders.of(url);
+  }
+
+  private async refresh(fingerprint: Fingerprint, responder: Responder): Promise<void> {
     const { pack, uses, log, grew } = this.options;
     const state = this.states.get(fingerprint)!;
     try {
       const staple = await this.fetch(fingerprint);
+      responder.answered();
       if (!staple || this.stopped) {
         state.notBefore = Number.POSITIVE_INFINITY;
         return;
@@ -125,6 +183,13 @@ export class Stapler {
       state.notBefore = performance.now() + delayMs;
       const { certificateId, name } = uses.get(fingerprint) ?? {};
       log.warn('no fresh answer of the authority of a certificate', { certificateId, name, error: errorText(error) });
+      if (!(error instanceof ResponderDown)) {
+        responder.answered();
+        return;
+      }
+      const pauseMs = responder.failed();
+      if (pauseMs !== undefined)
+        log.warn('a responder is down, it is not asked for a while', { responder: responder.host, pauseMs });
     }
   }
 
@@ -132,12 +197,11 @@ export class Stapler {
   private async fetch(fingerprint: Fingerprint): Promise<CertificateStaple | undefined> {
     const [leaf, issuer] = this.options.pack.chain(fingerprint) ?? [];
     if (!leaf || !issuer) return undefined;
-    // Loaded only where sites want it: the library takes longer to load than the rest.
-    const { checkAnswer, encodeRequest, responderOf, subjectOf } = await import('./ocsp-message.ts');
+    const { checkAnswer, encodeRequest, responderOf, subjectOf } = await messages();
     const url = responderOf(leaf);
     if (url === undefined) return undefined;
     const subject = subjectOf(leaf, issuer);
-    const answer = await askResponder(url, encodeRequest(subject), this.options.resolve);
+    const answer = await askResponder(url, encodeRequest(subject), this.asking);
     const untilMs = checkAnswer(answer, subject, Date.now());
     return create(CertificateStapleSchema, {
       fingerprint: fingerprintBytes(fingerprint),
@@ -145,4 +209,13 @@ export class Stapler {
       nextUpdate: BigInt(Math.floor(untilMs / 1000)),
     });
   }
+}
+
+function isDue({ until, notBefore }: State): boolean {
+  return until - Date.now() < FRESH_MS && notBefore <= performance.now();
+}
+
+/** Loaded only where sites want it: the library takes longer to load than the rest. */
+function messages(): Promise<typeof import('./ocsp-message.ts')> {
+  return import('./ocsp-message.ts');
 }

@@ -92,8 +92,8 @@ export async function ocspAuthority(t: ExecutionContext) {
   make('ca', '01', undefined, 'basicConstraints=critical,CA:true\nsubjectKeyIdentifier=hash\n');
   make('delegate', '02', 'ca', 'extendedKeyUsage=OCSPSigning\n');
   make('stranger', '03', 'ca', 'extendedKeyUsage=serverAuth\n');
-  const leaf = (name: string, serial: string, state: 'V' | 'R') => {
-    make(name, serial, 'ca', `authorityInfoAccess=OCSP;URI:http://ocsp.example:${port}/\nsubjectAltName=DNS:${name}\n`);
+  const leaf = (name: string, serial: string, state: 'V' | 'R', responder = `http://ocsp.example:${port}/`) => {
+    make(name, serial, 'ca', `authorityInfoAccess=OCSP;URI:${responder}\nsubjectAltName=DNS:${name}\n`);
     const revoked = state === 'R' ? '260101000000Z' : '';
     appendFileSync(join(folder, 'index.txt'), `${state}\t401231235959Z\t${revoked}\t${serial}\tunknown\t/CN=${name}\n`);
     const der = new X509Certificate(readFileSync(join(folder, `${name}.pem`))).raw;

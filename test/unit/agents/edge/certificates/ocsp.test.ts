@@ -1,33 +1,52 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { CertificatePack } from '../../../../../agents/edge/certificates/certificate-pack.ts';
 import { CertificateUses } from '../../../../../agents/edge/certificates/certificate-uses.ts';
 import { fingerprintOf } from '../../../../../agents/edge/certificates/fingerprint.ts';
-import { askResponder } from '../../../../../agents/edge/certificates/ocsp/ask-responder.ts';
+import { ASKING, askResponder, ResponderDown } from '../../../../../agents/edge/certificates/ocsp/ask-responder.ts';
 import {
   checkAnswer,
   encodeRequest,
   responderOf,
   subjectOf,
 } from '../../../../../agents/edge/certificates/ocsp/ocsp-message.ts';
-import { Stapler } from '../../../../../agents/edge/certificates/ocsp/stapler.ts';
+import { Stapler, type StaplerOptions } from '../../../../../agents/edge/certificates/ocsp/stapler.ts';
 import { isPublicAddress, resolvePublic } from '../../../../../agents/kit/public-address.ts';
 import { CertificateRefSchema } from '../../../../../proto/gen/svc/config/v1/https_pb.js';
-import type { CertificateMaterial } from '../../../../../proto/gen/svc/node/v1/certificates_pb.js';
+import {
+  type CertificateMaterial,
+  CertificateMaterialSchema,
+} from '../../../../../proto/gen/svc/node/v1/certificates_pb.js';
 import { httpsEntry } from '../../helpers/certificates.ts';
 import { temporaryFolder, until } from '../../helpers/folder.ts';
 import { memoryLog } from '../../helpers/log.ts';
 import { ocspAuthority } from '../../helpers/ocsp-authority.ts';
+import { slowResponder, unreachableResponder } from '../../helpers/ocsp-responders.ts';
 
 const DAY_MS = 86_400_000;
-const here = async () => '127.0.0.1';
+const asking = { ...ASKING, resolve: async () => '127.0.0.1' };
+/** Longer than a test takes. */
+const FOREVER_MS = 600_000;
 
 function subject(material: CertificateMaterial) {
   return subjectOf(material.chain[0]!, material.chain[1]!);
 }
 
-async function stapling(t: ExecutionContext, materials: CertificateMaterial[]) {
+/** The same certificate as several, which nobody compares. */
+function copies(material: CertificateMaterial, count: number): CertificateMaterial[] {
+  return Array.from({ length: count }, (_, index) => {
+    const fingerprint = new Uint8Array(createHash('sha256').update(`${index}`).digest());
+    return create(CertificateMaterialSchema, { ...material, certificateId: `${index}`, fingerprint });
+  });
+}
+
+async function stapling(
+  t: ExecutionContext,
+  materials: CertificateMaterial[],
+  limits: Partial<StaplerOptions> = { asking },
+) {
   const { log, lines } = memoryLog();
   const path = join(temporaryFolder(t), 'certificates.pack');
   const pack = CertificatePack.open({ path, log });
@@ -43,7 +62,7 @@ async function stapling(t: ExecutionContext, materials: CertificateMaterial[]) {
   };
   let told = 0;
   const start = (): Stapler => {
-    const stapler = new Stapler({ pack, uses, log, grew: () => told++, resolve: here });
+    const stapler = new Stapler({ pack, uses, log, grew: () => told++, ...limits });
     t.teardown(() => stapler.stop());
     stapler.soon();
     return stapler;
@@ -120,6 +139,47 @@ test('an answer that cannot be used is said, and nothing is kept', async (t) => 
   t.is(answering.asked, 1);
 });
 
+test('a responder that hangs holds up no answer of another, and is not asked all that there is', async (t) => {
+  const { leaf } = await ocspAuthority(t);
+  const slow = await slowResponder(t, 'silent');
+  const hanging = copies(leaf('hanging.example', '11', 'V', slow.url), 12);
+  const good = leaf('good.example', '10', 'V');
+  const limits = { asking: { ...asking, totalMs: FOREVER_MS }, passMs: 2 * FOREVER_MS };
+  const { use, start, held, lines } = await stapling(t, [...hanging, good], limits);
+  for (const material of [...hanging, good]) use(material, true);
+  start();
+  await until(t, 'the answer of the other', () => held(good) !== undefined);
+  await until(t, 'questions', () => slow.asked.times === 4);
+  slow.close();
+  await until(t, 'taken to be down', () => lines.some((line) => line.includes('a responder is down')));
+  const tried = lines.filter((line) => line.includes('no fresh answer')).length;
+  t.true(tried < hanging.length, `${tried} questions to a responder that is down`);
+});
+
+test('what a pass does not come to is left to the next one', async (t) => {
+  const { answering, leaf } = await ocspAuthority(t);
+  const materials = copies(leaf('good.example', '10', 'V'), 6);
+  // A pass of a moment: no more than what begins in it.
+  const limits = { asking, passMs: asking.totalMs + 20 };
+  const { use, start, held } = await stapling(t, materials, limits);
+  for (const material of materials) use(material, true);
+  start();
+  await until(t, 'all', () => materials.every((material) => held(material) !== undefined));
+  t.is(answering.asked, materials.length);
+});
+
+test('a responder that never answers, one that drips and one that cannot be reached are given up', async (t) => {
+  const question = Buffer.from('question');
+  const soon = { ...asking, totalMs: 300 };
+  for (const how of ['silent', 'dripping'] as const) {
+    const { url } = await slowResponder(t, how);
+    await t.throwsAsync(askResponder(url, question, soon), { instanceOf: ResponderDown, message: /is too slow/ }, how);
+  }
+  const url = await unreachableResponder(t);
+  const unreachable = askResponder(url, question, { ...asking, connectMs: 300, totalMs: FOREVER_MS });
+  await t.throwsAsync(unreachable, { instanceOf: ResponderDown, message: /cannot be reached/ });
+});
+
 test('responders are asked at public addresses only, are not followed elsewhere, and are bounded', async (t) => {
   const { answering, leaf } = await ocspAuthority(t);
   const good = leaf('good.example', '10', 'V');
@@ -127,11 +187,11 @@ test('responders are asked at public addresses only, are not followed elsewhere,
   const question = encodeRequest(subject(good));
   await t.throwsAsync(askResponder('http://127.0.0.1:1/', question), { message: /no public address/ });
   await t.throwsAsync(askResponder('http://[::1]:1/', question), { message: /no public address/ });
-  await t.throwsAsync(askResponder('https://ocsp.example/', question, here), { message: /plain HTTP only/ });
+  await t.throwsAsync(askResponder('https://ocsp.example/', question, asking), { message: /plain HTTP only/ });
   answering.instead = () => ({ status: 302, headers: { location: url }, body: '' });
-  await t.throwsAsync(askResponder(url, question, here), { message: /status 302/ });
+  await t.throwsAsync(askResponder(url, question, asking), { message: /status 302/ });
   answering.instead = () => ({ status: 200, body: Buffer.alloc(1024 * 1024 + 1) });
-  await t.throwsAsync(askResponder(url, question, here), { message: /too much/ });
+  await t.throwsAsync(askResponder(url, question, asking), { message: /too much/ });
 });
 
 test('public are addresses that the internet routes', async (t) => {
@@ -160,5 +220,5 @@ test('public are addresses that the internet routes', async (t) => {
   ];
   for (const address of special) t.false(isPublicAddress(address), address);
   t.is(await resolvePublic('[2606:4700::1111]', 1000), '2606:4700::1111');
-  await t.throwsAsync(resolvePublic('localhost', 5000), { message: /no public address/ });
+  await t.throwsAsync(resolvePublic('localhost', 60_000), { message: /no public address/ });
 });
