@@ -32,7 +32,7 @@ const clientCertificate = {
   depth: Type.Integer({
     minimum: 1,
     maximum: 5,
-    description: 'Certificates between that of the client and an authority, that one included.',
+    description: 'Most certificates between that of the client and its authority, neither of the two counted.',
   }),
   forwardHeaders: Type.Boolean({ description: 'Whether origins are told of the certificate.' }),
 };

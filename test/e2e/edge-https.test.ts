@@ -117,7 +117,7 @@ test.serial('HTTP/2 is spoken where the client offers it, with HSTS', async (t) 
   t.is(headers['strict-transport-security'], 'max-age=300');
 });
 
-test.serial('names of no site get no handshake, and a host of another handshake no answer', async (t) => {
+test.serial('names of no site get no handshake, and plain HTTP on a port of TLS is told so', async (t) => {
   await t.throwsAsync(httpsGet('nobody.example.com'));
   const answer = await edgeGet({ host: '127.0.0.1', port: installation.edge.httpsPort }, HOST);
   t.is(answer.status, 400);

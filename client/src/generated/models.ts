@@ -2030,7 +2030,7 @@ export interface SavedSiteHttps {
       mode: 'off' | 'optional' | 'required';
       /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters. */
       caPem: string;
-      /** Certificates between that of the client and an authority, that one included. 1 to 5. */
+      /** Most certificates between that of the client and its authority, neither of the two counted. 1 to 5. */
       depth: number;
       /** Whether origins are told of the certificate. */
       forwardHeaders: boolean;
@@ -2298,7 +2298,7 @@ export interface SiteHttps {
       mode: 'off' | 'optional' | 'required';
       /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters. */
       caPem: string;
-      /** Certificates between that of the client and an authority, that one included. 1 to 5. */
+      /** Most certificates between that of the client and its authority, neither of the two counted. 1 to 5. */
       depth: number;
       /** Whether origins are told of the certificate. */
       forwardHeaders: boolean;

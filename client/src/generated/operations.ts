@@ -1901,7 +1901,7 @@ export interface SitesHttpsSetInput {
       mode?: 'off' | 'optional' | 'required' | undefined;
       /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters; default "". */
       caPem?: string | undefined;
-      /** Certificates between that of the client and an authority, that one included. 1 to 5; default 2. */
+      /** Most certificates between that of the client and its authority, neither of the two counted. 1 to 5; default 2. */
       depth?: number | undefined;
       /** Whether origins are told of the certificate. Default false. */
       forwardHeaders?: boolean | undefined;

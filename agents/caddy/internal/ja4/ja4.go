@@ -111,6 +111,8 @@ func twoDigits(to []byte, n int) []byte {
 // is neither letter nor digit.
 func appendALPN(to []byte, protocols []string) []byte {
 	for _, p := range protocols {
+		// The published algorithm ignores GREASE wherever it is, though none of its captures has it here: what a client draws
+		// anew for each hello tells nothing of it.
 		if len(p) == 2 && isGREASE(uint16(p[0])<<8|uint16(p[1])) {
 			continue
 		}
