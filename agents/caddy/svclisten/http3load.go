@@ -23,10 +23,16 @@ func watched(next http.Handler) http.Handler {
 	})
 }
 
-// reset counts a request that its client took back, and ends the connection of one that does so too often.
-func (q *quicConn) reset(now time.Time) {
+// reset counts a request that its client took back.
+func (q *quicConn) reset(now time.Time) { q.spend(&q.resets, &allowances[resetFrames], now) }
+
+// late counts a request whose head did not come in its time.
+func (q *quicConn) late(now time.Time) { q.spend(&q.unfinished, &slowHeads, now) }
+
+// spend takes one from what a client may do, and ends the connection of one that does it too often.
+func (q *quicConn) spend(of *spent, allowed *allowance, now time.Time) {
 	q.mu.Lock()
-	within := q.resets.within(&allowances[resetFrames], now, 0)
+	within := of.within(allowed, now, 0)
 	conn := q.conn
 	q.mu.Unlock()
 	if !within && conn != nil {

@@ -190,6 +190,7 @@ func TestHeadsOfHTTP3AreBounded(t *testing.T) {
 	if len(asked) > 0 {
 		t.Error("a handler was asked")
 	}
+	until(t, "each counts", func() bool { return e.registry.Counters().HTTP3Errors[largeHead] == 3 })
 }
 
 func h3Status(t *testing.T, stream io.Reader) string {

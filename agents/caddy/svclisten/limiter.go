@@ -18,6 +18,10 @@ type limiter struct {
 	// Those whose handshake is under way, likewise.
 	shaking    ledger
 	handshakes int
+	// Handshakes of QUIC that had to go and have not ended: nothing ends one from outside before its time is over.
+	abandoned int
+	// What clients of QUIC may send ahead by now.
+	ahead uint64
 	// Those without a request yet, in the order in which they came.
 	oldest, newest *Conn
 	queued         int
@@ -32,8 +36,10 @@ type standing struct {
 	since        time.Time
 	in           bool
 	// Of a handshake that is under way.
-	shaking     seat
-	inHandshake bool
+	shaking                seat
+	inHandshake, abandoned bool
+	// What of the limiter's is for this one.
+	ahead uint64
 }
 
 // set replaces the limits. What is open stays.
@@ -134,20 +140,34 @@ func (l *limiter) shake(c *Conn) (dropped []*Conn) {
 	if at := s.counted.at; at != nil {
 		l.shaking.add(&s.shaking, c, at.key)
 		if network := s.shaking.at.network; over(network.place.weight(), l.limits.HandshakesPerNetwork) {
-			dropped = append(dropped, l.dropFor(c, network.newestOfHeaviest(), networkHandshakes))
+			dropped = append(dropped, l.dropFor(c, l.givesWay(c, network.newestOfHeaviest()), networkHandshakes))
 		}
 	}
 	if s.in && over(l.handshakes, l.limits.Handshakes) {
-		dropped = append(dropped, l.dropFor(c, l.shaking.newestOfHeaviest(), inHandshake))
+		dropped = append(dropped, l.dropFor(c, l.givesWay(c, l.shaking.newestOfHeaviest()), inHandshake))
 	}
 	return dropped
+}
+
+// givesWay is which handshake goes for that of c. What is over QUIC makes no room where as many as may be under way had to go
+// before and are still there.
+func (l *limiter) givesWay(c, victim *Conn) *Conn {
+	if c.QUIC() && over(l.abandoned+1, l.limits.Handshakes) {
+		return c
+	}
+	return victim
 }
 
 // shaken notes the end of a handshake.
 func (l *limiter) shaken(c *Conn) {
 	l.mu.Lock()
-	l.endHandshake(&c.standing)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	s := &c.standing
+	l.endHandshake(s)
+	if s.abandoned {
+		s.abandoned = false
+		l.abandoned--
+	}
 }
 
 func (l *limiter) endHandshake(s *standing) {
@@ -201,8 +221,34 @@ func (l *limiter) drop(c *Conn) {
 	s.in = false
 	l.open--
 	l.unqueue(c)
+	if s.inHandshake && c.QUIC() {
+		s.abandoned = true
+		l.abandoned++
+	}
 	l.endHandshake(s)
 	l.all.remove(&s.counted)
+	l.ahead -= s.ahead
+	s.ahead = 0
+}
+
+// widen lets the client of a connection send more bytes ahead of who reads them, and reports whether it may.
+func (l *limiter) widen(c *Conn, bytes uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &c.standing
+	if !s.in || l.limits.Ahead > 0 && bytes > l.limits.Ahead-min(l.ahead, l.limits.Ahead) {
+		return false
+	}
+	l.ahead += bytes
+	s.ahead += bytes
+	return true
+}
+
+// headerTime is how long the head of a request may take, 0 where nothing says so.
+func (l *limiter) headerTime() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limits.HeaderTime
 }
 
 // expired drops the connections whose first request has taken too long; the caller closes them.

@@ -24,6 +24,9 @@ type Limits struct {
 	HeaderTime time.Duration
 	// Handshakes is the number of handshakes of TLS under way, HandshakesPerNetwork of one network as above.
 	Handshakes, HandshakesPerNetwork int
+	// Ahead is the number of bytes that clients of QUIC may send ahead of who reads them, beyond what each connection
+	// begins with.
+	Ahead uint64
 }
 
 const (
@@ -34,7 +37,9 @@ const (
 	// What an idle connection takes at most, with its buffers here and in the kernel. Half of the memory is for them.
 	bytesPerConnection = 64 << 10
 	minConnections     = 256
-	defaultHeaderTime  = 15 * time.Second
+	// The part of memory for what clients of QUIC send ahead.
+	partAhead         = 8
+	defaultHeaderTime = 15 * time.Second
 )
 
 // withDefaults fills in what is 0. A quarter of all connections for one network leaves room for three others that do the
@@ -63,6 +68,9 @@ func (l Limits) withDefaults(files, memory uint64) Limits {
 	}
 	if l.HandshakesPerNetwork == 0 {
 		l.HandshakesPerNetwork = max(l.Handshakes/2, 1)
+	}
+	if l.Ahead == 0 {
+		l.Ahead = max(memory/partAhead, 1)
 	}
 	if l.HeaderTime == 0 {
 		l.HeaderTime = defaultHeaderTime

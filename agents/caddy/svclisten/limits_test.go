@@ -18,11 +18,11 @@ func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
 		{1 << 20, 2 << 30, 16384}, {20_512, 64 << 30, 10_000}, {1024, 64 << 30, 256}, {100, 1 << 20, 256}, {math.MaxUint64, math.MaxUint64, math.MaxInt32},
 	} {
 		got := Limits{}.withDefaults(c.files, c.memory)
-		if got.Connections != c.want || got.PerNetwork != c.want/4 || got.PerAddress != c.want/4/2 || got.Waiting != c.want/4 || got.Handshakes != c.want/4/2 || got.HandshakesPerNetwork != c.want/4/2/2 || got.HeaderTime != 15*time.Second {
+		if got.Connections != c.want || got.PerNetwork != c.want/4 || got.PerAddress != c.want/4/2 || got.Waiting != c.want/4 || got.Handshakes != c.want/4/2 || got.HandshakesPerNetwork != c.want/4/2/2 || got.HeaderTime != 15*time.Second || got.Ahead != c.memory/8 {
 			t.Errorf("%d files, %d MiB: %+v", c.files, c.memory>>20, got)
 		}
 	}
-	set := Limits{Connections: 5, PerAddress: 4, PerNetwork: 3, Waiting: 2, HeaderTime: time.Second, Handshakes: 7, HandshakesPerNetwork: 6}
+	set := Limits{Connections: 5, PerAddress: 4, PerNetwork: 3, Waiting: 2, HeaderTime: time.Second, Handshakes: 7, HandshakesPerNetwork: 6, Ahead: 8}
 	if got := set.withDefaults(1<<20, 1<<40); got != set {
 		t.Errorf("%+v", got)
 	}

@@ -8,11 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quic-go/quic-go"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
@@ -346,6 +349,113 @@ func TestHandshakesUnderWayAreBounded(t *testing.T) {
 		if _, err := ask(clientFor(t, false), "https", l.base); err != nil {
 			t.Errorf("%s: beside silent ones: %v", name, err)
 		}
+	}
+}
+
+// deafSocket sends, and hears nothing at first.
+type deafSocket struct {
+	net.PacketConn
+	hears chan struct{}
+}
+
+func (s deafSocket) ReadFrom(p []byte) (int, net.Addr, error) {
+	<-s.hears
+	return s.PacketConn.ReadFrom(p)
+}
+
+// beginQUIC begins a handshake that does not go on before its client hears.
+func (e *quicEdge) beginQUIC(t *testing.T) (hear func()) {
+	t.Helper()
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf := deafSocket{socket, make(chan struct{})}
+	hear = sync.OnceFunc(func() { close(deaf.hears) })
+	ctx, cancel := context.WithCancel(context.Background())
+	transport := &quic.Transport{Conn: deaf}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if conn, err := transport.Dial(ctx, e.port.socket.LocalAddr(), &tls.Config{InsecureSkipVerify: true, ServerName: "a.com", NextProtos: []string{"h3"}}, nil); err == nil {
+			_ = conn.CloseWithError(0, "")
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		socket.Close()
+		hear()
+		transport.Close()
+	})
+	return hear
+}
+
+// Those of QUIC are among them.
+func TestHandshakesOfQUICUnderWayAreBounded(t *testing.T) {
+	for name, limits := range map[string]Limits{
+		"handshakes":         {Handshakes: 3},
+		"network-handshakes": {Handshakes: 100, HandshakesPerNetwork: 3},
+	} {
+		e := serveQUIC(t, limits, func(_ http.ResponseWriter, r *http.Request) { FromContext(r.Context()) })
+		var begun []func()
+		for range 3 {
+			begun = append(begun, e.beginQUIC(t))
+			until(t, "the handshake has begun", func() bool { return e.registry.Counters().Handshakes == len(begun) })
+		}
+		refused, _ := e.visitor(t, "a.com")
+		if response, err := refused.Get(e.url()); err == nil {
+			t.Errorf("%s: one more: %v", name, response)
+		}
+		if now := e.registry.Counters(); now.Refused[name] == 0 || now.Handshakes > 3 {
+			t.Errorf("%s: %+v", name, now)
+		}
+		begun[0]()
+		until(t, "there is room", func() bool { return e.registry.Counters().Handshakes < 3 })
+		visitor, _ := e.visitor(t, "a.com")
+		if _, err := visitor.Get(e.url()); err != nil {
+			t.Errorf("%s: with room: %v", name, err)
+		}
+	}
+}
+
+// What quic-go goes on with although it had to go takes no more room than what is under way.
+func TestHandshakesOfQUICThatHadToGoAreBounded(t *testing.T) {
+	var l limiter
+	l.set(Limits{Handshakes: 2})
+	var all []*Conn
+	begin := func(addr string) (gone *Conn) {
+		c := &Conn{Conn: new(quicConn)}
+		all = append(all, c)
+		l.enter(c, netip.MustParseAddr(addr), time.Now())
+		if dropped := l.shake(c); len(dropped) == 1 {
+			gone = dropped[0]
+		}
+		// Who is refused has no handshake.
+		if gone == c {
+			l.shaken(c)
+		}
+		return gone
+	}
+	const crowd, other = "10.0.0.1", "10.1.0.1"
+	begin(crowd)
+	// Twice somebody else takes the place of the crowd's last one, which quic-go goes on with. Then nobody does any more.
+	for _, makesRoom := range []bool{true, true, false} {
+		begin(crowd)
+		if gone := begin(other); (gone == all[len(all)-2]) != makesRoom || (gone == all[len(all)-1]) == makesRoom {
+			t.Errorf("the handshake %d of %d had to go, and %d are still there", slices.Index(all, gone), len(all), l.abandoned)
+		}
+		l.shaken(all[len(all)-1])
+	}
+	if l.abandoned != 2 || l.handshakes != 2 {
+		t.Errorf("%d had to go, %d are under way", l.abandoned, l.handshakes)
+	}
+	for _, c := range all {
+		l.shaken(c)
+		l.leave(c)
+	}
+	if l.abandoned != 0 || l.handshakes != 0 || l.open != 0 {
+		t.Errorf("%d, %d and %d are left", l.abandoned, l.handshakes, l.open)
 	}
 }
 

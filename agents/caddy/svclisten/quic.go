@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
 
 	"edge.svc/caddy/exchange"
 )
@@ -26,7 +27,9 @@ const (
 	maxQUICStreams = 8
 	// A handshake ends without a packet for so long, and after twice the time in any case.
 	quicHandshakeIdle = 5 * time.Second
-	// What a client may send ahead of who reads it, of a request and of all of a connection.
+	// What a client may send ahead of who reads it, of a request and of all of a connection: at first, and where it is read
+	// as fast as it comes.
+	streamWindow, connectionWindow       = 64 << 10, 128 << 10
 	maxStreamWindow, maxConnectionWindow = 2 << 20, 4 << 20
 	// Handshakes of clients whose address nobody has verified; above, they have to answer a packet first. Who sends with
 	// the addresses of others then takes no room from them.
@@ -51,7 +54,7 @@ type quicPort struct {
 	socket    net.PacketConn
 	transport *quic.Transport
 	listener  *quic.Listener
-	server    *http3.Server
+	server    *http3Server
 	done      chan struct{}
 	// Handshakes of addresses that are not verified.
 	unverified atomic.Int64
@@ -72,7 +75,12 @@ func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchang
 	listener, err := p.transport.Listen(http3.ConfigureTLSConfig(p.config()), &quic.Config{
 		HandshakeIdleTimeout: quicHandshakeIdle, MaxIdleTimeout: quicIdle,
 		MaxIncomingStreams: maxQUICRequests, MaxIncomingUniStreams: maxQUICStreams,
+		InitialStreamReceiveWindow: streamWindow, InitialConnectionReceiveWindow: connectionWindow,
 		MaxStreamReceiveWindow: maxStreamWindow, MaxConnectionReceiveWindow: maxConnectionWindow,
+		AllowConnectionWindowIncrease: func(conn *quic.Conn, bytes uint64) bool {
+			c, _ := conn.Context().Value(connKey{}).(*Conn)
+			return c != nil && w.registry.limiter.widen(c, bytes)
+		},
 		// Early data can be sent again by anybody who saw it.
 		Allow0RTT: false,
 	})
@@ -80,16 +88,18 @@ func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchang
 		return nil, errors.Join(err, p.transport.Close(), socket.Close())
 	}
 	p.listener = listener
-	p.server = &http3.Server{
-		Handler: watched(settled(handler)), MaxHeaderBytes: maxHeaderBlock, IdleTimeout: quicIdle,
-		ConnContext: p.established, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}
+	p.server = newHTTP3Server(w, handler)
 	go func() {
 		defer close(p.done)
-		// Ends with the port.
-		_ = p.server.ServeListener(listener)
+		p.server.serve(listener)
 	}()
 	return p, nil
+}
+
+// quicLog takes what quic-go has to say when something went wrong here, such as a panic that nobody else caught. What clients
+// do wrong is counted.
+func quicLog(log *zap.Logger) *slog.Logger {
+	return slog.New(zapslog.NewHandler(log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel)).Core()))
 }
 
 // ServeHTTP3 answers HTTP/3 on a socket, for servers outside of Caddy; see New. The socket is closed with what it returns.
@@ -112,13 +122,13 @@ func (p *quicPort) connect(ctx context.Context, info *quic.ClientInfo) (context.
 		p.unverified.Add(1)
 	}
 	c := &Conn{Conn: record, Peer: peer, port: p.real, named: p.named, core: w.core}
-	if !w.registry.admit(c, w.countedFor(w.core.Tables(), peer)) {
-		record.handshakeOver()
+	if !w.registry.admit(c, w.countedFor(w.core.Tables(), peer)) || abort(w.registry.limiter.shake(c), c) {
+		c.shaken()
 		return nil, errQUICNoRoom
 	}
 	context.AfterFunc(ctx, func() {
 		cause := context.Cause(ctx)
-		if record.handshakeOver() {
+		if c.shaken() {
 			p.tls.Failed(cause)
 		} else if breach := breachOf(cause); breach != "" {
 			w.registry.http3Errors.add(breach)
@@ -126,16 +136,6 @@ func (p *quicPort) connect(ctx context.Context, info *quic.ClientInfo) (context.
 		_ = c.Close()
 	})
 	return context.WithValue(ctx, connKey{}, c), nil
-}
-
-// established is told of a connection whose handshake is over.
-func (p *quicPort) established(ctx context.Context, conn *quic.Conn) context.Context {
-	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
-		record := c.Conn.(*quicConn)
-		record.handshakeOver()
-		record.attach(conn)
-	}
-	return ctx
 }
 
 // config has the handshakes of QUIC decided as those of TCP are, with the record of the connection in the place of one.
@@ -168,8 +168,8 @@ func (p *quicPort) config() *tls.Config {
 // ends.
 func (p *quicPort) close(ctx context.Context) {
 	_ = p.listener.Close()
-	_ = p.server.Shutdown(ctx)
 	<-p.done
+	p.server.close(ctx)
 	_ = p.transport.Close()
 	_ = p.socket.Close()
 }

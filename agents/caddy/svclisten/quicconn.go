@@ -25,7 +25,10 @@ type quicConn struct {
 	mu     sync.Mutex
 	conn   *quic.Conn
 	closed bool
-	resets spent // Of requests that the client took back.
+	// Of requests that the client took back, and of heads that it did not finish.
+	resets, unfinished spent
+	// Streams whose request has not come yet.
+	heads map[quic.StreamID]struct{}
 }
 
 // attach says which connection it is, once its handshake is over. One that was to end before ends now.
@@ -48,6 +51,25 @@ func (q *quicConn) handshakeOver() bool {
 		q.unverified.Add(-1)
 	}
 	return true
+}
+
+// headBegins notes a stream whose request is read.
+func (q *quicConn) headBegins(stream quic.StreamID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.heads == nil {
+		q.heads = map[quic.StreamID]struct{}{}
+	}
+	q.heads[stream] = struct{}{}
+}
+
+// headEnds notes that the request of a stream is there, or will not be; it reports whether that is new.
+func (q *quicConn) headEnds(stream quic.StreamID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, open := q.heads[stream]
+	delete(q.heads, stream)
+	return open
 }
 
 // isClosed reports whether the connection has to end.
@@ -85,6 +107,15 @@ func (q *quicConn) RemoteAddr() net.Addr             { return q.remote }
 func (q *quicConn) SetDeadline(time.Time) error      { return errDatagrams }
 func (q *quicConn) SetReadDeadline(time.Time) error  { return errDatagrams }
 func (q *quicConn) SetWriteDeadline(time.Time) error { return errDatagrams }
+
+// shaken ends the handshake of a connection over QUIC; it reports whether it had not ended yet.
+func (c *Conn) shaken() bool {
+	if !c.Conn.(*quicConn).handshakeOver() {
+		return false
+	}
+	c.registry.limiter.shaken(c)
+	return true
+}
 
 // QUIC reports whether requests come over QUIC: they share no bytes of a connection, only what is known of it.
 func (c *Conn) QUIC() bool {
