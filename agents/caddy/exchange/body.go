@@ -98,7 +98,7 @@ func (b *Body) MayPause() { b.noRate = true }
 // Look returns the first n bytes of the body, fewer where it has no more: whole is true then. Whoever reads the body
 // afterwards gets them all the same. Memory is taken as bytes come in, not as they are announced.
 func (b *Body) Look(n int) (head []byte, whole bool, err error) {
-	if b.kept.filed > 0 && n > len(b.head) {
+	if b.InspectedLength() > int64(len(b.head)) && n > len(b.head) {
 		if int64(n) < b.InspectedLength() {
 			head = make([]byte, n)
 			_, err = keptReader{b}.ReadAt(head, 0)

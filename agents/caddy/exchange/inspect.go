@@ -29,8 +29,9 @@ var _ SpoolFile = (*os.File)(nil)
 var ErrNoRoom = errors.New("no room for the beginning of a request body")
 
 const (
-	// What one look keeps in memory; more of it goes into a file.
+	// What one look keeps in memory; more of it goes into a file. It is taken as bytes come in, in steps that double.
 	lookMemory = 128 << 10
+	lookStep   = 16 << 10
 	spoolPiece = 32 << 10
 )
 
@@ -41,11 +42,14 @@ type kept struct {
 	file  SpoolFile
 	// Bytes in the file.
 	filed int64
+	// What came and found no room: with it the look ended.
+	over []byte
 }
 
 // Inspect reads the first n bytes of the body, fewer where it has no more: whole is true then. Whoever reads the body
 // afterwards gets them all the same, and Inspected returns them as often as it is asked. It fails with ErrNoRoom, as the
-// spool file does, or as Read would. It is called once, after looks that were no longer than n.
+// spool file does, or as Read would; what came until then is not lost for that. It is called once, after looks that were
+// no longer than n.
 func (b *Body) Inspect(n int64, room Room) (whole bool, err error) {
 	if b.stream == nil {
 		return true, nil
@@ -55,14 +59,16 @@ func (b *Body) Inspect(n int64, room Room) (whole bool, err error) {
 	if b.Length > 0 {
 		memory = int(min(int64(memory), b.Length))
 	}
-	if room.Take(memory) {
-		b.kept.taken = memory
-	} else {
-		memory = len(b.head)
-	}
-	_, whole, err = b.Look(memory)
-	if err != nil || whole {
-		return whole, err
+	// What was looked at before is in memory already.
+	for seen := len(b.head); b.kept.taken < memory; {
+		step := min(memory-b.kept.taken, max(b.kept.taken, seen, lookStep))
+		if !room.Take(step) {
+			break
+		}
+		b.kept.taken += step
+		if _, whole, err = b.Look(b.kept.taken); err != nil || whole {
+			return whole, err
+		}
 	}
 	return b.spool(n)
 }
@@ -70,21 +76,23 @@ func (b *Body) Inspect(n int64, room Room) (whole bool, err error) {
 // spool reads what follows the head into a file, until n bytes are kept in all.
 func (b *Body) spool(n int64) (whole bool, err error) {
 	var piece []byte
-	for b.end == nil && int64(len(b.head))+b.kept.filed < n {
+	for b.end == nil && b.InspectedLength() < n {
 		if b.kept.file == nil {
 			if b.kept.file, err = b.kept.room.File(); err != nil {
 				return false, err
 			}
 			piece = make([]byte, min(spoolPiece, n-int64(len(b.head))))
 		}
-		room := piece[:min(int64(len(piece)), n-int64(len(b.head))-b.kept.filed)]
+		room := piece[:min(int64(len(piece)), n-b.InspectedLength())]
 		got := b.receive(room)
-		if _, err = b.kept.file.WriteAt(room[:got], b.kept.filed); err != nil {
+		written, err := b.kept.file.WriteAt(room[:got], b.kept.filed)
+		b.kept.filed += int64(written)
+		if err != nil {
+			b.kept.over = room[written:got]
 			return false, err
 		}
-		b.kept.filed += int64(got)
 	}
-	if b.Length > 0 && int64(len(b.head))+b.kept.filed == b.Length && b.end == nil {
+	if b.Length > 0 && b.InspectedLength() == b.Length && b.end == nil {
 		b.end = io.EOF
 		b.disarm()
 	}
@@ -94,14 +102,16 @@ func (b *Body) spool(n int64) (whole bool, err error) {
 	return b.end == io.EOF, nil
 }
 
-// unspool takes what lies in the file into memory.
+// unspool takes what lies beyond the head into it.
 func (b *Body) unspool() error {
 	head := make([]byte, b.InspectedLength())
 	if n, err := (keptReader{b}).ReadAt(head, 0); n < len(head) {
 		return err
 	}
-	_ = b.kept.file.Close()
-	b.head, b.kept.file, b.kept.filed = head, nil, 0
+	if b.kept.file != nil {
+		_ = b.kept.file.Close()
+	}
+	b.head, b.kept.file, b.kept.filed, b.kept.over = head, nil, 0, nil
 	return nil
 }
 
@@ -111,23 +121,30 @@ func (b *Body) Inspected() io.Reader {
 }
 
 // InspectedLength is how many bytes Inspect kept.
-func (b *Body) InspectedLength() int64 { return int64(len(b.head)) + b.kept.filed }
+func (b *Body) InspectedLength() int64 { return int64(len(b.head)) + b.kept.filed + int64(len(b.kept.over)) }
 
 type keptReader struct{ body *Body }
 
-// ReadAt reads over the border between memory and file.
+// ReadAt reads over the borders between memory, file and what found no room in it.
 func (r keptReader) ReadAt(p []byte, at int64) (n int, err error) {
 	b := r.body
 	if at < int64(len(b.head)) {
 		n = copy(p, b.head[at:])
 	}
-	if n < len(p) && b.kept.filed > 0 {
-		rest := min(int64(len(p)-n), b.InspectedLength()-at-int64(n))
-		more, err := b.kept.file.ReadAt(p[n:n+int(rest)], at+int64(n)-int64(len(b.head)))
-		n += more
-		if err != nil && err != io.EOF {
+	from := at + int64(n) - int64(len(b.head))
+	if n < len(p) && from < b.kept.filed {
+		filed := int(min(int64(len(p)-n), b.kept.filed-from))
+		more, err := b.kept.file.ReadAt(p[n:n+filed], from)
+		n, from = n+more, from+int64(more)
+		if more < filed {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
 			return n, err
 		}
+	}
+	if beyond := from - b.kept.filed; n < len(p) && beyond < int64(len(b.kept.over)) {
+		n += copy(p[n:], b.kept.over[beyond:])
 	}
 	if n < len(p) {
 		return n, io.EOF
