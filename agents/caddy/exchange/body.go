@@ -145,8 +145,8 @@ func (b *Body) Rewind() bool {
 	return true
 }
 
-// Stream makes ready for reading beside an answer, in another goroutine. Without it the server reads the rest of the body
-// itself when an answer begins.
+// Stream makes ready for reading beside an answer, in another goroutine, once: what a look kept is given back as soon as it
+// was read. Without it the server reads the rest of the body itself when an answer begins.
 func (b *Body) Stream() {
 	if !b.duplex {
 		b.duplex = true
@@ -162,6 +162,12 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.at < b.InspectedLength() {
 		n, err := keptReader{b}.ReadAt(p, b.at)
 		b.at += int64(n)
+		if b.duplex && b.at == b.InspectedLength() {
+			// Nobody asks for a stream again.
+			b.gone = true
+			b.forget()
+			b.head, b.at = nil, 0
+		}
 		if n > 0 {
 			return n, nil
 		}

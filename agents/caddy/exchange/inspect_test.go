@@ -108,3 +108,25 @@ func TestNothingIsLostWhereThereIsNoRoom(t *testing.T) {
 		}
 	}
 }
+
+// What a look kept is somebody else's as soon as the origin has it, however long its answer takes.
+func TestWhatWasStreamedIsGivenBack(t *testing.T) {
+	text := strings.Repeat("0123456789", 20_000)
+	for _, n := range []int64{1000, 150_000, 200_001} {
+		r := scarce{memory: lookMemory, disk: len(text)}
+		b := &bodyOf(-1, text, "the end").Body
+		if _, err := b.Inspect(n, &r); err != nil {
+			t.Fatal(err)
+		}
+		kept := b.InspectedLength()
+		b.Stream()
+		got := make([]byte, kept)
+		if _, err := io.ReadFull(b, got); err != nil || r.memory+r.given != lookMemory || r.open != 0 {
+			t.Errorf("%d: %v, %d bytes and %d files are kept", n, err, lookMemory-r.memory-r.given, r.open)
+		}
+		rest, err := io.ReadAll(b)
+		if string(got)+string(rest) != text+"the end" || err != nil || b.Rewind() {
+			t.Errorf("%d: %d and %d bytes, %v", n, len(got), len(rest), err)
+		}
+	}
+}
