@@ -74,6 +74,12 @@ func (b *budget) spend(d time.Duration) {
 	b.over = b.left < 0
 }
 
+// exceeded measures what was computed, whatever was spent.
+func (b *budget) exceeded() bool {
+	b.over = b.over || computed()-b.begun > b.most
+	return b.over
+}
+
 // computed is how long this thread has computed.
 func computed() time.Duration {
 	var t unix.Timespec

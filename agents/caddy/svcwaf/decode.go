@@ -94,13 +94,16 @@ func jsDecode(text string) (decoded string, changed bool, err error) {
 	return string(out), true, nil
 }
 
+// maxEscape is the length of the longest \u{H}, without the backslash.
+const maxEscape = len("u{10ffff}")
+
 // jsEscape reads what follows the backslash of \uHHHH or \u{H}: the character and how many bytes it is, 0 for none.
 func jsEscape(text string) (r rune, length int) {
 	if text == "" || text[0] != 'u' {
 		return 0, 0
 	}
 	if strings.HasPrefix(text, "u{") {
-		if end := strings.IndexByte(text, '}'); end > 2 && end <= 8 && isHex(text[2:end]) {
+		if end := strings.IndexByte(text[:min(len(text), maxEscape)], '}'); end > 2 && isHex(text[2:end]) {
 			n, _ := hexNumber(text[2:end])
 			return rune(n), end + 1
 		}

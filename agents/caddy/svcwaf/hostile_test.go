@@ -35,6 +35,8 @@ func hostileTexts() map[string]func() string {
 		"php":     pick("$_", "GET", "[", "]", "base64_decode", "(", ")", "phpinfo ", "system ", "${", "}", "O:8:", "a:1:", "<?", "chr(", ".", ";"),
 		"quotes":  pick("'", "`", "(", ")", " ", "'", "or", "1"),
 		"spaces":  pick(" ", "\t", " a", "\n"),
+		"escapes": pick(`\u{`, `\x`, `\`, "&#", "%u", `\1`),
+		"strings": pick("''", `""`, `\'`, "''a", "x"),
 		"slashes": pick("/", ".", "..", "/.", "etc", "%2e"),
 	}
 }

@@ -353,6 +353,8 @@ type fakeTransaction struct {
 func (f fakeTransaction) ID() string      { return f.id }
 func (f fakeTransaction) Capturing() bool { return false }
 
+func (f fakeTransaction) CaptureField(int, string) {}
+
 // What others computed meanwhile is not the inspection's time.
 func TestTimeThatPassesWithoutComputingEndsNothing(t *testing.T) {
 	const most = 20 * time.Millisecond

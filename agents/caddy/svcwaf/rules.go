@@ -59,6 +59,7 @@ type ruleSet struct {
 
 func init() {
 	plugins.RegisterOperator("rx", newRx)
+	plugins.RegisterOperator("detectSQLi", newDetectSQLi)
 	plugins.RegisterTransformation("urlDecodeUni", urlDecodeUni)
 	plugins.RegisterTransformation("jsDecode", jsDecode)
 }
