@@ -9,14 +9,14 @@ const (
 	maxJoined, joinedOverlap = 4 << 10, 256
 	// What means nothing to any rule at the beginning of a line, and at the end of a value that goes on in the next one.
 	plainWord, plainEnd = "x ", " x"
+	// What joined values are named. No exclusion has this name: one for an argument is for nothing that was joined.
+	joinedName = ""
 )
 
 // arguments takes names and values for a collection. Each is one of its own up to a number; of what follows, names and
 // values are joined as lines, so that rules see all text and none of it costs a run of every rule.
 type arguments struct {
-	add func(name, value string)
-	// The name of joined values.
-	name  string
+	add   func(name, value string)
 	count int
 	// endless arguments are never joined.
 	endless bool
@@ -60,7 +60,7 @@ func (a *arguments) more(text string) {
 		n := min(len(text), maxJoined-len(plainEnd)-len(a.rest))
 		a.rest, a.repeated = append(a.rest, text[:n]...), false
 		if text = text[n:]; len(a.rest) == maxJoined-len(plainEnd) {
-			a.add(apart(a.name), string(a.rest)+plainEnd)
+			a.add(apart(joinedName), string(a.rest)+plainEnd)
 			// What begins in the middle of a text begins nothing.
 			copy(a.rest[copy(a.rest, plainWord):], a.rest[len(a.rest)-joinedOverlap+len(plainWord):])
 			a.rest = a.rest[:joinedOverlap]
@@ -72,7 +72,7 @@ func (a *arguments) more(text string) {
 // end gives what is left.
 func (a *arguments) end() {
 	if len(a.rest) > 0 && !a.repeated {
-		a.add(apart(a.name), string(a.rest))
+		a.add(apart(joinedName), string(a.rest))
 	}
 	a.rest = nil
 }
@@ -119,14 +119,15 @@ func unescape(text string) string {
 	return string(out)
 }
 
-// readCookies takes the cookies of a header, and returns it without those of one name.
-func readCookies(header, hidden string, to *arguments) (rest string) {
+// readCookies takes the cookies of a header, and returns it without passes of the edge's own challenges, which are nobody's
+// attack.
+func readCookies(header string, to *arguments) (rest string) {
 	kept := make([]byte, 0, len(header))
 	for header != "" {
 		var pair string
 		pair, header, _ = strings.Cut(header, ";")
 		name, value, _ := strings.Cut(strings.TrimLeft(pair, " \t"), "=")
-		if name == hidden {
+		if name == passCookie && isPass(value) {
 			continue
 		}
 		if len(kept) > 0 {
@@ -138,4 +139,26 @@ func readCookies(header, hidden string, to *arguments) (rest string) {
 		}
 	}
 	return strings.TrimLeft(string(kept), " ")
+}
+
+const (
+	passCookie = "__ew_pass"
+	// What every pass begins with, and bytes that none has more of.
+	passVersion  = "v1."
+	maxPassBytes = 1024
+)
+
+// isPass reports whether a cookie can be a pass. Whatever else has its name goes on to the origin like any other cookie.
+func isPass(value string) bool {
+	if len(value) > maxPassBytes || !strings.HasPrefix(value, passVersion) {
+		return false
+	}
+	for i := range len(value) {
+		switch c := value[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
 }

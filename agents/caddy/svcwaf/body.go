@@ -55,7 +55,6 @@ func readBody(kind, contentType string, in io.Reader, whole bool, to plugintypes
 			return err
 		}
 		if kind == bodyForm {
-			post.name = "form"
 			readPairs(text, post)
 			post.end()
 		} else if isJSON(text, whole) {

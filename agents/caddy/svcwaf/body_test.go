@@ -39,8 +39,8 @@ func TestJSONBecomesArguments(t *testing.T) {
 		{body: `{"a":"x","b":[1,"y",{"c":null}],"d":true}`, want: "json.a=x|json.b.0=1|json.b.1=y|json.b.2.c=|json.d=true"},
 		{body: ` "x" `, want: "json=x"},
 		{body: `[]`, want: ""},
-		{body: `{"a":{},"b":[],"c":[{"d":{}}]}`, want: "json=a\nb\nc\nd"},
-		{body: `{"ab":{},"cd":[{"wget x":{}}]}`, want: "json=ab\nx cd\nwget x"},
+		{body: `{"a":{},"b":[],"c":[{"d":{}}]}`, want: "=a\nb\nc\nd"},
+		{body: `{"ab":{},"cd":[{"wget x":{}}]}`, want: "=ab\nx cd\nwget x"},
 		{body: `[[["x"],["y"]],"z"]`, want: "json.0.0.0=x|json.0.1.0=y|json.1=z"},
 		{body: `{"a":"1","a":"2","A":"3"}`, want: "json.a=1|json.a=2|json.A=3"},
 		{body: `{"a.b":"x"}`, want: "json.a.b=x"},
@@ -50,14 +50,14 @@ func TestJSONBecomesArguments(t *testing.T) {
 		{body: `-1.5e3`, want: "json=-1.5e3"},
 		{body: `{"a":"x"`, want: "json.a=x", wrong: true},
 		{body: `{"a":"x`, want: "json.a=x", wrong: true},
-		{body: `{"a":"x"}}`, want: "json.a=x|json=}", wrong: true},
+		{body: `{"a":"x"}}`, want: "json.a=x|=}", wrong: true},
 		{body: `{"a":"x"} {"b":"y"}`, want: "json.a=x|json.b=y", wrong: true},
-		{body: `{'a':'x'}`, want: "json='a':'x'}", wrong: true},
-		{body: `{"a":x"y"}`, want: "json=x\"y\"}\na", wrong: true},
-		{body: `{"a":"x",}`, want: "json.a=x|json=}", wrong: true},
-		{body: `["x",]`, want: "json.0=x|json=]", wrong: true},
-		{body: `["x"}`, want: "json.0=x|json=}", wrong: true},
-		{body: `{"a" "\u0027"}`, want: "json=\"'\"}\na", wrong: true},
+		{body: `{'a':'x'}`, want: "='a':'x'}", wrong: true},
+		{body: `{"a":x"y"}`, want: "=x\"y\"}\na", wrong: true},
+		{body: `{"a":"x",}`, want: "json.a=x|=}", wrong: true},
+		{body: `["x",]`, want: "json.0=x|=]", wrong: true},
+		{body: `["x"}`, want: "json.0=x|=}", wrong: true},
+		{body: `{"a" "\u0027"}`, want: "=\"'\"}\na", wrong: true},
 		{body: `{"a":"\q"}`, want: `json.a=\q`, wrong: true},
 		{body: `{"a":"\u00"}`, want: `json.a=\u00`, wrong: true},
 		{body: ``, want: "", wrong: true},
@@ -110,7 +110,7 @@ func TestTextBeyondTheLimitsOfJSON(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for i, v := range got.values {
-			if len(v) > maxJoined && got.names[i] == "json" && name != "a long string" {
+			if len(v) > maxJoined && got.names[i] == joinedName && name != "a long string" {
 				t.Errorf("%s: a joined value of %d bytes", name, len(v))
 			}
 		}
@@ -129,7 +129,7 @@ func TestArgumentsBeyondTheLimitAreJoined(t *testing.T) {
 		want  int
 	}{{10, 10}, {256, 256}, {257, 257}, {5000, 274}} {
 		got := new(collected)
-		a := &arguments{add: got.add, name: "form"}
+		a := &arguments{add: got.add}
 		readPairs(strings.Repeat("na=%6eeedle&", c.pairs), a)
 		a.end()
 		if len(got.values) != c.want || !got.has("needle") {
@@ -159,8 +159,8 @@ func TestArgumentsBeyondTheLimitAreJoined(t *testing.T) {
 
 func TestCookiesOfChallengesAreHidden(t *testing.T) {
 	got := new(collected)
-	rest := readCookies(`a=1; __ew_pass=secret; b="2"; __ew_pass=other;c`, passCookie, &arguments{add: got.add})
-	if rest != `a=1; b="2";c` || got.String() != `a=1|b="2"|c=` {
+	rest := readCookies(`a=1; __ew_pass=v1.k1.c2VjcmV0.b-_2; b="2"; __ew_pass=v1.other;c; __ew_pass=<script>; __ew_pass=secret`, &arguments{add: got.add})
+	if rest != `a=1; b="2";c; __ew_pass=<script>; __ew_pass=secret` || got.String() != `a=1|b="2"|c=|__ew_pass=<script>|__ew_pass=secret` {
 		t.Errorf("%q %v", rest, got)
 	}
 }

@@ -67,7 +67,7 @@ func FuzzForm(f *testing.F) {
 	f.Add(strings.Repeat("a=%6e&", 300))
 	f.Fuzz(func(t *testing.T, body string) {
 		got := new(collected)
-		a := &arguments{add: got.add, name: "form"}
+		a := &arguments{add: got.add}
 		readPairs(body, a)
 		a.end()
 		if totalOf(got) > 2*len(body)+maxJoined {

@@ -25,9 +25,6 @@ type verdict struct {
 // errTime says that the patterns of an inspection took longer than they may.
 var errTime = errors.New("inspecting a request takes too long")
 
-// The pass of the edge's own challenges is nobody's attack, and no origin's business.
-const passCookie = "__ew_pass"
-
 // look is what is inspected of a body; the zero value is none.
 type look struct {
 	in    io.Reader
@@ -101,8 +98,8 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 	if strings.Count(target.Query, "&") >= maxArguments {
 		// The engine takes as many and forgets the others.
 		taken := 0
-		rest := &arguments{name: "query", count: maxArguments, add: vars.ArgsGet().Add}
-		readPairs(target.Query, &arguments{name: "query", add: func(name, value string) {
+		rest := &arguments{count: maxArguments, add: vars.ArgsGet().Add}
+		readPairs(target.Query, &arguments{add: func(name, value string) {
 			if taken++; taken > maxArguments {
 				rest.put(name, value)
 			}
@@ -111,12 +108,12 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 	}
 	tx.SetServerName(x.In.Host)
 	tx.AddRequestHeader("Host", x.In.HostRaw)
-	cookies := &arguments{add: vars.RequestCookies().Add, name: "cookies"}
+	cookies := &arguments{add: vars.RequestCookies().Add}
 	for name, values := range x.In.Header {
 		for _, v := range values {
 			if name != "Cookie" {
 				tx.AddRequestHeader(apart(name), v)
-			} else if rest := readCookies(v, passCookie, cookies); rest != "" {
+			} else if rest := readCookies(v, cookies); rest != "" {
 				vars.RequestHeaders().Add(apart(name), rest)
 			}
 		}

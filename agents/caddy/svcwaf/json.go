@@ -54,7 +54,6 @@ type jsonLevel struct {
 // valid document, after it took everything.
 func readJSON(in io.Reader, whole bool, out *arguments) error {
 	r := &jsonReader{in: bufio.NewReader(in), out: out, whole: whole, path: []byte("json")}
-	out.name = "json"
 	err := r.read()
 	r.tell()
 	out.end()

@@ -42,7 +42,6 @@ type parts struct {
 // mistake and not for a limit.
 func readMultipart(in io.Reader, contentType string, whole bool, to plugintypes.TransactionVariables, fields *arguments) error {
 	p := &parts{to: to, fields: fields}
-	fields.name = "multipart"
 	err := p.read(in, contentType, whole)
 	fields.end()
 	if p.strict || err != nil {
