@@ -4,7 +4,7 @@ import { MAX_NAMED } from '../contract/resources/overview.ts';
 import type { Actor } from '../runtime/call.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
-const MAX_CLUSTERS = 50;
+export const MAX_CLUSTERS = 50;
 /** A request that waits longer than this is stuck: actions and the job behind them take seconds. */
 const WAITING = "interval '60 seconds'";
 

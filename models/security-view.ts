@@ -1,5 +1,6 @@
 // What is shown of attacks: a site's level on each node, its events, and who and what weighed most.
 import type { Knex } from 'knex';
+import type { SecurityEventKind } from '../contract/resources/security.ts';
 import { countedUntil } from './counted-logs.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
@@ -29,7 +30,7 @@ export interface EventRow {
   nodeId: string | null;
   nodeName: string | null;
   occurredAt: Date;
-  kind: 'site_level' | 'path_level' | 'ip_banned';
+  kind: SecurityEventKind;
   level: number;
   previousLevel: number;
   path: string | null;

@@ -23,19 +23,23 @@ export interface WafSums {
 const sumOf = (name: string) => `coalesce(sum((counts ->> '${name}')::numeric), 0)::float8`;
 const ROWS = 'requests, counts';
 
-/** Requests of a site since a time; of a window of five minutes that began before it, what was moved there is left out. */
-export async function wafSums(sql: Knex, siteId: string, from: Date): Promise<WafSums> {
+/**
+ * Requests of a site since a time, and before another; of windows of five minutes that are not all within it, what was moved
+ * there is left out.
+ */
+export async function wafSums(sql: Knex, siteId: string, from: Date, to: Date): Promise<WafSums> {
   // Windows are looked up one by one: their index begins with the time.
   const { rows } = await sql.raw<{ rows: WafSums[] }>(
     `select coalesce(sum(requests), 0)::float8 as requests, ${sumOf('waf.matched')} as matched,
         ${sumOf('waf.attack')} as "wouldBlock", ${sumOf('blocked.waf')} as blocked
-       from (select ${ROWS} from usage_minute where site_id = :siteId and minute >= :from
+       from (select ${ROWS} from usage_minute
+               where site_id = :siteId and minute >= :from and minute < :to
          union all select w.requests, w.counts
-           from generate_series(date_bin('5 minutes', :from::timestamptz + interval '5 minutes', 'epoch'), now(),
-               interval '5 minutes') g
+           from generate_series(date_bin('5 minutes', :from::timestamptz + interval '5 minutes', 'epoch'),
+               :to::timestamptz - interval '5 minutes', interval '5 minutes') g
           cross join lateral (
             select ${ROWS} from usage_window where window_start = g and site_id = :siteId offset 0) w) c`,
-    { siteId, from } as never,
+    { siteId, from, to } as never,
   );
   return rows[0]!;
 }

@@ -9,6 +9,7 @@ import { attention as rollout } from '../resources/rollout.codes.ts';
 import { attention as rules } from '../resources/rules.codes.ts';
 import { attention as security } from '../resources/security.codes.ts';
 import { attention as sessionTicketKeys } from '../resources/session-ticket-keys.codes.ts';
+import { attention as siteWaf } from '../resources/site-waf.codes.ts';
 import { attention as sites } from '../resources/sites.codes.ts';
 
 export const ATTENTION_LISTS = [
@@ -22,5 +23,6 @@ export const ATTENTION_LISTS = [
   rules,
   security,
   sessionTicketKeys,
+  siteWaf,
   sites,
 ] as const;

@@ -1,13 +1,16 @@
 import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Level } from '../scalars/challenge.ts';
-import { Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
 
 /** Sites listed as above normal, at most. */
 export const MAX_INCIDENT_SITES = 100;
 
-const Kind = Type.Union([Type.Literal('site_level'), Type.Literal('path_level'), Type.Literal('ip_banned')], {
-  description: 'site_level, path_level: a level changed; ip_banned: a client was banned.',
+export const SECURITY_EVENT_KINDS = ['site_level', 'path_level', 'ip_banned', 'waf_share'] as const;
+const Kind = OneOf(SECURITY_EVENT_KINDS, {
+  description:
+    'site_level, path_level: a level changed; ip_banned: a client was banned; waf_share: the WAF takes far more of the ' +
+    'requests for attacks than before.',
 });
 export type SecurityEventKind = Static<typeof Kind>;
 const Node = Type.Object({ id: Id, name: Type.String() });
@@ -37,14 +40,19 @@ export const SecurityState = Type.Object({
 
 export const SecurityEvent = Type.Object({
   id: Id,
-  node: Nullable(Node),
+  node: { ...Nullable(Node), description: 'null: it was deleted, or with waf_share, which is of all of them.' },
   occurredAt: Timestamp,
   kind: Kind,
   level: Level,
   previousLevel: Level,
   path: Nullable(Type.String()),
   address: Nullable(Type.String({ description: 'Banned client: IPv4 address or IPv6 /64.' })),
-  metric: Nullable(Type.String()),
+  metric: {
+    ...Nullable(Type.String()),
+    description:
+      'What was measured: site_qps, url_qps, ip_qps, origin_error_rate, waf_share (attacks in 100 requests of the last five ' +
+      'minutes); or why a level ended: cooldown, policy.',
+  },
   observed: Nullable(Type.Number()),
   threshold: Nullable(Type.Number()),
   topIps: Heavy,

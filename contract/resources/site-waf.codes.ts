@@ -1,3 +1,4 @@
+import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { ReasonEntries } from '../reason-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
@@ -17,3 +18,7 @@ export const siteFeatures = {
 export const reasons = {
   site_waf_updated: 'WAF of a site changed.',
 } satisfies ReasonEntries;
+
+export const attention = {
+  sites_waf_share: { order: 35, level: 'watch', page: '/sites' },
+} satisfies AttentionEntries;

@@ -1,4 +1,16 @@
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import { MINUTE_MS } from '../../runtime/sweep.ts';
 import { wafRestorer } from './restore-site-waf.ts';
+import { wafShareAttention, watchWafShares } from './shares.ts';
 
-export const feature = { restores: [wafRestorer] } satisfies ServiceFeature;
+export const feature = {
+  restores: [wafRestorer],
+  jobs: [
+    {
+      name: 'waf-shares',
+      everyMs: MINUTE_MS,
+      run: (runtime, signal) => watchWafShares(runtime, new Date(), signal),
+    },
+  ],
+  attention: wafShareAttention,
+} satisfies ServiceFeature;

@@ -27,7 +27,7 @@ export async function getWafGuidance(
   const from = startOf(`${GUIDANCE_HOURS}h`);
   const [since, sums, rules, suspects] = await Promise.all([
     mode === 'detect' ? wafModeSince(sql, id) : null,
-    wafSums(sql, id, from),
+    wafSums(sql, id, from, new Date()),
     topWafRules(sql, id, from, TOP_RULES, WAF_OWN_FAMILIES),
     wafSuspects(sql, id, from, { events: SUSPECT_EVENTS, clients: SUSPECT_CLIENTS, limit: MAX_SUSPECTS }),
   ]);

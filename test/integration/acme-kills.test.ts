@@ -2,16 +2,14 @@
 // because the process died with the authority's answer. The next process goes on with the same order, after an hour for one
 // half of them, and one certificate comes of it. Orders stand where a trigger asks for a lock that the test holds.
 import { X509Certificate } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
-import { root } from '../../bin/lib/root.ts';
 import { type AcmeCluster, orderOver, requestOf, startAcmeCluster } from '../helpers/acme-cluster.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api } from '../helpers/resources.ts';
 import { StandingWrites, stand } from '../helpers/standing-writes.ts';
+import { withoutJobs } from '../helpers/without-jobs.ts';
 
 /** What is being written: the state that follows the step, or that the authority was asked to look. */
 const WRITES = [
@@ -52,10 +50,7 @@ let cluster: AcmeCluster;
 let database: pg.Pool;
 
 test.before(async () => {
-  const services = readdirSync(join(root, 'services'), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name !== 'gen' && entry.name !== 'housekeeping')
-    .map(({ name }) => name);
-  home = await startTestConsole({ env: { SERVICES: services.join(',') } });
+  home = await startTestConsole({ env: withoutJobs() });
   api = new Api(home);
   cluster = await startAcmeCluster(home, api);
   database = new pg.Pool({ connectionString: home.databaseUrl, max: 4 });

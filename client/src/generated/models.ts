@@ -1076,7 +1076,7 @@ export interface Overview {
   readAt: string;
   /** What needs somebody, by kind, at most 50. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'changes_undone' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'changes_undone' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: it may stop to, or is meant. */
     level: 'act' | 'watch';
     /** null: of no cluster alone. */
@@ -2136,15 +2136,17 @@ export interface SavedSiteWaf {
 export interface SecurityEvent {
   /** Id. 1 to 64 characters. */
   id: string;
+  /** null: it was deleted, or with waf_share, which is of all of them. */
   node: LackingNode | null;
   /** ISO 8601, UTC. */
   occurredAt: string;
-  /** site_level, path_level: a level changed; ip_banned: a client was banned. */
-  kind: 'site_level' | 'path_level' | 'ip_banned';
+  /** site_level, path_level: a level changed; ip_banned: a client was banned; waf_share: the WAF takes far more of the requests for attacks than before. */
+  kind: 'site_level' | 'path_level' | 'ip_banned' | 'waf_share';
   level: Level;
   previousLevel: Level;
   path: string | null;
   address: string | null;
+  /** What was measured: site_qps, url_qps, ip_qps, origin_error_rate, waf_share (attacks in 100 requests of the last five minutes); or why a level ended: cooldown, policy. */
   metric: string | null;
   observed: number | null;
   threshold: number | null;

@@ -2193,8 +2193,8 @@ export type SecurityStateOutput = SecurityState;
 export interface SecurityEventsInput {
   /** Id. 1 to 64 characters. */
   id: string;
-  /** site_level, path_level: a level changed; ip_banned: a client was banned. */
-  kind?: 'site_level' | 'path_level' | 'ip_banned' | undefined;
+  /** site_level, path_level: a level changed; ip_banned: a client was banned; waf_share: the WAF takes far more of the requests for attacks than before. */
+  kind?: 'site_level' | 'path_level' | 'ip_banned' | 'waf_share' | undefined;
   /** 1 to 1000000; default 1. */
   page?: number | undefined;
   /** 1 to 100; default 50. */
