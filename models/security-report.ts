@@ -13,6 +13,8 @@ export interface ReportedWafMatch {
   /** all: a part that exclusions do not know. */
   part: string;
   name: string;
+  /** What matched, masked; not there unless the site wants it told. */
+  value?: string;
 }
 
 /** A request in which rules of the WAF matched. */

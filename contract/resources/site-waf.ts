@@ -127,6 +127,11 @@ const settings = {
       description: `Charsets of bodies that are no offence; empty: ${WAF_CHARSETS.join(', ')}.`,
     },
   ),
+  eventValues: Type.Boolean({
+    description:
+      'Whether events tell what matched in arguments and headers, masked: letters are x, digits 0, words of attacks and ' +
+      'punctuation stay; nothing of cookies and of what its name says is a secret.',
+  }),
 };
 
 const WafOfSite = Type.Object(settings);
@@ -146,6 +151,7 @@ export const DEFAULT_WAF: WafOfSite = {
   allowedMethods: [],
   allowedContentTypes: [],
   allowedCharsets: [],
+  eventValues: false,
 };
 
 /** What an exclusion has where it says nothing. */

@@ -25,8 +25,13 @@ export const WafEvent = Type.Object(
         ruleId: Rule,
         part: OneOf(Object.keys(WAF_PARTS) as WafPart[], { description: 'all: a part that has no name.' }),
         name: Type.String({ description: 'Of the argument, cookie or header; empty with all.' }),
+        value: {
+          ...Nullable(Type.String()),
+          description:
+            'What matched there, masked, at most 64 characters; null where none is told, as without eventValues.',
+        },
       }),
-      { description: 'Where they matched, at most 16. No value is kept.' },
+      { description: 'Where they matched, at most 16. Values are kept masked or not at all.' },
     ),
   },
   { description: 'A request in which rules of the WAF matched.' },

@@ -64,6 +64,7 @@ export function compileWaf(settings: WafOfSite): CompiledEntry | null {
     methods: settings.allowedMethods,
     contentTypes: settings.allowedContentTypes,
     charsets: settings.allowedCharsets,
+    eventValues: settings.eventValues,
   });
   const features = ['modsecurity-v1', ...(exclusions.length > 0 ? ['waf-exclusions-v1'] : [])];
   return { body: toBinary(SiteWafSchema, message), features, refs: [], settings };

@@ -30,6 +30,7 @@ const ADDRESS_CHARS = 64;
 const MAX_WAF_RULES = 16;
 const MAX_SCORE = 1_000_000;
 const WAF_NAME_CHARS = 256;
+const WAF_VALUE_CHARS = 64;
 /** Sums of many stay exact numbers. */
 const MAX_COUNT = 2n ** 32n;
 const EVENT_ID = /^[A-Za-z0-9_-]{1,80}$/;
@@ -103,7 +104,12 @@ function readWaf(waf: WafMatched | undefined): ReportedWaf | null {
     score: Math.min(waf.score, MAX_SCORE),
     threshold: Math.min(waf.threshold, MAX_SCORE),
     blocked: waf.blocked,
-    matches: matches.map(({ rule, part, name }) => ({ rule, part, name: text(name, WAF_NAME_CHARS) })),
+    matches: matches.map(({ rule, part, name, value }) => ({
+      rule,
+      part,
+      name: text(name, WAF_NAME_CHARS),
+      ...(value === '' ? {} : { value: text(value, WAF_VALUE_CHARS) }),
+    })),
   };
 }
 

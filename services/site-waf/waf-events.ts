@@ -5,7 +5,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { startOf } from '../../contract/resources/rule-hits.ts';
 import type { wafEvents } from '../../contract/resources/waf-events.ts';
 import type { WafPart } from '../../contract/waf-rule-set.ts';
-import { clusterOfSite } from '../../models/site.ts';
+import { readSiteWaf } from '../../models/site-waf.ts';
 import { type WafEventRow, wafEventCount, wafEventPage } from '../../models/waf-event.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
@@ -18,19 +18,25 @@ export async function listWafEvents(
 ): Promise<Output<typeof wafEvents.list>> {
   const { id: siteId, range, blocked = null, ruleId = null, requestId = null } = input;
   const sql = pools.api;
-  if (!(await clusterOfSite(sql, siteId))) fail('SITE_NOT_FOUND');
+  const { settings } = (await readSiteWaf(sql, siteId)) ?? fail('SITE_NOT_FOUND');
   const filter = { siteId, from: startOf(range), blocked, ruleId, requestId };
   const { limit, offset } = pageOf(input);
   const [rows, total] = await Promise.all([wafEventPage(sql, filter, limit, offset), wafEventCount(sql, filter)]);
-  return { items: rows.map(present), total };
+  return { items: rows.map((row) => present(row, settings.eventValues)), total };
 }
 
-function present({ id, nodeId, nodeName, occurredAt, waf: { matches, ...waf } }: WafEventRow): Event {
+/** Values that were told while the site wanted them are shown while it does. */
+function present({ id, nodeId, nodeName, occurredAt, waf: { matches, ...waf } }: WafEventRow, values: boolean): Event {
   return {
     id,
     node: nodeId === null ? null : { id: nodeId, name: nodeName! },
     occurredAt: occurredAt.toISOString(),
     ...waf,
-    matches: matches.map(({ rule, part, name }) => ({ ruleId: rule, part: part as WafPart, name })),
+    matches: matches.map(({ rule, part, name, value = null }) => ({
+      ruleId: rule,
+      part: part as WafPart,
+      name,
+      value: values ? value : null,
+    })),
   };
 }

@@ -79,28 +79,29 @@ test.after.always('stop everything', async () => {
   origin.close();
 });
 
-test.serial('what matched is told with its request and the name of its argument, and no value', async (t) => {
-  await save({ mode: 'block' });
-  await becomes(BLOCKED);
-  t.is(await attack({ path: '/told', argument: 'comment' }), BLOCKED);
-  const list = () =>
-    installation.client.api<{ items: { path: string; matches: object[]; rules: number[] }[] }>(
-      'GET',
-      `/sites/${siteId}/waf/events?blocked=true&ruleId=942100`,
-    );
-  const event = await eventually(async () => (await list()).items.find(({ path }) => path === '/told'), {
-    everyMs: 500,
-    what: 'the event',
-  });
-  t.like(event, { method: 'GET', address: '192.0.2.1', threshold: 5, blocked: true });
-  t.deepEqual(
-    event.matches.find((match) => 'ruleId' in match && match.ruleId === 942_100),
-    { ruleId: 942_100, part: 'argument', name: 'comment' },
-  );
-  t.false(JSON.stringify(event).includes('users'));
-  await save({ mode: 'off' });
-  await becomes('200');
-});
+test.serial(
+  'what matched is told with its request, the name of its argument and, where wanted, its masked value',
+  async (t) => {
+    await save({ mode: 'block', eventValues: true });
+    await becomes(BLOCKED);
+    t.is(await attack({ path: '/told', argument: 'comment' }), BLOCKED);
+    const list = () =>
+      installation.client.api<{
+        items: { path: string; matches: { ruleId: number; value: string | null }[]; rules: number[] }[];
+      }>('GET', `/sites/${siteId}/waf/events?blocked=true&ruleId=942100`);
+    const event = await eventually(async () => (await list()).items.find(({ path }) => path === '/told'), {
+      everyMs: 500,
+      what: 'the event',
+    });
+    t.like(event, { method: 'GET', address: '192.0.2.1', threshold: 5, blocked: true });
+    const { value, ...match } = event.matches.find(({ ruleId }) => ruleId === 942_100)!;
+    t.deepEqual(match, { ruleId: 942_100, part: 'argument', name: 'comment' });
+    t.regex(value ?? '', /union select/);
+    t.false(JSON.stringify(event).includes('users'));
+    await save({ mode: 'off', eventValues: false });
+    await becomes('200');
+  },
+);
 
 test.serial(
   'attacks are blocked in block mode, and leave where they are false the part that is excluded',

@@ -28,9 +28,9 @@ test.serial('the lines switch protection on and off and show what happens', asyn
 });
 
 test.serial('the lines take a site from detect over an exclusion to block', async (t) => {
-  const blocks = ['detect', 'read', 'share', 'exclude', 'block'];
+  const blocks = ['detect', 'read', 'values', 'share', 'exclude', 'block'];
   t.deepEqual(documentBlocks('docs/waf.md'), blocks);
   const shown = await runShell(documentLines('docs/waf.md', ...blocks), env, temporaryFolder(t));
   const exclude = ['0', '/editor', '0', '0'];
-  t.deepEqual(shown.lines, ['detect', '0', '0', '0', '0', ...exclude, 'block', 'off'], shown.output);
+  t.deepEqual(shown.lines, ['detect', '0', '0', '0', 'true', '0', ...exclude, 'block', 'off'], shown.output);
 });

@@ -285,16 +285,17 @@ test('a rollback brings the settings of a revision back; of one without inspecti
   const roll = (revision: string) =>
     api.ok('POST', `/clusters/${site.clusterId}/rollback`, { revision, restoreSettings: true });
   const created = (await api.ok('GET', `/clusters/${site.clusterId}/revisions`)).items[0].revision;
-  const first = await site.patch({ mode: 'block', paranoiaLevel: 2, exclusions: [ON_Q] });
+  const first = await site.patch({ mode: 'block', paranoiaLevel: 2, exclusions: [ON_Q], eventValues: true });
   const was = await site.entry();
-  await site.patch({ mode: 'detect', paranoiaLevel: 3, excludedFamilies: [933], exclusions: [] });
+  t.like(was, { eventValues: true });
+  await site.patch({ mode: 'detect', paranoiaLevel: 3, excludedFamilies: [933], exclusions: [], eventValues: false });
   await api.ok('POST', `/clusters/${site.clusterId}/rollback`, { revision: first.revision });
   t.deepEqual(await site.entry(), was);
   t.like(await site.read(), { mode: 'detect', paranoiaLevel: 3 });
   await roll(first.revision);
   t.deepEqual(await site.entry(), was);
   const restored = await site.read();
-  t.like(restored, { mode: 'block', paranoiaLevel: 2, excludedFamilies: [] });
+  t.like(restored, { mode: 'block', paranoiaLevel: 2, excludedFamilies: [], eventValues: true });
   t.deepEqual(restored.exclusions, first.exclusions);
   t.true(restored.updatedAt > first.updatedAt);
   await roll(created);
@@ -315,18 +316,24 @@ test('while a canary tries settings, all other nodes keep theirs', async (t) => 
     .onConflict('cluster_id')
     .merge();
   await site.patch({ mode: 'block' });
-  const rows = await api
-    .sql('config_entry')
-    .join('config_blob', 'hash', 'blob_hash')
-    .where({ cluster_id: site.clusterId, kind: 'site-waf', resource_id: site.id, to_revision: null })
-    .orderBy('track');
-  t.deepEqual(
-    rows.map(({ track, body }) => [track, (toJson(SiteWafSchema, fromBinary(SiteWafSchema, body)) as Body).mode]),
-    [
-      ['C', 'WAF_MODE_BLOCK'],
-      ['S', 'WAF_MODE_DETECT'],
-    ],
-  );
+  const modes = async () => {
+    const rows = await api
+      .sql('config_entry')
+      .join('config_blob', 'hash', 'blob_hash')
+      .where({ cluster_id: site.clusterId, kind: 'site-waf', resource_id: site.id, to_revision: null })
+      .orderBy('track');
+    return rows.map(
+      ({ track, body }) => `${track} ${(toJson(SiteWafSchema, fromBinary(SiteWafSchema, body)) as Body).mode}`,
+    );
+  };
+  t.deepEqual(await modes(), ['C WAF_MODE_BLOCK', 'S WAF_MODE_DETECT']);
+  // Once it is aborted no node blocks; what is saved does, and is tried again when it is saved as it is.
+  await api.ok('POST', `/clusters/${site.clusterId}/rollout/abort`);
+  t.deepEqual(await modes(), ['S WAF_MODE_DETECT']);
+  t.is((await site.read()).mode, 'block');
+  t.truthy((await site.patch({ mode: 'block' })).revision);
+  t.deepEqual(await modes(), ['C WAF_MODE_BLOCK', 'S WAF_MODE_DETECT']);
+  t.is((await site.patch({ mode: 'block' })).revision, null);
 });
 
 test('the WAF of a site goes with it', async (t) => {

@@ -71,7 +71,7 @@ test.serial(
       score: 10,
       threshold: 5,
       blocked: true,
-      matches: [{ ruleId: 942_100, part: 'argument', name: 'content' }],
+      matches: [{ ruleId: 942_100, part: 'argument', name: 'content', value: null }],
     });
     t.deepEqual(await api.ok('GET', `/sites/${siteId}/security/events`), { items: [], total: 0 });
   },
@@ -133,6 +133,18 @@ test.serial('of an exclusion it is said how many events it would have silenced',
   t.is((await api.call('GET', '/sites/nothing/waf/exclusions/hits')).status, 404);
 });
 
+test.serial('masked values are shown while the site wants them', async (t) => {
+  const match = { rule: 942_100, part: 'argument', name: 'q' };
+  const values = ["x' or '0'='0", 'x'.repeat(100), ''];
+  await report([event(matched({ requestId: 'masked', matches: values.map((value) => ({ ...match, value })) }))]);
+  const told = async () => (await list('?requestId=masked')).items[0].matches.map(({ value }: Body) => value);
+  t.deepEqual(await told(), [null, null, null]);
+  await api.ok('PATCH', `/sites/${siteId}/waf`, { eventValues: true });
+  t.deepEqual(await told(), ["x' or '0'='0", 'x'.repeat(64), null]);
+  await api.ok('PATCH', `/sites/${siteId}/waf`, { eventValues: false });
+  t.deepEqual(await told(), [null, null, null]);
+});
+
 test.serial('what makes no sense is left out, and texts are cut', async (t) => {
   await report([
     event(undefined),
@@ -158,5 +170,5 @@ test.serial('what makes no sense is left out, and texts are cut', async (t) => {
   t.like(items[0], { address: null, score: 1_000_000 });
   t.is(items[0].path.length, 2048);
   t.is(items[0].rules.length, 16);
-  t.deepEqual(items[0].matches, [{ ruleId: 942_100, part: 'argument', name: 'x'.repeat(256) }]);
+  t.deepEqual(items[0].matches, [{ ruleId: 942_100, part: 'argument', name: 'x'.repeat(256), value: null }]);
 });

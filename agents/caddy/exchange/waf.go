@@ -15,9 +15,11 @@ type WAFMatch struct {
 	Rule int
 	// Part is argument, cookie or header, and Name which; all is any other part.
 	Part, Name string
+	// Value is what matched, masked; "" unless the site wants it told.
+	Value string
 }
 
-// WAFEvent is a request in which rules matched, without any value of it.
+// WAFEvent is a request in which rules matched, without any value of it that could be read.
 type WAFEvent struct {
 	WAFOutcome
 	Matches   []WAFMatch

@@ -23,7 +23,7 @@ func (g *Guard) WAFMatched(x *exchange.Exchange, e exchange.WAFEvent) {
 		told.Rules = append(told.Rules, uint32(id))
 	}
 	for _, m := range e.Matches {
-		told.Matches = append(told.Matches, &nodev1.WafMatch{Rule: uint32(m.Rule), Part: m.Part, Name: readable(m.Name)})
+		told.Matches = append(told.Matches, &nodev1.WafMatch{Rule: uint32(m.Rule), Part: m.Part, Name: readable(m.Name), Value: m.Value})
 	}
 	g.outbox.event(&nodev1.SecurityEvent{
 		SiteId: x.Plan.SiteID, Kind: nodev1.SecurityEventKind_SECURITY_EVENT_KIND_WAF_MATCHED, Waf: told,

@@ -67,7 +67,7 @@ func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdi
 	if b.over {
 		return v, errTime
 	}
-	return verdictOf(tx, vars), nil
+	return verdictOf(tx, vars, s.values), nil
 }
 
 // fill gives a transaction the settings of the site.
@@ -141,19 +141,23 @@ var partOf = map[string]string{
 	"ARGS": "argument", "ARGS_GET": "argument", "ARGS_POST": "argument", "REQUEST_COOKIES": "cookie", "REQUEST_HEADERS": "header",
 }
 
-// matchOf says where a rule matched first in what has a name, else in any part.
-func matchOf(id int, data []types.MatchData) exchange.WAFMatch {
+// matchOf says where a rule matched first in what has a name, else in any part, and what there if that is wanted.
+func matchOf(id int, data []types.MatchData, values bool) exchange.WAFMatch {
 	for _, d := range data {
 		part, known := partOf[strings.TrimSuffix(d.Variable().Name(), "_NAMES")]
 		if name := d.Key(); known && name != "" && len(name) <= maxMatchName {
-			return exchange.WAFMatch{Rule: id, Part: part, Name: strings.Clone(name)}
+			m := exchange.WAFMatch{Rule: id, Part: part, Name: strings.Clone(name)}
+			if values && mayBeTold(part, name) {
+				m.Value = masked(around(d.Value(), d.Data()))
+			}
+			return m
 		}
 	}
 	return exchange.WAFMatch{Rule: id, Part: "all"}
 }
 
 // verdictOf reads what matched.
-func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables) (v verdict) {
+func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables, values bool) (v verdict) {
 	for _, m := range tx.MatchedRules() {
 		id := m.Rule().ID()
 		if logged, ok := m.(interface{ Log() bool }); ok && !logged.Log() || id < firstRule || excludable(uint32(min(id, lastRule))) != nil {
@@ -162,7 +166,7 @@ func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables) (v v
 		if !slices.Contains(v.rules, id) {
 			v.rules = append(v.rules, id)
 			if len(v.matches) < maxMatches {
-				v.matches = append(v.matches, matchOf(id, m.MatchedDatas()))
+				v.matches = append(v.matches, matchOf(id, m.MatchedDatas(), values))
 			}
 		}
 	}

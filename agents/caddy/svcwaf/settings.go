@@ -46,6 +46,8 @@ type settings struct {
 	block     bool
 	threshold int
 	bodyLimit int64
+	// values says that events tell what matched, masked.
+	values bool
 	// id stands for all that follows from the settings, in keys of verdicts.
 	id [sha256.Size]byte
 
@@ -94,7 +96,7 @@ func compile(core *svccore.Core, site string, m *configv1.SiteWaf) (*settings, e
 		return nil, err
 	}
 	s := &settings{
-		block: m.GetMode() == configv1.WafMode_WAF_MODE_BLOCK, threshold: int(threshold), bodyLimit: int64(limit),
+		block: m.GetMode() == configv1.WafMode_WAF_MODE_BLOCK, threshold: int(threshold), bodyLimit: int64(limit), values: m.GetEventValues(),
 		id: sha256.Sum256(encoded), paranoia: decimal(paranoia), limit: decimal(threshold),
 	}
 	if err := s.takeLists(m); err != nil {

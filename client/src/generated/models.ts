@@ -2128,6 +2128,8 @@ export interface SavedSiteWaf {
   allowedContentTypes: string[];
   /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets: string[];
+  /** Whether events tell what matched in arguments and headers, masked: letters are x, digits 0, words of attacks and punctuation stay; nothing of cookies and of what its name says is a secret. */
+  eventValues: boolean;
   /** null until the first save. */
   updatedAt: string | null;
   revision: string | null;
@@ -2478,6 +2480,8 @@ export interface SiteWaf {
   allowedContentTypes: string[];
   /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets: string[];
+  /** Whether events tell what matched in arguments and headers, masked: letters are x, digits 0, words of attacks and punctuation stay; nothing of cookies and of what its name says is a secret. */
+  eventValues: boolean;
   /** null until the first save. */
   updatedAt: string | null;
 }
@@ -2574,7 +2578,7 @@ export interface WafEvent {
   blocked: boolean;
   /** Rules that matched, at most 16. */
   rules: number[];
-  /** Where they matched, at most 16. No value is kept. */
+  /** Where they matched, at most 16. Values are kept masked or not at all. */
   matches: Array<{
     /** 900000 to 999999. */
     ruleId: number;
@@ -2582,6 +2586,8 @@ export interface WafEvent {
     part: 'all' | 'argument' | 'cookie' | 'header';
     /** Of the argument, cookie or header; empty with all. */
     name: string;
+    /** What matched there, masked, at most 64 characters; null where none is told, as without eventValues. */
+    value: string | null;
   }>;
 }
 

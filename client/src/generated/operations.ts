@@ -2243,6 +2243,8 @@ export interface SitesWafUpdateInput {
   allowedContentTypes?: string[] | undefined;
   /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets?: string[] | undefined;
+  /** Whether events tell what matched in arguments and headers, masked: letters are x, digits 0, words of attacks and punctuation stay; nothing of cookies and of what its name says is a secret. */
+  eventValues?: boolean | undefined;
   /** null: nothing was saved yet. */
   expectedUpdatedAt?: string | null | undefined;
 }

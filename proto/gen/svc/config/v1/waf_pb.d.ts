@@ -87,6 +87,13 @@ export declare type SiteWaf = Message<"svc.config.v1.SiteWaf"> & {
    * @generated from field: repeated string charsets = 10;
    */
   charsets: string[];
+
+  /**
+   * Whether events tell the values that matched, masked.
+   *
+   * @generated from field: bool event_values = 11;
+   */
+  eventValues: boolean;
 };
 
 /**

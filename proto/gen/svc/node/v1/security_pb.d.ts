@@ -202,7 +202,7 @@ export declare type SecurityEvent = Message<"svc.node.v1.SecurityEvent"> & {
 export declare const SecurityEventSchema: GenMessage<SecurityEvent>;
 
 /**
- * A request in which rules of the WAF matched. No value of it is told.
+ * A request in which rules of the WAF matched. No value of it is told as it is.
  *
  * @generated from message svc.node.v1.WafMatched
  */
@@ -291,6 +291,13 @@ export declare type WafMatch = Message<"svc.node.v1.WafMatch"> & {
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * What matched of an argument or header, masked, at most 64 characters; empty unless the site wants it.
+   *
+   * @generated from field: string value = 4;
+   */
+  value: string;
 };
 
 /**

@@ -156,7 +156,9 @@ type SiteWaf struct {
 	// Media types of bodies, in lower case without parameters; at most 64.
 	ContentTypes []string `protobuf:"bytes,9,rep,name=content_types,json=contentTypes,proto3" json:"content_types,omitempty"`
 	// Names of charsets in lower case, at most 32.
-	Charsets      []string `protobuf:"bytes,10,rep,name=charsets,proto3" json:"charsets,omitempty"`
+	Charsets []string `protobuf:"bytes,10,rep,name=charsets,proto3" json:"charsets,omitempty"`
+	// Whether events tell the values that matched, masked.
+	EventValues   bool `protobuf:"varint,11,opt,name=event_values,json=eventValues,proto3" json:"event_values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +261,13 @@ func (x *SiteWaf) GetCharsets() []string {
 		return x.Charsets
 	}
 	return nil
+}
+
+func (x *SiteWaf) GetEventValues() bool {
+	if x != nil {
+		return x.EventValues
+	}
+	return false
 }
 
 // Rules leave alone a part of requests.
@@ -385,7 +394,7 @@ var File_svc_config_v1_waf_proto protoreflect.FileDescriptor
 
 const file_svc_config_v1_waf_proto_rawDesc = "" +
 	"\n" +
-	"\x17svc/config/v1/waf.proto\x12\rsvc.config.v1\"\xa3\x03\n" +
+	"\x17svc/config/v1/waf.proto\x12\rsvc.config.v1\"\xc6\x03\n" +
 	"\aSiteWaf\x12*\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x16.svc.config.v1.WafModeR\x04mode\x12%\n" +
 	"\x0eparanoia_level\x18\x02 \x01(\rR\rparanoiaLevel\x12+\n" +
@@ -399,7 +408,8 @@ const file_svc_config_v1_waf_proto_rawDesc = "" +
 	"\amethods\x18\b \x03(\tR\amethods\x12#\n" +
 	"\rcontent_types\x18\t \x03(\tR\fcontentTypes\x12\x1a\n" +
 	"\bcharsets\x18\n" +
-	" \x03(\tR\bcharsets\"\xb6\x01\n" +
+	" \x03(\tR\bcharsets\x12!\n" +
+	"\fevent_values\x18\v \x01(\bR\veventValues\"\xb6\x01\n" +
 	"\fWafExclusion\x12\x14\n" +
 	"\x04rule\x18\x01 \x01(\rH\x00R\x04rule\x12\x12\n" +
 	"\x03tag\x18\x02 \x01(\tH\x00R\x03tag\x12\x12\n" +

@@ -441,7 +441,7 @@ func (x *SecurityEvent) GetWaf() *WafMatched {
 	return nil
 }
 
-// A request in which rules of the WAF matched. No value of it is told.
+// A request in which rules of the WAF matched. No value of it is told as it is.
 type WafMatched struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -561,7 +561,9 @@ type WafMatch struct {
 	// argument, cookie, header; all: another part.
 	Part string `protobuf:"bytes,2,opt,name=part,proto3" json:"part,omitempty"`
 	// Of the argument, cookie or header, at most 256 bytes.
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// What matched of an argument or header, masked, at most 64 characters; empty unless the site wants it.
+	Value         string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +615,13 @@ func (x *WafMatch) GetPart() string {
 func (x *WafMatch) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *WafMatch) GetValue() string {
+	if x != nil {
+		return x.Value
 	}
 	return ""
 }
@@ -935,11 +944,12 @@ const file_svc_node_v1_security_proto_rawDesc = "" +
 	"\x05score\x18\x06 \x01(\rR\x05score\x12\x1c\n" +
 	"\tthreshold\x18\a \x01(\rR\tthreshold\x12\x18\n" +
 	"\ablocked\x18\b \x01(\bR\ablocked\x12/\n" +
-	"\amatches\x18\t \x03(\v2\x15.svc.node.v1.WafMatchR\amatches\"F\n" +
+	"\amatches\x18\t \x03(\v2\x15.svc.node.v1.WafMatchR\amatches\"\\\n" +
 	"\bWafMatch\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\rR\x04rule\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"3\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\"3\n" +
 	"\x05Heavy\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\tR\x05value\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\"o\n" +
