@@ -8,6 +8,9 @@ export interface ReportedHeavy {
   count: number;
 }
 
+/** Rules, and places where they matched, that are told of a request. */
+export const MAX_WAF_RULES = 16;
+
 export interface ReportedWafMatch {
   rule: number;
   /** all: a part that exclusions do not know. */

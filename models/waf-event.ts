@@ -51,15 +51,14 @@ export async function wafEventCount(sql: Knex, filter: WafEventFilter): Promise<
   return rows[0]!.total;
 }
 
+export type NewestMatches = Pick<ReportedWaf, 'path' | 'rules' | 'matches' | 'score' | 'threshold'>;
+
 /** What the newest events since a time tell of what matched where. */
-export async function newestMatches(
-  sql: Knex,
-  siteId: string,
-  from: Date,
-  limit: number,
-): Promise<Pick<ReportedWaf, 'path' | 'rules' | 'matches'>[]> {
-  const { rows } = await sql.raw<{ rows: Pick<ReportedWaf, 'path' | 'rules' | 'matches'>[] }>(
-    `select waf ->> 'path' as path, waf -> 'rules' as rules, waf -> 'matches' as matches from security_event
+export async function newestMatches(sql: Knex, siteId: string, from: Date, limit: number): Promise<NewestMatches[]> {
+  const { rows } = await sql.raw<{ rows: NewestMatches[] }>(
+    `select waf ->> 'path' as path, waf -> 'rules' as rules, waf -> 'matches' as matches, (waf -> 'score')::int as score,
+        (waf -> 'threshold')::int as threshold
+       from security_event
       where site_id = :siteId and kind = 'waf_matched' and occurred_at > :from
       order by occurred_at desc, id desc limit :limit`,
     { siteId, from, limit } as never,

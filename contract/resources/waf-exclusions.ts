@@ -13,19 +13,28 @@ const told = {
     description: `Events of the last 7 days that were looked at, the newest ${MAX_LOOKED_AT} at most.`,
   }),
 };
-const events = {
-  ...Nullable(Type.Integer({ minimum: 0 })),
-  description: 'Events with a match that it silences; null for a tag of which the console does not know the rules.',
+const UNKNOWN = 'null for a tag of which the console does not know the rules.';
+const counts = {
+  events: {
+    ...Nullable(Type.Integer({ minimum: 0 })),
+    description:
+      'Events that it would have silenced, at least: attacks whose score would have been below the threshold, and others ' +
+      `of which nothing would be left; ${UNKNOWN}`,
+  },
+  matched: {
+    ...Nullable(Type.Integer({ minimum: 0 })),
+    description: `Events with a match that it leaves alone, whatever else matched there; ${UNKNOWN}`,
+  },
 };
 
-export const ExclusionHit = Type.Object({ exclusion: SavedExclusion, events });
+export const ExclusionHit = Type.Object({ exclusion: SavedExclusion, ...counts });
 const ExclusionHits = Type.Object({
   ...told,
   items: Type.Array(ExclusionHit, {
     description: 'In the order of the settings.',
   }),
 });
-const ExclusionPreview = Type.Object({ ...told, exclusion: SavedExclusion, events });
+const ExclusionPreview = Type.Object({ ...told, exclusion: SavedExclusion, ...counts });
 
 export const wafExclusions = resource('sites.waf.exclusions', {
   hits: procedure({

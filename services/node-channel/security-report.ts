@@ -3,12 +3,13 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
 import { WAF_PARTS } from '../../contract/waf-rule-set.ts';
-import type {
-  ReportedEvent,
-  ReportedHeavy,
-  ReportedSite,
-  ReportedWaf,
-  SecurityReport,
+import {
+  MAX_WAF_RULES,
+  type ReportedEvent,
+  type ReportedHeavy,
+  type ReportedSite,
+  type ReportedWaf,
+  type SecurityReport,
 } from '../../models/security-report.ts';
 import {
   type Heavy,
@@ -27,7 +28,6 @@ const MAX_HEAVY = 10;
 const MAX_LEVEL = 4;
 const PATH_CHARS = 2048;
 const ADDRESS_CHARS = 64;
-const MAX_WAF_RULES = 16;
 const MAX_SCORE = 1_000_000;
 const WAF_NAME_CHARS = 256;
 const WAF_VALUE_CHARS = 64;

@@ -562,8 +562,10 @@ export interface EnrollmentProgress {
 
 export interface ExclusionHit {
   exclusion: SavedExclusion;
-  /** Events with a match that it silences; null for a tag of which the console does not know the rules. */
+  /** Events that it would have silenced, at least: attacks whose score would have been below the threshold, and others of which nothing would be left; null for a tag of which the console does not know the rules. */
   events: number | null;
+  /** Events with a match that it leaves alone, whatever else matched there; null for a tag of which the console does not know the rules. */
+  matched: number | null;
 }
 
 export interface ExpressionCheck {

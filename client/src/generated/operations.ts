@@ -2298,8 +2298,10 @@ export interface SitesWafExclusionsPreviewOutput {
   /** Events of the last 7 days that were looked at, the newest 5000 at most. */
   looked: number;
   exclusion: SavedExclusion;
-  /** Events with a match that it silences; null for a tag of which the console does not know the rules. */
+  /** Events that it would have silenced, at least: attacks whose score would have been below the threshold, and others of which nothing would be left; null for a tag of which the console does not know the rules. */
   events: number | null;
+  /** Events with a match that it leaves alone, whatever else matched there; null for a tag of which the console does not know the rules. */
+  matched: number | null;
 }
 
 export interface SitesWafGuidanceGetInput {
