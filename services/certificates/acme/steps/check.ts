@@ -45,7 +45,7 @@ async function wantedNames({ runtime, certificate }: StepContext): Promise<strin
 
 async function assertServed({ runtime, certificate, tools, now }: StepContext, names: string[]): Promise<void> {
   const sql = runtime.pools.api;
-  const served = await allServed(sql, names);
+  const served = await allServed(runtime, names);
   const clusters = new Map<string, Set<string>>();
   for (const { clusterId } of served) {
     if (clusters.has(clusterId)) continue;

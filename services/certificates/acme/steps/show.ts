@@ -30,7 +30,7 @@ export async function presentHttp(context: StepContext): Promise<Next> {
   const authorized = await keyAuthorizations(context);
   const shown = order.authorizations.filter(({ token }) => authorized.has(token));
   const served = await allServed(
-    runtime.pools.api,
+    runtime,
     shown.map(({ name }) => name),
   );
   const clusters = Map.groupBy(served, ({ clusterId }) => clusterId);
