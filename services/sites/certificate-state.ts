@@ -18,8 +18,8 @@ type State = Output<typeof sites.launch>['certificate'];
  * | covered   | certificates that are valid cover every domain                           |
  * | expired   | they do not, and one that has expired would cover some of the rest       |
  * | issuing   | they do not, and the rest was asked for                                  |
- * | failed    | it was, and the last try failed                                          |
- * | uncovered | they do not, and nobody was asked                                        |
+ * | failed    | the last try for the rest failed, and none of the certificates is valid  |
+ * | uncovered | they do not: nobody was asked, or the last try failed                    |
  */
 export async function certificateState(sql: Runtime['pools']['api'], site: SiteRow, now: Date): Promise<State> {
   const { https } = (await readSiteHttps(sql, site.id))!;
@@ -32,22 +32,23 @@ export async function certificateState(sql: Runtime['pools']['api'], site: SiteR
   const valid = bound.filter(({ notAfter }) => notAfter !== null && notAfter > now);
   const open = uncoveredDomains(site.domains, namesOf(valid));
   const uncovered = open.map(formatDomain);
-  const told = (state: State['state'], { id, name, lastError }: CertificateRow): State => ({
+  const told = (state: State['state'], { id, name }: CertificateRow, error: string | null = null): State => ({
     state,
     id,
     name,
     uncovered,
-    error: state === 'failed' || state === 'expired' ? lastError : null,
+    error,
   });
   if (open.length === 0) return told('covered', first);
   const covers = (names: readonly string[]) => uncoveredDomains(open, names).length < open.length;
   const expired = bound.find((one) => one.notAfter !== null && one.notAfter <= now && covers(one.names));
-  if (expired) return told('expired', expired);
+  if (expired) return told('expired', expired, expired.lastError);
   const asked = [...bound, ...(coming ? [coming] : [])].find(
     ({ autoRenew, fingerprint, requestedNames }) => (autoRenew || fingerprint === null) && covers(requestedNames ?? []),
   );
   if (!asked) return told('uncovered', first);
-  return told(asked.status === 'error' ? 'failed' : 'issuing', asked);
+  if (asked.status !== 'error') return told('issuing', asked);
+  return told(valid.length === 0 ? 'failed' : 'uncovered', asked, asked.lastError);
 }
 
 function namesOf(certificates: readonly CertificateRow[]): string[] {

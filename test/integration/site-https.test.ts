@@ -325,7 +325,8 @@ test('domains that an authority can be asked for wait for it by plain HTTP', asy
   t.is((await site.put({ certificateId: id, forceHttps: true, hstsMaxAge: 60 })).pendingDomains.length, 1);
   await api.sql('certificate').where({ id }).update({ status: 'error', last_error: 'acme_dns' });
   const { certificate } = await api.ok('GET', `/sites/${site.id}/launch`);
-  t.like(certificate, { state: 'failed', error: 'acme_dns' });
+  // What it has is good for the other domains.
+  t.like(certificate, { state: 'uncovered', id, uncovered: [added], error: 'acme_dns' });
   const { domains } = await api.ok('GET', `/sites/${site.id}`);
   t.deepEqual(domains, [site.main, added]);
   const { features } = await api
@@ -354,6 +355,56 @@ test('the launch check says what certificates do for the site', async (t) => {
     return items.find(({ kind }: Body) => kind === 'certificates_ending');
   };
   t.like(await attention(), { count: 1, named: [{ type: 'site', id: site.id }] });
+});
+
+test('the launch check tells requests for a site without a certificate from those that cannot bring one', async (t) => {
+  const site = await newSite();
+  const launch = async () => (await api.ok('GET', `/sites/${site.id}/launch`)).certificate;
+  const rows = () => api.sql('certificate');
+  // Nobody is asked: it is due in a day.
+  const [{ id }] = await rows().insert(
+    {
+      name: 'Coming',
+      names: [site.main],
+      requested_names: [site.main],
+      source: 'acme',
+      status: 'pending',
+      auto_renew: true,
+      renew_at: new Date(Date.now() + 86_400_000),
+      bind_site_id: site.id,
+      request: JSON.stringify({ challenge: 'http01' }),
+    },
+    'id',
+  );
+  const coming = (state: string, error: string | null = null) => ({
+    state,
+    id,
+    name: 'Coming',
+    uncovered: [site.main],
+    error,
+  });
+  t.deepEqual(await launch(), coming('issuing'));
+  await rows().where({ id }).update({ status: 'issuing' });
+  t.deepEqual(await launch(), coming('issuing'));
+  await rows().where({ id }).update({ status: 'error', last_error: 'acme_caa' });
+  t.deepEqual(await launch(), coming('failed', 'acme_caa'));
+
+  // One that is valid and has other names, which nobody was asked to extend.
+  const other = await upload(await testCertificate([site.main]));
+  await rows().where({ id }).update({ bind_site_id: null });
+  await site.put({ certificateId: other.id });
+  t.like(await launch(), { state: 'covered', id: other.id });
+  await rows()
+    .where({ id: other.id })
+    .update({ names: [`else.${site.main}`] });
+  t.like(await launch(), { state: 'uncovered', id: other.id, uncovered: [site.main], error: null });
+  // Only once nothing that the site has can be used, a failed try is all there is.
+  await rows().where({ id }).update({ bind_site_id: site.id });
+  t.like(await launch(), { state: 'uncovered', id, error: 'acme_caa' });
+  await rows()
+    .where({ id: other.id })
+    .update({ not_after: new Date(0) });
+  t.like(await launch(), { state: 'failed', id, error: 'acme_caa' });
 });
 
 test('a domain that comes back with a rollback and that no certificate covers any more is reached by plain HTTP', async (t) => {
