@@ -62,6 +62,14 @@ export async function changeRequestedNames(
   ] as never);
 }
 
+/** Asks with another account from now on. */
+export async function changeAccount(sql: Knex, id: string, accountId: string): Promise<void> {
+  await sql.raw(`update certificate set request = jsonb_set(request, '{accountId}', to_jsonb(?::text)) where id = ?`, [
+    accountId,
+    id,
+  ]);
+}
+
 /** Its order brought what was asked for. Names that were wanted meanwhile are asked for at once. */
 export async function setIssued(
   sql: Knex,

@@ -4,7 +4,8 @@ import { Resolver } from 'node:dns/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test from 'ava';
-import { type AcmeCluster, orderOver, requestOf, startAcmeCluster } from '../helpers/acme-cluster.ts';
+import { type AcmeCluster, orderOver, requestOf, startAcmeCluster, useAuthority } from '../helpers/acme-cluster.ts';
+import { startAcmeDirectory } from '../helpers/acme-directory.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { TestDns } from '../helpers/dns-server.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -242,6 +243,37 @@ test.serial('a credential is tried: a value is written, looked for and removed, 
   t.is(await lastError(), null);
   await api.refused(t, [404, 'DNS_CREDENTIAL_NOT_FOUND'], 'POST', '/dns-credentials/none/try', {});
 });
+
+test.serial(
+  'certificates of an own authority are renewed where it is now, after its address has changed',
+  async (t) => {
+    const name = `moved.${ZONE}`;
+    const made = await request([name]);
+    t.is((await orderOver(api, made.id)).state, 'done');
+    const former = await certificate(made.id);
+    const key = Buffer.from('a key of theirs').toString('base64url');
+    const { look } = cluster.authority.options;
+    const next = await startAcmeDirectory({ look, external: { outer: key } });
+    await useAuthority(api, next, { eabKid: 'outer', eabHmacKey: key });
+    await api.ok('POST', `/certificates/${made.id}/renew`);
+    const renewed = await eventually(async () => {
+      const now = await certificate(made.id);
+      return ['ready', 'error'].includes(now.status) && now.fingerprint !== former.fingerprint && now;
+    });
+    t.like(renewed, { status: 'ready', lastError: null });
+    t.deepEqual(
+      next.issued.map(({ names }) => names),
+      [[name]],
+    );
+    t.deepEqual(
+      [...next.accounts.values()].map(({ external }) => external),
+      ['outer'],
+    );
+    await useAuthority(api, cluster.authority, { eabKid: '' });
+    await next.close();
+    await noRecords();
+  },
+);
 
 test.serial('records go however the order ends, and a removal that fails is tried again', async (t) => {
   cluster.authority.options.script = (asked) => (asked === 'finalize' ? { type: 'caa', status: 403 } : null);

@@ -70,7 +70,7 @@ export async function openAccount(
   const at = await directoryAt(runtime, ca);
   const account = accountId === null ? undefined : await AcmeAccount.byId(runtime.pools.api, accountId);
   if (!account) throw new OrderFailed('acme_account_does_not_exist');
-  // The directory was changed since: an account of another authority opens nothing here.
+  // The directory was changed since the order began: an account of another authority opens nothing here.
   if (at === null || account.directoryUrl !== at.url) throw new OrderFailed('acme_directory_not_configured');
   const key = createPrivateKey({
     key: runtime.sealer.open(account.privateKey, accountSecretPlace('private_key', account.id)),

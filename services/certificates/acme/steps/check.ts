@@ -2,10 +2,15 @@
 import { createPrivateKey, webcrypto } from 'node:crypto';
 import 'reflect-metadata';
 import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from '@peculiar/x509';
-import { changeRequestedNames, domainsBehind } from '../../../../models/acme-certificate.ts';
-import { type CertificateRequest, orderKeyPlace } from '../../../../models/acme-order.ts';
+import { AcmeAccount } from '../../../../models/acme-account.ts';
+import { changeAccount, changeRequestedNames, domainsBehind } from '../../../../models/acme-certificate.ts';
+import { type CertificateRequest, holdLease, orderKeyPlace } from '../../../../models/acme-order.ts';
 import { nodesBehind } from '../../../../models/acme-token.ts';
 import { edgeAddresses } from '../../../../models/edge-addresses.ts';
+import { systemCall } from '../../../../runtime/call.ts';
+import { write } from '../../../../runtime/write.ts';
+import { ensureAccount } from '../account.ts';
+import { directoryAt, ownExternalAccount } from '../authority.ts';
 import { credentialOf, recordPlaces } from '../dns/place-records.ts';
 import { OrderFailed } from '../failure.ts';
 import { usedNames } from '../names.ts';
@@ -24,9 +29,26 @@ export async function check(context: StepContext): Promise<Next> {
   const names = await wantedNames(context);
   if (certificate.request.challenge === 'http01') await assertServed(context, names);
   else await recordPlaces(context, await credentialOf(context), names);
+  const accountId = await presentAccount(context);
   const { privateKey, csr } = await newRequest(certificate.request.keyType, names);
   const sealed = runtime.sealer.seal(privateKey, orderKeyPlace(order.certificateId));
-  return { to: 'account', patch: { names, privateKey: sealed, csr } };
+  return { to: 'account', patch: { names, accountId, privateKey: sealed, csr } };
+}
+
+/** An account opens nothing at another address: once that of the own authority has changed, another one is asked with. */
+async function presentAccount({ runtime, order, certificate }: StepContext): Promise<string | null> {
+  const { accountId } = order;
+  const { ca, email } = certificate.request;
+  const account = accountId === null ? undefined : await AcmeAccount.byId(runtime.pools.api, accountId);
+  const at = ca === 'custom' && account ? await directoryAt(runtime, ca) : null;
+  if (at === null || account?.directoryUrl === at.url) return accountId;
+  const external = await ownExternalAccount(runtime);
+  return write(runtime, systemCall('acme'), {}, async (tx) => {
+    await holdLease(tx.sql, order);
+    const id = await ensureAccount(tx, runtime.sealer, { directoryUrl: at.url, email, external });
+    await changeAccount(tx.sql, certificate.id, id);
+    return id;
+  });
 }
 
 /** A renewal leaves out names that no site of the certificate has any more. */
