@@ -41,6 +41,12 @@ export class AcmeAccount extends BaseModel {
   }
 }
 
+/** What the authority at the directory calls our accounts. */
+export async function accountUrls(sql: Knex, directoryUrl: string): Promise<string[]> {
+  const accounts = await AcmeAccount.query(sql).select('url').where({ directory_url: directoryUrl });
+  return accounts.flatMap(({ url }) => url ?? []);
+}
+
 export function accountSecretPlace(column: 'private_key' | 'eab_hmac_key', id: string): SecretPlace {
   return { table: 'acme_account', column, row: id };
 }

@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, OneOf } from '../scalars/common.ts';
+import { DIRECTORY_FAULTS } from './acme-directory.ts';
 import { CERTIFICATE_AUTHORITIES } from './certificates.ts';
 
 const Names = Type.Array(Type.String());
@@ -22,6 +23,10 @@ export const HttpsBlocker = Type.Union([
     error: Type.String({ description: 'Code of what its last use failed with.' }),
   }),
   Type.Object({ code: Type.Literal('caa_forbidden'), name: Type.String() }),
+  Type.Object({
+    code: Type.Literal('directory_failed'),
+    reason: OneOf([...DIRECTORY_FAULTS, 'not_configured'], { description: 'How far the own authority is reached.' }),
+  }),
 ]);
 export type HttpsBlocker = Static<typeof HttpsBlocker>;
 

@@ -53,6 +53,53 @@ test('all that stands in the way is told at once', async (t) => {
   t.deepEqual(found.request.names, domains.slice(0, 3));
 });
 
+test('CAA records may want another account or another way, or something that no authority knows', async (t) => {
+  const clusterId = await api.cluster('narrow');
+  await api.node(clusterId, 'able', { features: ['http01-v1'], addresses: [NODE] });
+  const directory_url = 'https://acme-v02.api.letsencrypt.org/directory';
+  const ours = 'https://acme-v02.api.letsencrypt.org/acme/acct/1';
+  await api
+    .sql('acme_account')
+    .insert({ id: 'ours', directory_url, email: 'a@b.org', eab_kid: '', private_key: '', url: ours });
+  const issue = (parameters: string) => [{ critical: 0, issue: `letsencrypt.org${parameters}` }];
+  const cases: [boolean, Body[]][] = [
+    [true, issue('; validationmethods=dns-01, http-01')],
+    [false, issue('; validationmethods=dns-01')],
+    [true, [...issue('; validationmethods=dns-01'), ...issue(' ;ValidationMethods=http-01')]],
+    [true, issue(`; accounturi=${ours}`)],
+    [false, issue('; accounturi=https://acme-v02.api.letsencrypt.org/acme/acct/2')],
+    [false, [{ critical: 128, tbs: 'x' }, ...issue('')]],
+    [true, [{ critical: 0, tbs: 'x' }, ...issue('')]],
+    [false, [{ critical: 128, Issue: 'other.example' }]],
+    [true, [{ critical: 128, iodef: 'mailto:a@b.org' }]],
+    [false, [{ critical: 0, issue: ';' }]],
+  ];
+  const domains = cases.map((_, index) => `n${index}.narrow.org`);
+  const site = await api.site(clusterId, domains[0]!, { domains });
+  const addresses = Object.fromEntries(domains.map((name) => [name, [NODE]]));
+  const caa = Object.fromEntries(cases.map(([, records], index) => [domains[index]!, records]));
+  const { blockers } = await check(site.id, resolver(addresses, caa));
+  const forbidden = domains.filter((_, index) => !cases[index]![0]);
+  t.deepEqual(
+    blockers,
+    forbidden.map((name) => ({ code: 'caa_forbidden', name })),
+  );
+});
+
+test('an own authority that cannot be asked is told', async (t) => {
+  const clusterId = await api.cluster('asked');
+  await api.node(clusterId, 'able', { features: ['http01-v1'], addresses: [NODE] });
+  const site = await api.site(clusterId, 'asked.org');
+  const found = async () =>
+    (await checkHttps(running.running.runtime, { id: site.id, ca: 'custom' }, resolver({ 'asked.org': [NODE] })))
+      .blockers;
+  t.deepEqual(await found(), [{ code: 'directory_failed', reason: 'not_configured' }]);
+  await api
+    .sql('acme_directory')
+    .insert({ id: 1, url: 'https://127.0.0.1:1/', ca_pem: '', eab_kid: '', updated_at: new Date() });
+  t.deepEqual(await found(), [{ code: 'directory_failed', reason: 'unreachable' }]);
+});
+
 test('nothing stands in the way of a site whose names lead to nodes that can answer', async (t) => {
   const clusterId = await api.cluster('free');
   await api.node(clusterId, 'able', { features: ['http01-v1'], addresses: [NODE] });

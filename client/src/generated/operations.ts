@@ -1956,6 +1956,10 @@ export interface SitesHttpsCheckOutput {
   } | {
     code: 'caa_forbidden';
     name: string;
+  } | {
+    code: 'directory_failed';
+    /** How far the own authority is reached. */
+    reason: 'url' | 'answer' | 'refused' | 'unreachable' | 'timeout' | 'too_large' | 'tls' | 'not_configured';
   }>;
   /** Certificates that cover every domain already, those that last longest first; at most 20. */
   certificates: LackingNode[];

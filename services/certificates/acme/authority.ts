@@ -1,5 +1,6 @@
 // Whom certificates are asked of, and how they are reached.
 import { createPrivateKey } from 'node:crypto';
+import { DIRECTORY_FAULTS } from '../../../contract/resources/acme-directory.ts';
 import { AcmeAccount, accountSecretPlace } from '../../../models/acme-account.ts';
 import { directorySecretPlace, readAcmeDirectory } from '../../../models/acme-directory.ts';
 import type { CertificateRequest } from '../../../models/acme-order.ts';
@@ -51,6 +52,12 @@ const directories = new Recent<Directory>(KNOWN_MS);
 /** The directory, as read within the last ten minutes. */
 export function recentDirectory(at: DirectoryAt): Promise<Directory> {
   return directories.get(() => readDirectory(at), `${at.url}\n${at.ca?.join('\n') ?? ''}`);
+}
+
+/** How far one came with a directory that cannot be used. What its server said is nobody's business. */
+export function directoryFault(error: unknown): (typeof DIRECTORY_FAULTS)[number] {
+  const { reason } = error as { reason?: string };
+  return DIRECTORY_FAULTS.find((one) => one === reason) ?? 'answer';
 }
 
 /** By which names CAA records allow the authority; empty: it does not say. */

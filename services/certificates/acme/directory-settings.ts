@@ -1,11 +1,7 @@
 // The authority of one's own. Its directory is read before it is saved, so that what is wrong is told at once.
 import { fail } from '../../../contract/errors.ts';
 import type { Input, Output } from '../../../contract/procedure.ts';
-import {
-  type acmeDirectory,
-  DIRECTORY_FAULTS,
-  MAX_DIRECTORY_AUTHORITIES,
-} from '../../../contract/resources/acme-directory.ts';
+import { type acmeDirectory, MAX_DIRECTORY_AUTHORITIES } from '../../../contract/resources/acme-directory.ts';
 import {
   type AcmeDirectory,
   directorySecretPlace,
@@ -20,7 +16,7 @@ import { assertUpdatedAt, nextUpdatedAt } from '../../../models/updated-at.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
-import { customAt } from './authority.ts';
+import { customAt, directoryFault } from './authority.ts';
 import { readDirectory } from './protocol/client.ts';
 
 type Settings = Output<typeof acmeDirectory.get>;
@@ -49,10 +45,7 @@ export async function setAcmeDirectory(
   const address = url === null ? null : directoryUrl(url);
   if (address !== null) {
     await readDirectory(customAt(address, caPem)).catch((error: unknown) => {
-      // What the server said is nobody's business here; how far one came is.
-      const { reason } = error as { reason?: string };
-      const known = DIRECTORY_FAULTS.find((one) => one === reason);
-      fail('ACME_DIRECTORY_INVALID', { reason: known ?? 'answer' }, error);
+      fail('ACME_DIRECTORY_INVALID', { reason: directoryFault(error) }, error);
     });
   }
   return write(runtime, call, {}, async (tx) => {

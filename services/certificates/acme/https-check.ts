@@ -6,14 +6,15 @@ import { MAX_CERTIFICATE_NAMES } from '../../../contract/resources/certificates.
 import type { HttpsBlocker, HttpsCheck, httpsCheck } from '../../../contract/resources/https-check.ts';
 import { nameOfDomain, uncoveredDomains } from '../../../contract/scalars/certificate-coverage.ts';
 import type { Domain } from '../../../contract/scalars/domain.ts';
+import { accountUrls } from '../../../models/acme-account.ts';
 import { latestEmail, readyCertificates } from '../../../models/acme-certificate.ts';
 import { nodesBehind } from '../../../models/acme-token.ts';
 import { type DnsCredentialRow, dnsCredentialFor } from '../../../models/dns-credential.ts';
 import { edgeAddresses } from '../../../models/edge-addresses.ts';
 import { siteById } from '../../../models/site.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
-import { caaNames } from './authority.ts';
-import { type CaaResolver, caaAllows } from './caa.ts';
+import { type Ca, caaNames, directoryAt, directoryFault } from './authority.ts';
+import { type CaaAsked, type CaaResolver, caaAllows } from './caa.ts';
 import { parallel } from './parallel.ts';
 import { type AddressResolver, pointingOf } from './pointing.ts';
 
@@ -41,8 +42,12 @@ export async function checkHttps(
   const credential = wild.length > 0 ? await dnsCredentialFor(sql, names.map(bare)) : undefined;
   if (wild.length > 0) blockers.push(...dns01Blockers(credential, wild));
   else if (names.length > 0) blockers.push(...(await http01Blockers(runtime, site, names, resolver)));
-  const authority = await caaNames(runtime, ca).catch(() => []);
-  if (authority.length > 0) blockers.push(...(await caaBlockers(names, authority, resolver)));
+  const found = await authorityOf(runtime, ca);
+  if ('blocker' in found) blockers.push(found.blocker);
+  else if (found.authority.length > 0) {
+    const method = challenge === 'dns01' ? 'dns-01' : 'http-01';
+    blockers.push(...(await caaBlockers(names, { ...found, method }, resolver)));
+  }
   return {
     request: {
       name: site.name,
@@ -54,6 +59,20 @@ export async function checkHttps(
     blockers,
     certificates: await covering(runtime, site.domains),
   };
+}
+
+/** What CAA records can name of the authority and our accounts at it, or why nobody knows. */
+async function authorityOf(
+  runtime: Runtime,
+  ca: Ca,
+): Promise<Pick<CaaAsked, 'authority' | 'accounts'> | { blocker: HttpsBlocker }> {
+  const at = await directoryAt(runtime, ca);
+  if (at === null) return { blocker: { code: 'directory_failed', reason: 'not_configured' } };
+  try {
+    return { authority: await caaNames(runtime, ca), accounts: await accountUrls(runtime.pools.api, at.url) };
+  } catch (error) {
+    return { blocker: { code: 'directory_failed', reason: directoryFault(error) } };
+  }
 }
 
 function bare(name: string): string {
@@ -91,14 +110,10 @@ async function http01Blockers(
   return found;
 }
 
-async function caaBlockers(
-  names: readonly string[],
-  authority: readonly string[],
-  resolver: CaaResolver,
-): Promise<HttpsBlocker[]> {
+async function caaBlockers(names: readonly string[], asked: CaaAsked, resolver: CaaResolver): Promise<HttpsBlocker[]> {
   const forbidden = new Set<string>();
   await parallel(names, LOOKUPS, async (name) => {
-    if (!(await caaAllows(name, authority, resolver))) forbidden.add(name);
+    if (!(await caaAllows(name, asked, resolver))) forbidden.add(name);
   });
   return names.filter((name) => forbidden.has(name)).map((name) => ({ code: 'caa_forbidden', name }));
 }
