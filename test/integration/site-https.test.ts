@@ -407,6 +407,34 @@ test('the launch check tells requests for a site without a certificate from thos
   t.like(await launch(), { state: 'failed', id, error: 'acme_caa' });
 });
 
+test('the overview names sites whose certificate ends and that nobody renews, or not in time', async (t) => {
+  const site = await newSite();
+  const { id } = await upload(await testCertificate([site.main]));
+  await site.put({ certificateId: id });
+  const ending = async (began: number, left: number, more: Body = {}): Promise<number> => {
+    const at = (days: number) => new Date(Date.now() + days * 86_400_000);
+    const change = { source: 'acme', requested_names: [site.main], auto_renew: true, status: 'ready', ...more };
+    await api
+      .sql('certificate')
+      .where({ id })
+      .update({ ...change, not_before: at(-began), not_after: at(left) });
+    const { attention } = await api.ok('GET', `/overview?clusterId=${site.clusterId}`);
+    return attention.find(({ kind }: Body) => kind === 'certificates_ending')?.count ?? 0;
+  };
+  const byHand = { source: 'upload', requested_names: null, auto_renew: false };
+  t.is(await ending(80, 15, byHand), 0);
+  t.is(await ending(80, 13, byHand), 1);
+  t.is(await ending(80, 13, { auto_renew: false }), 1);
+  // It is renewed by itself: only once that fails, until a quarter of its time is left, or too late.
+  t.is(await ending(80, 3), 0);
+  const failed = { status: 'error', last_error: 'acme_dns' };
+  t.is(await ending(10, 10, failed), 0);
+  t.is(await ending(80, 13, failed), 1);
+  t.is(await ending(80, -1), 1);
+  await api.ok('PUT', `/sites/${site.id}/enabled`, { enabled: false });
+  t.is(await ending(80, -1), 0);
+});
+
 test('a domain that comes back with a rollback and that no certificate covers any more is reached by plain HTTP', async (t) => {
   const site = await newSite('www.');
   const both = [site.main, `www.${site.main}`];

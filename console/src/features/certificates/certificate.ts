@@ -5,7 +5,7 @@ import type { CertificateSummary } from '@contract/resources/certificates.ts';
 export const SOON_DAYS = 14;
 const SOON_MS = SOON_DAYS * 24 * 3_600_000;
 
-export type CertificateState = 'valid' | 'soon' | 'expired' | 'issuing' | 'failed';
+export type CertificateState = 'valid' | 'soon' | 'expired' | 'issuing' | 'failed' | 'unrenewed';
 
 /** Of the moment `now`, Unix milliseconds. */
 export function certificateState(
@@ -15,6 +15,6 @@ export function certificateState(
   if (notAfter === null) return status === 'error' ? 'failed' : 'issuing';
   const left = Date.parse(notAfter) - now;
   if (left <= 0) return 'expired';
-  if (status === 'error') return 'failed';
+  if (status === 'error') return 'unrenewed';
   return left < SOON_MS ? 'soon' : 'valid';
 }

@@ -11,7 +11,7 @@ for (const [status, notAfter, state] of [
   ['issuing', inDays(20), 'valid'],
   ['ready', inDays(13), 'soon'],
   ['ready', inDays(-1), 'expired'],
-  ['error', inDays(13), 'failed'],
+  ['error', inDays(13), 'unrenewed'],
   ['error', inDays(-1), 'expired'],
   ['error', null, 'failed'],
   ['pending', null, 'issuing'],
