@@ -14,6 +14,7 @@ const MOST_WAITING = 400;
 const EVERY_MS = 10;
 const ANSWERED_MS = 30_000;
 const NAMED_FAILURES = 20;
+const SECOND_MS = 1000;
 
 export interface VisitedSite {
   port: number;
@@ -36,6 +37,8 @@ export class TlsVisitors {
   readonly #sessions: ClientHttp2Session[] = [];
   readonly #waiting = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
+  /** When each of the latest answers came. */
+  #answers: number[] = [];
   #visits = 0;
 
   constructor(site: VisitedSite) {
@@ -51,6 +54,13 @@ export class TlsVisitors {
   get total(): number {
     const { kept, new: fresh, http2 } = this.answered;
     return kept + fresh + http2;
+  }
+
+  /** Answers within the last second: how many really come at once, whatever was meant to. */
+  get rate(): number {
+    const since = performance.now() - SECOND_MS;
+    this.#answers = this.#answers.filter((at) => at >= since);
+    return this.#answers.length;
   }
 
   /** Nobody more comes; resolves when all have been answered. */
@@ -74,7 +84,11 @@ export class TlsVisitors {
       if (this.failures.length < NAMED_FAILURES) this.failures.push(String(error));
     });
     this.#waiting.add(visit);
-    void visit.then(() => this.#waiting.delete(visit));
+    void visit.then(() => {
+      this.#waiting.delete(visit);
+      this.#answers.push(performance.now());
+      if (this.#answers.length > 2 * this.#site.perSecond) void this.rate;
+    });
   }
 
   #http1(kind: 'kept' | 'new'): Promise<void> {
