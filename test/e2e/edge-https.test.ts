@@ -1,9 +1,11 @@
 // HTTPS on its whole way: a certificate uploaded through the API, pulled by a real node, shown to clients, replaced under
 // load, and served by a Caddy that was killed.
+import { statSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import https from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
+import { edgePaths } from '../../agents/edge/paths.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -201,6 +203,32 @@ test.serial('a Caddy that was killed serves it from the disk of the node', async
   await eventually(() => node.pids() !== undefined && node.pids()!.caddy !== caddy, APPLIED);
   t.is((await eventually(() => httpsGet(HOST), APPLIED)).status, 200);
 });
+
+test.serial(
+  'an agent that is killed while it takes a certificate over takes it over again, and visitors notice nothing',
+  async (t) => {
+    const { client, edge, node } = installation;
+    const { certificates: pack } = edgePaths(node.stateDir);
+    const visitors = new TlsVisitors({ port: edge.httpsPort, host: HOST, ca: authority.pem, perSecond: 50 });
+    try {
+      for (const dies of ['when it was told', 'when it is on disk'] as const) {
+        const { chainPem, privateKeyPem, fingerprint } = await issued();
+        const { agent } = await eventually(() => node.pids(), APPLIED);
+        const { size } = statSync(pack);
+        const put = client.api('PUT', `/certificates/${certificateId}`, { chainPem, privateKeyPem });
+        await (dies === 'when it was told' ? put : eventually(() => statSync(pack).size > size, { everyMs: 1 }));
+        process.kill(agent, 'SIGKILL');
+        await put;
+        const isShown = () => visitors.fingerprints.has(fingerprint) || visitors.failed > 0;
+        await eventually(isShown, { ...APPLIED, what: `the certificate of an agent that died ${dies}` });
+        t.not(node.pids()?.agent, agent, dies);
+      }
+    } finally {
+      await visitors.stop();
+    }
+    t.deepEqual(visitors.failures, []);
+  },
+);
 
 test.serial('a certificate that a site uses stays', async (t) => {
   const error = await t.throwsAsync(installation.client.api('DELETE', `/certificates/${certificateId}`));

@@ -119,6 +119,8 @@ export class DataPlane {
       applied: (answer, micros) => this.configApplied(answer, micros),
       failed: failed('config'),
     });
+    // An agent before this one may have died with what it wrote into the pack, and told nobody.
+    this.config.requestRefresh();
     this.bans = new Pusher<BanPosition, BanPush, BanState>({
       name: 'bans',
       log: options.log,

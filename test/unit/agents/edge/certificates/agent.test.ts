@@ -4,10 +4,12 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Code, ConnectError } from '@connectrpc/connect';
 import test from 'ava';
+import { CertificatePack } from '../../../../../agents/edge/certificates/certificate-pack.ts';
 import type { CertificateMaterial } from '../../../../../proto/gen/svc/node/v1/certificates_pb.js';
 import { httpsEntry, testCertificates } from '../../helpers/certificates.ts';
 import type { TestConsole } from '../../helpers/console.ts';
 import { until } from '../../helpers/folder.ts';
+import { memoryLog } from '../../helpers/log.ts';
 import { agentParts } from '../../helpers/running-agent.ts';
 
 const certificates = await testCertificates();
@@ -110,6 +112,21 @@ test('with the console gone a new agent and a new data plane serve what is on di
   await startAgent();
   t.deepEqual(caddy.failed, []);
   t.is(caddy.materials.size, 2);
+});
+
+test('what an agent wrote that died before it told the data plane is read when the next one comes', async (t) => {
+  const { testConsole, caddy, startAgent, paths } = await agentParts(t);
+  testConsole.publish([site('one')]);
+  const first = await startAgent();
+  await until(t, 'served', () => reports(testConsole, 1n).length > 0);
+  await first.stop();
+  const pack = CertificatePack.open({ path: paths.certificates, log: memoryLog().log });
+  await pack.put([material(1)]);
+  await pack.close();
+  testConsole.publish([httpsEntry('one', [ref(1)])]);
+  await startAgent();
+  await until(t, 'served with it', () => reports(testConsole, 2n).at(-1)?.length === 0);
+  t.true(caddy.materials.has(hex(1)));
 });
 
 test('a pack that was lost is pulled again', async (t) => {
