@@ -24,6 +24,10 @@ func (t *Terminator) choose(s *site, host string, hello *tls.ClientHelloInfo) *t
 		if first == nil {
 			first = found
 		}
+		// There is nothing to choose from: a client that cannot check it is told so either way.
+		if len(s.certificates) == 1 {
+			break
+		}
 		if r := made.rank(now); r > rank && hello.SupportsCertificate(found) == nil {
 			best, rank = found, r
 		}

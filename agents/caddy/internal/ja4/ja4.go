@@ -17,6 +17,8 @@ const (
 	hashLength = 12
 	// The hash of an empty list.
 	noList = "000000000000"
+	// Of hexadecimal numbers.
+	digits = "0123456789abcdef"
 	// Room for the lists of usual clients.
 	usualList = 64
 )
@@ -123,7 +125,6 @@ func appendALPN(to []byte, protocols []string) []byte {
 		if alphanumeric(first) && alphanumeric(last) {
 			return append(to, first, last)
 		}
-		const digits = "0123456789abcdef"
 		return append(to, digits[first>>4], digits[last&0x0f])
 	}
 	return append(to, '0', '0')
@@ -158,5 +159,5 @@ func appendHash(to []byte, list []uint16, algorithms []tls.SignatureScheme) []by
 }
 
 func appendHex(to []byte, v uint16) []byte {
-	return hex.AppendEncode(to, []byte{byte(v >> 8), byte(v)})
+	return append(to, digits[v>>12], digits[v>>8&0x0f], digits[v>>4&0x0f], digits[v&0x0f])
 }
