@@ -1,5 +1,7 @@
 package exchange
 
+import "iter"
+
 // Owner stands for one run of changes, from published tables to the next ones. What a run made itself it may change in
 // place, because nobody else has seen it yet; everything else it copies first. Two owners are never the same.
 type Owner struct{ _ byte }
@@ -76,6 +78,24 @@ func (t *Tables) Plans(yield func(*Plan) bool) {
 	}
 }
 
+// PlansSince goes through the numbers whose plan is another one than in former tables, nil where a site is gone. It costs
+// what was changed, whatever the number of sites.
+func (t *Tables) PlansSince(former *Tables) iter.Seq2[uint32, *Plan] {
+	return func(yield func(uint32, *Plan) bool) {
+		for at := range max(len(t.plans.chunks), len(former.plans.chunks)) {
+			now, before := t.plans.chunk(at), former.plans.chunk(at)
+			if now == before {
+				continue
+			}
+			for i := range plansInChunk {
+				if p := now.plan(i); p != before.plan(i) && !yield(uint32(at*plansInChunk+i), p) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // SetPlan puts a plan, or nil, into tables that are not published yet.
 func (t *Tables) SetPlan(number uint32, p *Plan) { t.plans.set(t.owner, number, p) }
 
@@ -91,6 +111,21 @@ const plansInChunk = 256
 type planChunk struct {
 	owner *Owner
 	plans [plansInChunk]*Plan
+}
+
+func (v *planVector) chunk(at int) *planChunk {
+	if at < len(v.chunks) {
+		return v.chunks[at]
+	}
+	return nil
+}
+
+// plan is the one at a place in a chunk, which may be missing.
+func (c *planChunk) plan(at int) *Plan {
+	if c == nil {
+		return nil
+	}
+	return c.plans[at]
 }
 
 func (v *planVector) get(number uint32) *Plan {

@@ -31,7 +31,9 @@ var (
 		return offered, nil
 	})
 	http3Ports = svccore.NewComponent("http3", func(c *svccore.Core) *http3State {
-		return &http3State{core: c, beside: map[string]besidePort{}, open: map[string]*quicPort{}}
+		return &http3State{
+			core: c, beside: map[string]besidePort{}, open: map[string]*quicPort{}, looked: exchange.NewTables(), wanting: map[uint32]struct{}{},
+		}
 	})
 )
 
@@ -53,10 +55,9 @@ type http3State struct {
 	beside map[string]besidePort
 	open   map[string]*quicPort
 	secret *quicSecret
-	// What was looked at, whether a site wanted HTTP/3, and one that does.
+	// What was looked at last, and the sites there that want HTTP/3, by their numbers.
 	looked  *exchange.Tables
-	wanted  bool
-	example uint32
+	wanting map[uint32]struct{}
 	failed  map[string]time.Time
 	ended   bool
 	// Ports whose clients are hearing of their end.
@@ -151,21 +152,17 @@ func (s *http3State) wantedBy(tables *exchange.Tables) bool {
 	if proxyMode(tables) {
 		return false
 	}
-	if tables == s.looked {
-		return s.wanted
-	}
-	s.looked, s.wanted = tables, false
-	if plan := tables.Plan(s.example); plan != nil && http3Part.Of(plan) != nil {
-		s.wanted = true
-		return true
-	}
-	for plan := range tables.Plans {
-		if http3Part.Of(plan) != nil {
-			s.wanted, s.example = true, plan.Number
-			break
+	if tables != s.looked {
+		for number, plan := range tables.PlansSince(s.looked) {
+			if plan != nil && http3Part.Of(plan) != nil {
+				s.wanting[number] = struct{}{}
+			} else {
+				delete(s.wanting, number)
+			}
 		}
+		s.looked = tables
 	}
-	return s.wanted
+	return len(s.wanting) > 0
 }
 
 func (s *http3State) listen(beside besidePort) (*quicPort, error) {

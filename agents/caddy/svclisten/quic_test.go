@@ -57,6 +57,8 @@ func (h *handshakes) ServerConfig() *tls.Config {
 		}
 		return &h.certificate, nil
 	}}
+	// Each handshake has a copy, which would make keys for its tickets.
+	inner.SetSessionTicketKeys([][32]byte{{1}})
 	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		conn := hello.Conn.(exchange.HandshakeConn)
 		if hello.ServerName == refusedName {
@@ -374,6 +376,15 @@ func TestAPortIsOpenWhileASiteWantsHTTP3(t *testing.T) {
 	expect(0, "the site does not want one")
 	change(site(true))
 	expect(1, "the site wants one")
+	other := func(http3 bool) *configv1.Entry {
+		return edgetest.Entry("site-https", "b", &configv1.SiteHttps{Http3: http3})
+	}
+	change(other(true), site(false))
+	expect(1, "another site wants one")
+	change(other(false))
+	expect(0, "no site wants one any more")
+	change(site(true))
+	expect(1, "the site wants one again")
 	change(edgetest.Entry("client-ip", "", &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL}))
 	expect(0, "datagrams have no PROXY header")
 	change(edgetest.Entry("client-ip", "", &configv1.ClientIp{}))
