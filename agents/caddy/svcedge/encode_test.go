@@ -29,7 +29,7 @@ type compressing struct {
 	asked http.Header
 }
 
-func startCompressing(t *testing.T, http2 bool, answer http.HandlerFunc, rule func(*exchange.Exchange), entries ...*configv1.Entry) *compressing {
+func startCompressing(t *testing.T, protocol int, answer http.HandlerFunc, rule func(*exchange.Exchange), entries ...*configv1.Entry) *compressing {
 	t.Helper()
 	c := &compressing{t: t}
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,16 +41,8 @@ func startCompressing(t *testing.T, http2 bool, answer http.HandlerFunc, rule fu
 	c.edge = newRuled(t, rule, append(entries,
 		edgetest.Entry("origin-policy", "", &configv1.OriginPolicy{AllowedCidrs: []string{"127.0.0.0/8"}}),
 		edgetest.Entry("site", "a", edgetest.Site(port, "a.com")))...)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = c.ServeHTTP(w, r, nil) }))
-	server.EnableHTTP2 = http2
-	if http2 {
-		server.StartTLS()
-	} else {
-		server.Start()
-	}
-	t.Cleanup(server.Close)
-	c.client, c.url = server.Client(), server.URL
-	c.client.Transport.(*http.Transport).DisableCompression = true
+	e := serveProtocol(t, c.edge, protocol, func(next http.Handler) http.Handler { return next })
+	c.client, c.url = e.client(t, "a.com"), e.url
 	return c
 }
 
@@ -215,7 +207,7 @@ func TestWhichAnswersAreCompressed(t *testing.T) {
 		if status == 0 {
 			status = 200
 		}
-		e := startCompressing(t, false, answering(status, append(c.answer, `Etag: "tag"`, "Accept-Ranges: bytes")...), rule, allCodings(settings))
+		e := startCompressing(t, 1, answering(status, append(c.answer, `Etag: "tag"`, "Accept-Ranges: bytes")...), rule, allCodings(settings))
 		res, body := e.get(method, "/", ask...)
 		h := res.Header
 		if method == "GET" && !strings.Contains(c.name, "encoded") && body != page {
@@ -239,13 +231,13 @@ func TestCompressionWithoutSettings(t *testing.T) {
 		"text/html": "gzip", "text/plain": "gzip", "text/css": "gzip", "application/javascript": "gzip", "text/javascript": "gzip",
 		"application/json": "gzip", "image/svg+xml": "gzip", "application/xml": "", "image/png": "", "text/event-stream": "",
 	} {
-		e := startCompressing(t, false, answering(200, "Content-Type: "+contentType), noRule)
+		e := startCompressing(t, 1, answering(200, "Content-Type: "+contentType), noRule)
 		res, body := e.get("GET", "/", everything)
 		if got := res.Header.Get("Content-Encoding"); got != want || body != page {
 			t.Errorf("%s: %q", contentType, got)
 		}
 	}
-	e := startCompressing(t, false, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page[:255]) }, noRule)
+	e := startCompressing(t, 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page[:255]) }, noRule)
 	if res, _ := e.get("GET", "/", everything); res.Header.Get("Content-Encoding") != "" {
 		t.Errorf("255 bytes: %v", res.Header)
 	}
@@ -253,7 +245,7 @@ func TestCompressionWithoutSettings(t *testing.T) {
 
 // Answers of the edge itself are none of it.
 func TestAnswersOfTheEdgeAreNotCompressed(t *testing.T) {
-	e := startCompressing(t, false, answering(200), func(x *exchange.Exchange) { x.Out.Group = "none" }, allCodings(asIs))
+	e := startCompressing(t, 1, answering(200), func(x *exchange.Exchange) { x.Out.Group = "none" }, allCodings(asIs))
 	res, body := e.get("GET", "/", everything, "Accept: text/html")
 	if res.Header.Get("X-Svc-Error") != "no-origin" || res.Header.Get("Content-Encoding") != "" || !strings.Contains(body, "<") {
 		t.Errorf("%v", res.Header)
@@ -280,7 +272,7 @@ func TestOriginsAreAskedForIdentity(t *testing.T) {
 		{"origins compress", off, noRule, "gzip, br, zstd", "Accept-Encoding, Cookie", "Accept-Encoding, Cookie"},
 		{"origins compress, a rule is against it", off, gzipOff, "", "Accept-Encoding", ""},
 	} {
-		e := startCompressing(t, false, answering(200, "Content-Type: text/html", "Vary: "+c.vary), c.rule, c.entry)
+		e := startCompressing(t, 1, answering(200, "Content-Type: text/html", "Vary: "+c.vary), c.rule, c.entry)
 		res, _ := e.get("GET", "/", everything)
 		if got := strings.Join(e.asked["Accept-Encoding"], "|"); got != c.want || strings.Join(res.Header["Vary"], "|") != c.got {
 			t.Errorf("%s: the origin was asked for %q, the client is told %q", c.name, got, res.Header["Vary"])
@@ -299,7 +291,7 @@ func TestConditionsOfCompressedAnswers(t *testing.T) {
 		}
 		answering(200, "Content-Type: text/html")(w, r)
 	}
-	e := startCompressing(t, false, answer, noRule, allCodings(asIs))
+	e := startCompressing(t, 1, answer, noRule, allCodings(asIs))
 	first, _ := e.get("GET", "/", everything)
 	if tag := first.Header.Get("Etag"); tag != `W/"tag"` {
 		t.Fatalf("%q", tag)
@@ -320,7 +312,7 @@ func TestConditionsOfCompressedAnswers(t *testing.T) {
 		t.Errorf("%v", e.asked)
 	}
 	// Who lets origins compress leaves tags to them.
-	e = startCompressing(t, false, answer, noRule, edgetest.Entry("site-compression", "a", &configv1.SiteCompression{}))
+	e = startCompressing(t, 1, answer, noRule, edgetest.Entry("site-compression", "a", &configv1.SiteCompression{}))
 	if e.get("GET", "/", everything, `If-None-Match: W/"tag"`); e.asked.Get("If-None-Match") != `W/"tag"` {
 		t.Errorf("%v", e.asked)
 	}
@@ -328,10 +320,10 @@ func TestConditionsOfCompressedAnswers(t *testing.T) {
 
 // Each piece that an origin sends reaches the client while the rest is still to come, over every protocol and coding.
 func TestStreamsStayAliveWhileTheyAreCompressed(t *testing.T) {
-	for _, http2 := range []bool{false, true} {
+	for _, protocol := range []int{1, 2, 3} {
 		for _, coding := range []string{"gzip", "br", "zstd"} {
 			next := make(chan struct{})
-			e := startCompressing(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+			e := startCompressing(t, protocol, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/html")
 				for i := range 5 {
 					fmt.Fprintf(w, "part %d\n", i)
@@ -340,7 +332,7 @@ func TestStreamsStayAliveWhileTheyAreCompressed(t *testing.T) {
 				}
 			}, noRule, allCodings(asIs))
 			res := e.open("GET", "/", "Accept-Encoding: "+coding)
-			if res.Header.Get("Content-Encoding") != coding || (res.ProtoMajor == 2) != http2 {
+			if res.Header.Get("Content-Encoding") != coding || res.ProtoMajor != protocol {
 				t.Fatalf("%s %v", res.Proto, res.Header)
 			}
 			r := bufio.NewReader(decoderOf(t, coding, res.Body))
@@ -361,8 +353,8 @@ func TestStreamsStayAliveWhileTheyAreCompressed(t *testing.T) {
 
 // An origin that breaks off in the middle is not made a whole answer of.
 func TestBrokenAnswersStayBroken(t *testing.T) {
-	for _, http2 := range []bool{false, true} {
-		e := startCompressing(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+	for _, protocol := range []int{1, 2, 3} {
+		e := startCompressing(t, protocol, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, page)
 			_ = http.NewResponseController(w).Flush()

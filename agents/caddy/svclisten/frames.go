@@ -85,9 +85,11 @@ type framedConn struct {
 	// The payload that begins is one of SETTINGS.
 	settings      bool
 	continuations int
-	spent         [frameKinds]spent
-	over          error
-	sent          atomic.Uint64
+	// What came of the present head, as it was sent.
+	headBytes uint32
+	spent     [frameKinds]spent
+	over      error
+	sent      atomic.Uint64
 }
 
 // watchFrames has the server take connections of HTTP/2 through framedConn. It reports false where the server speaks
@@ -193,8 +195,10 @@ func (c *framedConn) frame(now time.Time) error {
 			return c.spend(emptyFrames, now)
 		}
 	case http2.FrameHeaders:
-		c.continuations = 0
+		c.continuations, c.headBytes = 0, 0
+		c.headGrows()
 	case http2.FrameContinuation:
+		c.headGrows()
 		if c.continuations++; c.continuations > maxContinuations {
 			return c.refuse("continuations")
 		}
@@ -213,6 +217,16 @@ func (c *framedConn) frame(now time.Time) error {
 		return c.spend(unknownFrames, now)
 	}
 	return nil
+}
+
+// headGrows counts a head that becomes larger than what a server takes, which net/http refuses without a word to anybody
+// else. One that is larger only once it is unpacked is not seen here.
+func (c *framedConn) headGrows() {
+	before := c.headBytes
+	c.headBytes += c.payload
+	if before <= maxHeaderBlock && c.headBytes > maxHeaderBlock {
+		c.errors.add(largeHead)
+	}
 }
 
 // spend takes one frame of a kind from what is allowed.

@@ -209,6 +209,9 @@ func TestHeadsOfHTTP2WithoutAnEndAreBounded(t *testing.T) {
 	if sent > 32<<20 {
 		t.Errorf("%d bytes of a head were taken", sent)
 	}
+	if n := a.registry.Counters().HTTP2Errors[largeHead]; n != 1 {
+		t.Errorf("%v", a.registry.Counters().HTTP2Errors)
+	}
 	a.serves(t)
 }
 
