@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
+	"edge.svc/caddy/svccore"
 )
 
 const visitorAddress = "203.0.113.7"
@@ -225,6 +227,27 @@ func TestEveryProtocolOverTLSRefusesHostsOfAnotherHandshake(t *testing.T) {
 			t.Error(told(r))
 		}
 	})
+}
+
+// A connection that names no site, as checks of balancers make them, is answered for the node itself alone.
+func TestConnectionsOfNoNameAnswerHealthAlone(t *testing.T) {
+	for _, protocol := range []int{1, 2, 3} {
+		h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
+		e := serveBy(t, h, svccore.Find[exchange.TLS](h.core), protocol, func(next http.Handler) http.Handler { return next })
+		// No client sends an address as a name.
+		for _, name := range []string{"", "health.svc.invalid"} {
+			c := e.client(t, name)
+			if r, body := e.ask(t, c, "GET", healthPath, "a.com", nil); told(r) != "200 " || body != "ok" {
+				t.Errorf("HTTP %d, %q: %s %q", protocol, name, told(r), body)
+			}
+			if r, _ := e.ask(t, c, "GET", "/", "a.com", nil); told(r) != "421 sni-host-mismatch" {
+				t.Errorf("HTTP %d, %q: %s", protocol, name, told(r))
+			}
+		}
+		if _, _, err := e.try(t, e.client(t, "a.com"), "GET", healthPath, "a.com", nil); err == nil {
+			t.Errorf("HTTP %d: a site without HTTPS", protocol)
+		}
+	}
 }
 
 func TestRulesTellClientsApartByTheirFingerprint(t *testing.T) {

@@ -75,6 +75,15 @@ func (h *anyHandshake) Failed(error) {}
 // serveProtocol serves an edge over a protocol, 1 without TLS.
 func serveProtocol(t *testing.T, h *edge, protocol int, around func(http.Handler) http.Handler) *protocolEdge {
 	t.Helper()
+	if protocol == 1 {
+		return serveBy(t, h, nil, protocol, around)
+	}
+	return serveBy(t, h, newAnyHandshake(t), protocol, around)
+}
+
+// serveBy serves an edge over a protocol, with somebody who decides handshakes where there are any.
+func serveBy(t *testing.T, h *edge, decider exchange.TLS, protocol int, around func(http.Handler) http.Handler) *protocolEdge {
+	t.Helper()
 	wrapper := svclisten.New(h.core, svclisten.NewRegistry())
 	if protocol == 3 {
 		socket, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -84,7 +93,7 @@ func serveProtocol(t *testing.T, h *edge, protocol int, around func(http.Handler
 		handler := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.serve(w, r, svclisten.FromContext(r.Context()), time.Minute)
 		}))
-		end, err := wrapper.ServeHTTP3(socket, 443, newAnyHandshake(t), handler)
+		end, err := wrapper.ServeHTTP3(socket, 443, decider, handler)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,9 +105,9 @@ func serveProtocol(t *testing.T, h *edge, protocol int, around func(http.Handler
 	})))
 	wrapper.Serve(server.Config)
 	server.Listener = wrapper.WrapListener(server.Listener)
-	server.EnableHTTP2 = protocol == 2
-	if protocol == 2 {
-		server.TLS = newAnyHandshake(t).ServerConfig()
+	if decider != nil {
+		server.EnableHTTP2 = true
+		server.TLS = decider.ServerConfig()
 		server.StartTLS()
 	} else {
 		server.Start()

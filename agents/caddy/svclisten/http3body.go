@@ -22,13 +22,13 @@ func settled(next http.Handler) http.Handler {
 
 // settleBody finds out whether a request without a length has a body. HTTP/3 tells it with the end of the stream, which
 // comes after the head, mostly in the same packet; without this every GET would go to its origin as one with a body. Methods
-// that usually have one keep it: those who stream may wait for the answer first. It reports false where neither comes.
+// that usually have one keep it: those who stream or tunnel may wait for the answer first. It reports false where neither comes.
 func settleBody(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength >= 0 || r.Body == nil {
 		return true
 	}
 	switch r.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch:
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodConnect:
 		return true
 	}
 	control := http.NewResponseController(w)

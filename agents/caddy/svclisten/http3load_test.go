@@ -30,10 +30,15 @@ func h3Frame(kind uint64, payload []byte) []byte {
 
 func h3Head(t *testing.T, path string, more ...qpack.HeaderField) []byte {
 	t.Helper()
+	return h3HeadOf(t, "GET", path, more...)
+}
+
+func h3HeadOf(t *testing.T, method, path string, more ...qpack.HeaderField) []byte {
+	t.Helper()
 	var head bytes.Buffer
 	encoder := qpack.NewEncoder(&head)
 	for _, f := range append([]qpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a.com"}, {Name: ":path", Value: path},
+		{Name: ":method", Value: method}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a.com"}, {Name: ":path", Value: path},
 	}, more...) {
 		if err := encoder.WriteField(f); err != nil {
 			t.Fatal(err)

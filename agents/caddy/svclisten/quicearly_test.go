@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quic-go/qpack"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"go.uber.org/zap"
@@ -64,7 +65,12 @@ func TestEarlyDataIsNotTaken(t *testing.T) {
 
 // Extended CONNECT is not offered, so browsers open a connection of HTTP/1.1 for a WebSocket.
 func TestNoTunnelIsOfferedOverHTTP3(t *testing.T) {
-	e := serveQUIC(t, Limits{}, func(http.ResponseWriter, *http.Request) {})
+	e := serveQUIC(t, Limits{}, func(w http.ResponseWriter, r *http.Request) {
+		FromContext(r.Context())
+		if r.Method == http.MethodConnect {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	})
 	client := new(http3.Transport).NewClientConn(dialQUIC(t, e, []string{http3.NextProtoH3}))
 	select {
 	case <-client.ReceivedSettings():
@@ -73,6 +79,18 @@ func TestNoTunnelIsOfferedOverHTTP3(t *testing.T) {
 	}
 	if offered := client.Settings(); offered.EnableExtendedConnect || offered.EnableDatagrams || len(offered.Other) > 0 {
 		t.Errorf("%+v", offered)
+	}
+	// Who asks all the same is told at once, although what a tunnel carries never ends.
+	conn := dialQUIC(t, e, []string{http3.NextProtoH3})
+	one(conn, h3Control, h3Frame(h3Settings, nil))
+	stream, err := conn.OpenStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = stream.SetDeadline(time.Now().Add(60 * time.Second))
+	_, _ = stream.Write(h3Frame(h3Headers, h3HeadOf(t, http.MethodConnect, "/", qpack.HeaderField{Name: ":protocol", Value: "websocket"})))
+	if status := h3Status(t, stream); status != "405" {
+		t.Errorf("%q", status)
 	}
 }
 
