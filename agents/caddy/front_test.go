@@ -252,4 +252,10 @@ func TestConnectionsEndAfterRequestsOfTwoEnds(t *testing.T) {
 			}
 		}
 	}
+	// HTTP/2 without TLS is spoken with nobody: its first words are a request that is refused, and SETTINGS after them are none.
+	for _, e := range []*edge{direct, chain} {
+		if answer := e.raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); !strings.HasPrefix(answer, "HTTP/1.1 400 ") || strings.Count(answer, "HTTP/1.") != 1 {
+			t.Errorf("the preface of HTTP/2:\n%q", answer)
+		}
+	}
 }
