@@ -50,7 +50,8 @@ type Counters struct {
 	Refused, Evicted map[string]uint64
 	// HTTP2Errors counts breaches of HTTP/2 and of its limits, by net/http's names for them.
 	HTTP2Errors map[string]uint64
-	// HTTP3Errors counts connections of HTTP/3 that a breach or a flood ended, by the names of their codes.
+	// HTTP3Errors counts breaches of HTTP/3 and of its limits: connections that they ended, by the names of their codes, and
+	// requests that no handler has seen.
 	HTTP3Errors map[string]uint64
 }
 

@@ -2,7 +2,6 @@ package svclisten
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -88,6 +87,7 @@ func (s *http3Server) answer(conn *quic.Conn) {
 	}
 	ctx := context.WithValue(conn.Context(), http.LocalAddrContextKey, conn.LocalAddr())
 	server := newServerConn(conn, false, quicIdle, nil, s.logger, ctx, s.handler, maxHeaderBlock)
+	heads := heads{record: record, conn: conn, errors: s.errors, within: s.limiter.headerTime()}
 	var requests sync.WaitGroup
 	requests.Go(func() {
 		for {
@@ -98,12 +98,16 @@ func (s *http3Server) answer(conn *quic.Conn) {
 			go server.HandleUnidirectionalStream(stream)
 		}
 	})
-	next := s.accept(conn, s.farewell, func(stream *quic.Stream) {
-		requests.Go(func() { s.request(server, conn, record, stream) })
+	next := accept(s.farewell, conn, func(stream *quic.Stream) {
+		requests.Go(func() {
+			heads.begin(stream)
+			server.HandleRequestStream(stream)
+			heads.end(stream)
+		})
 	})
 	// Writing waits for a client that gives it no room.
 	requests.Go(func() { _, _ = control.Write(goaway(next)) })
-	s.accept(conn, s.over, func(stream *quic.Stream) {
+	accept(s.over, conn, func(stream *quic.Stream) {
 		stream.CancelRead(quic.StreamErrorCode(http3.ErrCodeRequestRejected))
 		stream.CancelWrite(quic.StreamErrorCode(http3.ErrCodeRequestRejected))
 	})
@@ -112,7 +116,7 @@ func (s *http3Server) answer(conn *quic.Conn) {
 }
 
 // accept takes streams until the context or the connection ends. It returns the first one that it has not taken.
-func (s *http3Server) accept(conn *quic.Conn, ctx context.Context, take func(*quic.Stream)) (next quic.StreamID) {
+func accept(ctx context.Context, conn *quic.Conn, take func(*quic.Stream)) (next quic.StreamID) {
 	for {
 		stream, err := conn.AcceptStream(ctx)
 		if err != nil {
@@ -140,52 +144,4 @@ func goaway(next quic.StreamID) []byte {
 
 func frameOf(kind uint64, payload []byte) []byte {
 	return append(quicvarint.Append(quicvarint.Append(nil, kind), uint64(len(payload))), payload...)
-}
-
-// Names under which heads that no handler has seen are counted.
-const (
-	slowHead  = "stream_H3_REQUEST_INCOMPLETE_slow"
-	largeHead = "stream_431"
-)
-
-// slowHeads is how many of its heads a client may leave unfinished before its connection ends. One outage of its network
-// leaves as many as were on their way.
-var slowHeads = allowance{"slow_heads", 10, 0.1, 0}
-
-// request answers the request of a stream, whose head comes within its time.
-func (s *http3Server) request(server *http3.RawServerConn, conn *quic.Conn, record *quicConn, stream *quic.Stream) {
-	var deadline time.Time
-	if most := s.limiter.headerTime(); most > 0 {
-		deadline = time.Now().Add(most)
-		_ = stream.SetReadDeadline(deadline)
-	}
-	record.headBegins(stream.StreamID())
-	server.HandleRequestStream(stream)
-	if !record.headEnds(stream.StreamID()) || conn.Context().Err() != nil {
-		return
-	}
-	ended, broken := errors.AsType[*quic.StreamError](context.Cause(stream.Context()))
-	switch {
-	case !broken:
-		// Nothing else is answered without a handler.
-		s.errors.add(largeHead)
-	case !ended.Remote && ended.ErrorCode == quic.StreamErrorCode(http3.ErrCodeRequestIncomplete) && !deadline.IsZero() && !time.Now().Before(deadline):
-		s.errors.add(slowHead)
-		record.late(time.Now())
-	}
-}
-
-// began has a handler answer requests whose head has come: the time for it is no longer one for their body.
-func began(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, _ := r.Context().Value(connKey{}).(*Conn)
-		stream, known := r.Body.(interface{ StreamID() quic.StreamID })
-		if c == nil || !known {
-			panic("a request over QUIC tells neither its connection nor its stream")
-		}
-		c.Conn.(*quicConn).headEnds(stream.StreamID())
-		// A stream that is gone says so later.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		next.ServeHTTP(w, r)
-	})
 }

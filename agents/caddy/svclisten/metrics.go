@@ -21,7 +21,7 @@ func (s *state) WriteMetrics(w io.Writer) {
 		{"svc_edge_connections_refused_total", "Connections closed when they came, by limit.", "limit", c.Refused},
 		{"svc_edge_connections_evicted_total", "Connections closed to make room or because they took too long, by limit.", "limit", c.Evicted},
 		{"svc_edge_http2_errors_total", "Breaches of HTTP/2 and its limits, by kind.", "kind", c.HTTP2Errors},
-		{"svc_edge_http3_errors_total", "Connections of HTTP/3 that a breach or a flood ended, by code.", "kind", c.HTTP3Errors},
+		{"svc_edge_http3_errors_total", "Breaches of HTTP/3 and its limits, by kind.", "kind", c.HTTP3Errors},
 	} {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s counter\n", family.name, family.help, family.name)
 		for _, key := range slices.Sorted(maps.Keys(family.counts)) {

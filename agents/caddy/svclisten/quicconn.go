@@ -28,7 +28,7 @@ type quicConn struct {
 	// Of requests that the client took back, and of heads that it did not finish.
 	resets, unfinished spent
 	// Streams whose request has not come yet.
-	heads map[quic.StreamID]struct{}
+	heads map[quic.StreamID]time.Time
 }
 
 // attach says which connection it is, once its handshake is over. One that was to end before ends now.
@@ -53,23 +53,24 @@ func (q *quicConn) handshakeOver() bool {
 	return true
 }
 
-// headBegins notes a stream whose request is read.
-func (q *quicConn) headBegins(stream quic.StreamID) {
+// headBegins notes a stream whose request is read, and since when.
+func (q *quicConn) headBegins(stream quic.StreamID, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.heads == nil {
-		q.heads = map[quic.StreamID]struct{}{}
+		q.heads = map[quic.StreamID]time.Time{}
 	}
-	q.heads[stream] = struct{}{}
+	q.heads[stream] = now
 }
 
-// headEnds notes that the request of a stream is there, or will not be; it reports whether that is new.
-func (q *quicConn) headEnds(stream quic.StreamID) bool {
+// headEnds notes that the request of a stream is there, or will not be; it reports whether that is new, and since when it
+// was read.
+func (q *quicConn) headEnds(stream quic.StreamID) (since time.Time, reading bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, open := q.heads[stream]
+	since, reading = q.heads[stream]
 	delete(q.heads, stream)
-	return open
+	return since, reading
 }
 
 // isClosed reports whether the connection has to end.

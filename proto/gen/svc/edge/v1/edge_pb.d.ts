@@ -312,7 +312,7 @@ export declare type Connections = Message<"svc.edge.v1.Connections"> & {
   http2Errors: { [key: string]: bigint };
 
   /**
-   * Connections of HTTP/3 that a breach or a flood ended since the start of the process, by the name of the code.
+   * Breaches of HTTP/3 and its limits since the start of the process, by the name of the code.
    *
    * @generated from field: map<string, uint64> http3_errors = 10;
    */

@@ -451,7 +451,7 @@ type Connections struct {
 	Evicted  map[string]uint64 `protobuf:"bytes,8,rep,name=evicted,proto3" json:"evicted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Breaches of HTTP/2 and its limits since the start of the process, by net/http's name for them.
 	Http2Errors map[string]uint64 `protobuf:"bytes,9,rep,name=http2_errors,json=http2Errors,proto3" json:"http2_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Connections of HTTP/3 that a breach or a flood ended since the start of the process, by the name of the code.
+	// Breaches of HTTP/3 and its limits since the start of the process, by the name of the code.
 	Http3Errors   map[string]uint64 `protobuf:"bytes,10,rep,name=http3_errors,json=http3Errors,proto3" json:"http3_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
