@@ -169,7 +169,8 @@ func TestNothingWritesToTheClientButSend(t *testing.T) {
 	writes := map[string]bool{"WriteHeader": true, "Flush": true, "Hijack": true, "Writer": true, "NewResponseController": true}
 	allowed := map[string]string{
 		"exchange/send.go": "it sends", "exchange/sink.go": "it sends", "exchange/body.go": "limits on reading",
-		"svclisten/exchange.go": "a ban sets limits", "svclisten/http3body.go": "limits on reading", "svclisten/stage.go": "bans learn whose limits to set",
+		"svclisten/exchange.go": "a ban sets limits", "svclisten/http3body.go": "limits on reading", "svclisten/http3heads.go": "limits on reading",
+		"svclisten/stage.go":     "bans learn whose limits to set",
 		"svcchallenge/stitch.go": "compresses", "svcencode/body.go": "flushes sinks", "svcapi/api.go": "the agent's socket", "svccore/metrics.go": "the agent's socket",
 		"svcorigin/body.go": "flushes sinks", "svcorigin/fetch.go": "flushes sinks", "svcorigin/standard.go": "flushes sinks",
 	}
