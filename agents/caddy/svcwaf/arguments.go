@@ -1,6 +1,9 @@
 package svcwaf
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 const (
 	// What of a kind of arguments becomes one each; text beyond is joined.
@@ -20,7 +23,9 @@ type arguments struct {
 	count int
 	// endless arguments are never joined.
 	endless bool
-	rest    []byte
+	// They are of a browser's report on what a page did.
+	report bool
+	rest   []byte
 	// The last one began with what the one before ended with, and nothing else is in it.
 	repeated bool
 }
@@ -31,11 +36,28 @@ func (a *arguments) full() bool { return a.count >= maxArguments && !a.endless }
 func (a *arguments) put(name, value string) {
 	if !a.full() {
 		a.count++
-		a.add(apart(name), value)
+		a.add(apart(name), a.readable(name, value))
 		return
 	}
 	a.join(name)
-	a.join(value)
+	a.join(a.readable(name, value))
+}
+
+// readable is a value as rules see it: without what looks like an attack in every article, query and image, and is none. It
+// goes by the value, never by the name alone, which anybody may give to anything.
+func (a *arguments) readable(name, value string) string {
+	if a.report && isSample(name, value) {
+		return ""
+	}
+	if isQueryName(name) {
+		if texts, ok := graphQLTexts(value); ok {
+			return texts
+		}
+	}
+	if isInlineImage(value) {
+		return ""
+	}
+	return readMarkup(value)
 }
 
 // join takes text that is no argument of its own. To rules a line that begins with the name of a program is a command,
@@ -161,4 +183,12 @@ func isPass(value string) bool {
 		}
 	}
 	return true
+}
+
+// maxSample is how many characters of a script browsers put into a report.
+const maxSample = 40
+
+// isSample reports whether an argument of a report is the beginning of a script that a page may not run: code by its nature.
+func isSample(name, value string) bool {
+	return (strings.HasSuffix(name, ".script-sample") || strings.HasSuffix(name, ".body.sample")) && utf8.RuneCountInString(value) <= maxSample
 }

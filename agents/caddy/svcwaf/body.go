@@ -42,6 +42,19 @@ func bodyKind(contentType string) string {
 	return bodyRaw
 }
 
+// isGraphQL reports whether a body is one document of GraphQL.
+func isGraphQL(contentType string) bool {
+	name, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(name), "application/graphql")
+}
+
+// isReport reports whether a body is what browsers send where a page did what its policy forbids.
+func isReport(contentType string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	name = strings.TrimSpace(name)
+	return name == "application/csp-report" || name == "application/reports+json"
+}
+
 // readBody fills what rules read of a body. Whole says that the body has no more than what is read here. A mistake in the
 // body is no error of it: rules weigh it.
 func readBody(kind, contentType string, in io.Reader, whole bool, to plugintypes.TransactionVariables) error {
@@ -59,12 +72,15 @@ func readBody(kind, contentType string, in io.Reader, whole bool, to plugintypes
 			post.end()
 		} else if isJSON(text, whole) {
 			_ = readJSON(strings.NewReader(text), whole, post)
+		} else if isGraphQL(contentType) {
+			post.put("query", text)
 		}
 		set(to.RequestBody(), text)
 		set(to.RequestBodyLength(), strconv.Itoa(len(text)))
 	case bodyMultipart:
 		mistake = readMultipart(failing, contentType, whole, to, post)
 	case bodyJSON:
+		post.report = isReport(contentType)
 		mistake = readJSON(failing, whole, post)
 	case bodyXML:
 		texts := &arguments{add: func(_, v string) { to.RequestXML().Add("/*", v) }}

@@ -64,6 +64,8 @@ func totalOf(c *collected) (total int) {
 func FuzzForm(f *testing.F) {
 	f.Add("a=1&b=%27&c")
 	f.Add("%u0027+%")
+	f.Add(`<p style="top:1px">x<img src="/a"/><!-- wp:b {"c":1} -->`)
+	f.Add(`query Q($a: [Int!]) { b(c: $a, d: "e") @f { ...g } } # h`)
 	f.Add(strings.Repeat("a=%6e&", 300))
 	f.Fuzz(func(t *testing.T, body string) {
 		got := new(collected)
@@ -72,6 +74,12 @@ func FuzzForm(f *testing.F) {
 		a.end()
 		if totalOf(got) > 2*len(body)+maxJoined {
 			t.Errorf("%d bytes of %d", totalOf(got), len(body))
+		}
+		if text := readMarkup(body); len(text) > len(body) {
+			t.Errorf("%q", text)
+		}
+		if text, ok := graphQLTexts(body); ok && len(text) > len(body) {
+			t.Errorf("%q", text)
 		}
 		if once, _, _ := urlDecodeUni(body); len(once) > len(body)*2 {
 			t.Errorf("%q", once)

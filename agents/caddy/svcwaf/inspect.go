@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,7 @@ func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdi
 		readTrailer(x.In.Trailer, vars)
 	}
 	kind := bodyKind(x.In.Header.Get("Content-Type"))
+	vars.TX().Set("restricted_headers_basic", []string{s.restricted(x.In.Header)})
 	set(vars.RequestBodyProcessor(), "")
 	if body.in != nil {
 		set(vars.RequestBodyProcessor(), kind)
@@ -81,6 +83,27 @@ func (s *settings) fill(vars plugintypes.TransactionVariables) {
 	to.Set("allowed_request_content_type_charset", s.charsets)
 }
 
+// restrictedHeaders are the rule set's own.
+const restrictedHeaders = "/content-encoding/ /proxy/ /lock-token/ /content-range/ /if/ /x-http-method-override/ /x-http-method/ /x-method-override/" +
+	" /x-middleware-subrequest/ /expect/"
+
+var contentRange = regexp.MustCompile(`^bytes \d+-\d+/(\d+|\*)$`)
+
+// restricted are fields of a header that no request may have. Editors say in one which method they mean, and have to mean
+// one that the site takes; uploads say in one which piece of a file they are, and have to be a file.
+func (s *settings) restricted(header http.Header) string {
+	list := restrictedHeaders
+	if meant := header["X-Http-Method-Override"]; len(meant) == 1 && slices.Contains(strings.Fields(s.methods[0]), meant[0]) {
+		list = strings.Replace(list, "/x-http-method-override/ ", "", 1)
+	}
+	if piece := header["Content-Range"]; len(piece) == 1 && contentRange.MatchString(piece[0]) {
+		if contentType := header.Get("Content-Type"); contentType == "application/octet-stream" || bodyKind(contentType) == bodyMultipart {
+			list = strings.Replace(list, "/content-range/ ", "", 1)
+		}
+	}
+	return list
+}
+
 // readHead gives a transaction what the origin gets of the head: the target that rules may have rewritten, and the header
 // as the client sent it.
 func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transaction, vars plugintypes.TransactionVariables) {
@@ -93,6 +116,13 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 		vars.ArgsGet().Remove("")
 		for _, v := range unnamed {
 			vars.ArgsGet().Add(apart(""), v)
+		}
+	}
+	if sent := vars.ArgsGet().Get("query"); len(sent) > 0 {
+		vars.ArgsGet().Remove("query")
+		each := &arguments{add: vars.ArgsGet().Add, endless: true}
+		for _, v := range sent {
+			each.put("query", v)
 		}
 	}
 	if strings.Count(target.Query, "&") >= maxArguments {

@@ -53,7 +53,12 @@ type jsonLevel struct {
 // readJSON takes the strings of a body as arguments named "json" and the way to them. It fails where the body is not one
 // valid document, after it took everything.
 func readJSON(in io.Reader, whole bool, out *arguments) error {
-	r := &jsonReader{in: bufio.NewReader(in), out: out, whole: whole, path: []byte("json")}
+	return readJSONAs("json", in, whole, out)
+}
+
+// readJSONAs takes the strings of a document as arguments named like it.
+func readJSONAs(name string, in io.Reader, whole bool, out *arguments) error {
+	r := &jsonReader{in: bufio.NewReader(in), out: out, whole: whole, path: []byte(name)}
 	err := r.read()
 	r.tell()
 	out.end()
@@ -273,8 +278,10 @@ func (r *jsonReader) leaf(value string, text bool) {
 	case !unnamed && !r.out.full():
 		r.out.put(string(r.path), value)
 		r.told = len(r.levels)
+	case text && unnamed:
+		r.out.join(r.out.readable("", value))
 	case text:
-		r.out.join(value)
+		r.out.join(r.out.readable(string(r.path), value))
 	}
 }
 

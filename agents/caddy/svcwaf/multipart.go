@@ -7,11 +7,15 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/textproto"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 )
+
+// apostrophe stands between two letters.
+var apostrophe = regexp.MustCompile(`(\pL)'(\pL)`)
 
 var errMultipart = errors.New("not a valid multipart body")
 
@@ -92,6 +96,10 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 	p.to.MultipartName().Add(d.name, d.name)
 	for _, name := range d.files {
 		p.to.MultipartFilename().Add(apart(d.name), name)
+		if !d.ambiguous {
+			// An apostrophe in a word ends no name: "d'accueil.png". What can be read in two ways is strict enough.
+			name = apostrophe.ReplaceAllString(name, "$1$2")
+		}
 		p.to.Files().Add("", name)
 	}
 	var err error
@@ -158,11 +166,18 @@ func (p *parts) file(in io.Reader) error {
 	}
 }
 
+// operations is the field in which requests with files have their queries of GraphQL.
+const operations = "operations"
+
 // field takes the content of a field.
 func (p *parts) field(name string, in io.Reader) error {
 	content, err := io.ReadAll(io.LimitReader(in, maxField))
 	p.size += int64(len(content))
-	p.fields.put(name, string(content))
+	if name == operations && isJSON(string(content), true) {
+		_ = readJSONAs(operations, bytes.NewReader(content), true, p.fields)
+	} else {
+		p.fields.put(name, string(content))
+	}
 	if err != nil || len(content) < maxField {
 		return err
 	}

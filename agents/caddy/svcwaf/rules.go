@@ -48,10 +48,19 @@ SecRule REQBODY_ERROR "!@eq 0" "id:920130,phase:2,t:none,log,pass,msg:'The body 
 SecRule MULTIPART_STRICT_ERROR "!@eq 0" "id:920140,phase:2,t:none,log,pass,msg:'The multipart body can be read in two ways',severity:'CRITICAL',tag:'OWASP_CRS',tag:'paranoia-level/1',setvar:'tx.inbound_anomaly_score_pl1=+%{tx.critical_anomaly_score}'"
 `
 
+// leftOut are parts of requests that a rule takes for attacks wherever they are: the names of OData's own options, and what
+// widespread counters of visitors keep in cookies of their own. To 942290, which looks for operators of MongoDB, anything that
+// begins with one is one: "$initial_referrer" is "$in".
+const leftOut = `
+SecRuleUpdateTargetById 942290 "!ARGS_NAMES:$filter|!ARGS_NAMES:$top|!ARGS_NAMES:$orderby|!ARGS_NAMES:$expand"
+SecRuleUpdateTargetById 942290 "!REQUEST_COOKIES:/^mp_[0-9a-f]+_mixpanel$/|!REQUEST_COOKIES:/^ph_[0-9a-z_]+_posthog$/"
+`
+
 // fillers stand where a rule has room for what a request leaves out of it: the engine appends that to the rule's own list,
 // and where the list has room, requests at once would write to one place. No field and no cookie has such a name.
 const fillers = `
 SecRuleUpdateTargetById 920274 "!REQUEST_HEADERS:;7|!REQUEST_HEADERS:;8"
+SecRuleUpdateTargetById 942290 "!REQUEST_COOKIES:;7|!REQUEST_COOKIES:;8"
 SecRuleUpdateTargetById 942340 "!REQUEST_COOKIES:;4"
 SecRuleUpdateTargetById 942420 "!REQUEST_COOKIES:;8"
 SecRuleUpdateTargetById 942421 "!REQUEST_COOKIES:;13|!REQUEST_COOKIES:;14|!REQUEST_COOKIES:;15|!REQUEST_COOKIES:;16"
@@ -112,7 +121,7 @@ func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 		}
 		config = config.WithDirectives("Include " + name)
 	}
-	config = experimental.WAFConfigWithRuleObserver(config.WithDirectives(fillers), r.note)
+	config = experimental.WAFConfigWithRuleObserver(config.WithDirectives(leftOut).WithDirectives(fillers), r.note)
 	if r.waf, err = coraza.NewWAF(config); err != nil {
 		return nil, fmt.Errorf("building the rule set: %w", err)
 	}

@@ -1,7 +1,9 @@
 package svcwaf
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 	"github.com/wasilibs/go-re2"
@@ -10,7 +12,15 @@ import (
 
 // rx is the operator @rx by RE2, over bytes: patterns of the rule set are made for bytes, and RE2 needs a tenth of the
 // time that package regexp takes for the bodies of forms.
-type rx struct{ pattern *re2.Regexp }
+type rx struct {
+	pattern *re2.Regexp
+	// The pattern is for bytes outside of characters.
+	outside bool
+}
+
+// asciiRules is what patterns begin with that look for "<" and ">" with the highest bit set, which some programs once took
+// for them. The same bytes are parts of characters: of every twentieth in Chinese.
+const asciiRules = `\x{bc}`
 
 func newRx(options plugintypes.OperatorOptions) (plugintypes.Operator, error) {
 	source := "(?s)" + options.Arguments
@@ -24,7 +34,7 @@ func newRx(options plugintypes.OperatorOptions) (plugintypes.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rx{made.(*re2.Regexp)}, nil
+	return rx{made.(*re2.Regexp), strings.HasPrefix(options.Arguments, asciiRules)}, nil
 }
 
 func compileOnce(memoizer plugintypes.Memoizer, source string, compile func() (any, error)) (any, error) {
@@ -66,6 +76,9 @@ func (o rx) Evaluate(tx plugintypes.TransactionState, value string) bool {
 }
 
 func (o rx) evaluate(tx plugintypes.TransactionState, value string) bool {
+	if o.outside {
+		value = withoutCharacters(value)
+	}
 	if !tx.Capturing() {
 		return o.pattern.MatchString(value)
 	}
@@ -81,4 +94,17 @@ func (o rx) evaluate(tx plugintypes.TransactionState, value string) bool {
 		tx.CaptureField(i, text)
 	}
 	return true
+}
+
+// withoutCharacters leaves out characters of three and more bytes of UTF-8.
+func withoutCharacters(text string) string {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		if size < 3 {
+			out = append(out, text[i:i+size]...)
+		}
+		i += size
+	}
+	return string(out)
 }
