@@ -26,8 +26,38 @@ const allRegressionTests = "WAF_ALL_RULES"
 // sampledTests is how many of the rule set's own tests run each time.
 const sampledTests = 500
 
-// missingTests is how many of all of them may find less, or more, than they say.
-const missingTests = 16
+// missingTests are those of all of them that find less, or more, than they say.
+var missingTests = map[string]string{
+	"920100-3-1":  "was seen by nobody: the server itself answers OPTIONS *",
+	"920100-16-1": "does not find 920100: the server completes a target without a path",
+	"920171-2-1":  "does not find 920171: how a body is framed is no field of a header here",
+	"920171-3-1":  "does not find 920171: how a body is framed is no field of a header here",
+	"920300-2-1":  "was seen by nobody: the server itself answers OPTIONS *",
+	"920430-5-1":  "does not find 920430: a version that is not said is 1.1 here",
+	"920540-5-1":  "finds 920540: a request without a body is no JSON here, whatever it says",
+	"920620-1-1":  "finds 920620: another server joins two fields of one name",
+	"949110-1-1":  "does not find 949110: the edge weighs the score, no rule does",
+	"949110-4-1":  "does not find 949110: the edge weighs the score, no rule does",
+}
+
+// refusedTests are those that the edge, or the server in front of it, answers before the rules see them.
+var refusedTests = map[string][]string{
+	"refused 400 by the server": {
+		"920100-2-1", "920100-11-1", "920100-12-1", "920100-13-1", "920100-15-1", "920160-1-1", "920160-2-1", "920160-3-1", "920160-5-1",
+		"920430-4-1", "920430-6-1", "920430-7-1", "920430-10-1", "921140-1-1",
+	},
+	"refused 404 unknown-host":       {"920270-4-1", "920274-1-1", "920280-1-1", "920290-1-1", "920290-2-1", "920290-4-1"},
+	"refused 405 method-not-allowed": {"920100-4-1", "920100-5-1", "920100-6-1", "920300-3-1"},
+	"refused 505 by the server":      {"920180-4-1", "920280-3-1", "920430-3-1", "920430-8-1", "920430-9-1"},
+	"refused: a setting that no site has": {
+		"920250-1-1", "920250-2-1", "920250-3-1", "920250-4-1", "920360-1-1", "920370-1-1", "920380-1-1", "920390-1-1", "920410-1-1",
+	},
+	"refused: a field with an ambiguous name": {
+		"933110-3-1", "933110-13-1", "933110-14-1", "933110-19-1", "933110-20-1", "933110-21-1", "933110-22-1", "933110-23-1", "933110-24-1",
+		"933110-25-1", "933110-26-1", "933110-27-1", "933220-2-1", "933220-4-1", "944140-3-1", "944140-8-1",
+	},
+	"refused: no answer": {"920400-1-1"},
+}
 
 // ruleTest is one request of the rule set's own tests.
 type ruleTest struct {
@@ -184,22 +214,26 @@ func TestRegressionTestsOfTheRuleSetForTheWAF(t *testing.T) {
 	})
 	matched, refused, missing := 0, map[string]int{}, []string{}
 	for i := range tests {
-		switch outcome := e.outcome(t, &tests[i]); {
+		name, outcome := tests[i].name, e.outcome(t, &tests[i])
+		known, _, _ := strings.Cut(missingTests[name], ":")
+		for reason, names := range refusedTests {
+			if slices.Contains(names, name) {
+				known = reason
+			}
+		}
+		if outcome != known {
+			t.Errorf("%s: %q and not %q", name, outcome, known)
+		}
+		switch {
 		case outcome == "":
 			matched++
 		case strings.HasPrefix(outcome, "refused"):
 			refused[outcome]++
 		default:
-			missing = append(missing, tests[i].name+" "+outcome)
+			missing = append(missing, name+" "+outcome)
 		}
 	}
 	t.Logf("%d tests: %d matched, refused before the rules: %v, missing: %s", len(tests), matched, refused, strings.Join(missing, "\n"))
-	if n := matched + len(missing); n < len(tests)*97/100 {
-		t.Errorf("the rules saw %d of %d tests", n, len(tests))
-	}
-	if len(missing) > missingTests {
-		t.Errorf("%d of %d tests are missing", len(missing), len(tests))
-	}
 }
 
 // outcome runs a test and says what is wrong, "" when nothing is.
@@ -222,20 +256,21 @@ func (e *inspected) outcome(t *testing.T, test *ruleTest) string {
 	}
 	defer res.Body.Close()
 	if code := res.Header.Get("X-Svc-Error"); code != "" && code != "origin-unreachable" {
-		e.drain()
 		return fmt.Sprintf("refused %d %s", res.StatusCode, code)
 	}
-	if res.Header.Get("X-Request-Id") == "" && res.StatusCode >= 400 {
-		e.drain()
+	id := res.Header.Get("X-Request-Id")
+	if id == "" && res.StatusCode >= 400 {
 		return fmt.Sprintf("refused %d by the server", res.StatusCode)
 	}
-	var found []int
-	select {
-	case one := <-e.found:
-		found = one.Rules
-	case <-time.After(10 * time.Second):
+	if id == "" {
 		return "was seen by nobody"
 	}
+	// Of those that were refused nobody took it.
+	one := <-e.found
+	for one.id != id {
+		one = <-e.found
+	}
+	found := one.Rules
 	expected, excuse := test.expected()
 	if expected == nil && excuse != "" {
 		return excuse
@@ -254,12 +289,4 @@ func (e *inspected) outcome(t *testing.T, test *ruleTest) string {
 		}
 	}
 	return ""
-}
-
-// drain forgets what was noted of an exchange that is over, if anything was.
-func (e *inspected) drain() {
-	select {
-	case <-e.found:
-	case <-time.After(20 * time.Millisecond):
-	}
 }

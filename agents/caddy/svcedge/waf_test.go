@@ -22,8 +22,14 @@ import (
 type inspected struct {
 	*edge
 	url, address string
-	// What was found in the last request that was inspected, and whether one was.
-	found chan exchange.WAFOutcome
+	// What was found in requests, as they end.
+	found chan foundIn
+}
+
+// foundIn is what was found in a request, by the id that its answer has.
+type foundIn struct {
+	exchange.WAFOutcome
+	id string
 }
 
 func startInspected(t testing.TB, waf *configv1.SiteWaf, change func(*configv1.Site)) *inspected {
@@ -36,13 +42,13 @@ func startInspected(t testing.TB, waf *configv1.SiteWaf, change func(*configv1.S
 	t.Cleanup(origin.Close)
 	site := edgetest.Site(uint32(origin.Listener.Addr().(*net.TCPAddr).Port), "a.com")
 	change(site)
-	e := &inspected{found: make(chan exchange.WAFOutcome, 1)}
+	e := &inspected{found: make(chan foundIn, 16)}
 	defer func(before []func(*svccore.Core) exchange.FinishStage) { finishOrder = before }(finishOrder)
 	finishOrder = append(finishOrder[:len(finishOrder):len(finishOrder)], func(*svccore.Core) exchange.FinishStage {
 		return func(x *exchange.Exchange) {
 			found, _ := exchange.WAF.Known(x)
 			select {
-			case e.found <- found:
+			case e.found <- foundIn{found, x.In.IDHeader[0]}:
 			default:
 			}
 		}
@@ -80,7 +86,7 @@ func (e *inspected) ask(t *testing.T, method, target string, body io.Reader, con
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res, string(text), <-e.found
+	return res, string(text), (<-e.found).WAFOutcome
 }
 
 const attackOnSQL = "/?q=1%27+or+%271%27%3D%271%27+union+select+password+from+users--+"

@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,8 +97,8 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 	p.to.MultipartName().Add(d.name, d.name)
 	for _, name := range d.files {
 		p.to.MultipartFilename().Add(apart(d.name), name)
-		if !d.ambiguous {
-			// An apostrophe in a word ends no name: "d'accueil.png". What can be read in two ways is strict enough.
+		if !d.ambiguous && slices.Equal(p.to.TX().Get("detection_paranoia_level"), []string{"1"}) {
+			// An apostrophe in a word ends no name: "d'accueil.png". More paranoid sites doubt even that.
 			name = apostrophe.ReplaceAllString(name, "$1$2")
 		}
 		p.to.Files().Add("", name)
