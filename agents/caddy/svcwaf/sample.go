@@ -2,20 +2,25 @@ package svcwaf
 
 import "sync"
 
-// What is told of one minute: requests of a site that were attacks, others of it in which something matched, and requests
-// of all sites.
 const (
+	// What is told of a site of one minute: requests that were attacks, and others in which something matched.
 	maxAttacksTold = 10
 	maxOthersTold  = 2
-	maxTold        = 60
+	// What is told of all sites beside the first attack and the first other of each: however much is going on at others, each
+	// site is heard of.
+	maxFurtherTold = 600
+	// Sites that are remembered; those beyond are told nothing of.
+	maxSitesTold = 5000
+	// A clock that goes back as many minutes was set: no request takes so long.
+	maxBack = 5
 )
 
-// sample chooses the requests that events tell of: the first of each minute. What it remembers is bounded by what it takes.
+// sample chooses the requests that events tell of: the first of each minute.
 type sample struct {
-	mu     sync.Mutex
-	minute int64
-	told   int
-	sites  map[string]*told
+	mu      sync.Mutex
+	minute  int64
+	further int
+	sites   map[string]*told
 }
 
 type told struct{ attacks, others int }
@@ -25,14 +30,14 @@ func (s *sample) takes(siteID string, minute int64, attack bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A request that began earlier and took its time is one of this minute.
-	if s.sites == nil || minute > s.minute {
-		s.minute, s.told, s.sites = minute, 0, map[string]*told{}
-	}
-	if s.told == maxTold {
-		return false
+	if s.sites == nil || minute > s.minute || minute < s.minute-maxBack {
+		s.minute, s.further, s.sites = minute, 0, map[string]*told{}
 	}
 	of := s.sites[siteID]
 	if of == nil {
+		if len(s.sites) == maxSitesTold {
+			return false
+		}
 		of = new(told)
 		s.sites[siteID] = of
 	}
@@ -43,7 +48,12 @@ func (s *sample) takes(siteID string, minute int64, attack bool) bool {
 	if *taken == most {
 		return false
 	}
+	if *taken > 0 {
+		if s.further == maxFurtherTold {
+			return false
+		}
+		s.further++
+	}
 	*taken++
-	s.told++
 	return true
 }

@@ -23,11 +23,33 @@ func TestOfEachMinuteSomeRequestsOfEachSiteAreTold(t *testing.T) {
 			t.Errorf("%d more that began before", n)
 		}
 	}
-	all := 0
-	for site := range 1000 {
-		all += count(fmt.Sprint(site), 7, true)
+	// The clock was set back: what it says now is the minute.
+	if n := count("a", 1-maxBack-1, true); n != 10 {
+		t.Errorf("%d after the clock was set", n)
 	}
-	if all != maxTold || len(s.sites) > maxTold {
-		t.Errorf("%d requests, %d sites", all, len(s.sites))
+}
+
+// However many sites are attacked, each is heard of.
+func TestEachSiteIsToldOf(t *testing.T) {
+	for _, sites := range []int{6, 100, maxSitesTold, 2 * maxSitesTold} {
+		var s sample
+		told := map[string]int{}
+		all := 0
+		for range 20 {
+			for i := range sites {
+				for _, attack := range []bool{true, false} {
+					if s.takes(fmt.Sprint(i), 7, attack) {
+						told[fmt.Sprint(i)]++
+						all++
+					}
+				}
+			}
+		}
+		if len(told) != min(sites, maxSitesTold) || all > 2*maxSitesTold+maxFurtherTold || len(s.sites) > maxSitesTold {
+			t.Errorf("%d of %d sites, %d requests", len(told), sites, all)
+		}
+		if sites*(maxAttacksTold+maxOthersTold) <= maxFurtherTold && all != sites*(maxAttacksTold+maxOthersTold) {
+			t.Errorf("%d requests of %d sites", all, sites)
+		}
 	}
 }
