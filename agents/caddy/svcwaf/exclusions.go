@@ -128,8 +128,12 @@ func (e *exclusion) concerns(t *exchange.Target, plain bool) bool {
 	return plain && (t.Canonical == e.path || e.prefix && strings.HasPrefix(t.Canonical, e.path))
 }
 
-// isPlain reports whether a target has its canonical path in its one spelling: percent-encoded is only what has to be.
+// isPlain reports whether a target has its canonical path in its one spelling: percent-encoded is only what has to be, and no
+// segment is "..;" or ".;", which some origins read as ".." and ".".
 func isPlain(t *exchange.Target) bool {
+	if strings.Contains(t.Canonical, "/.;") || strings.Contains(t.Canonical, "/..;") {
+		return false
+	}
 	if t.Exact() {
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -76,6 +77,50 @@ func TestAttacksInBodies(t *testing.T) {
 	}
 }
 
+// Wherever an attack of any family is in JSON, valid or not, rules of that family find it.
+func TestFamiliesOfAttacksInJSON(t *testing.T) {
+	s := settingsOf(t, asIs)
+	attacks := map[int]string{
+		932: "; cat /etc/passwd", 933: "<?php system($_GET['c']); ?>", 934: "require('child_process').exec('id')", 941: xss, 942: sqli,
+	}
+	leaves := strings.Repeat(`"k":"v",`, 299)
+	bodies := map[string]string{
+		"leaf 300":                     "{" + leaves + `"q":"@"}`,
+		"element 300":                  "[" + strings.Repeat(`"v",`, 299) + `"@"]`,
+		"a name at 300":                "{" + leaves + `"@":1}`,
+		"depth 65":                     strings.Repeat(`{"a":`, 64) + `{"q":"@"}` + strings.Repeat("}", 64),
+		"depth 65 of arrays":           strings.Repeat("[", 65) + `"@"` + strings.Repeat("]", 65),
+		"the first of equal keys":      `{"q":"@","q":"x"}`,
+		"the second of equal keys":     `{"q":"x","q":"@"}`,
+		"truncated":                    `{"a":"x","q":"@`,
+		"truncated beyond leaf 300":    "{" + leaves + `"q":"@`,
+		"malformed":                    `{"a":1,,"q":"@"}`,
+		"malformed in a value":         `{"a":x,"q":"@"}`,
+		"malformed beyond leaf 300":    "{" + leaves + `,"q":"@"}`,
+		"after the end of a document":  `{"a":1}{"q":"@"}`,
+		"escaped":                      `{"q":"@@"}`,
+		"after a bracket of the wrong": `{"a":["x"},"q":"@"}`,
+	}
+	for family, attack := range attacks {
+		quoted := strings.Trim(strconv.Quote(attack), `"`)
+		var escaped strings.Builder
+		for _, c := range attack {
+			fmt.Fprintf(&escaped, `\u%04x`, c)
+		}
+		for name, body := range bodies {
+			body = strings.ReplaceAll(strings.ReplaceAll(body, "@@", escaped.String()), "@", quoted)
+			// Cut at the limit of what is inspected it is no mistake.
+			cuts := []bool{false, true}[:1+strings.Count(name, "truncated")]
+			for _, cut := range cuts {
+				v := judgeCut(t, s, asked("POST", "/", "x", json), body, !cut)
+				if !slices.ContainsFunc(v.rules, func(id int) bool { return id/rulesInFamily == family }) || v.score < s.threshold {
+					t.Errorf("%d, %s, cut %v: %v", family, name, cut, v)
+				}
+			}
+		}
+	}
+}
+
 // What is uploaded as a file is nobody's argument, its name is.
 func TestFiles(t *testing.T) {
 	s := settingsOf(t, asIs)
@@ -137,6 +182,8 @@ func TestWhatWorksByDefault(t *testing.T) {
 		{"POST", json, `{"query":"query Me($id: ID!) { member(id: $id) { name } }","variables":{"id":"7"}}`},
 		{"POST", "Content-Type: application/x-www-form-urlencoded; charset=gbk", "q=%C4%FA%BA%C3"},
 		{"POST", form, "q=" + url.QueryEscape("一個「娧」字")},
+		{"POST", "Content-Type: application/x-www-form-urlencoded; charset=gbk", "q=%D2%BB%8A%D1&r=%8A%D1"},
+		{"POST", form, "q=%8A%D1%D7%D6"},
 		{"POST", form, "q=" + url.QueryEscape("l’été, “çà et là” – 100 €")},
 	} {
 		fields := []string{}
@@ -228,6 +275,9 @@ func TestExclusions(t *testing.T) {
 		{"on another path", byTag("/searc", false, argument, "q"), attack, "", "", false},
 		{"below a path", byTag("/sea", true, argument, "q"), attack, "", "", true},
 		{"in another spelling of the path", byTag("/search", false, argument, "q"), "/%73earch" + attack[7:], "", "", false},
+		{"below a path that some origins leave", byTag("/sea", true, argument, "q"), "/sea/..;/rch" + attack[7:], "", "", false},
+		{"below a path that some origins read in another way", byTag("/sea", true, argument, "q"), "/sea/.;a/rch" + attack[7:], "", "", false},
+		{"below a path with parameters", byTag("/sea", true, argument, "q"), "/sea/rch;v=1/a" + attack[7:], "", "", true},
 		{"another argument", byTag("/search", false, argument, "p"), attack, "", "", false},
 		{"the name of an argument", byTag("", false, argument, sqli), "/?" + url.QueryEscape(sqli) + "=1", "", "", true},
 		{"a cookie", byTag("", false, configv1.WafPart_WAF_PART_COOKIE, "c"), "/", "Cookie: c=" + strings.ReplaceAll(sqli, ";", ""), "", true},
