@@ -11,6 +11,10 @@ export interface WafEventFilter {
   blocked: boolean | null;
   ruleId: number | null;
   requestId: string | null;
+  /** Paths that begin with it. */
+  path: string | null;
+  /** An address or a range. */
+  cidr: string | null;
 }
 
 export interface WafEventRow {
@@ -24,7 +28,9 @@ export interface WafEventRow {
 const FOUND = `from security_event where site_id = :siteId and kind = 'waf_matched' and occurred_at > :from
   and (:blocked::boolean is null or (waf -> 'blocked')::boolean = :blocked)
   and (:ruleId::int is null or waf -> 'rules' @> to_jsonb(:ruleId::int))
-  and (:requestId::text is null or waf ->> 'requestId' = :requestId)`;
+  and (:requestId::text is null or waf ->> 'requestId' = :requestId)
+  and (:path::text is null or starts_with(waf ->> 'path', :path))
+  and (:cidr::inet is null or (waf ->> 'address')::inet <<= :cidr::inet)`;
 
 /** Newest first. */
 export async function wafEventPage(

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
+import { MAX_CIDR_LENGTH } from '../scalars/cidr.ts';
 import { Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
 import { WAF_PARTS, type WafPart } from '../waf-rule-set.ts';
 import { range } from './rule-hits.ts';
@@ -49,6 +50,23 @@ export const wafEvents = resource('sites.waf.events', {
       blocked: Type.Optional(Type.Boolean()),
       ruleId: Type.Optional(Rule),
       requestId: Type.Optional(Type.String({ minLength: 1, maxLength: 128, pattern: '^[!-~]+$' })),
+      path: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 1024,
+          pattern: '^/[^\\u0000-\\u001f\\u007f]*$',
+          examples: ['/editor'],
+          description: 'Paths that begin with it.',
+        }),
+      ),
+      address: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: MAX_CIDR_LENGTH,
+          examples: ['192.0.2.7'],
+          description: 'Clients with this IPv4 or IPv6 address, or of a range of them.',
+        }),
+      ),
       ...PageQuery(50),
     }),
     output: Page(WafEvent),

@@ -77,9 +77,18 @@ test.serial(
   },
 );
 
-test.serial('the list is narrowed by range, outcome, rule and request', async (t) => {
+test.serial('the list is narrowed by range, outcome, rule, request, path and client', async (t) => {
   await report([
-    event(matched({ requestId: 'two', blocked: false, rules: [941_100], matches: [] })),
+    event(
+      matched({
+        requestId: 'two',
+        blocked: false,
+        rules: [941_100],
+        matches: [],
+        path: '/Login',
+        address: '192.0.2.7',
+      }),
+    ),
     event(matched({ requestId: 'old' }), { occurredAtMs: BigInt(Date.now() - 3 * HOUR) }),
     event(matched({ requestId: 'elsewhere' }), { siteId: foreign }),
   ]);
@@ -89,9 +98,22 @@ test.serial('the list is narrowed by range, outcome, rule and request', async (t
   t.deepEqual(await ids('?blocked=true&range=1h'), ['one']);
   t.deepEqual(await ids('?ruleId=941100'), ['two']);
   t.deepEqual(await ids('?requestId=old'), ['old']);
+  t.deepEqual(await ids('?path=/edit'), ['old', 'one']);
+  t.deepEqual(await ids('?path=/login'), []);
+  t.deepEqual(await ids('?path=/Lo&address=192.0.2.0/24'), ['two']);
+  t.deepEqual(await ids('?address=192.0.2.70'), []);
+  t.deepEqual(await ids('?address=2001:DB8:0::1'), ['old', 'one']);
   t.like(await list('?pageSize=1&page=3'), { total: 3, items: [{ requestId: 'old' }] });
   t.deepEqual(await list('', foreign), { items: [], total: 0 });
-  for (const query of ['range=2h', 'blocked=maybe', 'ruleId=1', `requestId=${'x'.repeat(129)}`, 'pageSize=101'])
+  for (const query of [
+    'range=2h',
+    'blocked=maybe',
+    'ruleId=1',
+    `requestId=${'x'.repeat(129)}`,
+    'pageSize=101',
+    'path=a',
+    'address=a',
+  ])
     t.is((await api.call('GET', `/sites/${siteId}/waf/events?${query}`)).status, 400, query);
   t.like(await api.call('GET', '/sites/nothing/waf/events'), { status: 404, body: { code: 'SITE_NOT_FOUND' } });
 });

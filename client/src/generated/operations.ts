@@ -2265,6 +2265,10 @@ export interface SitesWafEventsListInput {
   ruleId?: number | undefined;
   /** 1 to 128 characters. */
   requestId?: string | undefined;
+  /** Paths that begin with it. 1 to 1024 characters. */
+  path?: string | undefined;
+  /** Clients with this IPv4 or IPv6 address, or of a range of them. 1 to 64 characters. */
+  address?: string | undefined;
   /** 1 to 1000000; default 1. */
   page?: number | undefined;
   /** 1 to 100; default 50. */

@@ -111,5 +111,11 @@ test('what the address asks for is asked as the list takes it', (t) => {
     ruleId: 942_100,
     requestId: 'abc',
   });
+  t.deepEqual(eventsInput({ ...page, path: '/a', address: '2001:db8::/32' }), {
+    ...page,
+    path: '/a',
+    address: '2001:db8::/32',
+  });
+  t.deepEqual(eventsInput({ ...page, path: 'a', address: '192.0.2.' }), page);
   t.deepEqual(eventsInput({ ...page, verdict: 'passed', rule: '942', request: '请求' }), { ...page, blocked: false });
 });
