@@ -116,12 +116,14 @@ func (b *Body) unspool() error {
 }
 
 // Inspected reads what Inspect kept, from its first byte.
-func (b *Body) Inspected() io.Reader {
+func (b *Body) Inspected() io.ReadSeeker {
 	return io.NewSectionReader(keptReader{b}, 0, b.InspectedLength())
 }
 
 // InspectedLength is how many bytes Inspect kept.
-func (b *Body) InspectedLength() int64 { return int64(len(b.head)) + b.kept.filed + int64(len(b.kept.over)) }
+func (b *Body) InspectedLength() int64 {
+	return int64(len(b.head)) + b.kept.filed + int64(len(b.kept.over))
+}
 
 type keptReader struct{ body *Body }
 

@@ -26,21 +26,29 @@ type arguments struct {
 	// They are of a browser's report on what a page did.
 	report bool
 	rest   []byte
+	// The name of the last one that was put.
+	last string
 	// The last one began with what the one before ended with, and nothing else is in it.
 	repeated bool
 }
 
 func (a *arguments) full() bool { return a.count >= maxArguments && !a.endless }
 
-// put takes an argument.
+// put takes an argument. One that is too long becomes several of its name.
 func (a *arguments) put(name, value string) {
-	if !a.full() {
+	a.last, value = name, a.readable(name, value)
+	for !a.full() {
 		a.count++
-		a.add(apart(name), a.readable(name, value))
-		return
+		if len(value) <= maxValue {
+			a.add(apart(name), value)
+			return
+		}
+		end := maxValue - len(plainEnd)
+		a.add(apart(name), value[:end]+plainEnd)
+		value = plainWord + value[end-valueOverlap:]
 	}
 	a.join(name)
-	a.join(a.readable(name, value))
+	a.join(value)
 }
 
 // readable is a value as rules see it: without what looks like an attack in every article, query and image, and is none. It

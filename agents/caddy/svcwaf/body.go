@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/corazawaf/coraza/v3/collection"
-	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 )
 
 // How a body is read.
@@ -55,58 +54,151 @@ func isReport(contentType string) bool {
 	return name == "application/csp-report" || name == "application/reports+json"
 }
 
-// readBody fills what rules read of a body. Whole says that the body has no more than what is read here. A mistake in the
-// body is no error of it: rules weigh it.
-func readBody(kind, contentType string, in io.Reader, whole bool, to plugintypes.TransactionVariables) error {
-	failing := &failingReader{in: in}
-	post := &arguments{add: to.ArgsPost().Add}
+// readBody fills what rules read of a body. A mistake in the body is no error of it: rules weigh it.
+func (o *rounds) readBody() error {
+	post := &arguments{add: func(name, value string) {
+		if to := o.room(len(name) + len(value)); to != nil {
+			to.ArgsPost().Add(name, value)
+		}
+	}}
+	contentType, whole := o.x.In.Header.Get("Content-Type"), o.body.whole
 	var mistake error
-	switch kind {
-	case bodyForm, bodyRaw:
-		text, err := readText(failing)
-		if err != nil {
-			return err
-		}
-		if kind == bodyForm {
-			readPairs(text, post)
-			post.end()
-		} else if isJSON(text, whole) {
-			_ = readJSON(strings.NewReader(text), whole, post)
-		} else if isGraphQL(contentType) {
-			post.put("query", text)
-		}
-		set(to.RequestBody(), text)
-		set(to.RequestBodyLength(), strconv.Itoa(len(text)))
+	switch o.kind {
+	case bodyForm:
+		o.readText(func(text string, part bool) { readForm(text, part, post) })
+		post.end()
+	case bodyRaw:
+		o.readRaw(contentType, post)
 	case bodyMultipart:
-		mistake = readMultipart(failing, contentType, whole, to, post)
+		mistake = readMultipart(o, contentType, whole, o.room, post)
 	case bodyJSON:
 		post.report = isReport(contentType)
-		mistake = readJSON(failing, whole, post)
+		mistake = readJSON(o, whole, post)
 	case bodyXML:
-		texts := &arguments{add: func(_, v string) { to.RequestXML().Add("/*", v) }}
-		values := &arguments{add: func(_, v string) { to.RequestXML().Add("//@*", v) }}
-		mistake = readXML(failing, whole, texts, values)
+		mistake = readXML(o, whole, o.xml("/*"), o.xml("//@*"))
 	}
-	if failing.err != nil {
-		return failing.err
+	if o.err != nil {
+		return o.err
 	}
 	if mistake != nil {
-		set(to.RequestBodyError(), "1")
-		set(to.RequestBodyErrorMsg(), mistake.Error())
-		set(to.RequestBodyProcessorError(), "1")
-		set(to.RequestBodyProcessorErrorMsg(), mistake.Error())
+		set(o.vars.RequestBodyError(), "1")
+		set(o.vars.RequestBodyErrorMsg(), mistake.Error())
+		set(o.vars.RequestBodyProcessorError(), "1")
+		set(o.vars.RequestBodyProcessorErrorMsg(), mistake.Error())
 	}
 	if !whole {
-		set(to.InboundDataError(), "1")
+		set(o.vars.InboundDataError(), "1")
 	}
 	return nil
+}
+
+// xml takes texts of XML under a name.
+func (o *rounds) xml(name string) *arguments {
+	return &arguments{add: func(_, value string) {
+		if to := o.room(len(value)); to != nil {
+			to.RequestXML().Add(name, value)
+		}
+	}}
+}
+
+// readText takes raw text, in pieces of which each has a round of its own: a form is divided between its fields, and whatever
+// else is longer says the end of one piece again in the next. Part says that a piece begins in the middle of a field.
+func (o *rounds) readText(take func(text string, part bool)) {
+	length, part := 0, false
+	for kept := ""; ; {
+		text := new(strings.Builder)
+		text.WriteString(kept)
+		n, err := io.Copy(text, io.LimitReader(o, int64(maxValue+1-text.Len())))
+		if err != nil {
+			return
+		}
+		length += int(n)
+		piece, more := text.String(), text.Len() > maxValue
+		rest := len(piece)
+		if more {
+			rest = maxValue - valueOverlap
+			piece = piece[:maxValue]
+			if at := strings.LastIndexByte(piece, '&'); o.kind == bodyForm && at >= 0 {
+				piece, rest = piece[:at], at+1
+			}
+		}
+		if kept = text.String()[rest:]; o.bytes > 0 {
+			o.next()
+		}
+		if o.room(len(piece)) == nil {
+			return
+		}
+		set(o.vars.RequestBody(), piece)
+		set(o.vars.RequestBodyLength(), strconv.Itoa(length))
+		// Fields are the same bytes.
+		o.bytes = 1
+		take(piece, part)
+		if part = more && rest == maxValue-valueOverlap; !more {
+			return
+		}
+	}
+}
+
+// readForm takes the fields of a piece of a form.
+func readForm(text string, part bool, post *arguments) {
+	if part {
+		var value string
+		value, text, _ = strings.Cut(text, "&")
+		post.put(post.last, plainWord+unescape(value))
+	}
+	readPairs(text, post)
+}
+
+// readRaw takes a body of no known type.
+func (o *rounds) readRaw(contentType string, post *arguments) {
+	first, pieces := "", 0
+	o.readText(func(text string, _ bool) {
+		if pieces++; pieces == 1 {
+			first = text
+		}
+		if isGraphQL(contentType) {
+			post.put("query", text)
+		}
+	})
+	if o.err != nil {
+		return
+	}
+	if pieces == 1 {
+		if isJSON(first, o.body.whole) {
+			_ = readJSON(strings.NewReader(first), o.body.whole, post)
+		}
+		return
+	}
+	if !beginsLikeJSON(first) || !o.again() {
+		return
+	}
+	if o.body.whole {
+		// Programs take several documents, too.
+		valid := readDocuments(o)
+		if o.err != nil || !valid || !o.again() {
+			return
+		}
+	}
+	_ = readJSON(o, o.body.whole, post)
+}
+
+// again goes back to the beginning of the body.
+func (o *rounds) again() bool {
+	if _, err := o.body.in.Seek(0, io.SeekStart); err != nil {
+		o.err = err
+	}
+	return o.err == nil
+}
+
+func beginsLikeJSON(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text != "" && (text[0] == '{' || text[0] == '[')
 }
 
 // isJSON reports whether a text of an unknown type is objects or arrays, one or several: programs take them for what they
 // are, whatever type they have.
 func isJSON(text string, whole bool) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
-	if text == "" || text[0] != '{' && text[0] != '[' {
+	if !beginsLikeJSON(text) {
 		return false
 	}
 	if !whole {
@@ -118,26 +210,6 @@ func isJSON(text string, whole bool) bool {
 			return err == io.EOF
 		}
 	}
-}
-
-func readText(in io.Reader) (string, error) {
-	var text strings.Builder
-	_, err := io.Copy(&text, in)
-	return text.String(), err
-}
-
-// failingReader remembers a failure to read, which no mistake in the body may hide.
-type failingReader struct {
-	in  io.Reader
-	err error
-}
-
-func (r *failingReader) Read(p []byte) (int, error) {
-	n, err := r.in.Read(p)
-	if err != nil && err != io.EOF {
-		r.err = err
-	}
-	return n, err
 }
 
 // set gives a variable of one value its value; its interface can only be read.

@@ -128,7 +128,9 @@ func FuzzMultipart(f *testing.F) {
 		defer tx.Close()
 		got := new(collected)
 		fields := &arguments{add: got.add}
-		err := readMultipart(strings.NewReader(body), contentType, whole, tx.(plugintypes.TransactionState).Variables(), fields)
+		err := readMultipart(strings.NewReader(body), contentType, whole, func(int) plugintypes.TransactionVariables {
+			return tx.(plugintypes.TransactionState).Variables()
+		}, fields)
 		if err != nil && !strings.Contains(err.Error(), errMultipart.Error()) {
 			t.Error(err)
 		}

@@ -2,7 +2,6 @@ package svcwaf
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -25,52 +24,6 @@ type verdict struct {
 
 // errTime says that the patterns of an inspection took longer than they may.
 var errTime = errors.New("inspecting a request takes too long")
-
-// look is what is inspected of a body; the zero value is none.
-type look struct {
-	in    io.Reader
-	whole bool
-}
-
-// inspect runs the rules over a request. It fails with errTime, or where what was kept of the body cannot be read.
-func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdict, err error) {
-	b := takeBudget(r.patternTime)
-	defer b.giveBack()
-	tx := r.waf.NewTransactionWithID(b.id)
-	defer func() {
-		if failed := tx.Close(); failed != nil && err == nil {
-			err = failed
-		}
-	}()
-	state := tx.(plugintypes.TransactionState)
-	vars := state.Variables()
-	s.fill(vars)
-	target := x.Target()
-	s.exclude(tx.(remover), target)
-	readHead(x, target, tx, vars)
-	if body.whole {
-		readTrailer(x.In.Trailer, vars)
-	}
-	kind := bodyKind(x.In.Header.Get("Content-Type"))
-	vars.TX().Set("restricted_headers_basic", []string{s.restricted(x.In.Header)})
-	set(vars.RequestBodyProcessor(), "")
-	if body.in != nil {
-		set(vars.RequestBodyProcessor(), kind)
-	}
-	tx.ProcessRequestHeaders()
-	if body.in != nil {
-		if err := readBody(kind, x.In.Header.Get("Content-Type"), body.in, body.whole, vars); err != nil {
-			return v, err
-		}
-	}
-	if _, err := tx.ProcessRequestBody(); err != nil {
-		return v, err
-	}
-	if b.over {
-		return v, errTime
-	}
-	return verdictOf(tx, vars, s.values), nil
-}
 
 // fill gives a transaction the settings of the site.
 func (s *settings) fill(vars plugintypes.TransactionVariables) {

@@ -14,8 +14,8 @@ const (
 	maxDepth = 64
 	// Bytes of a name; longer ones are joined text, else names of names would be many times the body.
 	maxName = 1 << 10
-	// A string is in memory up to this, and joined text from there on.
-	maxString = 1 << 20
+	// A string is in memory up to this. A longer one is several.
+	maxString = maxValue
 )
 
 var errJSON = errors.New("not valid JSON")
@@ -28,6 +28,8 @@ type jsonReader struct {
 	out *arguments
 	// Whole says that the body has no more: it ends in the middle, then, because it is wrong, and not for a limit.
 	whole bool
+	// Several documents may follow one another.
+	several bool
 
 	path   []byte
 	levels []jsonLevel
@@ -65,6 +67,12 @@ func readJSONAs(name string, in io.Reader, whole bool, out *arguments) error {
 	return err
 }
 
+// readDocuments reports whether a whole body is JSON, of one document or several.
+func readDocuments(in io.Reader) bool {
+	r := &jsonReader{in: bufio.NewReader(in), out: &arguments{add: func(string, string) {}}, whole: true, several: true}
+	return r.read() == nil
+}
+
 // read goes from value to value without recursion. state says what may come next.
 func (r *jsonReader) read() error {
 	const value, next, key, colon = 0, 1, 2, 3
@@ -77,7 +85,7 @@ func (r *jsonReader) read() error {
 	for {
 		c, err := r.in.ReadByte()
 		if err == io.EOF {
-			if r.whole && (r.depth() > 0 || documents != 1 || state == value) {
+			if r.whole && (r.depth() > 0 || documents != 1 && !r.several || state == value) {
 				r.wrong = true
 			}
 			break
@@ -91,7 +99,7 @@ func (r *jsonReader) read() error {
 		switch {
 		case state == next && r.depth() == 0:
 			// One document is over: what follows it is read all the same.
-			r.wrong = true
+			r.wrong = r.wrong || !r.several
 			state = value
 			_ = r.in.UnreadByte()
 		case state == value && (c == '{' || c == '['):
@@ -107,7 +115,10 @@ func (r *jsonReader) read() error {
 			state, fresh = r.after(&documents), false
 		case state == key && c == '"':
 			fresh = false
-			done, err := r.readString()
+			done, err := r.readString(func(text string) {
+				r.out.join(text)
+				r.text = r.text[:0]
+			})
 			if err != nil {
 				return err
 			}
@@ -125,7 +136,10 @@ func (r *jsonReader) read() error {
 			r.advance()
 		case state == value && c == '"':
 			fresh = false
-			done, err := r.readString()
+			done, err := r.readString(func(text string) {
+				r.leaf(text+plainEnd, true)
+				r.text = append(append(r.text[:0], plainWord...), text[len(text)-valueOverlap:]...)
+			})
 			if err != nil {
 				return err
 			}
@@ -329,11 +343,10 @@ func isNumber(text string) bool {
 	return true
 }
 
-// readString reads a string after its quote into text; done says that its end was read. What is longer than maxString
-// becomes joined text.
-func (r *jsonReader) readString() (done bool, err error) {
+// readString reads a string after its quote into text; done says that its end was read. Of what is longer than maxString the
+// beginning is given to long, which leaves in text what the rest goes on with.
+func (r *jsonReader) readString(long func(text string)) (done bool, err error) {
 	r.text = r.text[:0]
-	long := false
 	for {
 		c, err := r.in.ReadByte()
 		if err == io.EOF {
@@ -344,10 +357,6 @@ func (r *jsonReader) readString() (done bool, err error) {
 		}
 		switch {
 		case c == '"':
-			if long {
-				r.out.more(string(r.text))
-				r.text = r.text[:0]
-			}
 			return true, nil
 		case c == '\\':
 			r.escape()
@@ -357,13 +366,8 @@ func (r *jsonReader) readString() (done bool, err error) {
 		default:
 			r.text = append(r.text, c)
 		}
-		if len(r.text) >= maxString {
-			if !long {
-				r.out.join("\n")
-			}
-			long = true
-			r.out.more(string(r.text))
-			r.text = r.text[:0]
+		if len(r.text) >= maxString-len(plainEnd) {
+			long(string(r.text))
 		}
 	}
 }

@@ -23,8 +23,8 @@ var errMultipart = errors.New("not a valid multipart body")
 const (
 	// Parts of a body of which names and headers are looked at.
 	maxParts = 1024
-	// Of the content of a field one argument is made up to this; what follows is joined text.
-	maxField = 1 << 20
+	// Bytes of a field of a part's head; longer ones are joined text.
+	maxPartField = 8 << 10
 	// Bytes of a boundary (RFC 2046, section 5.1.1).
 	maxBoundary = 70
 	// How much of a file is looked at at a time; longer than any border.
@@ -34,7 +34,8 @@ const (
 // parts fills what rules read of a multipart body. Nothing is written to disk: the contents of files are counted and
 // forgotten.
 type parts struct {
-	to     plugintypes.TransactionVariables
+	// room returns what is filled next, with so many bytes; nil where nothing is any more.
+	room   func(bytes int) plugintypes.TransactionVariables
 	fields *arguments
 	size   int64
 	count  int
@@ -45,10 +46,14 @@ type parts struct {
 
 // readMultipart takes the parts of a body. Whole says that the body has no more, so that an end in its middle is a
 // mistake and not for a limit.
-func readMultipart(in io.Reader, contentType string, whole bool, to plugintypes.TransactionVariables, fields *arguments) error {
-	p := &parts{to: to, fields: fields}
+func readMultipart(in io.Reader, contentType string, whole bool, room func(bytes int) plugintypes.TransactionVariables, fields *arguments) error {
+	p := &parts{room: room, fields: fields}
 	err := p.read(in, contentType, whole)
 	fields.end()
+	to := room(0)
+	if to == nil {
+		return err
+	}
 	if p.strict || err != nil {
 		set(to.MultipartStrictError(), "1")
 	}
@@ -88,24 +93,48 @@ func (p *parts) read(in io.Reader, contentType string, whole bool) error {
 func (p *parts) take(part *multipart.Part, whole bool) error {
 	d := readDisposition(part.Header)
 	p.strict = p.strict || d.ambiguous
+	bytes := 2 * len(d.name)
+	for name, values := range part.Header {
+		for _, v := range values {
+			bytes += len(d.name) + len(name) + len(v)
+		}
+	}
+	for _, name := range d.files {
+		bytes += len(d.name) + 2*len(name)
+	}
+	if bytes > maxPartField {
+		p.strict = true
+	}
+	to := p.room(min(bytes, maxPartField))
+	if to == nil {
+		return errTime
+	}
 	for name, values := range part.Header {
 		p.strict = p.strict || len(values) > 1
 		for _, v := range values {
-			p.to.MultipartPartHeaders().Add(apart(d.name), name+": "+v)
+			if bytes > maxPartField {
+				p.fields.join(name + ": " + v)
+				continue
+			}
+			to.MultipartPartHeaders().Add(apart(d.name), name+": "+v)
 		}
 	}
-	p.to.MultipartName().Add(d.name, d.name)
+	if bytes > maxPartField {
+		d.name, d.files = d.name[:min(len(d.name), maxName)], d.files[:min(len(d.files), 1)]
+	}
+	to.MultipartName().Add(d.name, d.name)
 	for _, name := range d.files {
-		p.to.MultipartFilename().Add(apart(d.name), name)
-		if !d.ambiguous && slices.Equal(p.to.TX().Get("detection_paranoia_level"), []string{"1"}) {
+		name = name[:min(len(name), maxPartField)]
+		to.MultipartFilename().Add(apart(d.name), name)
+		if !d.ambiguous && slices.Equal(to.TX().Get("detection_paranoia_level"), []string{"1"}) {
 			// An apostrophe in a word ends no name: "d'accueil.png". More paranoid sites doubt even that.
 			name = apostrophe.ReplaceAllString(name, "$1$2")
 		}
-		p.to.Files().Add("", name)
+		to.Files().Add("", name)
 	}
 	var err error
 	if len(d.files) > 0 {
-		p.to.FilesNames().Add("", d.name)
+		to.FilesNames().Add("", d.name)
 	}
 	if len(d.files) > 0 && !d.ambiguous {
 		err = p.file(part)
@@ -123,7 +152,7 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 
 // after looks at what follows the last part: some programs read on.
 func (p *parts) after(seen *tail) error {
-	rest := seen.last
+	rest := seen.end()
 	if at := bytes.Index(rest, append(p.border, "--"...)); at >= 0 {
 		rest = rest[at+len(p.border)+2:]
 	}
@@ -172,17 +201,21 @@ const operations = "operations"
 
 // field takes the content of a field.
 func (p *parts) field(name string, in io.Reader) error {
-	content, err := io.ReadAll(io.LimitReader(in, maxField))
-	p.size += int64(len(content))
-	if name == operations && isJSON(string(content), true) {
-		_ = readJSONAs(operations, bytes.NewReader(content), true, p.fields)
-	} else {
-		p.fields.put(name, string(content))
+	for text := ""; ; {
+		content, err := io.ReadAll(io.LimitReader(in, int64(maxValue-len(text)-len(plainEnd))))
+		p.size += int64(len(content))
+		text += string(content)
+		if err != nil || len(text) < maxValue-len(plainEnd) {
+			if name == operations && isJSON(text, true) {
+				_ = readJSONAs(operations, strings.NewReader(text), true, p.fields)
+			} else {
+				p.fields.put(name, text)
+			}
+			return err
+		}
+		p.fields.put(name, text+plainEnd)
+		text = plainWord + text[len(text)-valueOverlap:]
 	}
-	if err != nil || len(content) < maxField {
-		return err
-	}
-	return p.salvage(in)
 }
 
 // salvage takes what is left as text.

@@ -23,7 +23,7 @@ func readXML(in io.Reader, whole bool, texts, values *arguments) error {
 
 func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 	// What a mistake hides from the decoder is read as text, from the piece of the body in which the mistake is.
-	seen := &tail{in: in}
+	seen := &tail{in: in, longest: maxToken}
 	d := xml.NewDecoder(seen)
 	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 	d.CharsetReader = sameBytes
@@ -39,16 +39,20 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 	defer element()
 	for {
 		token, err := d.RawToken()
+		seen.since = 0
 		if err == io.EOF {
 			if whole && (open != 0 || !any) {
 				return errXML
 			}
 			return nil
 		}
+		if errors.Is(err, errToken) {
+			return seen.rest(texts)
+		}
 		if err != nil {
 			var syntax *xml.SyntaxError
 			if !whole && errors.As(err, &syntax) && strings.Contains(syntax.Msg, "unexpected EOF") {
-				texts.join(string(seen.last))
+				texts.join(string(seen.end()))
 				return nil
 			}
 			return errors.Join(errXML, seen.rest(texts))
@@ -64,7 +68,11 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 			element()
 			open--
 		case xml.CharData:
-			text = append(text, t...)
+			for text = append(text, t...); len(text) > maxValue; {
+				end := maxValue - len(plainEnd)
+				texts.put("", string(text[:end])+plainEnd)
+				text = append([]byte(plainWord), text[end-valueOverlap:]...)
+			}
 		case xml.Directive:
 			// Entities stand for text.
 			if bytes.IndexByte(t, '[') >= 0 {
@@ -85,27 +93,53 @@ func sameBytes(charset string, in io.Reader) (io.Reader, error) {
 	return nil, errXMLCharset
 }
 
-// maxTail is more than a decoder has read and not yet used.
-const maxTail = 8 << 10
+const (
+	// More than a decoder has read and not yet used.
+	maxTail = 8 << 10
+	// Bytes of one text, name or comment that a decoder takes into memory.
+	maxToken = 1 << 20
+)
+
+// errToken says that what the decoder is at is too long.
+var errToken = errors.New("a long part of a document")
 
 // tail remembers the end of what was read.
 type tail struct {
 	in   io.Reader
 	last []byte
+	// How much was read since somebody said so, and how much it may be; 0 for any.
+	since, longest int
 }
 
 func (t *tail) Read(p []byte) (int, error) {
+	if t.longest > 0 && t.since > t.longest {
+		return 0, errToken
+	}
 	n, err := t.in.Read(p)
+	t.since += n
 	t.last = append(t.last, p[:n]...)
-	if over := len(t.last) - maxTail; over > 0 {
+	kept := maxTail
+	if t.longest > 0 {
+		kept += t.since
+	}
+	if over := len(t.last) - kept; over > kept {
 		t.last = append(t.last[:0], t.last[over:]...)
 	}
 	return n, err
 }
 
+// end is what was read last, and everything since.
+func (t *tail) end() []byte {
+	kept := maxTail
+	if t.longest > 0 {
+		kept += t.since
+	}
+	return t.last[max(0, len(t.last)-kept):]
+}
+
 // rest takes the end of what was read, and what follows it, as text.
 func (t *tail) rest(to *arguments) error {
-	to.join(string(t.last))
+	to.join(string(t.end()))
 	return joinAll(t.in, to)
 }
 
