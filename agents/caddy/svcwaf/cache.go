@@ -9,8 +9,12 @@ import (
 	"edge.svc/caddy/exchange"
 )
 
-// maxVerdicts is how many verdicts each of the two generations keeps.
-const maxVerdicts = 4096
+const (
+	// What each of the two generations of verdicts takes in memory.
+	maxVerdictBytes = 1 << 20
+	// What one takes without its lists, and what a place of a match takes without its name.
+	verdictBytes, matchBytes = 160, 40
+)
 
 // verdictKey is the digest of everything that a verdict follows from.
 type verdictKey [sha256.Size]byte
@@ -20,7 +24,18 @@ type verdictKey [sha256.Size]byte
 type verdicts struct {
 	mu         sync.Mutex
 	young, old map[verdictKey]verdict
-	hits       uint64
+	// What the young generation takes.
+	bytes int
+	hits  uint64
+}
+
+// size is about what a verdict takes in memory.
+func (v *verdict) size() int {
+	bytes := verdictBytes + 8*cap(v.rules) + matchBytes*cap(v.matches)
+	for _, m := range v.matches {
+		bytes += len(m.Name)
+	}
+	return bytes
 }
 
 func (c *verdicts) get(key verdictKey) (v verdict, ok bool) {
@@ -43,16 +58,20 @@ func (c *verdicts) put(key verdictKey, v verdict) {
 }
 
 func (c *verdicts) keep(key verdictKey, v verdict) {
-	if c.young == nil || len(c.young) >= maxVerdicts {
-		c.young, c.old = make(map[verdictKey]verdict), c.young
+	bytes := v.size()
+	if c.young == nil || c.bytes+bytes > maxVerdictBytes {
+		c.young, c.old, c.bytes = make(map[verdictKey]verdict), c.young, 0
 	}
-	c.young[key] = v
+	if _, known := c.young[key]; !known {
+		c.young[key] = v
+		c.bytes += bytes
+	}
 }
 
 func (c *verdicts) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.young, c.old = nil, nil
+	c.young, c.old, c.bytes = nil, nil, 0
 }
 
 var keyRooms = sync.Pool{New: func() any { return new([]byte) }}

@@ -31,6 +31,7 @@ type engine struct {
 	rules    atomic.Pointer[ruleSet]
 	used     atomic.Int64
 	permits  chan struct{}
+	wait     time.Duration
 	room     *room
 	verdicts verdicts
 	counts   exchange.RuleCounts
@@ -48,7 +49,7 @@ type engine struct {
 var component = svccore.NewComponent("waf", func(c *svccore.Core) *engine {
 	return &engine{
 		core: c, build: buildRuleSet, permits: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxBudgets/2)),
-		room: &room{folder: filepath.Join(c.StateDir(), "waf")}, counts: svccore.Find[exchange.RuleCounts](c),
+		room: newRoom(filepath.Join(c.StateDir(), "waf")), wait: maxWait, counts: svccore.Find[exchange.RuleCounts](c),
 		events: svccore.Find[exchange.WAFEvents](c),
 	}
 })
@@ -83,7 +84,7 @@ func (e *engine) permit(ctx context.Context) bool {
 		return true
 	default:
 	}
-	wait := time.NewTimer(maxWait)
+	wait := time.NewTimer(e.wait)
 	defer wait.Stop()
 	select {
 	case e.permits <- struct{}{}:
@@ -108,22 +109,23 @@ func (e *engine) Run(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case now := <-tick.C:
-			if now.Sub(time.Unix(e.used.Load(), 0)) > keepUnused {
-				e.release()
-			}
+			e.releaseUnused(now)
 		}
 	}
 }
 
-// release gives up the rule set unless a site has an entry for it.
-func (e *engine) release() {
+// releaseUnused gives up the rule set that was not used for long, unless a site wants it.
+func (e *engine) releaseUnused(now time.Time) {
+	if now.Sub(time.Unix(e.used.Load(), 0)) <= keepUnused {
+		return
+	}
 	e.building.Lock()
 	defer e.building.Unlock()
 	if e.rules.Load() == nil {
 		return
 	}
 	for p := range e.core.Tables().Plans {
-		if svccore.HasEntry(p, kind) {
+		if part.Of(p) != nil {
 			return
 		}
 	}
@@ -154,7 +156,5 @@ func (e *engine) WriteMetrics(w io.Writer) {
 	}
 	fmt.Fprintf(w, "# TYPE svc_waf_unknown_tags_total counter\nsvc_waf_unknown_tags_total %d\n", c.unknownTags.Load())
 	fmt.Fprintf(w, "# TYPE svc_waf_body_bytes gauge\nsvc_waf_body_bytes{in=\"memory\"} %d\nsvc_waf_body_bytes{in=\"files\"} %d\n",
-		e.room.taken.Load(), e.room.filed.Load())
+		e.room.memory.held(), e.room.files.held())
 }
-
-var _ exchange.Room = (*room)(nil)

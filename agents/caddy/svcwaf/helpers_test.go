@@ -1,6 +1,7 @@
 package svcwaf
 
 import (
+	"io"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -48,7 +49,16 @@ func settingsOf(t testing.TB, change func(*configv1.SiteWaf)) *settings {
 
 // asked is a request with fields as "Name: value", and the usual ones of a browser.
 func asked(method, target, body string, fields ...string) *exchange.Exchange {
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	x := askedOf(method, target, strings.NewReader(body), fields...)
+	if body != "" {
+		x.In.Header.Set("Content-Length", "1")
+	}
+	return x
+}
+
+// askedOf is a request with a body that comes in its own time.
+func askedOf(method, target string, body io.Reader, fields ...string) *exchange.Exchange {
+	r := httptest.NewRequest(method, target, body)
 	r.Host = "a.com"
 	r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36")
 	r.Header.Set("Accept", "*/*")
@@ -56,10 +66,9 @@ func asked(method, target, body string, fields ...string) *exchange.Exchange {
 		name, value, _ := strings.Cut(f, ": ")
 		r.Header.Add(name, value)
 	}
-	if body != "" {
-		r.Header.Set("Content-Length", "1")
-	}
-	return exchangetest.New(httptest.NewRecorder(), r)
+	x := exchangetest.New(httptest.NewRecorder(), r)
+	x.Plan = &exchange.Plan{SiteID: "a"}
+	return x
 }
 
 // judge inspects a request with all of its body.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
@@ -369,15 +370,22 @@ func TestKeysOfVerdicts(t *testing.T) {
 	if key(s, "GET", "/", "X-A: b", "X-B: c") != key(s, "GET", "/", "X-B: c", "X-A: b") {
 		t.Error("the order of fields matters")
 	}
-	var c verdicts
-	for i := range 3 * maxVerdicts {
-		c.put(verdictKey{byte(i), byte(i >> 8), byte(i >> 16)}, verdict{score: i})
-		if v, ok := c.get(verdictKey{}); !ok || v.score != 0 {
-			t.Fatalf("what is used is gone after %d", i)
+}
+
+// What is kept of verdicts is bounded by what it takes, and what is used stays.
+func TestVerdictsAreBounded(t *testing.T) {
+	long := exchange.WAFMatch{Name: strings.Repeat("n", maxMatchName)}
+	for _, v := range []verdict{{score: 7}, {score: 7, rules: make([]int, 60), matches: slices.Repeat([]exchange.WAFMatch{long}, maxMatches)}} {
+		var c verdicts
+		for i := range 3 * maxVerdictBytes / v.size() {
+			c.put(verdictKey{byte(i), byte(i >> 8), byte(i >> 16)}, v)
+			if got, ok := c.get(verdictKey{}); !ok || got.score != 7 {
+				t.Fatalf("what is used is gone after %d", i)
+			}
 		}
-	}
-	if len(c.young)+len(c.old) > 2*maxVerdicts {
-		t.Errorf("%d and %d verdicts", len(c.young), len(c.old))
+		if kept := len(c.young) + len(c.old); kept*v.size() > 2*maxVerdictBytes || kept*v.size() < maxVerdictBytes/2 {
+			t.Errorf("%d verdicts of %d bytes", kept, v.size())
+		}
 	}
 }
 

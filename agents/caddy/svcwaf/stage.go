@@ -58,19 +58,21 @@ func (e *engine) stage(x *exchange.Exchange, s *settings) *exchange.Answer {
 	return e.decide(x, s, v)
 }
 
-// look keeps the beginning of a body, before anybody else waits for this request.
-func (e *engine) look(x *exchange.Exchange, s *settings) (look, error) {
-	if s.bodyLimit == 0 {
-		return look{}, nil
+// look keeps the beginning of a body, before anybody else waits for this request. Fields after a body that is longer than
+// what is looked at are nobody's where attacks are blocked: they come when the origin has the body.
+func (e *engine) look(x *exchange.Exchange, s *settings) (l look, err error) {
+	if s.bodyLimit > 0 {
+		if l.whole, err = x.Body.Inspect(s.bodyLimit, e.room.of(x.Plan.SiteID)); err != nil {
+			return look{}, err
+		}
+		if x.Body.InspectedLength() > 0 {
+			l.in = x.Body.Inspected()
+		}
 	}
-	whole, err := x.Body.Inspect(s.bodyLimit, e.room)
-	if err != nil {
-		return look{}, err
+	if s.block && !l.whole {
+		clear(x.Body.Trailer)
 	}
-	if x.Body.InspectedLength() == 0 {
-		return look{}, nil
-	}
-	return look{x.Body.Inspected(), whole}, nil
+	return l, nil
 }
 
 // failBody answers for a body that cannot be looked at. Where that is for want of room, nobody knows what is in it.
