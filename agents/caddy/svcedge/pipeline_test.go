@@ -26,9 +26,12 @@ type edge struct {
 	core *svccore.Core
 }
 
+// patternTime is how long an inspection may take, in milliseconds.
+var patternTime = 60_000
+
 func newHandler(t testing.TB, entries ...*configv1.Entry) *edge {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1, "waf_pattern_ms": 60_000}})
+	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1, "waf_pattern_ms": patternTime}})
 	h := &edge{core: core}
 	h.pipeline = newPipeline(core, zap.NewNop(), false)
 	h.change(t, entries...)
