@@ -78,6 +78,8 @@ type ruleSet struct {
 func init() {
 	plugins.RegisterOperator("rx", newRx)
 	plugins.RegisterOperator("detectSQLi", newDetectSQLi)
+	plugins.RegisterOperator("pm", newWords)
+	plugins.RegisterOperator("pmFromFile", newWordsOfFile)
 	plugins.RegisterTransformation("urlDecodeUni", urlDecodeUni)
 	plugins.RegisterTransformation("jsDecode", jsDecode)
 }
