@@ -28,14 +28,16 @@ const (
 	interrupted = 2 * time.Millisecond
 )
 
-// budget is the time that an inspection has left. It is counted by the clock, which costs nothing to read, and is over when
-// the thread has computed as long, too: on a busy machine most of the time is others'. Operators know their transaction by its id alone, so ids are those of
-// budgets.
+// budget is the time that an inspection has left. Half of it is counted by the clock, which costs nothing to read; on a busy
+// machine most of that is others', so that the other half is what the thread computes from then on. Operators know their
+// transaction by its id alone, so ids are those of budgets.
 type budget struct {
-	id   string
-	most time.Duration
-	left time.Duration
-	// What the thread had computed when it began; the inspection stays on it.
+	id    string
+	half  time.Duration
+	left  time.Duration
+	began time.Time
+	// The inspection stays on its thread, which had computed so much when the second half began.
+	bound bool
 	begun time.Duration
 	calls uint
 	over  bool
@@ -56,28 +58,40 @@ var budgets, freeBudgets = func() (*[maxBudgets]budget, chan *budget) {
 // takeBudget begins the time of an inspection by the goroutine that asks, which gives it back.
 func takeBudget(most time.Duration) *budget {
 	b := <-freeBudgets
-	runtime.LockOSThread()
-	b.most, b.left, b.begun, b.calls, b.over = most, most, computed(), 0, false
+	*b = budget{id: b.id, half: most / 2, left: most / 2, began: time.Now()}
 	return b
 }
 
 func (b *budget) giveBack() {
-	runtime.UnlockOSThread()
+	if b.bound {
+		runtime.UnlockOSThread()
+	}
 	freeBudgets <- b
 }
 
+// spend counts time in which patterns ran.
 func (b *budget) spend(d time.Duration) {
-	if b.left -= d; b.left >= 0 {
-		return
+	if b.left -= d; b.left < 0 {
+		b.measure()
 	}
-	b.left = b.most - (computed() - b.begun)
-	b.over = b.left < 0
 }
 
-// exceeded measures what was computed, whatever was spent.
+// exceeded counts all that was done until now, whatever was spent.
 func (b *budget) exceeded() bool {
-	b.over = b.over || computed()-b.begun > b.most
+	if b.bound || time.Since(b.began) > b.half {
+		b.measure()
+	}
 	return b.over
+}
+
+// measure counts what the thread computed.
+func (b *budget) measure() {
+	if !b.bound {
+		runtime.LockOSThread()
+		b.bound, b.begun = true, computed()
+	}
+	b.left = b.half - (computed() - b.begun)
+	b.over = b.over || b.left < 0
 }
 
 // computed is how long this thread has computed.

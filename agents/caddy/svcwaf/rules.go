@@ -13,6 +13,7 @@ import (
 	"github.com/corazawaf/coraza/v3"
 	"github.com/corazawaf/coraza/v3/experimental"
 	"github.com/corazawaf/coraza/v3/experimental/plugins"
+	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 	"github.com/corazawaf/coraza/v3/types"
 )
 
@@ -116,7 +117,7 @@ func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 		return nil, fmt.Errorf("the rule set is not %s but has the checksum %s", rulesVersion, checksum)
 	}
 	r := &ruleSet{tagged: map[string][]int{}, patternTime: patternTime}
-	config := coraza.NewWAFConfig().WithRootFS(coreruleset.FS).WithDirectives(setup)
+	config := coraza.NewWAFConfig().WithRootFS(leanRules{coreruleset.FS}).WithDirectives(setup)
 	for _, name := range names {
 		if strings.Contains(name, "REQUEST-949-") {
 			config = config.WithDirectives(bodyRules)
@@ -131,7 +132,24 @@ func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 		slices.Sort(ids)
 		r.tagged[tag] = slices.Compact(ids)
 	}
-	return r, nil
+	return r, r.warm()
+}
+
+// warm compiles the patterns of the lowest level of paranoia, so that no request waits for them.
+func (r *ruleSet) warm() error {
+	tx := r.waf.NewTransaction()
+	vars := tx.(plugintypes.TransactionState).Variables()
+	tx.ProcessURI("/warm?a=b", "POST", "HTTP/1.1")
+	for _, name := range []string{"Host", "User-Agent", "Referer", "Accept", "Content-Type"} {
+		tx.AddRequestHeader(name, "text/warm")
+	}
+	vars.RequestCookies().Add("a", "b")
+	tx.ProcessRequestHeaders()
+	vars.ArgsPost().Add("a", "b")
+	if _, err := tx.ProcessRequestBody(); err != nil {
+		return err
+	}
+	return tx.Close()
 }
 
 // note remembers the tags of a rule.

@@ -1,7 +1,9 @@
 package svcwaf
 
 import (
+	"regexp/syntax"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -11,9 +13,10 @@ import (
 )
 
 // rx is the operator @rx by RE2, over bytes: patterns of the rule set are made for bytes, and RE2 needs a tenth of the
-// time that package regexp takes for the bodies of forms.
+// time that package regexp takes for the bodies of forms. A pattern is compiled when it is wanted first: most sites have no
+// use for those of higher paranoia levels, which are as many again.
 type rx struct {
-	pattern *re2.Regexp
+	compiled func() *re2.Regexp
 	// The pattern is for bytes outside of characters.
 	outside bool
 }
@@ -24,24 +27,30 @@ const asciiRules = `\x{bc}`
 
 func newRx(options plugintypes.OperatorOptions) (plugintypes.Operator, error) {
 	source := "(?s)" + options.Arguments
-	compile := func() (any, error) {
-		if p, err := re2bytes.CompileLatin1(source); err == nil {
-			return p, nil
-		}
-		return re2.Compile(source)
+	if _, err := syntax.Parse(source, syntax.Perl); err != nil {
+		return nil, err
 	}
-	made, err := compileOnce(options.Memoizer, source, compile)
+	made := func() (any, error) {
+		compiled := sync.OnceValue(func() *re2.Regexp { return compilePattern(source) })
+		return rx{compiled, strings.HasPrefix(options.Arguments, asciiRules)}, nil
+	}
+	if options.Memoizer == nil {
+		one, err := made()
+		return one.(rx), err
+	}
+	one, err := options.Memoizer.Do("svc rx "+source, made)
 	if err != nil {
 		return nil, err
 	}
-	return rx{made.(*re2.Regexp), strings.HasPrefix(options.Arguments, asciiRules)}, nil
+	return one.(rx), nil
 }
 
-func compileOnce(memoizer plugintypes.Memoizer, source string, compile func() (any, error)) (any, error) {
-	if memoizer == nil {
-		return compile()
+// compilePattern panics where a pattern is none to RE2: no inspection goes on without one of its rules.
+func compilePattern(source string) *re2.Regexp {
+	if p, err := re2bytes.CompileLatin1(source); err == nil {
+		return p
 	}
-	return memoizer.Do("svc rx "+source, compile)
+	return re2.MustCompile(source)
 }
 
 // maxCaptured is how many groups, the whole match among them, a rule can use.
@@ -80,9 +89,9 @@ func (o rx) evaluate(tx plugintypes.TransactionState, value string) bool {
 		value = withoutCharacters(value)
 	}
 	if !tx.Capturing() {
-		return o.pattern.MatchString(value)
+		return o.compiled().MatchString(value)
 	}
-	at := o.pattern.FindStringSubmatchIndex(value)
+	at := o.compiled().FindStringSubmatchIndex(value)
 	if at == nil {
 		return false
 	}
