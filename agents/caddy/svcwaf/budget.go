@@ -76,6 +76,19 @@ func (b *budget) spend(d time.Duration) {
 	}
 }
 
+// excuse does what the request is not to blame for: it counts as nothing.
+func (b *budget) excuse(do func()) {
+	begun, before := time.Now(), time.Duration(0)
+	if b.bound {
+		before = computed()
+	}
+	do()
+	b.began = b.began.Add(time.Since(begun))
+	if b.bound {
+		b.begun += computed() - before
+	}
+}
+
 // exceeded counts all that was done until now, whatever was spent.
 func (b *budget) exceeded() bool {
 	if b.bound || time.Since(b.began) > b.half {

@@ -438,3 +438,24 @@ func TestTimeThatPassesWithoutComputingEndsNothing(t *testing.T) {
 		t.Error("goes on beyond what it may compute")
 	}
 }
+
+// A pattern is compiled once for all requests: the one that wants it first does not pay for it.
+func TestCompilingIsNoRequestsTime(t *testing.T) {
+	const most = 20 * time.Millisecond
+	b := takeBudget(most)
+	defer b.giveBack()
+	compute := func() {
+		for from := computed(); computed()-from <= 2*most; {
+		}
+	}
+	if b.excuse(compute); b.exceeded() {
+		t.Error("over before it computed anything")
+	}
+	b.measure()
+	if b.excuse(compute); b.exceeded() {
+		t.Error("over by what it is not to blame for")
+	}
+	if compute(); !b.exceeded() {
+		t.Error("goes on beyond what it may compute")
+	}
+}

@@ -34,6 +34,9 @@ var (
 // Whatever is in a value, what decodes it and what looks for something in it takes as much longer as the value is longer.
 func TestDecodersAndOperatorsAreLinear(t *testing.T) {
 	const short, times, tooMuch, worthAsking = 16 << 10, 8, 24, 40 * time.Millisecond
+	// What others compute beside it is not counted.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	// What others compute meanwhile does not count.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

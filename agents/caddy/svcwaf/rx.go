@@ -4,6 +4,7 @@ import (
 	"regexp/syntax"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -17,6 +18,8 @@ import (
 // use for those of higher paranoia levels, which are as many again.
 type rx struct {
 	compiled func() *re2.Regexp
+	// It was compiled.
+	ready *atomic.Bool
 	// The pattern is for bytes outside of characters.
 	outside bool
 }
@@ -31,8 +34,8 @@ func newRx(options plugintypes.OperatorOptions) (plugintypes.Operator, error) {
 		return nil, err
 	}
 	made := func() (any, error) {
-		compiled := sync.OnceValue(func() *re2.Regexp { return compilePattern(source) })
-		return rx{compiled, strings.HasPrefix(options.Arguments, asciiRules)}, nil
+		compiled, ready := sync.OnceValue(func() *re2.Regexp { return compilePattern(source) }), new(atomic.Bool)
+		return rx{compiled, ready, strings.HasPrefix(options.Arguments, asciiRules)}, nil
 	}
 	if options.Memoizer == nil {
 		one, err := made()
@@ -64,6 +67,10 @@ func (o rx) Evaluate(tx plugintypes.TransactionState, value string) bool {
 	}
 	if b.over {
 		return false
+	}
+	if !o.ready.Load() {
+		b.excuse(func() { o.compiled() })
+		o.ready.Store(true)
 	}
 	if len(value) < measuredBytes {
 		if b.calls++; b.calls%sampledCalls != 0 {
