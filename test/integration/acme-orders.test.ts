@@ -1,6 +1,6 @@
 // Orders of certificates from the request to the site, at an authority that is as strict as a real one.
 import { X509Certificate } from 'node:crypto';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { sweepRehearsals } from '../../models/acme-certificate.ts';
 import { beginDueOrders, takeDueOrder } from '../../models/acme-order.ts';
 import { type AcmeCluster, orderOver, requestOf, startAcmeCluster, useAuthority } from '../helpers/acme-cluster.ts';
@@ -197,6 +197,18 @@ test.serial('a name that the node does not answer for fails by its name', async 
   await eventually(() => cluster.node.answers.size === 0);
 });
 
+/** What the console logs as an error until the end of the test. */
+function errorsOf(t: ExecutionContext): unknown[] {
+  const { log } = running.running.runtime;
+  const { error } = log;
+  t.teardown(() => {
+    log.error = error;
+  });
+  const logged: unknown[] = [];
+  log.error = (...args: unknown[]) => void logged.push(args);
+  return logged;
+}
+
 /** A node that is online for as long as nobody says otherwise, and takes no answer. */
 async function silent(clusterId: string) {
   const nodeId = await api.node(clusterId, `silent-${last++}`, { features: ['http01-v1'] });
@@ -234,13 +246,7 @@ test.serial('nodes that go offline in the middle are waited for no more, others 
 });
 
 test.serial('a cluster that goes under an order leaves it without nodes, and nothing to be logged', async (t) => {
-  const { log } = running.running.runtime;
-  const { error } = log;
-  t.teardown(() => {
-    log.error = error;
-  });
-  const logged: unknown[] = [];
-  log.error = (...args: unknown[]) => void logged.push(args);
+  const logged = errorsOf(t);
   const gone = await api.cluster(`gone-${last++}`);
   const { nodeId } = await silent(gone);
   const { id, siteId } = await waiting(gone);
@@ -250,6 +256,28 @@ test.serial('a cluster that goes under an order leaves it without nodes, and not
   t.like(await orderOver(api, id), { state: 'failed', error: { code: 'http01_no_nodes' } });
   t.deepEqual(logged, []);
   await api.ok('DELETE', `/certificates/${id}`);
+});
+
+test.serial('a step that cannot be written waits longer each time, and goes on when it can', async (t) => {
+  const name = newName();
+  await newSite(name);
+  const logged = errorsOf(t);
+  await api.sql.raw(`
+    create function refuse_${name.split('.')[0]}() returns trigger language plpgsql as $$ begin
+      if new.state = 'failed' and new.names[1] = '${name}' then raise 'not now'; end if;
+      return new;
+    end $$;
+    create trigger refused before update on acme_order for each row execute function refuse_${name.split('.')[0]}()`);
+  cluster.authority.options.script = (kind) => (kind === 'finalize' ? { type: 'caa', status: 403 } : null);
+  const made = await request([name]);
+  const row = () => api.sql('acme_order').where({ certificate_id: made.id }).first();
+  const { tries } = await eventually(async () => {
+    const found = await row();
+    return found?.tries >= 2 && found;
+  });
+  t.true(logged.length >= 2 && logged.length < tries + 10, `${logged.length} of ${tries}`);
+  await api.sql.raw('drop trigger refused on acme_order');
+  t.like(await orderOver(api, made.id), { state: 'failed', error: { code: 'acme_caa' } });
 });
 
 test.serial('what another order shows too stays when the first one ends', async (t) => {

@@ -16,6 +16,7 @@ import {
 import { beginEpoch } from '../../models/epoch.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { AcmeNode } from '../helpers/acme-node.ts';
+import { addNode, setPolicy } from '../helpers/canary-cluster.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { enrollOne } from '../helpers/fleet.ts';
@@ -88,6 +89,23 @@ test.serial('it makes no revision and no entry', async (t) => {
   await put(clusterId, answer());
   const after = await api.ok('GET', `/clusters/${clusterId}`);
   t.is(after.latestRevision, before.latestRevision);
+});
+
+test.serial('a canary that tries something else holds no token back', async (t) => {
+  const clusterId = await newCluster();
+  await addNode(runtime, clusterId, `canary-${last++}`, { isCanary: true });
+  await setPolicy(runtime, clusterId, true);
+  const node = await newNode(clusterId);
+  t.teardown(() => node.disconnect());
+  await online(node);
+  const tried = async () => (await api.ok('GET', `/clusters/${clusterId}/rollout`)).candidateRevision;
+  await api.site(clusterId, 'tried.example');
+  const candidate = await tried();
+  t.truthy(candidate);
+  const given = answer();
+  await everybodyHas(clusterId, await put(clusterId, given));
+  t.deepEqual([...node.answers], answersOf(given));
+  t.is(await tried(), candidate);
 });
 
 test.serial('only the cluster it was put into gets it, and several get it at once', async (t) => {
