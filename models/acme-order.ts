@@ -115,19 +115,20 @@ export async function beginDueOrders(sql: Knex, limit: number): Promise<void> {
      from certificate c left join acme_order o on o.certificate_id = c.id
      left join acme_account a on a.id = c.request->>'accountId'
     where c.source = 'acme' and c.renew_at <= now() and o.next_at is null`;
+  const { rows } = await sql.raw<{ rows: { every: number; urgent: number }[] }>(
+    `select count(*)::int as every, count(*) filter (where urgent)::int as urgent
+       from acme_order where state = 'check' and next_at <= now()`,
+  );
+  // Limits that the planner knows: it reads rows in their order then, and no more than it needs.
+  const room = { urgent: Math.max(limit - rows[0]!.urgent, 0), others: Math.max(limit - rows[0]!.every, 0) };
+  if (room.urgent + room.others === 0) return;
   await sql.raw(
-    `with waiting as materialized (
-       select count(*)::int as every, count(*) filter (where urgent)::int as urgent
-         from acme_order where state = 'check' and next_at <= now()
-     ), urgent as (
+    `with urgent as (
        ${due} and (c.fingerprint is null or c.status = 'pending')
-        order by (c.fingerprint is null) desc, c.renew_at
-        limit (select greatest(:limit::int - urgent, 0) from waiting) for update of c skip locked
+        order by (c.fingerprint is null) desc, c.renew_at limit :urgent for update of c skip locked
      ), others as (
        ${due} and not (c.fingerprint is null or c.status = 'pending')
-        order by c.renew_at
-        limit (select greatest(:limit::int - every - (select count(*) from urgent), 0) from waiting)
-        for update of c skip locked
+        order by c.renew_at limit :others for update of c skip locked
      ), due as (
        select * from urgent union all select * from others
      ), begun as (
@@ -142,7 +143,7 @@ export async function beginDueOrders(sql: Knex, limit: number): Promise<void> {
        certificate_url = null, private_key = null, csr = null, authorizations = '[]', places = '{}', replaces = null,
        reopened = false, failed_step = null, error = null, error_params = '{}', renewal_check_at = null,
        renewal_start = null, renewal_end = null`,
-    { limit },
+    room,
   );
 }
 
