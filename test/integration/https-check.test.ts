@@ -22,7 +22,8 @@ function resolver(addresses: Record<string, string[]>, caa: Record<string, Body[
   return {
     resolve4: ((name: string) => (addresses[name] ? Promise.resolve(addresses[name]) : absent())) as never,
     resolve6: absent as never,
-    resolveCaa: (name: string) => (caa[name] ? Promise.resolve(caa[name] as never) : absent()),
+    resolveCaa: (name: string) =>
+      caa[name] ? Promise.resolve(caa[name].map((record) => ({ type: 'CAA', ...record })) as never) : absent(),
   };
 }
 

@@ -38,8 +38,8 @@ interface Property {
   critical: boolean;
 }
 
-/** Names of properties are of either case; the resolver gives them as they are. */
-function propertiesOf({ critical, ...rest }: CaaRecord): Property[] {
+/** The resolver gives names of properties as they are, of either case, and says what type the record is. */
+function propertiesOf({ critical, type: _type, ...rest }: CaaRecord & { type?: string }): Property[] {
   return Object.entries(rest).map(([tag, value]) => ({
     tag: tag.toLowerCase(),
     value: String(value),
