@@ -1,11 +1,12 @@
 // Where values for authorities stand, and who is asked whether they are there.
 import test from 'ava';
-import { followAliases, serversOf } from '../../../../services/certificates/acme/dns/authoritative.ts';
+import { allAnswer, followAliases, serversOf } from '../../../../services/certificates/acme/dns/authoritative.ts';
 import { isInside, recordName } from '../../../../services/certificates/acme/dns/names.ts';
 import { rfc2136Provider } from '../../../../services/certificates/acme/dns/rfc2136.ts';
 import { parseServerAddress } from '../../../../services/certificates/acme/dns/server-address.ts';
 import { webhookProvider } from '../../../../services/certificates/acme/dns/webhook.ts';
 import type { NameResolver } from '../../../../services/certificates/acme/tools.ts';
+import { TestDns } from '../../../helpers/dns-server.ts';
 
 const none = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENODATA' }));
 const of = (records: Record<string, string[]>) => (name: string) =>
@@ -74,6 +75,23 @@ test('aliases are followed to their end, and not round in a ring', async (t) => 
     resolveCname: () => Promise.reject(Object.assign(new Error('no'), { code: 'ESERVFAIL' })),
   };
   await t.throwsAsync(followAliases(first, ZONE, broken as NameResolver), { message: 'dns_unresolved' });
+});
+
+test('a server is asked at any address that it is reached at, and none of them may lack the value', async (t) => {
+  const key = { name: 'key.example.org', algorithm: 'hmac-sha256', secret: Buffer.alloc(32) } as const;
+  const [one, other] = await Promise.all([1, 2].map(() => new TestDns('example.org', key).start()));
+  t.teardown(() => Promise.all([one!.stop(), other!.stop()]));
+  const record = { name: '_acme-challenge.example.org', value: 'value' };
+  // As where the console has no IPv6: nothing is there.
+  const away = '[::1]:1';
+  one!.change('add', record.name, record.value);
+  t.true(await allAnswer([[one!.address, away]], record));
+  t.true(await allAnswer([[away, one!.address], [one!.address]], record));
+  t.false(await allAnswer([[one!.address], [away]], record));
+  t.false(await allAnswer([[one!.address, other!.address]], record));
+  other!.change('add', record.name, record.value);
+  t.true(await allAnswer([[one!.address, away, other!.address]], record));
+  t.false(await allAnswer([], record));
 });
 
 test('addresses of servers and names of records are read as people write them', (t) => {
