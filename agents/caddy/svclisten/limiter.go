@@ -244,6 +244,16 @@ func (l *limiter) widen(c *Conn, bytes uint64) bool {
 	return true
 }
 
+// unverified is how many handshakes may be under way on a port of QUIC with clients whose address nobody has verified.
+func (l *limiter) unverified() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limits.Handshakes <= 0 {
+		return maxUnverified
+	}
+	return int64(min(maxUnverified, max(l.limits.Handshakes/partUnverified, 1)))
+}
+
 // headerTime is how long the head of a request may take, 0 where nothing says so.
 func (l *limiter) headerTime() time.Duration {
 	l.mu.Lock()

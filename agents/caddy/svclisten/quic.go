@@ -32,8 +32,9 @@ const (
 	streamWindow, connectionWindow       = 64 << 10, 128 << 10
 	maxStreamWindow, maxConnectionWindow = 2 << 20, 4 << 20
 	// Handshakes of clients whose address nobody has verified; above, they have to answer a packet first. Who sends with
-	// the addresses of others then takes no room from them.
-	maxUnverified = 64
+	// the addresses of others then takes no room from them. It is at most a part of those that may be under way.
+	maxUnverified  = 64
+	partUnverified = 4
 	// Enough that two nodes behind one address, or two processes, never make the same.
 	connectionIDBytes = 8
 	// From GOAWAY to the end of what is still under way.
@@ -66,10 +67,11 @@ func (w *Wrapper) serveQUIC(socket net.PacketConn, named uint16, decider exchang
 	if udp, ok := socket.LocalAddr().(*net.UDPAddr); ok {
 		p.real = uint16(udp.Port)
 	}
+	unverified := w.registry.limiter.unverified()
 	p.transport = &quic.Transport{
 		Conn: socket, ConnectionIDLength: connectionIDBytes,
 		StatelessResetKey: secret.reset(), TokenGeneratorKey: secret.token(),
-		VerifySourceAddress: func(net.Addr) bool { return p.unverified.Load() >= maxUnverified },
+		VerifySourceAddress: func(net.Addr) bool { return p.unverified.Load() >= unverified },
 		ConnContext:         p.connect,
 	}
 	listener, err := p.transport.Listen(http3.ConfigureTLSConfig(p.config()), &quic.Config{
