@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/corazawaf/coraza/v3/types"
 	"github.com/corazawaf/coraza/v3/types/variables"
 
 	"edge.svc/caddy/exchange"
@@ -26,6 +27,7 @@ type exclusion struct {
 	// "" is any path.
 	path   string
 	prefix bool
+	part   configv1.WafPart
 	// None: the rules do not run.
 	parts []variables.RuleVariable
 	// One of them, where there are parts.
@@ -94,7 +96,7 @@ func compileExclusion(rules *ruleSet, m *configv1.WafExclusion) (e exclusion, er
 	if !known {
 		return e, fmt.Errorf("part %d of an exclusion needs a capability this node lacks", m.GetPart())
 	}
-	e.parts = parts
+	e.part, e.parts = m.GetPart(), parts
 	if (m.GetName() == "") != (parts == nil) || len(m.GetName()) > maxExclusionBytes {
 		return e, errExclusionName
 	}
@@ -151,8 +153,9 @@ type remover interface {
 	RemoveRuleTargetByID(id int, variable variables.RuleVariable, key string, pattern *regexp.Regexp)
 }
 
-// exclude takes out of a transaction what the settings of the site leave alone.
-func (s *settings) exclude(tx remover, t *exchange.Target) {
+// exclude takes out of a transaction the rules that the settings of the site leave alone, and returns the exclusions for
+// parts of this request.
+func (s *settings) exclude(tx remover, t *exchange.Target) (parts []*exclusion) {
 	for _, id := range s.rules {
 		tx.RemoveRuleByID(id)
 	}
@@ -160,21 +163,57 @@ func (s *settings) exclude(tx remover, t *exchange.Target) {
 		tx.RemoveRuleByIDRange(family*rulesInFamily, family*rulesInFamily+rulesInFamily-1)
 	}
 	if len(s.exclusions) == 0 {
-		return
+		return nil
 	}
 	plain := isPlain(t)
 	for i := range s.exclusions {
 		e := &s.exclusions[i]
-		if !e.concerns(t, plain) {
+		switch {
+		case !e.concerns(t, plain):
+		case e.parts != nil:
+			parts = append(parts, e)
+		default:
+			for _, id := range e.rules {
+				tx.RemoveRuleByID(id)
+			}
+		}
+	}
+	return parts
+}
+
+// excludeParts takes what has one of some names out of a transaction, and returns the exclusions for others. A part that a
+// request does not have costs nothing, whatever the number of rules it is excluded from.
+func excludeParts(tx remover, list []*exclusion, part configv1.WafPart, named []types.MatchData) (others []*exclusion) {
+	if len(list) == 0 || len(named) == 0 {
+		return list
+	}
+	names := make(map[string]bool, len(named))
+	for _, n := range named {
+		names[strings.ToLower(n.Key())] = true
+	}
+	for _, e := range list {
+		if e.part != part || !e.isFor(names) {
+			others = append(others, e)
 			continue
 		}
 		for _, id := range e.rules {
-			if e.parts == nil {
-				tx.RemoveRuleByID(id)
-			}
 			for _, part := range e.parts {
 				tx.RemoveRuleTargetByID(id, part, e.name, e.pattern)
 			}
 		}
 	}
+	return others
+}
+
+// isFor reports whether the exclusion is for one of some names, which are in small letters.
+func (e *exclusion) isFor(names map[string]bool) bool {
+	if e.pattern == nil {
+		return names[strings.ToLower(e.name)]
+	}
+	for name := range names {
+		if e.pattern.MatchString(name) {
+			return true
+		}
+	}
+	return false
 }

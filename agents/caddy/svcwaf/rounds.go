@@ -4,10 +4,12 @@ import (
 	"io"
 	"slices"
 
+	"github.com/corazawaf/coraza/v3/collection"
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 	"github.com/corazawaf/coraza/v3/types"
 
 	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
 const (
@@ -36,6 +38,8 @@ type rounds struct {
 
 	tx   types.Transaction
 	vars plugintypes.TransactionVariables
+	// Exclusions for parts that the present round has not met.
+	excluded []*exclusion
 	// Bytes of the body in the present round.
 	bytes int
 	// How many rounds are over, and what they found together.
@@ -70,7 +74,7 @@ func (o *rounds) begin() {
 	o.vars = o.tx.(plugintypes.TransactionState).Variables()
 	o.s.fill(o.vars)
 	target := o.x.Target()
-	o.s.exclude(o.tx.(remover), target)
+	o.excluded = o.s.exclude(o.tx.(remover), target)
 	readHead(o.x, target, o.tx, o.vars)
 	if o.body.whole {
 		readTrailer(o.x.In.Trailer, o.vars)
@@ -80,7 +84,17 @@ func (o *rounds) begin() {
 	if o.body.in != nil {
 		set(o.vars.RequestBodyProcessor(), o.kind)
 	}
+	o.exclude(configv1.WafPart_WAF_PART_HEADER, o.vars.RequestHeaders())
+	o.exclude(configv1.WafPart_WAF_PART_COOKIE, o.vars.RequestCookies())
+	o.exclude(configv1.WafPart_WAF_PART_ARGUMENT, o.vars.ArgsGet())
 	o.tx.ProcessRequestHeaders()
+}
+
+// exclude leaves alone what is excluded of a part of the request.
+func (o *rounds) exclude(part configv1.WafPart, of collection.Collection) {
+	if len(o.excluded) > 0 {
+		o.excluded = excludeParts(o.tx.(remover), o.excluded, part, of.FindAll())
+	}
 }
 
 // end takes what the round found.
@@ -88,6 +102,7 @@ func (o *rounds) end() {
 	if o.err != nil {
 		return
 	}
+	o.exclude(configv1.WafPart_WAF_PART_ARGUMENT, o.vars.ArgsPost())
 	if _, err := o.tx.ProcessRequestBody(); err != nil {
 		o.err = err
 		return
