@@ -2,12 +2,10 @@ package svcwaf
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -305,47 +303,6 @@ func TestExclusions(t *testing.T) {
 			t.Errorf("%s: %v", c.name, v)
 		}
 	}
-}
-
-// Paranoia, threshold and exclusions of a site are its own, however many are inspected at once.
-func TestMixedSettingsAtOnce(t *testing.T) {
-	type site struct {
-		*settings
-		excluded bool
-		paranoia uint32
-	}
-	sites := make([]site, 1000)
-	for i := range sites {
-		excluded, paranoia := i%3 == 0, uint32(i%4+1)
-		sites[i] = site{settingsOf(t, func(m *configv1.SiteWaf) {
-			m.ParanoiaLevel, m.AnomalyThreshold = paranoia, uint32(i+1)
-			if excluded {
-				m.ExcludedFamilies = []uint32{942}
-			}
-		}), excluded, paranoia}
-	}
-	wanted := map[uint32]verdict{}
-	for paranoia := uint32(1); paranoia <= 4; paranoia++ {
-		wanted[paranoia] = judge(t, settingsOf(t, func(m *configv1.SiteWaf) { m.ParanoiaLevel = paranoia }), asked("GET", "/?q="+url.QueryEscape(sqli), ""), "")
-	}
-	if wanted[1].score >= wanted[4].score {
-		t.Fatalf("%v", wanted)
-	}
-	var all sync.WaitGroup
-	for worker := range 8 {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(worker), 1))
-			for range 30 {
-				s := sites[random.IntN(len(sites))]
-				v := judge(t, s.settings, asked("GET", "/?q="+url.QueryEscape(sqli), ""), "")
-				sql := slices.ContainsFunc(v.rules, func(id int) bool { return id/1000 == 942 })
-				if sql == s.excluded || !s.excluded && v.score != wanted[s.paranoia].score {
-					t.Errorf("paranoia %d, excluded %v: %v", s.paranoia, s.excluded, v)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // A verdict is another one's as soon as anything is different that it follows from.
