@@ -3,9 +3,9 @@
 import { statSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import https from 'node:https';
+import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { edgePaths } from '../../agents/edge/paths.ts';
 import { freePort } from '../../bench/lib/servers.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -208,7 +208,7 @@ test.serial(
   'an agent that is killed while it takes a certificate over takes it over again, and visitors notice nothing',
   async (t) => {
     const { client, edge, node } = installation;
-    const { certificates: pack } = edgePaths(node.stateDir);
+    const pack = join(node.stateDir, 'edge', 'certificates.pack');
     const visitors = new TlsVisitors({ port: edge.httpsPort, host: HOST, ca: authority.pem, perSecond: 50 });
     try {
       for (const dies of ['when it was told', 'when it is on disk'] as const) {
