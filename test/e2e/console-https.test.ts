@@ -156,6 +156,15 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await page.getByRole('link', { name: 'Open the certificate' }).click();
   await page.getByText('Issued and renewed by itself').waitFor();
   await page.getByText('Serves it').waitFor();
+
+  const fingerprint = page.locator('.certificate-page__code');
+  const before = await fingerprint.textContent();
+  await page.getByRole('button', { name: 'Renew now', exact: true }).click();
+  const renewing = page.getByRole('dialog', { name: 'Renew One click now?' });
+  await renewing.getByRole('button', { name: 'Renew now', exact: true }).click();
+  await renewing.waitFor({ state: 'detached' });
+  await eventually(async () => (await fingerprint.textContent()) !== before, { timeoutMs: 60_000 });
+  await page.getByText('Serves it').waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });

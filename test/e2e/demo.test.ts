@@ -146,6 +146,40 @@ test.serial('a closed terminal (SIGHUP) ends everything; the next start goes on'
   await assertSame(t);
 });
 
+test.serial(
+  'with --acme an authority issues the certificate, renews it at the next start, and goes without it',
+  async (t) => {
+    const settings = () =>
+      demo.client.api<{ settings: { certificateId: string } }>('GET', `/sites/${first.site.id}/https`);
+    const own = (await settings()).settings.certificateId;
+    const shown: { id: string; fingerprint: string; root: string }[] = [];
+    for (let start = 0; start < 2; start++) {
+      await demo.end('SIGINT');
+      demo = await startDemo(folder, { args: ['--acme'] });
+      t.is(demo.facts.caFile, join(folder, 'acme-ca.pem'));
+      // Whoever trusts the printed file, and nobody who trusts the demo's own authority.
+      t.is((await demo.visitHttps()).status, 200);
+      await t.throwsAsync(demo.visitHttps({ ca: authority }), { message: /certificate/ });
+      const { certificateId } = (await settings()).settings;
+      const certificate = await demo.client.api<{ id: string; source: string; fingerprint: string }>(
+        'GET',
+        `/certificates/${certificateId}`,
+      );
+      t.is(certificate.source, 'acme');
+      shown.push({ ...certificate, root: readFileSync(demo.facts.caFile, 'utf8') });
+    }
+    const [before, after] = shown;
+    t.is(after!.id, before!.id);
+    t.not(after!.fingerprint, before!.fingerprint);
+    t.not(after!.root, before!.root);
+    await demo.end('SIGINT');
+    demo = await startDemo(folder);
+    t.is(demo.facts.caFile, first.caFile);
+    t.is((await settings()).settings.certificateId, own);
+    await assertSame(t);
+  },
+);
+
 test.serial('after kill -9 of the launcher the next start stops what was left and goes on', async (t) => {
   const { pid } = JSON.parse(readFileSync(join(folder, 'launcher.lock'), 'utf8')) as { pid: number };
   await demo.end('SIGKILL');

@@ -40,15 +40,19 @@ export function wordOf(reason: NonNullable<AttentionItem['named'][number]['reaso
   return i18n.global.t(`attention.word.${reason}`);
 }
 
-export function namedPlace({ type, id, reason }: AttentionItem['named'][number]): string {
-  const part = type === 'site' && reason !== 'unserved' ? 'security' : undefined;
-  return placeOf(type, id, part) ?? '/overview';
+/** Where one that is named by an item of the kind is looked at. */
+export function namedPlace({ type, id, reason }: AttentionItem['named'][number], kind: AttentionItem['kind']): string {
+  return placeOf(type, id, type === 'site' && reason !== 'unserved' ? sitePart(kind) : undefined) ?? '/overview';
+}
+
+function sitePart(kind: AttentionItem['kind']): string {
+  return kind === 'certificates_ending' ? 'https' : 'security';
 }
 
 /** Where all of it is seen: the thing itself where there is one. */
 export function attentionPlace(item: AttentionItem): string {
   const [only] = item.named;
-  if (item.count === 1 && only) return namedPlace(only);
+  if (item.count === 1 && only) return namedPlace(only, item.kind);
   const { page } = ATTENTION[item.kind];
   if (item.clusterId === null) return page;
   // Pages of which one cluster alone can be seen.
