@@ -12,7 +12,5 @@ export async function up(trx: Knex.Transaction): Promise<void> {
 
     -- The account was made anew for it.
     alter table acme_order add column reopened boolean not null default false;
-    -- Keys name directories by their addresses from now on.
-    delete from acme_bucket;
   `);
 }

@@ -359,7 +359,7 @@ test.serial('what one order is refused holds no other, unless nobody is answered
   t.like(alone, { state: 'failed', error: { code: 'acme_rate_limited' } });
   t.is(alone.nextTryAt, alone.error.params.until);
   t.deepEqual(await buckets(), []);
-  script('finalize', limited('', 503));
+  script('nonce', limited('', 429));
   const { nextTryAt, finishedAt } = await ordered();
   t.true(Date.parse(nextTryAt) - Date.parse(finishedAt) > 7_000_000);
   t.deepEqual(await buckets(), [`directory ${cluster.authority.url}`]);

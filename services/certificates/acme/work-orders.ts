@@ -189,7 +189,9 @@ async function afterFailure(context: StepContext, error: unknown): Promise<void>
   const rest = error instanceof AcmeProblem ? restAfter(error, await askingOf(context), now) : null;
   for (const { keys, until } of rest?.blocked ?? []) await blockUntil(runtime.pools.api, keys, until);
   const code = codeOf(error);
-  if (rest && isLong(rest.until, now)) return fail(context, new OrderFailed(code, paramsOf(rest), rest.until));
+  if (rest && isLong(rest.until, now)) {
+    return fail(context, new OrderFailed(code, { ...namesIn(error), ...paramsOf(rest) }, rest.until));
+  }
   if (!rest && !isPassing(error)) return fail(context, new OrderFailed(code, namesIn(error)));
   if (code === 'certificate_operation_failed') {
     runtime.log.error({ err: error, certificate: order.certificateId, step: order.state }, 'step of an order failed');

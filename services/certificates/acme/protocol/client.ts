@@ -117,7 +117,7 @@ export class AcmeClient {
     const { newNonce } = this.directory;
     const answer = await send(this.#at, 'HEAD', new URL(newNonce), undefined, REQUEST_MS, this.#signal);
     const nonce = nonceOf(answer);
-    if (nonce === null || answer.status >= 400) throw refusalOfEverybody(answer);
+    if (nonce === null || answer.status === 429 || answer.status >= 500) throw refusalOfEverybody(answer);
     return nonce;
   }
 }
