@@ -59,7 +59,8 @@ export async function portInUse(
           and p.port::int = any(:ports)
        union
        select p.port, s.name, s.id from unnest(:ports::int[], :refs::text[]) as p(port, ref)
-         join config_entry e on e.cluster_id = :clusterId and e.kind = 'site' and e.to_revision is null and e.refs @> array[p.ref]
+         join config_entry e on e.cluster_id = :clusterId and e.kind = 'site' and e.to_revision is null
+           and e.features @> '{edge-ports-v1}'::text[] and e.refs @> array[p.ref]
          join site s on s.id = e.resource_id) used
       group by port order by port limit 1`,
     {

@@ -29,12 +29,15 @@ export class QueryPlans {
     return this.#database.end();
   }
 
-  /** Rows that each of the statements in question reads while the path is asked for. Nobody else may ask meanwhile. */
-  async rowsRead(path: string, inQuestion: (sql: string) => boolean): Promise<number[]> {
+  /**
+   * Rows that each of the statements in question reads while the path, or what the function does, is asked for. Nobody else
+   * may ask meanwhile.
+   */
+  async rowsRead(asked: string | (() => Promise<unknown>), inQuestion: (sql: string) => boolean): Promise<number[]> {
     const statements: { sql: string; bindings: unknown[] }[] = [];
     const note = ({ sql, bindings }: { sql: string; bindings: unknown[] }) => statements.push({ sql, bindings });
     this.#api.sql.on('query', note);
-    await this.#api.ok('GET', path);
+    await (typeof asked === 'string' ? this.#api.ok('GET', asked) : asked());
     this.#api.sql.removeListener('query', note);
     const read: number[] = [];
     for (const { sql, bindings } of statements) {

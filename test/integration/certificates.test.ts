@@ -1,6 +1,7 @@
 // Certificates through /api/v1 and the node channel: what is taken, who gets keys, and what is refused.
 import { X509Certificate } from 'node:crypto';
 import test from 'ava';
+import { latestEmail } from '../../models/acme-certificate.ts';
 import { checkChain } from '../../models/certificate-check.ts';
 import { lostDomains } from '../../models/site-https.ts';
 import { SEALED_COLUMNS } from '../../runtime/reseal.ts';
@@ -159,6 +160,12 @@ test.serial('a page of certificates reads few of 20,000, whatever it is sorted b
     // A page, joined to the sites that use each of it.
     t.true(read[0]! <= 200, `${query} reads ${read[0]} rows`);
   }
+  // None of them was asked for.
+  const latest = await plans.rowsRead(
+    () => latestEmail(api.sql),
+    (sql) => sql.includes("'email'"),
+  );
+  t.true(latest[0]! <= 1, `reads ${latest[0]} rows`);
   await api.sql('certificate').delete();
 });
 

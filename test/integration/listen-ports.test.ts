@@ -1,9 +1,11 @@
 // What clusters listen on besides 80 and 443, and which of it sites use.
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
+import { portInUse } from '../../models/site-ports.ts';
 import { ListenPortsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { QueryPlans } from '../helpers/query-plans.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { testCertificate } from '../helpers/site-certificates.ts';
 
@@ -49,6 +51,31 @@ test('without any there is no entry; saved ones are sorted, each once, published
     before: { httpPorts: [], httpsPorts: [] },
     after: { httpPorts: [81, 8080], httpsPorts: [8443] },
   });
+});
+
+test.serial('whether a port is used is found without reading all sites of the cluster', async (t) => {
+  const clusterId = await newCluster();
+  await set(clusterId, [8080, 8081]);
+  const { id } = await newSite(clusterId, { ports: { http: [80, 8080], https: [443] } });
+  await newSite(clusterId);
+  await api.sql.raw(
+    `insert into config_entry (cluster_id, track, bucket, kind, resource_id, from_revision, blob_hash, features, refs,
+         compiler_version, source)
+       select cluster_id, track, bucket, kind, resource_id || n, from_revision, blob_hash, features, refs, compiler_version,
+           source
+         from config_entry cross join generate_series(1, 5000) n
+        where cluster_id = ? and kind = 'site' and resource_id <> ? and to_revision is null`,
+    [clusterId, id],
+  );
+  await api.sql.raw('vacuum analyze config_entry');
+  const plans = new QueryPlans(api, running);
+  await plans.connect();
+  t.teardown(() => plans.end());
+  const read = await plans.rowsRead(
+    async () => t.like(await portInUse(api.sql, clusterId, 'http', [8080, 8081]), { port: 8080 }),
+    (sql) => sql.includes('array_agg(name'),
+  );
+  t.true(read[0]! < 100, `reads ${read[0]} rows`);
 });
 
 test('nodes that cannot listen elsewhere are named', async (t) => {
