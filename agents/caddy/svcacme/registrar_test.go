@@ -20,6 +20,9 @@ func asked(core *svccore.Core, host, token string) string {
 	r.Host = host
 	x.Begin(httptest.NewRecorder(), r)
 	if a := Stage(core)(x); a != nil {
+		if kind := a.Header["Content-Type"]; len(kind) != 1 || kind[0] != "text/plain" {
+			return fmt.Sprintf("of type %q", kind)
+		}
 		return string(a.Bytes)
 	}
 	return ""

@@ -34,7 +34,7 @@ func Stage(core *svccore.Core) exchange.Stage {
 			return nil
 		}
 		a := x.Respond(http.StatusOK)
-		a.Header["Content-Type"] = []string{"application/octet-stream"}
+		a.Header["Content-Type"] = []string{"text/plain"}
 		a.Header["Cache-Control"] = []string{"no-store"}
 		x.SetBytes(a, append(x.Page(), authorization...))
 		return a
