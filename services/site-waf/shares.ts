@@ -1,6 +1,5 @@
 // Watches how much of the requests of each site the WAF takes for attacks, and tells where that jumps: against the day before,
 // by what nodes counted, so that neither a busy site nor one that is always scanned is told of.
-import type { Knex } from 'knex';
 import { wafSums } from '../../models/waf-guidance.ts';
 import {
   endWafShare,
@@ -13,6 +12,8 @@ import {
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FoundAttention } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS } from '../../runtime/sweep.ts';
+
+type Sql = Runtime['pools']['api'];
 
 /** Nodes tell of a minute within two. */
 const TOLD_MS = 2 * MINUTE_MS;
@@ -40,7 +41,7 @@ export async function watchWafShares(
   }
 }
 
-async function watch(sql: Knex, site: WafShareRow, from: Date, now: Date): Promise<void> {
+async function watch(sql: Sql, site: WafShareRow, from: Date, now: Date): Promise<void> {
   const { siteId, attacks } = site;
   const observed = percent(attacks, site.requests);
   if (site.open !== null) {
@@ -65,7 +66,7 @@ function percent(attacks: number, requests: number): number {
 }
 
 /** Sites where it is so now. */
-export async function wafShareAttention(sql: Knex, clusterId: string | null): Promise<FoundAttention[]> {
+export async function wafShareAttention(sql: Sql, clusterId: string | null): Promise<FoundAttention[]> {
   const raised = await raisedWafShares(sql, clusterId);
   return raised.map(({ since, named, ...group }) => ({
     kind: 'sites_waf_share',

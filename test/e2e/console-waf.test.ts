@@ -1,10 +1,12 @@
-// The WAF in the Web UI: switched on where nodes can, a preset, and from an event to an exclusion and back.
+// The WAF in the Web UI: switched on where nodes can, a preset, from an event to an exclusion and back, and from a day of
+// detecting to blocking.
 import test from 'ava';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
-import { signedInVisit, startBrowsedConsole } from '../helpers/console-pages.ts';
+import { layoutFaults, screenshot, signedInVisit, startBrowsedConsole } from '../helpers/console-pages.ts';
 import { saveButton } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
@@ -24,7 +26,7 @@ test.before(async () => {
   api = new Api(console);
   const clusterId = await api.cluster('inspecting');
   siteId = (await api.site(clusterId, 'inspected.example')).id;
-  node = await ReportingNode.enroll(console, clusterId, ['modsecurity-v1', 'waf-exclusions-v1']);
+  node = await ReportingNode.enroll(console, clusterId, ['modsecurity-v1', 'waf-exclusions-v1', 'rule-log-v1']);
   await node.beat();
   const oldClusterId = await api.cluster('old');
   oldSiteId = (await api.site(oldClusterId, 'old.example')).id;
@@ -35,6 +37,28 @@ test.after.always(async () => {
   await browser?.close();
   await console?.stop();
 });
+
+let told = 0;
+/** A request as a node tells of it. */
+const attack = (more: Body = {}): Body => ({
+  id: `waf-${++told}`,
+  siteId,
+  kind: SecurityEventKind.WAF_MATCHED,
+  occurredAtMs: BigInt(Date.now() - HOUR_MS / 2),
+  waf: {
+    requestId: `told-${told}`,
+    method: 'POST',
+    path: '/editor',
+    address: '192.0.2.7',
+    rules: [942_100],
+    score: 5,
+    threshold: 5,
+    blocked: false,
+    matches: [{ rule: 942_100, part: 'argument', name: 'content' }],
+    ...more,
+  },
+});
+const report = (events: readonly Body[]) => node.connection.call('reportSecurity', { events } as never);
 
 const settings = (id = siteId): Promise<Body> => api.ok('GET', `/sites/${id}/waf`);
 const becomes = (check: (saved: Body) => boolean, what: string) =>
@@ -81,21 +105,9 @@ test.serial('a mode and a preset are saved, and a rule is found by its text', as
 test.serial(
   'from an event its match is excluded in a dialog that says what that silences, and taken back',
   async (t) => {
-    const waf = {
-      requestId: 'request-1',
-      method: 'POST',
-      path: '/editor',
-      address: '192.0.2.7',
-      rules: [942_100],
-      score: 5,
-      threshold: 5,
-      blocked: false,
-      matches: [{ rule: 942_100, part: 'argument', name: 'items.3.text' }],
-    };
-    const occurredAtMs = BigInt(Date.now() - HOUR_MS / 2);
-    await node.connection.call('reportSecurity', {
-      events: [{ id: 'waf-1', siteId, kind: SecurityEventKind.WAF_MATCHED, occurredAtMs, waf }],
-    } as never);
+    await report([
+      attack({ requestId: 'request-1', matches: [{ rule: 942_100, part: 'argument', name: 'items.3.text' }] }),
+    ]);
     const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/waf-events?rule=942100`);
     const { page } = visitor;
     await page.getByRole('button', { name: 'Open POST /editor', exact: true }).click();
@@ -129,3 +141,124 @@ test.serial(
     await visitor.close();
   },
 );
+
+const shownEvents = (page: Page) => page.getByRole('button', { name: /^Open (GET|POST) / });
+const showsEvents = (page: Page, count: number, what: string) =>
+  eventually(async () => (await shownEvents(page).count()) === count, { what });
+
+test.serial('events are found by result, rule, path, client and request', async (t) => {
+  await report([
+    attack({
+      requestId: 'stopped',
+      path: '/login',
+      rules: [941_100],
+      blocked: true,
+      address: '2001:db8::7',
+      matches: [],
+    }),
+    ...['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.3', '192.0.2.3'].map((address) => attack({ address })),
+  ]);
+  const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/security`);
+  const { page } = visitor;
+  await page.getByRole('link', { name: 'What the WAF matched', exact: true }).click();
+  await showsEvents(page, 7, 'all events');
+  await page.getByRole('combobox', { name: 'Result', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'Blocked', exact: true }).click();
+  await showsEvents(page, 1, 'what was blocked');
+  await page.getByRole('button', { name: 'Open POST /login', exact: true }).waitFor();
+  await page.getByRole('combobox', { name: 'Result', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'Went on', exact: true }).click();
+  await showsEvents(page, 6, 'what went on');
+  await page.goto(`/sites/${siteId}/waf-events`);
+  for (const [label, value, count] of [
+    ['Rule ID', '941100', 1],
+    ['Path begins with', '/edit', 6],
+    ['Address', '192.0.2.3', 3],
+    ['Address', '192.0.2.0/30', 5],
+    ['Request ID', 'stopped', 1],
+  ] as const) {
+    const field = page.getByRole('searchbox', { name: label, exact: true });
+    await field.fill(value);
+    await showsEvents(page, count, `${label} ${value}`);
+    await field.fill('');
+    await showsEvents(page, 7, 'all events again');
+  }
+  await page.getByRole('searchbox', { name: 'Request ID', exact: true }).fill('nobody');
+  await page.getByText(/^No /).first().waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('after a day of detecting what looks false is excluded, and the rest is blocked', async (t) => {
+  const sql = api.sql;
+  await sql('site_waf')
+    .where({ site_id: siteId })
+    .update({ mode_since: new Date(Date.now() - 25 * HOUR_MS) });
+  const minute = BigInt(Math.floor((Date.now() - HOUR_MS) / 60_000) * 60);
+  const counts = [{ name: 'waf.attack', count: 40n }];
+  const rules = [{ ruleId: '942100', platform: false, event: RuleEvent.WAF_MATCHED, count: 40n }];
+  await node.connection.call('reportStats', {
+    sequence: 1n,
+    minutes: [{ siteId, minute, requests: 1000n, counts, rules }],
+  } as never);
+  // As the console writes it of itself.
+  await sql('security_event').insert({
+    occurred_at: new Date(),
+    site_id: siteId,
+    kind: 'waf_share',
+    level: 0,
+    previous_level: 0,
+    metric: 'waf_share',
+    observed: 31.25,
+    threshold: 7,
+    top_ips: '[]',
+    top_paths: '[]',
+  });
+
+  const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/security`);
+  const { page } = visitor;
+  const events = page.getByRole('table', { name: 'Events' });
+  await events.getByText('Attacks among requests, %: 31.3, limit 7').waitFor();
+  t.is(await events.getByText('Deleted node').count(), 0);
+
+  await page.goto(`/sites/${siteId}/waf`);
+  const top = page.getByRole('table', { name: 'What matched most' });
+  await top.getByText('SQL Injection Attack Detected via libinjection').waitFor();
+  await top.getByText(/^Pieces of queries/).waitFor();
+  const guidance = page.getByRole('region', { name: 'Before you block' });
+  await guidance.getByText('In the last 24 hours block would have stopped 40 of 1,000 requests.').waitFor();
+  await guidance.getByText('5 requests of 3 clients').waitFor();
+  await guidance.getByRole('button', { name: 'Exclude 942100: In the argument “content”', exact: true }).click();
+  const exclude = page.getByRole('dialog', { name: 'Exclude what was wrong' });
+  await exclude.getByText('Would have silenced 5 of 7 events of the last 7 days.').waitFor();
+  await exclude.getByRole('button', { name: 'Exclude', exact: true }).click();
+  await page.getByText(/^Excluded: 942100 does not look at the argument “content” at \/editor/).waitFor();
+  t.like((await settings()).exclusions[0], { ruleId: 942_100, path: '/editor', part: 'argument', name: 'content' });
+  await page.getByRole('button', { name: 'Undo', exact: true }).click();
+  await becomes(({ exclusions }) => exclusions.length === 0, 'no exclusion');
+  for (const [language, width] of [
+    ['zh-CN', 1440],
+    ['zh-CN', 375],
+    ['en', 375],
+  ] as const) {
+    const other = await signedInVisit(browser, console.origin, `/sites/${siteId}/waf`, { language, width });
+    await other.page.getByText('942100').first().waitFor();
+    t.deepEqual(await layoutFaults(other.page), [], `${language} ${width}`);
+    await screenshot(other.page, `waf-${language}-${width}`);
+    await other.page.goto(`/sites/${siteId}/waf-events`);
+    await other.page.getByText('/login').first().waitFor();
+    t.deepEqual(await layoutFaults(other.page), [], `events ${language} ${width}`);
+    await screenshot(other.page, `waf-events-${language}-${width}`);
+    await other.close();
+  }
+  await screenshot(page, 'waf-en-1440');
+
+  await guidance.getByRole('button', { name: 'Block attacks', exact: true }).click();
+  const confirm = page.getByRole('dialog', { name: 'Block attacks on inspected.example?' });
+  await confirm.getByText('In the last 24 hours block would have stopped 40 of 1,000 requests.').waitFor();
+  await confirm.getByRole('button', { name: 'Block attacks', exact: true }).click();
+  await guidance.waitFor({ state: 'detached' });
+  t.is((await settings()).mode, 'block');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
