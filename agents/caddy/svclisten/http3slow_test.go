@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ import (
 // connection carries goes on. Whoever has many of them is sent away.
 func TestSlowHeadsOfHTTP3End(t *testing.T) {
 	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	// The port waits for its handlers.
+	defer free()
 	e := serveQUIC(t, Limits{HeaderTime: 2 * time.Second}, func(_ http.ResponseWriter, r *http.Request) {
 		FromContext(r.Context())
 		if r.URL.Path == "/held" {
@@ -64,7 +68,7 @@ func TestSlowHeadsOfHTTP3End(t *testing.T) {
 	}
 	until(t, "slow heads count", func() bool { return e.registry.Counters().HTTP3Errors[slowHead] == uint64(first) })
 	// The request before them has taken longer than any head may.
-	close(release)
+	free()
 	for _, stream := range []*quic.Stream{held, whole()} {
 		if status := h3Status(t, stream); status != "200" {
 			t.Errorf("a request of the same connection: %q", status)
