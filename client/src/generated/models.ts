@@ -2584,7 +2584,7 @@ export interface WafEvent {
   matches: Array<{
     /** 900000 to 999999. */
     ruleId: number;
-    /** all: a part that has no name. */
+    /** all: a part that has no name, or one beyond the first 256 arguments or cookies. */
     part: 'all' | 'argument' | 'cookie' | 'header';
     /** Of the argument, cookie or header; empty with all. */
     name: string;
