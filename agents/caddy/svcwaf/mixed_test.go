@@ -10,6 +10,7 @@ import (
 
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/edgetest"
 )
 
 func excluding(part configv1.WafPart, name string, by *configv1.WafExclusion) *configv1.WafExclusion {
@@ -104,13 +105,17 @@ func TestMixedSettingsAtOnce(t *testing.T) {
 		})
 	}
 	e := component.Of(sharedCore())
+	rounds := 10
+	if edgetest.UnderRace {
+		rounds = 4
+	}
 	// The stage gives up on a request that waits long for its turn: here each has one.
 	turns := make(chan struct{}, cap(e.permits))
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(worker), 1))
-			for range 10 {
+			for range rounds {
 				i := random.IntN(len(sites))
 				s, method := sites[i], []string{getAll, postAll}[random.IntN(2)]
 				want := wanted[wantedBy{method, i/len(kindsOfSettings)%maxParanoia + 1, i % len(kindsOfSettings)}]
