@@ -56,9 +56,9 @@ func TestAttacksAfterMuchText(t *testing.T) {
 		}, 942},
 		"a value of XML": {xml, func(n int, attack bool) string { return `<a b="` + words(n) + when(attack, java) + `"/>` }, 944},
 	} {
-		paddings := []int{maxValue - 20, 2*maxValue + 12_345}
+		paddings, ordinary := []int{maxValue - 20, 2*maxValue + 12_345}, maxRound+maxValue
 		if edgetest.UnderRace {
-			paddings = paddings[:1]
+			paddings, ordinary = []int{1000}, 1000
 		}
 		for _, padding := range paddings {
 			body := c.body(padding, true)
@@ -67,7 +67,7 @@ func TestAttacksAfterMuchText(t *testing.T) {
 				t.Errorf("%s after %d bytes: %v", name, padding, v)
 			}
 		}
-		body := c.body(maxRound+maxValue, false)
+		body := c.body(ordinary, false)
 		if v := judge(t, s, asked("POST", "/", body, fieldsOf(c.contentType)...), body); v.score != 0 {
 			t.Errorf("%s without an attack: %v", name, v)
 		}
@@ -91,7 +91,9 @@ func when(wanted bool, text string) string {
 
 // What the head weighs counts once, and what is found in each round together.
 func TestRoundsAddUp(t *testing.T) {
-	s := settingsOf(t, asIs)
+	s := settingsOf(t, func(m *configv1.SiteWaf) {
+		m.ExcludedFamilies = []uint32{913, 920, 921, 922, 930, 931, 932, 933, 934, 943, 944}
+	})
 	text := strings.Repeat("word+", maxRound/5)
 	score := func(target, body string) int { return judge(t, s, asked("POST", target, body, form), body).score }
 	attack, other := url.QueryEscape(sqli), url.QueryEscape(xss)

@@ -10,9 +10,9 @@ import (
 const (
 	// What a look at one value may cost: quotes that end nothing, times bytes. For each of them the library searches all
 	// of the value.
-	maxQuoteWork = 1 << 19
+	maxQuoteWork = 1 << 17
 	// Beyond that, pieces of a value are looked at, and each begins in the middle of the one before.
-	quotePiece = 512
+	quotePiece = 256
 	// What is left of a row of quotes: where it ends a string, less of them with the same rest do so, too.
 	quoteRow = 8
 )

@@ -17,8 +17,8 @@ func TestSQLAmongQuotes(t *testing.T) {
 	}
 	for _, attack := range []string{"' or '1'='1' -- ", "' union select a from b -- ", "'; drop table users -- "} {
 		for _, padding := range []string{`''a`, `''`, `''''a b `, `\'`, `\'a`, `\\''a`, `a ''b'' c `, "``", `"" ''a `} {
-			for shift := range 40 {
-				before := strings.Repeat("a", shift) + strings.Repeat(padding, 20_000/len(padding))
+			for shift := range 9 {
+				before := strings.Repeat("a", shift) + strings.Repeat(padding, 10_000/len(padding))
 				value := before + attack
 				if quoteWork(value) <= maxQuoteWork {
 					t.Fatalf("%q costs little", padding)

@@ -66,7 +66,7 @@ func TestRequestsThatCannotBeInspected(t *testing.T) {
 			e.wait = time.Millisecond
 			hinder(e)
 			body := "q=" + strings.Repeat("word+", 60_000)
-			x := asked("POST", "/", body, form)
+			x := asked("POST", "/", body, "Content-Type: text/plain")
 			x.SetContext(context.Background())
 			a, busy := e.stage(x, s), slices.Contains(x.TakeMarks(), countBusy)
 			hindered := !strings.HasPrefix(name, "nothing")
