@@ -130,7 +130,7 @@ func TestLongBodiesHaveAnEnd(t *testing.T) {
 	}
 	rules := *shared
 	rules.patternTime = 20 * time.Millisecond
-	const length = 64 << 20
+	const length = 32 << 20
 	for name, c := range map[string]struct{ contentType, text string }{
 		"a form": {form, "a=word+word&"}, "numbers of JSON": {json, "1234567890,"}, "text": {"Content-Type: text/plain", "word word "},
 		"XML": {"Content-Type: text/xml", "<a>word</a>"}, "parts": {multipartB, "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nword\r\n"},
