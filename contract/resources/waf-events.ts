@@ -24,7 +24,9 @@ export const WafEvent = Type.Object(
     matches: Type.Array(
       Type.Object({
         ruleId: Rule,
-        part: OneOf(Object.keys(WAF_PARTS) as WafPart[], { description: 'all: a part that has no name, or one beyond the first 256 arguments or cookies.' }),
+        part: OneOf(Object.keys(WAF_PARTS) as WafPart[], {
+          description: 'all: a part that has no name, or one beyond the first 256 arguments or cookies.',
+        }),
         name: Type.String({ description: 'Of the argument, cookie or header; empty with all.' }),
         value: {
           ...Nullable(Type.String()),
