@@ -32,5 +32,5 @@ test.serial('the lines take a site from detect over an exclusion to block', asyn
   t.deepEqual(documentBlocks('docs/waf.md'), blocks);
   const shown = await runShell(documentLines('docs/waf.md', ...blocks), env, temporaryFolder(t));
   const exclude = ['0', '/editor', '0', '0'];
-  t.deepEqual(shown.lines, ['detect', '0', '0', '0', 'true', '0', ...exclude, 'block', 'off'], shown.output);
+  t.deepEqual(shown.lines, ['detect', '0', '0', '0', '0', 'true', '0', ...exclude, 'block', 'off'], shown.output);
 });
