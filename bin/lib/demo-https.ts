@@ -29,10 +29,10 @@ export async function choose(client: ConsoleClient, memory: DemoMemory, certific
   const api = client.typed;
   const { settings } = await api.sites.https.get({ id: site.id });
   if (![null, certificate?.id, acmeCertificate].includes(settings.certificateId)) return false;
+  // The next start without --acme gives it the demo's again, also where the console gave it the other one by itself.
+  if (certificate && certificateId !== certificate.id) memory.save({ certificate: { ...certificate, chosen: false } });
   if (settings.certificateId === certificateId) return true;
   await api.sites.https.set({ id: site.id, settings: { ...settings, certificateId, http2: true, http3: true } });
-  // The next start without --acme gives it the demo's again.
-  if (certificate && certificateId !== certificate.id) memory.save({ certificate: { ...certificate, chosen: false } });
   return true;
 }
 
