@@ -25,7 +25,7 @@ export const HttpsBlocker = Type.Union([
   Type.Object({ code: Type.Literal('caa_forbidden'), name: Type.String() }),
   Type.Object({
     code: Type.Literal('directory_failed'),
-    reason: OneOf([...DIRECTORY_FAULTS, 'not_configured'], { description: 'How far the own authority is reached.' }),
+    reason: OneOf([...DIRECTORY_FAULTS, 'missing'], { description: 'How far the own authority is reached.' }),
   }),
 ]);
 export type HttpsBlocker = Static<typeof HttpsBlocker>;

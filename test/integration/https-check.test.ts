@@ -94,7 +94,7 @@ test('an own authority that cannot be asked is told', async (t) => {
   const found = async () =>
     (await checkHttps(running.running.runtime, { id: site.id, ca: 'custom' }, resolver({ 'asked.org': [NODE] })))
       .blockers;
-  t.deepEqual(await found(), [{ code: 'directory_failed', reason: 'not_configured' }]);
+  t.deepEqual(await found(), [{ code: 'directory_failed', reason: 'missing' }]);
   await api
     .sql('acme_directory')
     .insert({ id: 1, url: 'https://127.0.0.1:1/', ca_pem: '', eab_kid: '', updated_at: new Date() });

@@ -1959,7 +1959,7 @@ export interface SitesHttpsCheckOutput {
   } | {
     code: 'directory_failed';
     /** How far the own authority is reached. */
-    reason: 'url' | 'answer' | 'refused' | 'unreachable' | 'timeout' | 'too_large' | 'tls' | 'not_configured';
+    reason: 'url' | 'answer' | 'refused' | 'unreachable' | 'timeout' | 'too_large' | 'tls' | 'missing';
   }>;
   /** Certificates that cover every domain already, those that last longest first; at most 20. */
   certificates: LackingNode[];

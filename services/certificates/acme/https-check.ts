@@ -67,7 +67,7 @@ async function authorityOf(
   ca: Ca,
 ): Promise<Pick<CaaAsked, 'authority' | 'accounts'> | { blocker: HttpsBlocker }> {
   const at = await directoryAt(runtime, ca);
-  if (at === null) return { blocker: { code: 'directory_failed', reason: 'not_configured' } };
+  if (at === null) return { blocker: { code: 'directory_failed', reason: 'missing' } };
   try {
     return { authority: await caaNames(runtime, ca), accounts: await accountUrls(runtime.pools.api, at.url) };
   } catch (error) {
