@@ -3,6 +3,7 @@
 
 export const CERTIFICATE_FAILURES = [
   'acme_account_does_not_exist',
+  'acme_address_refused',
   'acme_bad_csr',
   'acme_caa',
   'acme_connection',
