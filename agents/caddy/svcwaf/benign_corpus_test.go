@@ -1,3 +1,7 @@
+//go:build !race
+
+// Inspections beside each other are seen by the race detector in mixed_test.go.
+
 package svcwaf
 
 import (

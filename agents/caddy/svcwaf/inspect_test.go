@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	sqli = "1' or '1'='1' union select password from users-- "
-	xss  = `<script>alert(document.cookie)</script>`
-	json = "Content-Type: application/json"
-	form = "Content-Type: application/x-www-form-urlencoded"
+	sqli       = "1' or '1'='1' union select password from users-- "
+	xss        = `<script>alert(document.cookie)</script>`
+	json       = "Content-Type: application/json"
+	form       = "Content-Type: application/x-www-form-urlencoded"
+	multipartB = "Content-Type: multipart/form-data; boundary=b"
 )
 
 // An attack is found wherever it hides in a body, and the same text without it passes.
