@@ -160,6 +160,7 @@ func (o *rounds) readRaw(contentType string, post *arguments) {
 			post.put("query", text)
 		}
 	})
+	post.end()
 	if o.err != nil {
 		return
 	}

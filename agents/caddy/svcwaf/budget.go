@@ -10,7 +10,8 @@ import (
 	"edge.svc/caddy/svccore"
 )
 
-// patternTime is how long one inspection may spend in patterns, in milliseconds.
+// patternTime is how long one inspection may compute, in milliseconds: patterns are most of it, and counted as they run;
+// what decodes and scans beside them is counted between the rounds of a body.
 var patternTime = svccore.NewOption("waf_pattern_ms", 1000, func(ms int) error {
 	if ms < 1 || ms > maxPatternTime {
 		return fmt.Errorf("is %d and must be from 1 to %d", ms, maxPatternTime)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	coreruleset "github.com/corazawaf/coraza-coreruleset/v4"
 )
@@ -145,5 +146,24 @@ func TestRestrictedFieldsAreThoseOfTheRuleSet(t *testing.T) {
 	}
 	if !slices.Contains(strings.Split(string(content), "'"), "tx.restricted_headers_basic="+restrictedHeaders) {
 		t.Error("the rule set has others")
+	}
+}
+
+// A document of GraphQL so long that its pieces are joined is seen to its last byte.
+func TestTheEndOfALongDocumentIsSeen(t *testing.T) {
+	var given []string
+	o := &rounds{body: look{strings.NewReader("{ a } # the end"), true}, budget: takeBudget(maxPatternTime * time.Millisecond)}
+	defer o.budget.giveBack()
+	rules, err := component.Of(sharedCore()).need()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.rules, o.x, o.s = rules, asked("POST", "/", "x"), settingsOf(t, asIs)
+	defer o.close()
+	o.begin()
+	post := &arguments{count: maxArguments, add: func(_, value string) { given = append(given, value) }}
+	o.readRaw("application/graphql", post)
+	if !strings.Contains(strings.Join(given, "\n"), "the end") {
+		t.Errorf("%q", given)
 	}
 }
