@@ -15,7 +15,7 @@ const NAMES = { header: '["name"]', cookie: '["name"]', argument: '["name"]' };
 export function languagePage(): string {
   return `# Expressions of rules
 
-How expressions are written is in [Expressions](../../expressions.md); here is all that can be in one.
+How expressions are written is in [Expressions](../expressions.md); here is all that can be in one.
 
 ## Fields
 

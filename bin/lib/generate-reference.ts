@@ -10,19 +10,19 @@ import { limitsOf } from './schema-types.ts';
 
 const NOTE = '<!-- Written by `npm run generate` from contract/. Changes here are lost. -->\n';
 
-/** Writes README.md, objects.md, errors.md, expressions.md and a page per group into the folder. */
+/** Writes errors.md and expressions.md into the folder, and below api/ README.md, objects.md and a page per group. */
 export function generateReference(document: ApiDocument, folder: string): void {
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(join(folder, 'api'), { recursive: true });
   const all = endpoints(document);
   const general = generalCodes(all);
   const groups = Map.groupBy(all, ({ operation }) => operation.tags[0]!);
   const pages = new Map<string, string>([
-    ['README.md', index(groups, general)],
     ['errors.md', errorsPage(all)],
-    ['objects.md', objectsPage(document)],
     ['expressions.md', languagePage()],
+    ['api/README.md', index(groups, general)],
+    ['api/objects.md', objectsPage(document)],
   ]);
-  for (const [group, members] of groups) pages.set(`${fileOf(group)}.md`, groupPage(group, members, general));
+  for (const [group, members] of groups) pages.set(`api/${fileOf(group)}.md`, groupPage(group, members, general));
   for (const [name, text] of pages) writeFileSync(join(folder, name), `${NOTE}\n${text.trimEnd()}\n`);
 }
 
@@ -51,8 +51,8 @@ function index(groups: Map<string, Endpoint[]>, general: readonly string[]): str
 
 Every operation below \`/api/v1\`, as the console itself declares it. What holds for all of them (keys, limits, repeated
 requests, lists, errors) is in [The API](../../api.md). Objects that several operations answer are in
-[objects](objects.md), every code in [errors](errors.md); what expressions of rules can have in them is in
-[expressions](expressions.md).
+[objects](objects.md), every code in [errors](../errors.md); what expressions of rules can have in them is in
+[expressions](../expressions.md).
 
 Every operation can also answer ${general.map((code) => `\`${code}\``).join(', ')}.
 

@@ -63,12 +63,12 @@ export const generated: readonly Generated[] = [
     },
   },
   {
-    name: 'API reference',
-    path: 'docs/api/reference',
+    name: 'reference',
+    path: 'docs/reference',
     applies: () => existsSync(join(root, 'contract/openapi.ts')),
     generate: async (out) => {
       const { generateReference } = await import('./generate-reference.ts');
-      generateReference(await apiDocument(), join(out, 'docs/api/reference'));
+      generateReference(await apiDocument(), join(out, 'docs/reference'));
     },
   },
   {

@@ -46,7 +46,8 @@ test('the reference has every operation with its fields and codes, and its links
   const folder = temporaryFolder(t);
   const document = await apiDocument();
   generateReference(document, folder);
-  const pages = new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+  const names = (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.endsWith('.md'));
+  const pages = new Map(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
   const all = [...pages.values()].join('\n');
   for (const { method, path, parameters, body, errors, operation } of endpoints(document)) {
     const part = all.split(`\n## ${method} ${path}\n`)[1]?.split('\n## ')[0] ?? '';
@@ -54,7 +55,7 @@ test('the reference has every operation with its fields and codes, and its links
     const inputs = [...parameters.map(({ name }) => name), ...Object.keys(body?.schema.properties ?? {})];
     for (const name of inputs) t.true(part.includes(`| \`${name}\` |`), `${operation.operationId} ${name}`);
     for (const code of errors.flatMap(({ codes }) => codes)) {
-      t.true(part.includes(`\`${code}\``) || pages.get('README.md')!.includes(`\`${code}\``), code);
+      t.true(part.includes(`\`${code}\``) || pages.get('api/README.md')!.includes(`\`${code}\``), code);
       t.true(pages.get('errors.md')!.includes(`| \`${code}\` |`), code);
     }
   }
@@ -67,7 +68,7 @@ test('the reference has every operation with its fields and codes, and its links
     );
   const links = [...all.matchAll(/\]\(([a-z-]+\.md)#([^)]+)\)/g)];
   t.true(links.length > PROCEDURES.size);
-  for (const [, name, anchor] of links) t.true(headings(name!).includes(anchor!), `${name}#${anchor}`);
+  for (const [, name, anchor] of links) t.true(headings(`api/${name}`).includes(anchor!), `${name}#${anchor}`);
 });
 
 test('the client has every operation', async (t) => {
