@@ -5,12 +5,13 @@ import { ERRORS } from '../../contract/errors.ts';
 import type { JsonSchema } from '../../contract/examples.ts';
 import { type ApiDocument, type Endpoint, EXAMPLE_URL, endpoints, referred } from './api-document.ts';
 import { languagePage } from './generate-language.ts';
+import { variablesPage } from './generate-variables.ts';
 import { cell, table } from './markdown.ts';
 import { limitsOf } from './schema-types.ts';
 
-const NOTE = '<!-- Written by `npm run generate` from contract/. Changes here are lost. -->\n';
+const NOTE = '<!-- Written by `npm run generate` from the code. Changes here are lost. -->\n';
 
-/** Writes errors.md and expressions.md into the folder, and below api/ README.md, objects.md and a page per group. */
+/** Writes errors.md, expressions.md and variables.md into the folder, and below api/ README.md, objects.md and a page per group. */
 export function generateReference(document: ApiDocument, folder: string): void {
   mkdirSync(join(folder, 'api'), { recursive: true });
   const all = endpoints(document);
@@ -19,6 +20,7 @@ export function generateReference(document: ApiDocument, folder: string): void {
   const pages = new Map<string, string>([
     ['errors.md', errorsPage(all)],
     ['expressions.md', languagePage()],
+    ['variables.md', variablesPage()],
     ['api/README.md', index(groups, general)],
     ['api/objects.md', objectsPage(document)],
   ]);

@@ -1,4 +1,4 @@
-// The lines of the README, run as they stand there, and those of docs/running.md that need `npm start`.
+// The lines of the README and of docs/demo.md, run as they stand there, and those of docs/running.md that need `npm start`.
 // Alone with: the ports that launchers pick
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ test.serial(
       await eventually(() => processesOf(folder).length === 0);
       await removeDemo(folder);
     });
-    const written = documentLines(README, 'demo', 'flood');
+    const written = documentLines('docs/demo.md', 'demo', 'flood');
     const lines = written.replace('npm run -s demo:env', `npm run -s demo:env -- --data ${folder}`);
     t.not(lines, written);
     const shown = await runShell(lines, {});

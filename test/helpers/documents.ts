@@ -1,6 +1,6 @@
 // Lines of the documents, run as they stand there: a block of shell lines below `<!-- run: name -->`.
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../bin/lib/root.ts';
 
@@ -8,9 +8,26 @@ export { root };
 
 const TIMEOUT_MS = 240_000;
 
+export const read = (file: string) => readFileSync(join(root, file), 'utf8');
+
+const markdownIn = (folder: string, recursive = false) =>
+  (readdirSync(join(root, folder), { recursive }) as string[])
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name));
+
+/** Written by people: pages at the root, in docs/ and beside the code. */
+export const DOCUMENTS: readonly string[] = [
+  ...markdownIn('.'),
+  ...markdownIn('docs', true).filter((file) => !file.startsWith('docs/reference/')),
+  'agents/edge/README.md',
+  'agents/caddy/README.md',
+  'client/README.md',
+  'console/README.md',
+];
+
 /** The block with that name. Several names: one after the other, as someone would who reads on. */
 export function documentLines(file: string, ...names: string[]): string {
-  const text = readFileSync(join(root, file), 'utf8');
+  const text = read(file);
   const blocks = names.map((name) => {
     const lines = new RegExp(`<!-- run: ${name} -->\n\`\`\`sh\n([\\s\\S]*?)\n\`\`\``).exec(text)?.[1];
     if (!lines) throw new Error(`${file} has no block ${name}`);
@@ -21,7 +38,7 @@ export function documentLines(file: string, ...names: string[]): string {
 
 /** Names of the blocks of a document. */
 export function documentBlocks(file: string): string[] {
-  return [...readFileSync(join(root, file), 'utf8').matchAll(/<!-- run: ([a-z-]+) -->/g)].map(([, name]) => name!);
+  return [...read(file).matchAll(/<!-- run: ([a-z-]+) -->/g)].map(([, name]) => name!);
 }
 
 export interface Shown {

@@ -1,5 +1,5 @@
 // What the documents state about codes, metrics, addresses and headings, held against what knows better.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { ENROLL_OPTIONS, STATUS_OPTIONS, SUPERVISE_OPTIONS } from '../../agents/edge/options.ts';
@@ -7,18 +7,7 @@ import { environmentName } from '../../agents/kit/options.ts';
 import { root } from '../../bin/lib/root.ts';
 import { ERRORS } from '../../contract/errors.ts';
 import { VARIABLES } from '../../runtime/env-variables.ts';
-
-const read = (file: string) => readFileSync(join(root, file), 'utf8');
-const DOCUMENTS = [
-  'README.md',
-  'agents/edge/README.md',
-  'agents/caddy/README.md',
-  'client/README.md',
-  'console/README.md',
-  ...readdirSync(join(root, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-];
+import { DOCUMENTS, read } from '../helpers/documents.ts';
 
 /** Cells of the rows below `<!-- table: name -->`. */
 function table(file: string, name: string): string[][] {

@@ -9,7 +9,7 @@ const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'ut
   .split('\0')
   .filter((file) => file !== '' && existsSync(join(root, file)));
 const GENERATED =
-  /^(proto\/gen|agents\/caddy\/gen|(contract|models|services)\/gen|docs\/api)\/|^package-lock\.json$|[.](binpb|sum)$/;
+  /^(proto\/gen|agents\/caddy\/gen|(contract|models|services)\/gen|docs\/(api|reference))\/|^package-lock\.json$|[.](binpb|sum)$/;
 const written = files.filter((file) => !GENERATED.test(file));
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
