@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
-import { ServerClock } from '../../agents/edge/run/server-clock.ts';
+import { ServerClock } from '../../agents/edge/lib/server-clock.ts';
 import { drainToSpool } from '../../agents/edge/stats/drain.ts';
 import { Spool } from '../../agents/edge/stats/spool.ts';
 import { openSpoolFolder } from '../../agents/edge/stats/spool-files.ts';

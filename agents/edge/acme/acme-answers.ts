@@ -4,7 +4,7 @@ import type { AcmeBatch, AcmePosition } from '../../../proto/gen/svc/node/v1/cer
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';
-import type { ServerClock } from '../run/server-clock.ts';
+import type { ServerClock } from '../lib/server-clock.ts';
 import { AcmeFeed } from './acme-feed.ts';
 import { AcmePusher } from './acme-pusher.ts';
 import { AcmeTokens } from './acme-tokens.ts';

@@ -9,7 +9,7 @@ import {
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { judgeBatch } from '../config/delta-rules.ts';
-import { PullLoop } from '../run/pull-loop.ts';
+import { PullLoop } from '../lib/pull-loop.ts';
 import type { AcmeTokens } from './acme-tokens.ts';
 
 /** A push usually overtakes the pull that a heartbeat's answer would cause. */

@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';
-import type { ServerClock } from '../run/server-clock.ts';
+import type { ServerClock } from '../lib/server-clock.ts';
 import { type AcmeTokens, tokenKey } from './acme-tokens.ts';
 
 const NEEDED: Capability = 'http01-v1';

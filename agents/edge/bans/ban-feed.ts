@@ -13,8 +13,8 @@ import {
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { judgeBatch } from '../config/delta-rules.ts';
-import { PullLoop } from '../run/pull-loop.ts';
-import type { ServerClock } from '../run/server-clock.ts';
+import { PullLoop } from '../lib/pull-loop.ts';
+import type { ServerClock } from '../lib/server-clock.ts';
 import type { BanRow, BanStore, StoredBanChange } from './ban-store.ts';
 
 const GRACE_MS = 200;

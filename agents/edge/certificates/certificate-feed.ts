@@ -8,7 +8,7 @@ import type { CertificateMaterial } from '../../../proto/gen/svc/node/v1/certifi
 import { backoffDelay } from '../../kit/backoff.ts';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
-import { PullLoop } from '../run/pull-loop.ts';
+import { PullLoop } from '../lib/pull-loop.ts';
 import type { CertificatePack } from './certificate-pack.ts';
 import type { CertificateUses, UsedCertificate } from './certificate-uses.ts';
 import { problemOfMaterial } from './check-material.ts';

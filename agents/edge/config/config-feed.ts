@@ -19,7 +19,7 @@ import {
 } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
-import { PullLoop } from '../run/pull-loop.ts';
+import { PullLoop } from '../lib/pull-loop.ts';
 import type { ConfigChange, ConfigStore } from './config-store.ts';
 import { judgeDelta } from './delta-rules.ts';
 import { entryKey } from './entry.ts';

@@ -2,7 +2,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
-import { PullLoop } from '../run/pull-loop.ts';
+import { PullLoop } from '../lib/pull-loop.ts';
 import type { KeyKind, Keys } from './key-kind.ts';
 import type { KeyStore } from './key-store.ts';
 

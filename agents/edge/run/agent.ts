@@ -23,6 +23,8 @@ import { ConfigFeed } from '../config/config-feed.ts';
 import { ConfigStore, observers } from '../config/config-store.ts';
 import { SESSION_TICKET_KEYS } from '../keys/session-ticket-keys.ts';
 import { SharedKeys } from '../keys/shared-keys.ts';
+import { ServerClock } from '../lib/server-clock.ts';
+import { SkippedMessages } from '../lib/skipped-messages.ts';
 import { AllowList } from '../nft/allow-list.ts';
 import { allGlobalBans } from '../nft/ban-source.ts';
 import { KernelBans } from '../nft/kernel-bans.ts';
@@ -34,8 +36,6 @@ import { ClockFile } from './clock-file.ts';
 import { HeartbeatLoop } from './heartbeat.ts';
 import { NodeCapabilities } from './node-capabilities.ts';
 import { buildHeartbeat, describeNode, type NodeView, nodeFeatures } from './node-report.ts';
-import { ServerClock } from './server-clock.ts';
-import { SkippedMessages } from './skipped-messages.ts';
 import { StatusFile } from './status-file.ts';
 import { VitalReporter } from './vital-reporter.ts';
 

@@ -2,7 +2,7 @@
 // bans go on by it and not by a clock of this machine that may be wrong.
 import { readTextIfPresent, writeFileAtomic } from '../../kit/files.ts';
 import type { Log } from '../../kit/log.ts';
-import type { ClockReading } from './server-clock.ts';
+import type { ClockReading } from '../lib/server-clock.ts';
 
 /** A difference this small is not worth a write. */
 const CHANGE_MS = 100;

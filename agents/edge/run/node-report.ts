@@ -16,11 +16,11 @@ import type { Certificates } from '../certificates/certificates.ts';
 import type { ConfigFeed } from '../config/config-feed.ts';
 import type { ConfigStore } from '../config/config-store.ts';
 import type { SharedKeys } from '../keys/shared-keys.ts';
+import type { SkippedMessages } from '../lib/skipped-messages.ts';
 import type { KernelBans } from '../nft/kernel-bans.ts';
 import type { Protection } from '../security/protection.ts';
 import { AGENT_VERSION } from '../version.ts';
 import type { NodeCapabilities } from './node-capabilities.ts';
-import type { SkippedMessages } from './skipped-messages.ts';
 
 const MAX_MESSAGE = 500;
 const MAX_UNAPPLIED = 100;

@@ -4,7 +4,7 @@
 import type { ReportStatsRequest, ReportStatsResponse } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import { sleep } from '../../kit/backoff.ts';
 import type { Log } from '../../kit/log.ts';
-import { PullLoop } from '../run/pull-loop.ts';
+import { PullLoop } from '../lib/pull-loop.ts';
 import type { Spool } from './spool.ts';
 
 /** The pause after a piece of the backlog is as long as the piece took, up to this. */

@@ -2,7 +2,7 @@
 import { sleep } from '../../kit/backoff.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';
-import type { ServerClock } from '../run/server-clock.ts';
+import type { ServerClock } from '../lib/server-clock.ts';
 import { drainToSpool } from './drain.ts';
 import { type SenderOptions, StatsSender } from './sender.ts';
 import { Spool } from './spool.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { BanStore, MAX_BAN_MS } from '../../../../agents/edge/bans/ban-store.ts';
-import { ServerClock } from '../../../../agents/edge/run/server-clock.ts';
+import { ServerClock } from '../../../../agents/edge/lib/server-clock.ts';
 import { type Ban, BanPositionSchema, BanSchema, BanSource } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import { START, TestClock } from '../helpers/clock.ts';
 import { temporaryFolder } from '../helpers/folder.ts';

@@ -6,7 +6,7 @@ import { BanFeed, type BanFeedChange } from '../../../../agents/edge/bans/ban-fe
 import { BanStore } from '../../../../agents/edge/bans/ban-store.ts';
 import { ConfigFeed } from '../../../../agents/edge/config/config-feed.ts';
 import { ConfigStore, type EntryObserver } from '../../../../agents/edge/config/config-store.ts';
-import { ServerClock } from '../../../../agents/edge/run/server-clock.ts';
+import { ServerClock } from '../../../../agents/edge/lib/server-clock.ts';
 import { decodeEvent, NodeChannel, type NodeIdentity } from '../../../../agents/kit/channel-client.ts';
 import { keepWatching } from '../../../../agents/kit/keep-watching.ts';
 import type { WatchEvent } from '../../../../proto/gen/svc/node/v1/node_pb.js';

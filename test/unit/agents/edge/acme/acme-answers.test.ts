@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import test, { type ExecutionContext } from 'ava';
 import { AcmeAnswers } from '../../../../../agents/edge/acme/acme-answers.ts';
 import { EdgeClient } from '../../../../../agents/edge/caddy/edge-client.ts';
-import { ServerClock } from '../../../../../agents/edge/run/server-clock.ts';
+import { ServerClock } from '../../../../../agents/edge/lib/server-clock.ts';
 import { decodeEvent, NodeChannel } from '../../../../../agents/kit/channel-client.ts';
 import { keepWatching } from '../../../../../agents/kit/keep-watching.ts';
 import {

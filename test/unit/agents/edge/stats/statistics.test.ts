@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
-import { ServerClock } from '../../../../../agents/edge/run/server-clock.ts';
+import { ServerClock } from '../../../../../agents/edge/lib/server-clock.ts';
 import { Statistics } from '../../../../../agents/edge/stats/statistics.ts';
 import { DrainStatsResponseSchema } from '../../../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { temporaryFolder } from '../../helpers/folder.ts';

@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { ClockFile } from '../../../../agents/edge/run/clock-file.ts';
-import { ServerClock } from '../../../../agents/edge/run/server-clock.ts';
-import { START, TestClock } from '../helpers/clock.ts';
-import { temporaryFolder } from '../helpers/folder.ts';
-import { memoryLog } from '../helpers/log.ts';
+import { ServerClock } from '../../../../../agents/edge/lib/server-clock.ts';
+import { ClockFile } from '../../../../../agents/edge/run/clock-file.ts';
+import { START, TestClock } from '../../helpers/clock.ts';
+import { temporaryFolder } from '../../helpers/folder.ts';
+import { memoryLog } from '../../helpers/log.ts';
 
 const AHEAD = 600_000;
 

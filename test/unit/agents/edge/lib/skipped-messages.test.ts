@@ -1,7 +1,7 @@
 import test from 'ava';
-import { SkippedMessages } from '../../../../agents/edge/run/skipped-messages.ts';
-import { untilItWorks } from '../../../../agents/kit/backoff.ts';
-import { memoryLog } from '../helpers/log.ts';
+import { SkippedMessages } from '../../../../../agents/edge/lib/skipped-messages.ts';
+import { untilItWorks } from '../../../../../agents/kit/backoff.ts';
+import { memoryLog } from '../../helpers/log.ts';
 
 test('what was skipped is counted and said for an hour, and logged once a minute', (t) => {
   const { log, lines } = memoryLog();
