@@ -1,7 +1,6 @@
 // The console's bans a node holds: in memory by id, on disk as a journal. Expiry is kept on the monotonic clock, so a step
 // of the wall clock neither ends a ban early nor prolongs it; the journal and Caddy get wall times of this machine.
 
-import { performance } from 'node:perf_hooks';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type BanChange, JournalRecordSchema } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import {
@@ -14,6 +13,7 @@ import {
 import { FOREIGN_JOURNAL, Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import { decodeHeader, encodeHeader, JOURNAL_FORMAT } from '../config/record.ts';
+import { type Clock, machineClock } from '../lib/clock.ts';
 import { formatCidr, isBannable, parseCidr } from './cidr.ts';
 
 /** No ban lasts longer, whatever a clock says. */
@@ -25,14 +25,6 @@ const FLUSH_AT_ONCE = 1000;
 const CLOCK_STEP_MS = 2000;
 const REWRITE_TRIES = 3;
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
-
-/** The clocks of this machine, Unix ms and monotonic ms. */
-export interface Clock {
-  wall(): number;
-  monotonic(): number;
-}
-
-export const machineClock: Clock = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 export interface BanRow {
   id: string;

@@ -1,7 +1,7 @@
 // The console's clock as seen from here. A message's server time is never ahead of the true one by more than nothing and
 // behind it by the time of travel, so the largest difference seen lately is the best estimate. Until the console says
 // something, what a former process knew of it serves.
-import { type Clock, machineClock } from '../bans/ban-store.ts';
+import { type Clock, machineClock } from './clock.ts';
 
 const KEEP_MS = 5 * 60_000;
 const MAX_SAMPLES = 64;

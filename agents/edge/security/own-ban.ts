@@ -1,8 +1,9 @@
 // A ban this node made by itself, with its times on the monotonic clock.
 import { create } from '@bufbuild/protobuf';
 import { type OwnBan, OwnBanSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import { type Clock, MAX_BAN_MS } from '../bans/ban-store.ts';
+import { MAX_BAN_MS } from '../bans/ban-store.ts';
 import { formatCidr, isBannable, parseCidr } from '../bans/cidr.ts';
+import type { Clock } from '../lib/clock.ts';
 
 export interface OwnBanRow {
   /** "" = global. */

@@ -1,6 +1,6 @@
 // Lifts of the last moments: an own ban that was on its way from Caddy when it was lifted arrives after the lift.
 import type { OwnBan } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import type { Clock } from '../bans/ban-store.ts';
+import type { Clock } from '../lib/clock.ts';
 import { ownBanKey, readOwnBan } from './own-ban.ts';
 import type { Lift } from './security-state.ts';
 

@@ -2,7 +2,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
-import { type Clock, machineClock } from '../bans/ban-store.ts';
+import { type Clock, machineClock } from '../lib/clock.ts';
 import type { ServerClock } from '../lib/server-clock.ts';
 import { writeOwnBan } from './own-ban.ts';
 import { ReportLoop } from './report-loop.ts';

@@ -12,8 +12,8 @@ import {
 import { OwnBanLiftSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import { Journal, type JournalDraft } from '../../kit/journal.ts';
 import { errorText, type Log } from '../../kit/log.ts';
-import { type Clock, machineClock } from '../bans/ban-store.ts';
 import { decodeHeader, encodeHeader, JOURNAL_FORMAT } from '../config/record.ts';
+import { type Clock, machineClock } from '../lib/clock.ts';
 import { type OwnBanRow, writeOwnBan } from './own-ban.ts';
 import { type Lift, type SecurityCursor, SecurityState } from './security-state.ts';
 

@@ -7,8 +7,8 @@ import type {
   SiteLevelState,
 } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import type { SecurityEvent } from '../../../proto/gen/svc/node/v1/security_pb.js';
-import type { Clock } from '../bans/ban-store.ts';
 import { canonicalCidr } from '../bans/cidr.ts';
+import type { Clock } from '../lib/clock.ts';
 import { type OwnBanRow, ownBanKey, readOwnBan } from './own-ban.ts';
 
 /** Unreported bans and events kept of each. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../../agents/edge/bans/ban-store.ts';
+import type { Clock } from '../../../../agents/edge/lib/clock.ts';
 
 /** Where a test's wall clock starts, Unix ms. */
 export const START = 1_800_000_000_000;
