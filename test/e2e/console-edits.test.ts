@@ -103,7 +103,7 @@ const ACTIVITY = {
     nodes: '3 个节点',
     mine: '仅自己',
     whose: '范围',
-    what: '变更内容',
+    what: '更改内容',
     revision: /^版本 /,
   },
 } as const;

@@ -274,7 +274,7 @@ const REHEARSAL_WORDS = {
     two: '至少 2 个客户端被封禁；实际为 2。',
     unknown: '升级的站点：没有相关数据。没有节点上报请求数。',
     save: '保存',
-    discard: '放弃修改',
+    discard: '放弃更改',
   },
 } as const;
 
@@ -475,7 +475,7 @@ const HEAD = {
     changed: 'Site protection changed',
     all: 'History of the site',
   },
-  'zh-CN': { level: 'JavaScript 校验', requests: '每秒 2 个请求', changed: '修改站点防护', all: '站点历史' },
+  'zh-CN': { level: 'JavaScript 校验', requests: '每秒 2 个请求', changed: '更改站点防护', all: '站点历史' },
 } as const;
 for (const language of ['en', 'zh-CN'] as const) {
   const words = HEAD[language];
