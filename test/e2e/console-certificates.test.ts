@@ -27,18 +27,18 @@ test.serial('a certificate is pasted, chosen for a site, and not deleted while t
   await page.getByRole('button', { name: 'Upload a certificate', exact: true }).first().click();
   const dialog = page.getByRole('dialog', { name: 'Upload a certificate' });
   await dialog.getByLabel('Name', { exact: true }).fill('shop');
-  await dialog.getByLabel('Certificate and chain (PEM)', { exact: true }).fill(certificate.chainPem);
+  await dialog.getByLabel('Certificate chain (PEM)', { exact: true }).fill(certificate.chainPem);
   await dialog.getByLabel('Private key (PEM)', { exact: true }).fill(other.privateKeyPem);
   await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
-  await dialog.getByText('The key is not that of the certificate.').waitFor();
+  await dialog.getByText('The private key does not match the certificate.').waitFor();
   await dialog.getByLabel('Private key (PEM)', { exact: true }).fill(certificate.privateKeyPem);
   await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
   await page.getByRole('heading', { name: 'shop', level: 1 }).waitFor();
-  await page.getByText('No site uses it.').waitFor();
+  await page.getByText('No site uses this certificate.').waitFor();
   t.false((await page.content()).includes('PRIVATE KEY'));
 
   await page.goto(`/sites/${site.id}/https`);
-  await page.getByText('This site is reached by plain HTTP alone.').waitFor();
+  await page.getByText('This site is served over HTTP only.').waitFor();
   await page.getByRole('combobox', { name: 'Certificate of the site', exact: true }).click();
   await page.getByRole('option', { name: 'shop', exact: true }).click();
   await page.getByRole('switch', { name: 'Redirect to HTTPS', exact: true }).press('Space');
@@ -57,12 +57,12 @@ test.serial('a certificate is pasted, chosen for a site, and not deleted while t
   await page.getByRole('heading', { name: 'Sites that use it' }).waitFor();
   await page.getByRole('link', { name: site.name, exact: true }).waitFor();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
-  await page.getByText('1 site uses it. Choose another certificate there first.').waitFor();
+  await page.getByText('1 site uses this certificate. Choose another certificate for it first.').waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
 
-const CHAIN = 'Certificate and chain (PEM)';
+const CHAIN = 'Certificate chain (PEM)';
 const KEY = 'Private key (PEM)';
 
 /** Lets go of a file over a field, as people drag one there from elsewhere. */
@@ -97,7 +97,7 @@ test.serial('a certificate comes from files, and another one takes its place by 
   }
   await uploading.getByRole('button', { name: 'Upload', exact: true }).click();
   await page.getByText(given.fingerprint, { exact: true }).waitFor();
-  const chain = page.getByRole('region', { name: 'Chain as browsers get it' });
+  const chain = page.getByRole('region', { name: 'Certificate chain' });
   t.deepEqual(await chain.locator('strong').allTextContents(), ['files.example.com']);
 
   await page.getByRole('button', { name: 'Replace', exact: true }).click();
@@ -138,10 +138,10 @@ test.serial('compression is chosen by keyboard, and what differs from every pres
     brotli: true,
     zstd: true,
   });
-  const effort = page.getByLabel('Effort of Brotli', { exact: true });
+  const effort = page.getByLabel('Brotli level', { exact: true });
   await effort.fill('9');
   await effort.press('Tab');
-  await page.locator('.el-select', { has: preset }).getByText('As set below', { exact: true }).waitFor();
+  await page.locator('.el-select', { has: preset }).getByText('Custom', { exact: true }).waitFor();
   await saveButton(page).press('Enter');
   t.is(await eventually(async () => ((await settings()).brotliLevel === 9 ? 9 : undefined)), 9);
   t.deepEqual(visitor.faults(), []);
@@ -210,8 +210,8 @@ test.serial('what ended or failed is found in the list, says why, and is replace
     await page.setViewportSize({ width: 1440, height: 900 });
   };
   for (const [language, words] of [
-    ['en', { filter: ['State', 'Last issue failed'], why: 'The authority did not issue the certificate in time.' }],
-    ['zh-CN', { filter: ['状态', '上次签发失败'], why: '机构没有及时签发证书。' }],
+    ['en', { filter: ['State', 'Last issuance failed'], why: 'The CA did not issue the certificate in time.' }],
+    ['zh-CN', { filter: ['状态', '上次签发失败'], why: 'CA 未能及时签发证书。' }],
   ] as const) {
     const options: VisitOptions = { language, theme: language === 'en' ? 'light' : 'dark' };
     const visitor = await stories.operatorVisit('/certificates', options);
@@ -230,9 +230,9 @@ test.serial('what ended or failed is found in the list, says why, and is replace
     t.is(await page.getByText('acme_order_timeout').count(), 0);
     await looked(page, `failed-${language}`);
     if (language === 'en') {
-      await progress.getByText('It is about www.shop.example.com.').waitFor();
-      await progress.getByText('www.shop.example.com: The authority does not reach a domain.').waitFor();
-      await progress.getByText(/^It is tried again in [23] days/).waitFor();
+      await progress.getByText('Affected: www.shop.example.com.').waitFor();
+      await progress.getByText('www.shop.example.com: The CA cannot connect to a domain.').waitFor();
+      await progress.getByText(/^Next attempt in [23] days/).waitFor();
     }
     await page.goto(`/sites/${site.id}/https`);
     await page
@@ -248,7 +248,7 @@ test.serial('what ended or failed is found in the list, says why, and is replace
       await page.getByRole('button', { name: 'Get a certificate', exact: true }).click();
       await page
         .getByRole('dialog', { name: 'HTTPS for this site' })
-        .getByText(`Asked for: ${site.domains[0]}.`)
+        .getByText(`Domains requested: ${site.domains[0]}.`)
         .waitFor();
     }
     faults.push(...visitor.faults());

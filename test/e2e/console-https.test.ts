@@ -63,12 +63,12 @@ test.serial(
   async (t) => {
     const visitor = await signedInVisit(browser, console.origin, '/certificates');
     const { page } = visitor;
-    await page.getByRole('button', { name: 'Your own authority', exact: true }).click();
-    const authority = page.getByRole('dialog', { name: 'Your own authority' });
-    await authority.getByLabel('Address of its directory', { exact: true }).fill(pebble.url);
+    await page.getByRole('button', { name: 'Custom CA', exact: true }).click();
+    const authority = page.getByRole('dialog', { name: 'Custom CA' });
+    await authority.getByLabel('Directory URL', { exact: true }).fill(pebble.url);
     await authority.getByRole('button', { name: 'Save', exact: true }).click();
-    await authority.getByText(/its own certificate is not trusted/).waitFor();
-    await authority.getByLabel('Authorities that vouch for its server (PEM)', { exact: true }).fill(pebble.caPem);
+    await authority.getByText(/certificate of the server is not trusted/).waitFor();
+    await authority.getByLabel('CAs trusted for its server (PEM)', { exact: true }).fill(pebble.caPem);
     await authority.getByRole('button', { name: 'Save', exact: true }).click();
     await authority.waitFor({ state: 'detached' });
 
@@ -78,24 +78,24 @@ test.serial(
     for (const [label, text] of [
       ['Name', 'Own server'],
       ['Zone', 'example.com'],
-      ['Server', 'ns.example.com'],
-      ['Name of the TSIG key', 'key.example.com'],
+      ['DNS server', 'ns.example.com'],
+      ['TSIG key name', 'key.example.com'],
       ['Secret', 'c2VjcmV0IG9mIGEgdGVzdA=='],
     ] as const) {
       await adding.getByLabel(label, { exact: true }).fill(text);
     }
     await adding.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByRole('button', { name: 'Change Own server', exact: true }).click();
-    const changing = page.getByRole('dialog', { name: 'Change Own server' });
-    t.is(await changing.getByLabel('Server', { exact: true }).inputValue(), 'ns.example.com');
+    await page.getByRole('button', { name: 'Edit Own server', exact: true }).click();
+    const changing = page.getByRole('dialog', { name: 'Edit Own server' });
+    t.is(await changing.getByLabel('DNS server', { exact: true }).inputValue(), 'ns.example.com');
     t.is(await changing.getByLabel('Secret', { exact: true }).inputValue(), '');
-    await changing.getByLabel('Server', { exact: true }).fill('127.0.0.1:1');
+    await changing.getByLabel('DNS server', { exact: true }).fill('127.0.0.1:1');
     await changing.getByRole('button', { name: 'Save', exact: true }).click();
     await changing.waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: 'Try Own server', exact: true }).click();
-    const trial = page.getByRole('dialog', { name: 'Try Own server' });
-    await trial.getByText('A record is written: no. The DNS server cannot be reached.').waitFor();
-    await trial.getByText('The record is removed: not tried').waitFor();
+    await page.getByRole('button', { name: 'Test Own server', exact: true }).click();
+    const trial = page.getByRole('dialog', { name: 'Test Own server' });
+    await trial.getByText('Write the test record: failed. The console cannot reach the DNS server.').waitFor();
+    await trial.getByText('Remove the test record: skipped').waitFor();
     await page.keyboard.press('Escape');
     await trial.waitFor({ state: 'detached' });
     const { items } = await console.client.api<{ items: object[] }>('GET', '/dns-credentials');
@@ -109,20 +109,20 @@ test.serial('the button says what stands in the way, then how far it is, and the
   t.timeout(600_000);
   const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/https`);
   const { page } = visitor;
-  await page.getByText('This site is reached by plain HTTP alone.').waitFor();
+  await page.getByText('This site is served over HTTP only.').waitFor();
   await page.getByRole('button', { name: 'Get a certificate', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'HTTPS for this site' });
   const ask = dialog.getByRole('button', { name: 'Get the certificate', exact: true });
-  await dialog.getByText(`Asked for: ${HOST}.`).waitFor();
+  await dialog.getByText(`Domains requested: ${HOST}.`).waitFor();
   await dialog.getByText(/^No node of the cluster .* is online\./).waitFor();
-  await dialog.getByText(`${HOST} does not resolve. Add a record that points to the nodes.`).waitFor();
+  await dialog.getByText(`${HOST} does not resolve. Add a DNS record that points to the nodes.`).waitFor();
   t.true(await ask.isDisabled());
   // Nodes and where names point are nothing to DNS; with which credential is for a person to say.
-  await dialog.getByRole('combobox', { name: 'Shown to the authority', exact: true }).press('Enter');
-  await page.getByRole('option', { name: 'By DNS', exact: true }).click();
+  await dialog.getByRole('combobox', { name: 'Validation', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'DNS-01, by a DNS record', exact: true }).click();
   await dialog.getByRole('combobox', { name: 'DNS credential', exact: true }).click();
   await page.getByRole('option', { name: 'Own server', exact: true }).click();
-  t.is(await dialog.getByText('This stands in its way:').count(), 0);
+  t.is(await dialog.getByText('Fix this first:').count(), 0);
   t.false(await ask.isDisabled());
   await dialog.getByRole('button', { name: 'Cancel', exact: true }).click();
 
@@ -134,18 +134,18 @@ test.serial('the button says what stands in the way, then how far it is, and the
     kernelBans: 'off',
   });
   await page.getByRole('button', { name: 'Get a certificate', exact: true }).click();
-  await dialog.getByRole('combobox', { name: 'Authority', exact: true }).press('Enter');
-  await page.getByRole('option', { name: 'Your own', exact: true }).click();
-  await dialog.getByText(`${HOST} does not resolve. Add a record that points to the nodes.`).waitFor();
+  await dialog.getByRole('combobox', { name: 'Certificate authority (CA)', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'Custom CA', exact: true }).click();
+  await dialog.getByText(`${HOST} does not resolve. Add a DNS record that points to the nodes.`).waitFor();
   t.is(await dialog.getByText(/^No node of the cluster/).count(), 0);
   t.true(await ask.isDisabled());
-  await dialog.getByRole('switch', { name: 'Ask the authority all the same', exact: true }).press('Space');
-  await dialog.getByLabel('E-mail address', { exact: true }).fill('ops@example.org');
-  await dialog.getByRole('button', { name: 'Rehearse', exact: true }).click();
-  await dialog.getByText('Every step went well. Nothing was kept.').waitFor();
+  await dialog.getByRole('switch', { name: 'Request the certificate anyway', exact: true }).press('Space');
+  await dialog.getByLabel('Email address', { exact: true }).fill('ops@example.org');
+  await dialog.getByRole('button', { name: 'Dry run', exact: true }).click();
+  await dialog.getByText('Every step succeeded. Nothing was kept.').waitFor();
   await ask.click();
-  const progress = page.getByRole('region', { name: 'Certificate from the authority' });
-  await progress.getByText('The certificate was issued.').waitFor();
+  const progress = page.getByRole('region', { name: 'Certificate issuance' });
+  await progress.getByText('The certificate is issued.').waitFor();
   await page.getByText(/^HTTPS with .*, valid until/).waitFor();
 
   await page.getByRole('switch', { name: 'HTTP/3', exact: true }).press('Space');
@@ -154,8 +154,8 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await tracker(page).first().waitFor();
   await eventually(async () => (await page.getByText(/change is not saved|changes are not saved/).count()) === 0);
   await page.getByRole('link', { name: 'Open the certificate' }).click();
-  await page.getByText('Issued and renewed by itself').waitFor();
-  await page.getByText('Serves it').waitFor();
+  await page.getByText('Issued and renewed automatically').waitFor();
+  await page.getByText('Serving', { exact: true }).waitFor();
 
   const fingerprint = page.locator('.certificate-page__code');
   const before = await fingerprint.textContent();
@@ -164,7 +164,7 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await renewing.getByRole('button', { name: 'Renew now', exact: true }).click();
   await renewing.waitFor({ state: 'detached' });
   await eventually(async () => (await fingerprint.textContent()) !== before, { timeoutMs: 60_000 });
-  await page.getByText('Serves it').waitFor();
+  await page.getByText('Serving', { exact: true }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
