@@ -6,7 +6,7 @@ import { buildComponents, type ComponentPages } from '../helpers/component-page.
 import { accessibilityFaults, layoutFaults, until } from '../helpers/console-pages.ts';
 
 const WIDTHS = [1280, 375] as const;
-const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart', 'settings', 'danger', 'expression'] as const;
+const PARTS = ['table', 'fields', 'items', 'dialogs', 'chart', 'settings', 'danger', 'expression', 'times'] as const;
 
 let browser: Browser;
 let parts: ComponentPages;
@@ -92,6 +92,48 @@ for (const part of PARTS)
     t.deepEqual(visitor.faults(), []);
     await visitor.close();
   });
+
+test.serial('all times of a page go by one clock, which stands still while nobody sees the page', async (t) => {
+  const visitor = await parts.show(browser, 'fields');
+  const { page } = visitor;
+  await page.clock.install();
+  await page.addInitScript(`{
+    const { setInterval, clearInterval } = window;
+    const running = new Set();
+    window.clocks = running;
+    window.setInterval = (...given) => {
+      const id = setInterval(...given);
+      running.add(id);
+      return id;
+    };
+    window.clearInterval = (id) => {
+      running.delete(id);
+      clearInterval(id);
+    };
+  }`);
+  await page.goto('/times');
+  const times = page.getByRole('list').getByRole('button');
+  const clocks = () => page.evaluate<number>('window.clocks.size');
+  const see = (hidden: boolean) =>
+    page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${hidden} });
+      document.dispatchEvent(new Event('visibilitychange'))`);
+  await times.first().waitFor();
+  t.is(await clocks(), 1);
+  await page.clock.runFor(8000);
+  t.deepEqual([...new Set(await times.allTextContents())], ['8 seconds ago']);
+  t.is(await page.getByText('For').getByRole('button').textContent(), '8 sec');
+  await see(true);
+  t.is(await clocks(), 0);
+  await page.clock.runFor(60_000);
+  t.is(await times.first().textContent(), '8 seconds ago');
+  await see(false);
+  await page.getByText('1 minute ago').first().waitFor();
+  await page.getByRole('button', { name: 'Times', exact: true }).click();
+  await times.first().waitFor({ state: 'detached' });
+  t.is(await clocks(), 0);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
 
 test.serial('a table whose rows take arrows is a grid, and says so to those who see it, too', async (t) => {
   const visitor = await parts.show(browser, 'table', { width: 1280 });

@@ -3,6 +3,7 @@ import { bans } from '@contract/resources/bans.ts';
 import { formatCidr, parseCidr } from '@contract/scalars/cidr.ts';
 import type { SearchProvider } from '@/app/feature.ts';
 import { call } from '@/shared/api/call.ts';
+import { serverNow } from '@/shared/api/server-clock.ts';
 import { formatAgo } from '@/shared/i18n/format.ts';
 import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
 
@@ -22,7 +23,7 @@ export const searchBans: SearchProvider = async (text, signal) => {
       detail: t('bans.search.detail', {
         where: ban.siteName ?? t('bans.scope.platform'),
         reason: t(`bans.reason.${ban.reason}`),
-        until: formatAgo(ban.expiresAt),
+        until: formatAgo(ban.expiresAt, serverNow()),
       }),
       to: { path: '/bans', query: { address: ban.cidr } },
     })),

@@ -1,7 +1,6 @@
 // What a node's state is called: one word for the machine, one for its configuration.
 import type { Output } from '@contract/procedure.ts';
 import type { nodes } from '@contract/resources/nodes.ts';
-import { serverNow } from '@/shared/api/server-clock.ts';
 import type { Tone } from '@/shared/state/tone.ts';
 
 export type Node = Output<typeof nodes.get>;
@@ -18,7 +17,7 @@ const SOON_DAYS = 10;
 const WARN_PERCENT = 75;
 const ERROR_PERCENT = 90;
 
-export function nodeState(node: Node, now = serverNow()): Word<NodeStateKey> {
+export function nodeState(node: Node, now: number): Word<NodeStateKey> {
   if (node.status === 'disabled') return { tone: 'grey', key: 'disabled' };
   if (node.authError !== null) return { tone: 'red', key: 'refused' };
   if (certificateState(node, now) === 'expired') return { tone: 'red', key: 'expired' };
@@ -35,10 +34,7 @@ export function revisionState(node: Node): Word<RevisionStateKey> {
   return { tone: 'green', key: 'sync' };
 }
 
-export function certificateState(
-  node: Pick<Node, 'certNotAfter'>,
-  now = serverNow(),
-): 'none' | 'expired' | 'soon' | 'ok' {
+export function certificateState(node: Pick<Node, 'certNotAfter'>, now: number): 'none' | 'expired' | 'soon' | 'ok' {
   if (node.certNotAfter === null) return 'none';
   const left = new Date(node.certNotAfter).getTime() - now;
   if (left <= 0) return 'expired';

@@ -1,11 +1,8 @@
 // The range that the address asks for, as it is now.
-import { type ComputedRef, computed, onScopeDispose, ref } from 'vue';
-import { serverNow } from '@/shared/api/server-clock.ts';
+import { type ComputedRef, computed } from 'vue';
 import { useListQuery } from '@/shared/table/list-query.ts';
+import { useClock } from '@/shared/time/clock.ts';
 import { dayText, type Range, rangeOf } from './range.ts';
-
-/** How often is looked whether a window has ended. */
-const LOOK_MS = 20_000;
 
 export interface UsageQuery {
   filters: ComputedRef<{ range: string; from: string; to: string; siteId: string; show: string }>;
@@ -17,11 +14,7 @@ export interface UsageQuery {
 
 export function useUsageQuery(): UsageQuery {
   const { filters, set } = useListQuery({ range: 'days7', from: '', to: '', siteId: '', show: 'bytesSent' });
-  const now = ref(serverNow());
-  const timer = window.setInterval(() => {
-    now.value = serverNow();
-  }, LOOK_MS);
-  onScopeDispose(() => window.clearInterval(timer));
+  const now = useClock();
   // Texts, so that a range that stays the same is no change.
   const text = computed(() => {
     const { range, from, to } = filters.value;

@@ -1,5 +1,4 @@
 // Numbers, times and durations by language. Everything shown to a person goes through here.
-import { serverNow } from '@/shared/api/server-clock.ts';
 import { i18n, locale } from './i18n.ts';
 
 const DIVISIONS: readonly [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
@@ -59,8 +58,8 @@ export function formatUtcDay(milliseconds: number): string {
   return new Intl.DateTimeFormat(locale(), DAY).format(milliseconds);
 }
 
-/** "3 minutes ago", by the console's clock. */
-export function formatAgo(iso: string, now = serverNow()): string {
+/** "3 minutes ago". `now` in milliseconds: `useClock` where it is shown, so that it stays true. */
+export function formatAgo(iso: string, now: number): string {
   const seconds = (new Date(iso).getTime() - now) / 1000;
   const [, divisor, unit] = DIVISIONS.find(([limit]) => Math.abs(seconds) < limit)!;
   return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(Math.trunc(seconds / divisor), unit);
