@@ -225,14 +225,14 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   await hostsChanged.waitFor();
 
   // What a revision changed, field by field, and back to it.
-  await hostsChanged.getByRole('button', { name: 'What revision' }).click();
+  await hostsChanged.getByRole('button', { name: 'Show the changes of revision' }).click();
   await dialog(page).getByText('scan.threshold').waitFor();
   t.regex((await dialog(page).locator('.object-change').textContent()) ?? '', /scan.thresholdfrom 100to 250/);
   await dialog(page).getByRole('button', { name: 'Roll back to this revision' }).click();
-  await dialog(page).getByText('One entry of the configuration differs.').waitFor();
-  await dialog(page).getByText('Settings of one object are put back').waitFor();
-  await dialog(page).getByText('Put saved settings back, too').click();
-  await dialog(page).getByText('Saved settings stay as they are').waitFor();
+  await dialog(page).getByText('One configuration entry differs.').waitFor();
+  await dialog(page).getByText('Restores the settings of one object').waitFor();
+  await dialog(page).getByText('Restore the saved settings, too').click();
+  await dialog(page).getByText('The saved settings do not change.').waitFor();
   await dialog(page).getByLabel('Note').fill('Visitors were lost');
   await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).click();
   await page.getByRole('gridcell', { name: 'Visitors were lost' }).waitFor();
@@ -245,14 +245,14 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   );
   // Nodes have what that one had, and what is saved still differs: it is put back alone.
   await hostsChanged.getByRole('button', { name: 'Roll back to revision' }).click();
-  await dialog(page).getByText('Settings of one object are put back').waitFor();
+  await dialog(page).getByText('Restores the settings of one object').waitFor();
   await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).click();
   await dialog(page).waitFor({ state: 'detached' });
   const kept = await api<{ settings: object }>('GET', `/clusters/${clusterId}/client-ip`);
   t.deepEqual(kept.settings, { mode: 'direct', dropForwardedFor: false });
   // Then there is nothing left to do.
   await hostsChanged.getByRole('button', { name: 'Roll back to revision' }).click();
-  await dialog(page).getByText('Nodes have what this revision had.').waitFor();
+  await dialog(page).getByText('The nodes already have this configuration.').waitFor();
   t.true(await dialog(page).getByRole('button', { name: 'Roll back', exact: true }).isDisabled());
   await dialog(page).getByRole('button', { name: 'Cancel' }).click();
   t.deepEqual(visitor.faults(), []);
@@ -695,23 +695,26 @@ test.serial('a canary is told in words and figures, and aborted after one questi
     return route.fulfill({ json: answer });
   });
   await page.goto(`/clusters/${clusterId}/canary`);
-  const now = page.getByRole('region', { name: 'What is being tried' });
-  await now.getByText('2 nodes try revision 42; all others stay at revision 41 meanwhile.').waitFor();
-  await now.getByText(/left; all nodes get it at/).waitFor();
-  const figures = page.getByRole('region', { name: 'Canary beside the rest' });
+  const now = page.getByRole('region', { name: 'Current canary' });
+  await now.getByText('2 canary nodes run revision 42. All other nodes stay at revision 41.').waitFor();
+  await now.getByText(/left\. All nodes get the change at/).waitFor();
+  const figures = page.getByRole('region', { name: 'Canary compared with other nodes' });
   await figures.getByRole('row', { name: 'Canary nodes 2,000 30 1.5%' }).waitFor();
-  await figures.getByRole('row', { name: 'All others 48,000 96 0.2%' }).waitFor();
-  await figures.getByText('Above 5%, of this or of a changed site alone').waitFor();
-  await page.getByRole('region', { name: 'What it changes' }).getByRole('link', { name: 'shop.example.com' }).waitFor();
+  await figures.getByRole('row', { name: 'Other nodes 48,000 96 0.2%' }).waitFor();
+  await figures.getByText('above 5%, overall or for a changed site alone').waitFor();
+  await page
+    .getByRole('region', { name: 'Changes in this canary' })
+    .getByRole('link', { name: 'shop.example.com' })
+    .waitFor();
 
   await now.getByRole('button', { name: 'Abort' }).focus();
   await page.keyboard.press('Enter');
-  await dialog(page).getByText('3 sites of what is tried').waitFor();
-  await dialog(page).getByText('Correct the settings, too.').waitFor();
+  await dialog(page).getByText('3 sites affected').waitFor();
+  await dialog(page).getByText('so correct the settings, too.').waitFor();
   await dialog(page).getByRole('button', { name: 'Abort' }).click();
-  await now.getByText('was taken back from the canary nodes').waitFor();
+  await now.getByText('was rolled back. Only the canary nodes').waitFor();
   await now
-    .getByText('Of the requests of shop.example.com 0.12% had been 5xx answers of origins; with the change it was 93%.')
+    .getByText('5xx responses from origins: 0.12% of the requests of shop.example.com before the change, 93% with it.')
     .waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -721,15 +724,15 @@ test.serial('canaries are switched on where it is said how to begin', async (t) 
   const { id } = await api<{ id: string }>('POST', '/clusters', { name: 'begins' });
   const visitor = await operatorVisit(`/rollouts?clusterId=${id}`);
   const { page } = visitor;
-  await page.getByText('Canaries are switched off in this cluster').waitFor();
+  await page.getByText('Canaries are off in this cluster').waitFor();
   await page.getByRole('link', { name: 'Node groups of the cluster' }).waitFor();
-  await page.getByRole('switch', { name: 'Try changes on the canary nodes first' }).press('Space');
-  await page.getByLabel('Share of 5xx answers that is never too much').fill('2');
+  await page.getByRole('switch', { name: 'Send changes to canary nodes first' }).press('Space');
+  await page.getByLabel('Share of 5xx responses always allowed').fill('2');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('at most 1').waitFor();
-  await page.getByLabel('Share of 5xx answers that is never too much').fill('0.1');
+  await page.getByLabel('Share of 5xx responses always allowed').fill('0.1');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await page.getByText('Nothing is being tried', { exact: true }).waitFor();
+  await page.getByText('No canary running', { exact: true }).waitFor();
   t.like(await api('GET', `/clusters/${id}/rollout-policy`), { enabled: true, errorRatioFloor: 0.1 });
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -758,11 +761,11 @@ test.serial('a site says that a canary holds its change back, until it is promot
   const note = page.getByRole('region', { name: 'A canary holds the latest change back' });
   await note.getByText('is tried on the canary nodes; all other nodes get it at').waitFor();
   await note.getByRole('link', { name: 'See how it does' }).click();
-  await page.getByText('One node tries revision').waitFor();
+  await page.getByText('One canary node runs revision').waitFor();
   await page.getByRole('button', { name: 'Promote now' }).click();
-  await dialog(page).getByText('The canary nodes have had no request of it yet.').waitFor();
+  await dialog(page).getByText('The canary nodes have had no requests yet.').waitFor();
   await dialog(page).getByRole('button', { name: 'Promote now' }).click();
-  await page.getByText('Somebody promoted it.').first().waitFor();
+  await page.getByText('An operator promoted the canary.').first().waitFor();
   await page.goto(`/sites/${site.id}/overview`);
   await page.getByText('Live', { exact: true }).first().waitFor();
   t.is(await note.count(), 0);

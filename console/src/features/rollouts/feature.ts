@@ -26,8 +26,8 @@ export default {
   ],
   actions: [
     {
-      title: { en: 'What is being tried', 'zh-CN': '正在试用的更改' },
-      words: { en: 'canary promote abort undo', 'zh-CN': '灰度 推广 中止 撤销' },
+      title: { en: 'Current canary', 'zh-CN': '当前灰度' },
+      words: { en: 'canary promote abort undo', 'zh-CN': '灰度 全量发布 中止 撤销' },
       to: '/rollouts',
     },
   ],
