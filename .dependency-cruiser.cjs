@@ -109,7 +109,7 @@ module.exports = {
       name: 'gateway-has-no-tables',
       comment:
         'The gateway knows procedures, not tables: add a procedure to the service that owns the table and call it. ' +
-        'models/recent.ts shares answers, whoever gives them.',
+        'models/db/recent.ts shares answers, whoever gives them.',
       severity: 'error',
       from: { path: '^services/api-gateway/' },
       to: { path: '^models/', pathNot: '^models/recent[.]ts$', dependencyTypesNot: ['type-only'] },

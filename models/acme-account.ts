@@ -2,7 +2,7 @@
 // that name them.
 import type { Knex } from 'knex';
 import type { SecretPlace } from '../runtime/sealer.ts';
-import { BaseModel } from './base.ts';
+import { BaseModel } from './db/base.ts';
 
 export class AcmeAccount extends BaseModel {
   static override tableName = 'acme_account';

@@ -2,8 +2,8 @@
 import type { Knex } from 'knex';
 import type { DomainForm } from '../contract/scalars/domain.ts';
 import type { CertificateRequest } from './acme-order.ts';
-import { named } from './named-statement.ts';
-import { SWEEP_BATCH } from './sweeps.ts';
+import { named } from './db/named-statement.ts';
+import { SWEEP_BATCH } from './db/sweeps.ts';
 
 /** A certificate that an authority is asked for. */
 export interface OrderedCertificate {

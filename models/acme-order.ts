@@ -2,7 +2,7 @@
 // and every write of a step names it, so that a process that was taken for dead changes nothing any more.
 import type { Knex } from 'knex';
 import type { SecretPlace } from '../runtime/sealer.ts';
-import { BaseModel } from './base.ts';
+import { BaseModel } from './db/base.ts';
 
 export const ORDER_STEPS = [
   'check',

@@ -2,9 +2,9 @@
 import type { Knex } from 'knex';
 import type { Input } from '../contract/procedure.ts';
 import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../contract/resources/audit-logs.ts';
-import { countedUntil, dayOf } from './counted-logs.ts';
-import { searchPattern } from './search-pattern.ts';
-import { readSetting, writeSetting } from './setting.ts';
+import { countedUntil, dayOf } from './db/counted-logs.ts';
+import { searchPattern } from './db/search-pattern.ts';
+import { readSetting, writeSetting } from './db/setting.ts';
 
 const DAY_MS = 86_400_000;
 const DATE = "(?::timestamptz at time zone 'UTC')::date";

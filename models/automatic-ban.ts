@@ -16,9 +16,9 @@ import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
 import { announceReportedBans } from './ban-numbers.ts';
 import { readBanSettings } from './ban-setting.ts';
+import { hint, leaveHints } from './db/live-hint.ts';
+import { LOCK_BAN_REPORTS } from './db/locks.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { hint, leaveHints } from './live-hint.ts';
-import { LOCK_BAN_REPORTS } from './locks.ts';
 import { keepSites } from './site.ts';
 
 export interface ReportedBan {

@@ -2,7 +2,7 @@
 // with it is runtime/certificate-authority.ts.
 import type { Knex } from 'knex';
 import type { SecretPlace } from '../runtime/sealer.ts';
-import { BaseModel } from './base.ts';
+import { BaseModel } from './db/base.ts';
 
 export class CertificateAuthorityRow extends BaseModel {
   static override tableName = 'certificate_authority';

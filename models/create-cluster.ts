@@ -6,10 +6,10 @@ import type { Tx } from '../runtime/write.ts';
 import { recordAudit } from './audit-entry.ts';
 import { CHALLENGE_KEYS } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
+import { violatedConstraint } from './db/violations.ts';
 import { NodeGroup } from './node-group.ts';
 import { publishAll } from './publish.ts';
 import { SESSION_TICKET_KEYS } from './session-ticket-key.ts';
-import { violatedConstraint } from './violations.ts';
 
 export interface NewCluster {
   name: string;

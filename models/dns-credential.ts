@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { DnsProviderKind, TSIG_ALGORITHMS } from '../contract/resources/dns-credentials.ts';
 import type { SecretPlace } from '../runtime/sealer.ts';
-import { searchPattern } from './search-pattern.ts';
+import { searchPattern } from './db/search-pattern.ts';
 
 /** What is no secret of a credential; null where the other provider has it. */
 export interface DnsAccess {

@@ -2,7 +2,7 @@
 // cost depends on what changed between them.
 import type { Knex } from 'knex';
 import { CHANGED_KEYS, liveAt } from './config-delta.ts';
-import { numbered } from './named-statement.ts';
+import { numbered } from './db/named-statement.ts';
 import type { EntryName } from './write-revision.ts';
 
 /** An entry as it was published. */

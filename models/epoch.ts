@@ -2,7 +2,7 @@
 // nodes and readers have seen; a new epoch tells them, and numbers that carry no epoch jump ahead of anything seen.
 import type { Knex } from 'knex';
 import { ACME_TOPIC } from './acme-token.ts';
-import { LOCK_BAN_FEED, LOCK_PLATFORM } from './locks.ts';
+import { LOCK_BAN_FEED, LOCK_PLATFORM } from './db/locks.ts';
 
 /** How far numbers jump that readers see without an epoch. */
 export const SEQUENCE_JUMP = 1_000_000_000;

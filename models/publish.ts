@@ -8,10 +8,10 @@ import type { Tx } from '../runtime/write.ts';
 import { recordAudits } from './audit-entry.ts';
 import { type Changes, publishChanges } from './canary/publish-changes.ts';
 import { splitChange, type TriedEntry } from './canary/split-change.ts';
+import { LOCK_PLATFORM } from './db/locks.ts';
 import type { Beside, CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
 import { liveSettings } from './live-settings.ts';
-import { LOCK_PLATFORM } from './locks.ts';
 import {
   distinct,
   type EntryName,

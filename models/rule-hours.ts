@@ -1,7 +1,7 @@
 // Weeks of the hours in which rules matched.
 import type { Knex } from 'knex';
+import { dropWeeks, makeWeeks, WEEK_MS, weekOf } from './db/week-partitions.ts';
 import { RULE_DAYS } from './rule-minute.ts';
-import { dropWeeks, makeWeeks, WEEK_MS, weekOf } from './week-partitions.ts';
 
 const TABLE = 'rule_hour';
 const KEPT_MS = (RULE_DAYS + 1) * 86_400_000;

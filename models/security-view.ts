@@ -1,7 +1,7 @@
 // What is shown of attacks: a site's level on each node, its events, and who and what weighed most.
 import type { Knex } from 'knex';
 import type { SecurityEventKind } from '../contract/resources/security.ts';
-import { countedUntil } from './counted-logs.ts';
+import { countedUntil } from './db/counted-logs.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 

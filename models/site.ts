@@ -6,10 +6,10 @@ import type { ContentSettings, Origin, OriginSettings } from '../contract/resour
 import type { SITE_SORT, SiteLevelFilter, SiteState } from '../contract/resources/sites.ts';
 import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
 import { originLiteral } from '../contract/scalars/origin-address.ts';
-import { orderBy, type Sort } from './list-order.ts';
+import { orderBy, type Sort } from './db/list-order.ts';
+import { searchPattern } from './db/search-pattern.ts';
 import type { ClusterSpan } from './overview-nodes.ts';
 import { inState, spansJson } from './overview-sites.ts';
-import { searchPattern } from './search-pattern.ts';
 import { ABOVE, levelCondition } from './site-level.ts';
 import type { SitePorts } from './site-ports.ts';
 

@@ -1,7 +1,7 @@
 // Weeks of usage: partitions are made ahead and dropped when nothing of them is young enough any more.
 import type { Knex } from 'knex';
+import { dropWeeks, makeWeeks, WEEK_MS, weekOf, weeksOf } from './db/week-partitions.ts';
 import { readUsageSettings } from './usage-setting.ts';
-import { dropWeeks, makeWeeks, WEEK_MS, weekOf, weeksOf } from './week-partitions.ts';
 
 const AHEAD_WEEKS = 2;
 const DAY_MS = 86_400_000;

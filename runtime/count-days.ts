@@ -1,4 +1,4 @@
-import { countDay, type Log } from '../models/counted-logs.ts';
+import { countDay, type Log } from '../models/db/counted-logs.ts';
 import type { LeaderJob } from './leader.ts';
 import { MINUTE_MS } from './sweep.ts';
 

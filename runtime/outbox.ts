@@ -1,7 +1,7 @@
 // Rows of the outbox: wake-ups, left in the transaction of a change and told after its commit.
 import type { Knex } from 'knex';
-import { LIVE } from '../models/live-hint.ts';
-import { named } from '../models/named-statement.ts';
+import { LIVE } from '../models/db/live-hint.ts';
+import { named } from '../models/db/named-statement.ts';
 import type { Feeds } from './feeds.ts';
 
 /** Key of an outbox row that concerns every cluster. */

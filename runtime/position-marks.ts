@@ -2,7 +2,7 @@
 // that the database has forgotten something which it never had. A mark is bound to cluster, history and place. Its key
 // is made once, lies sealed in the database and in backups of it, and stays the same when the master key changes.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { keepMarkKey, readMarkKey } from '../models/console-state.ts';
+import { keepMarkKey, readMarkKey } from '../models/db/console-state.ts';
 import type { Runtime } from './runtime.ts';
 import type { SecretPlace } from './sealer.ts';
 

@@ -1,7 +1,7 @@
 // Moves wake-ups from the outbox to the work streams of their feeds, and tells the Web UI what they were about. Any number of
 // relays run at the same time: rows are taken with SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
 // Redis away the rows stay.
-import { hint, LIVE } from '../models/live-hint.ts';
+import { hint, LIVE } from '../models/db/live-hint.ts';
 import type { Feeds } from './feeds.ts';
 import { boundedHints } from './live-events.ts';
 import { appendHints } from './live-stream.ts';

@@ -1,5 +1,5 @@
 // Jobs that delete what is old in batches.
-import { SWEEP_BATCH } from '../models/sweeps.ts';
+import { SWEEP_BATCH } from '../models/db/sweeps.ts';
 import type { LeaderJob } from './leader.ts';
 import type { Runtime } from './runtime.ts';
 

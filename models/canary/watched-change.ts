@@ -1,7 +1,7 @@
 // Publications to everybody that are watched, to be taken back where visitors suffer.
 import type { Knex } from 'knex';
 import type { RolloutPolicy } from '../../contract/resources/rollout.ts';
-import { numbered } from '../named-statement.ts';
+import { numbered } from '../db/named-statement.ts';
 import { type EntryName, keyOf } from '../write-revision.ts';
 
 /** Changes looked at in one go, the latest first. */

@@ -1,6 +1,6 @@
 // What the gateway remembers of keys and sessions, so that a request rarely asks the database: for up to 5 s, bounded, and
 // only while it hears in time of what ends (credential-notices.ts). Without that each request's question begins after it.
-import { Recent as Shared } from '../../models/recent.ts';
+import { Recent as Shared } from '../../models/db/recent.ts';
 
 export const REMEMBERED_MS = 5_000;
 const MOST_KNOWN = 10_000;

@@ -14,7 +14,7 @@ import {
   targetsThere,
   writeAuditDays,
 } from '../../models/audit-log.ts';
-import { lockSetting, settingTarget } from '../../models/setting.ts';
+import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,4 +1,4 @@
-import { purgeAuditLog } from '../../models/sweeps.ts';
+import { purgeAuditLog } from '../../models/db/sweeps.ts';
 import { countDays } from '../../runtime/count-days.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, sweep } from '../../runtime/sweep.ts';

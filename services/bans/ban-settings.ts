@@ -4,7 +4,7 @@ import type { banSettings } from '../../contract/resources/bans.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
 import { BANS, type BanSettings, readBanSettings, writeBanSettings } from '../../models/ban-setting.ts';
-import { settingTarget } from '../../models/setting.ts';
+import { settingTarget } from '../../models/db/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -1,8 +1,8 @@
 // Addresses under which the console is reached, as far as its own settings tell: a ban of one keeps people out of it, or
 // nodes from it.
 import { type Cidr, contains, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
+import { Recent } from '../../models/db/recent.ts';
 import { nodeChannelAddress } from '../../models/node-channel-setting.ts';
-import { Recent } from '../../models/recent.ts';
 import { resolveChecked } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

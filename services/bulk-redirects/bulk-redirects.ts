@@ -13,10 +13,10 @@ import {
   replaceBulkRedirects,
   touchBulkRedirects,
 } from '../../models/bulk-redirect.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { compileChunks } from '../../models/entries/bulk-redirects.ts';
 import { publish } from '../../models/publish.ts';
 import { clusterOfSite, lockSite } from '../../models/site.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -5,8 +5,8 @@ import {
   replaceBulkRedirects,
   touchBulkRedirects,
 } from '../../models/bulk-redirect.ts';
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/entries/bulk-redirects.ts';
-import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const bulkRedirectsRestorer: SettingsRestorer = {

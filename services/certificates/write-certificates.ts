@@ -14,8 +14,8 @@ import {
   sitesOfCertificate,
 } from '../../models/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../models/certificate-check.ts';
+import { assertUpdatedAt } from '../../models/db/updated-at.ts';
 import { lostDomains } from '../../models/site-https.ts';
-import { assertUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -3,7 +3,7 @@ import type { ServiceSchema } from 'moleculer';
 import type { Output } from '../../contract/procedure.ts';
 import { changes } from '../../contract/resources/changes.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { Recent } from '../../models/recent.ts';
+import { Recent } from '../../models/db/recent.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { getChange, listChangeNodes, listChanges } from './changes.ts';

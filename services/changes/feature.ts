@@ -1,5 +1,3 @@
-import { waitingPublications } from '../../models/overview.ts';
-import { sweepPropagation } from '../../models/propagation.ts';
 import {
   raiseDeltaFloors,
   SWEEP_BATCH,
@@ -7,7 +5,9 @@ import {
   sweepEntries,
   sweepRevisions,
   sweepSettings,
-} from '../../models/sweeps.ts';
+} from '../../models/db/sweeps.ts';
+import { waitingPublications } from '../../models/overview.ts';
+import { sweepPropagation } from '../../models/propagation.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 import { publishLeftRequests } from './left-requests.ts';

@@ -12,8 +12,8 @@ import {
   clustersFound,
 } from '../../models/cluster.ts';
 import { createCluster } from '../../models/create-cluster.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
-import { violatedConstraint } from '../../models/violations.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
+import { violatedConstraint } from '../../models/db/violations.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -4,6 +4,8 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodeGroups } from '../../contract/resources/node-groups.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { Cluster } from '../../models/cluster.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
+import { violatedConstraint } from '../../models/db/violations.ts';
 import {
   NodeGroup,
   type NodeGroupSummary,
@@ -12,8 +14,6 @@ import {
   nodeGroupSummary,
 } from '../../models/node-group.ts';
 import { Region } from '../../models/region.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
-import { violatedConstraint } from '../../models/violations.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

@@ -1,4 +1,4 @@
-import { purgeIdempotency } from '../../models/sweeps.ts';
+import { purgeIdempotency } from '../../models/db/sweeps.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, sweep } from '../../runtime/sweep.ts';
 

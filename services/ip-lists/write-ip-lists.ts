@@ -5,6 +5,8 @@ import { type ipLists, MAX_ENTRIES_IN_ALL, MAX_IP_LISTS, MAX_LIST_ENTRIES } from
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
+import { violatedConstraint } from '../../models/db/violations.ts';
 import { chunkId } from '../../models/entries/ip-list.ts';
 import { listOwner } from '../../models/entries/owner.ts';
 import {
@@ -21,8 +23,6 @@ import {
 } from '../../models/ip-list.ts';
 import type { Publication } from '../../models/publish.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
-import { violatedConstraint } from '../../models/violations.ts';
 import type { EntryName } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';

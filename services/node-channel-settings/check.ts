@@ -5,8 +5,8 @@ import { connect, type TLSSocket } from 'node:tls';
 import type { Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
 import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
+import { Recent } from '../../models/db/recent.ts';
 import { type NodeChannelAddress, nodeChannelAddress } from '../../models/node-channel-setting.ts';
-import { Recent } from '../../models/recent.ts';
 import { AddressRefused, resolveChecked, specialRange } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

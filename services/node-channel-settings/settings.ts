@@ -2,13 +2,13 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
 import { recordAudit } from '../../models/audit-entry.ts';
+import { settingTarget } from '../../models/db/setting.ts';
 import {
   NODE_CHANNEL,
   type NodeChannelAddress,
   nodeChannelAddress,
   saveNodeChannelUrl,
 } from '../../models/node-channel-setting.ts';
-import { settingTarget } from '../../models/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import { announceNodeAccess } from '../../runtime/node-access.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

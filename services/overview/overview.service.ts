@@ -3,7 +3,7 @@ import type { Output } from '../../contract/procedure.ts';
 import { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
 import { overview } from '../../contract/resources/overview.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { Recent } from '../../models/recent.ts';
+import { Recent } from '../../models/db/recent.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,8 +1,8 @@
 // Saves how a site challenges its visitors as an earlier revision had it.
 import type { ProtectionOfSite } from '../../contract/resources/protection.ts';
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { PROTECTION_KIND } from '../../models/entries/protection.ts';
 import { readSiteProtection, writeSiteProtection } from '../../models/site-protection.ts';
-import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const protectionRestorer: SettingsRestorer = {

@@ -2,12 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { ProtectionOfSite, protection } from '../../contract/resources/protection.ts';
+import { shareSetting } from '../../models/db/setting.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../models/entries/protection.ts';
 import { CC_TEMPLATE } from '../../models/protection-setting.ts';
 import { publish } from '../../models/publish.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
-import { shareSetting } from '../../models/setting.ts';
 import { clusterOfSite } from '../../models/site.ts';
 import {
   lockSiteProtection,
@@ -15,7 +16,6 @@ import {
   type SiteProtectionView,
   writeSiteProtection,
 } from '../../models/site-protection.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

@@ -5,8 +5,8 @@ import type { RolloutPolicy, rollout } from '../../contract/resources/rollout.ts
 import { recordAudit } from '../../models/audit-entry.ts';
 import { promoteCanary } from '../../models/canary/finish.ts';
 import { Cluster } from '../../models/cluster.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { readRollout, writeRolloutPolicy } from '../../models/rollout.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import { lockHead } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,12 +1,12 @@
 // Saves rules of a site as an earlier revision had them. Revisions know of rules that nodes got: those that are switched
 // off now and were not among them stay, after the others.
 import { MAX_SITE_RULES, type Rule } from '../../contract/scalars/rule.ts';
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { checkRule } from '../../models/entries/rule-message.ts';
 import { listsOf, recompileRules } from '../../models/entries/rules.ts';
 import { type RulesSettings, SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { keepIpLists } from '../../models/ip-list.ts';
 import { readSiteRules, writeRuleSet } from '../../models/rule-set.ts';
-import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const rulesRestorer: SettingsRestorer = {

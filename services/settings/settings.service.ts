@@ -2,7 +2,7 @@ import type { ServiceSchema } from 'moleculer';
 import type { Output } from '../../contract/procedure.ts';
 import { settings } from '../../contract/resources/settings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { setupCompletedAt } from '../../models/console-state.ts';
+import { setupCompletedAt } from '../../models/db/console-state.ts';
 import { nodeChannelAddress } from '../../models/node-channel-setting.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,5 +1,6 @@
 // Saves HTTPS and compression of a site as an earlier revision had them. They are saved together and published apart.
 import type { CompressionSettings } from '../../contract/resources/site-https.ts';
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { siteOwner } from '../../models/entries/owner.ts';
 import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
 import {
@@ -10,7 +11,6 @@ import {
 } from '../../models/entries/site-https.ts';
 import { refuseMissing } from '../../models/rollback.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/site-https.ts';
-import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const httpsRestorer: SettingsRestorer = {

@@ -6,11 +6,11 @@ import type { HttpsSettings, siteHttps } from '../../contract/resources/site-htt
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { type CertificateRow, certificatesById, keepCertificates } from '../../models/certificate.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { certificateIds } from '../../models/entries/site-https.ts';
 import { publishHttps } from '../../models/publish-https.ts';
 import { clusterOfSite, lockSite, siteById } from '../../models/site.ts';
 import { readSiteHttps, type SiteHttps } from '../../models/site-https.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -1,8 +1,8 @@
 // Saves a site as an earlier revision had it.
 import { isDeepStrictEqual } from 'node:util';
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { siteKind } from '../../models/entries/site.ts';
 import { replaceDomains, type SiteContent, siteById, updateSite } from '../../models/site.ts';
-import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const siteRestorer: SettingsRestorer = {

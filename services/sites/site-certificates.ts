@@ -5,11 +5,11 @@ import { nameOfDomain, uncoveredDomains } from '../../contract/scalars/certifica
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { askForNames, type CertificateRow, keepCertificates } from '../../models/certificate.ts';
 import { askableNames } from '../../models/certificate-names.ts';
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import type { ChangedEntry } from '../../models/publish.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { readSiteHttps, writeSiteHttps } from '../../models/site-https.ts';
-import { nextUpdatedAt } from '../../models/updated-at.ts';
 import type { Tx } from '../../runtime/write.ts';
 
 /** The certificate that is to be issued anew for a site. */

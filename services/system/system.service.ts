@@ -1,7 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { system } from '../../contract/resources/system.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { isSetUp } from '../../models/console-state.ts';
+import { isSetUp } from '../../models/db/console-state.ts';
 import { edgeBuild } from '../../runtime/edge-build.ts';
 import type { Role } from '../../runtime/env.ts';
 import { Passwords } from '../../runtime/passwords.ts';

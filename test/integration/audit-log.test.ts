@@ -2,7 +2,7 @@
 import test from 'ava';
 import { PROCEDURES } from '../../contract/index.ts';
 import { ACTOR_TYPES } from '../../contract/resources/audit-logs.ts';
-import { countDay } from '../../models/counted-logs.ts';
+import { countDay } from '../../models/db/counted-logs.ts';
 import { JOBS } from '../../services/housekeeping/jobs.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Knex } from 'knex';
 import { holdBanGuard, shareBanGuard } from '../../models/ban-guard.ts';
-import { LOCK_BAN_FEED } from '../../models/locks.ts';
+import { LOCK_BAN_FEED } from '../../models/db/locks.ts';
 import { bansInForce } from '../../models/overview.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { write } from '../../runtime/write.ts';

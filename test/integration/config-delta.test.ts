@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { readConfigDelta } from '../../models/config-delta.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { readConfigPage } from '../../models/config-page.ts';
+import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions, sweepSettings } from '../../models/db/sweeps.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
-import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions, sweepSettings } from '../../models/sweeps.ts';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
 import {
   type ConfigDelta,

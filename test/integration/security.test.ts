@@ -1,14 +1,14 @@
 // What nodes report about attacks over the channel, and what is shown and alerted of it.
 import test from 'ava';
 import type { Connection } from '../../bench/fleet/connection.ts';
-import { countDay } from '../../models/counted-logs.ts';
+import { countDay } from '../../models/db/counted-logs.ts';
+import { purgeSecurityHeavy } from '../../models/db/sweeps.ts';
 import {
   dropOldSecurityPartitions,
   makeSecurityPartitions,
   securityPartitions,
 } from '../../models/security-partitions.ts';
 import { reviewCcAlerts, storeSecurityReport } from '../../models/security-report.ts';
-import { purgeSecurityHeavy } from '../../models/sweeps.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -4,7 +4,7 @@ import { DIRECTORY_FAULTS } from '../../../contract/resources/acme-directory.ts'
 import { AcmeAccount, accountSecretPlace } from '../../../models/acme-account.ts';
 import { directorySecretPlace, readAcmeDirectory } from '../../../models/acme-directory.ts';
 import type { CertificateRequest } from '../../../models/acme-order.ts';
-import { Recent } from '../../../models/recent.ts';
+import { Recent } from '../../../models/db/recent.ts';
 import { PRIVATE_RANGES } from '../../../runtime/outbound.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { OrderFailed } from './failure.ts';

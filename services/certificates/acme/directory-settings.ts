@@ -11,8 +11,8 @@ import {
 } from '../../../models/acme-directory.ts';
 import { recordAudit } from '../../../models/audit-entry.ts';
 import { readAuthorities } from '../../../models/certificate-check.ts';
-import { settingTarget } from '../../../models/setting.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../../models/updated-at.ts';
+import { settingTarget } from '../../../models/db/setting.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';

@@ -5,6 +5,7 @@ import type { Input, Output } from '../../../contract/procedure.ts';
 import type { dnsCredentials } from '../../../contract/resources/dns-credentials.ts';
 import { forgetRecordsOf, recordsToRemove } from '../../../models/acme-dns-record.ts';
 import { recordAudit } from '../../../models/audit-entry.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
 import {
   certificatesOfCredential,
   type DnsCredentialRow,
@@ -15,7 +16,6 @@ import {
   deleteDnsCredential as removeCredential,
   updateDnsCredential as saveCredential,
 } from '../../../models/dns-credential.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../../models/updated-at.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';

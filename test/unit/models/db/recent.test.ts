@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { Recent } from '../../../models/recent.ts';
+import { Recent } from '../../../../models/db/recent.ts';
 
 test('whoever asks within the time shares one answer; afterwards it is read again', async (t) => {
   let reads = 0;

@@ -1,7 +1,7 @@
 // Hints for the Web UI: "look again at X", left in the outbox by whoever changes X, told after the commit. Written as
 // `<topic> <id>`, or the topic alone where any of it may have changed.
 import type { Knex } from 'knex';
-import type { LiveTopic } from '../contract/resources/live.ts';
+import type { LiveTopic } from '../../contract/resources/live.ts';
 
 /** Outbox topic of hints; every other topic is a feed's. */
 export const LIVE = 'live';

@@ -1,5 +1,5 @@
 // The optimistic lock of resources with `updatedAt`: milliseconds, and every change moves it.
-import { fail } from '../contract/errors.ts';
+import { fail } from '../../contract/errors.ts';
 
 /**
  * Throws UPDATED_AT_MISMATCH when the caller saw another version; no expectation always passes. Null is the version of
