@@ -3,7 +3,7 @@
 import knexFactory, { type Knex } from 'knex';
 import { startTestStores } from '../bin/lib/test-stores.ts';
 import { migrate } from '../migrations/run.ts';
-import { type AuditFilter, auditPage } from '../models/audit-log.ts';
+import { type AuditFilter, auditPage } from '../models/audit/audit-log.ts';
 import { COUNTED_LOGS, countDay } from '../models/db/counted-logs.ts';
 import { eventCount, eventPage } from '../models/security-view.ts';
 import { summary } from './lib/stats.ts';

@@ -7,7 +7,7 @@ import type { Knex } from 'knex';
 import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
-import { type AuditRecord, auditArguments } from './audit-entry.ts';
+import { type AuditRecord, auditArguments } from './audit/audit-entry.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 

@@ -3,7 +3,7 @@
 import { fail } from '../contract/errors.ts';
 import type { Sealer } from '../runtime/sealer.ts';
 import type { Tx } from '../runtime/write.ts';
-import { recordAudit } from './audit-entry.ts';
+import { recordAudit } from './audit/audit-entry.ts';
 import { CHALLENGE_KEYS } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
 import { violatedConstraint } from './db/violations.ts';

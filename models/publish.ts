@@ -5,7 +5,7 @@
 import { fail } from '../contract/errors.ts';
 import { bodyHash, bucketOf } from '../proto/entry-hash.ts';
 import type { Tx } from '../runtime/write.ts';
-import { recordAudits } from './audit-entry.ts';
+import { recordAudits } from './audit/audit-entry.ts';
 import { type Changes, publishChanges } from './canary/publish-changes.ts';
 import { splitChange, type TriedEntry } from './canary/split-change.ts';
 import { LOCK_PLATFORM } from './db/locks.ts';

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Capability } from '../contract/capabilities.ts';
 import { fail } from '../contract/errors.ts';
-import { recordAudit } from '../models/audit-entry.ts';
+import { recordAudit } from '../models/audit/audit-entry.ts';
 import {
   nodesLacking,
   readClusterSetting,

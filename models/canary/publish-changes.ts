@@ -1,7 +1,7 @@
 // A publication and the canary of its cluster: what is to be tried begins one, joins the one that runs, or goes to
 // everybody where no node can try it.
 import type { Tx } from '../../runtime/write.ts';
-import { recordAudit } from '../audit-entry.ts';
+import { recordAudit } from '../audit/audit-entry.ts';
 import {
   type CanaryMove,
   type Difference,

@@ -1,6 +1,6 @@
 // Settings of the console, one row a group. A missing row means the group's defaults.
 import type { Knex } from 'knex';
-import { type AuditTarget, SETTING_TARGET } from '../audit-entry.ts';
+import { type AuditTarget, SETTING_TARGET } from '../audit/audit-entry.ts';
 
 /** The group as the target of audit entries: who changed it is found by it. */
 export function settingTarget(key: string): AuditTarget {

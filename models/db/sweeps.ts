@@ -1,7 +1,7 @@
 // Deletes what is old, in batches: each function deletes up to one batch and answers how many rows that were.
 import type { Knex } from 'knex';
 import { LISTED_REVISIONS } from '../../contract/resources/revisions.ts';
-import { readAuditDays } from '../audit-log.ts';
+import { readAuditDays } from '../audit/audit-log.ts';
 
 /** Rows in one batch at most. */
 export const SWEEP_BATCH = 2000;

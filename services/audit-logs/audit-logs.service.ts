@@ -4,7 +4,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { auditLogs, auditRetention } from '../../contract/resources/audit-logs.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import {
   AUDIT_RETENTION,
   type AuditRow,
@@ -13,7 +13,7 @@ import {
   readAuditDays,
   targetsThere,
   writeAuditDays,
-} from '../../models/audit-log.ts';
+} from '../../models/audit/audit-log.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Role } from '../../runtime/env.ts';

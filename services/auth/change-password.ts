@@ -1,5 +1,5 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';
 import { User } from '../../models/user.ts';

@@ -5,7 +5,7 @@ import { generateRegistrationOptions, verifyRegistrationResponse } from '@simple
 import type { AUTH_ENDPOINTS, AuthOutput } from '../../contract/auth-endpoints.ts';
 import { errorCodeOf, fail } from '../../contract/errors.ts';
 import { countedAddress } from '../../contract/scalars/cidr.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
 import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
 import { isLive } from '../../models/session.ts';

@@ -1,6 +1,6 @@
 // What an administrator does from the machine's shell when the operator cannot sign in any more.
 
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { Passkey } from '../../models/passkey.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';

@@ -1,6 +1,6 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { isTrusted } from '../../models/trusted-device.ts';
 import { User } from '../../models/user.ts';
 import type { CookieChange } from '../../runtime/auth-action.ts';

@@ -5,7 +5,7 @@
 //   waiting, on    disable (password)      off
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { deleteSecondSteps } from '../../models/second-step.ts';
 import { deleteTrustedDevices } from '../../models/trusted-device.ts';
 import { TOTP_SECRET, TwoFactor } from '../../models/two-factor.ts';

@@ -1,7 +1,7 @@
 // Codes of the second step, wherever one is asked for: to end a sign-in, or to put a new secret in force.
 import { type AUTH_ENDPOINTS, LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { SecondStep } from '../../models/second-step.ts';
 import { isLive } from '../../models/session.ts';
 import { deleteExpiredTrustedDevices, TrustedDevice } from '../../models/trusted-device.ts';

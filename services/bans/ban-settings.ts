@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input } from '../../contract/procedure.ts';
 import type { banSettings } from '../../contract/resources/bans.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { holdBanGuard } from '../../models/ban-guard.ts';
 import { BANS, type BanSettings, readBanSettings, writeBanSettings } from '../../models/ban-setting.ts';
 import { settingTarget } from '../../models/db/setting.ts';

@@ -1,7 +1,7 @@
 import { ContractError } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
-import type { AuditRecord } from '../../models/audit-entry.ts';
+import type { AuditRecord } from '../../models/audit/audit-entry.ts';
 import { type BanCheck, type BanWrite, checkBans, creatorOf, writeManualBans } from '../../models/ban.ts';
 import { roomForBans } from '../../models/ban-limit.ts';
 import type { Call } from '../../runtime/call.ts';

@@ -3,7 +3,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { Certificate, certificates } from '../../contract/resources/certificates.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import {
   type CertificateRow,
   certificateById,

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { enrollmentTokens } from '../../contract/resources/enrollment-tokens.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { EnrollmentToken, enrollmentProgress } from '../../models/enrollment-token.ts';

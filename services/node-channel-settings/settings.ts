@@ -1,7 +1,7 @@
 import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { settingTarget } from '../../models/db/setting.ts';
 import {
   NODE_CHANNEL,

@@ -2,7 +2,7 @@
 // commit together, so a token that was used has a node and a node that exists has a certificate.
 import { createHash } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { EnrollmentToken } from '../../models/enrollment-token.ts';
 import { Node } from '../../models/node.ts';
 import { replaceNodeAddresses } from '../../models/node-address.ts';

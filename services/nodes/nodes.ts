@@ -2,7 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodes } from '../../contract/resources/nodes.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { Node, type NodeFilter, nodeCount, nodePage } from '../../models/node.ts';
 import { NodeCertificate } from '../../models/node-certificate.ts';

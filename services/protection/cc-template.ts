@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { ccTemplate } from '../../contract/resources/cc-template.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { CC_TEMPLATE, readCcTemplate, writeCcTemplate } from '../../models/protection-setting.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { protectionSettings } from '../../contract/resources/protection-settings.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
 import { PROTECTION, readProtectionSettings, writeProtectionSettings } from '../../models/protection-setting.ts';

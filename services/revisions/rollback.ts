@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { NAMED_SITES, type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { noteEnd } from '../../models/canary/rollout.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { revisionPlace } from '../../models/config-revision.ts';

@@ -7,7 +7,7 @@
 // | the window is over, all nodes run the candidate           | promoted, or waits for somebody              |
 // | the window is over twice, a node does not run it          | ended: apply_timeout                         |
 import type { Finding } from '../../contract/resources/rollout.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { noteWaiting, type RolloutOutcome } from '../../models/canary/rollout.ts';
 import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/canary/running-canary.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { RolloutPolicy, rollout } from '../../contract/resources/rollout.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { promoteCanary } from '../../models/canary/finish.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';

@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { rollout } from '../../contract/resources/rollout.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { Cluster } from '../../models/cluster.ts';
 import { type RolloutRow, readRollout } from '../../models/rollout.ts';

@@ -3,7 +3,7 @@
 // nothing more is taken back.
 import { errorCodeOf } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/resources/rollout.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { noteEvent } from '../../models/canary/rollout.ts';
 import { UNDO_SECONDS } from '../../models/canary/watch-change.ts';
 import {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { platformRules } from '../../contract/resources/rules.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { settingTarget } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';

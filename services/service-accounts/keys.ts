@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { MAX_LIVE_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { ServiceAccount, ServiceAccountKey } from '../../models/service-account.ts';
 import { newSecret } from '../../runtime/api-keys.ts';
 import type { Call } from '../../runtime/call.ts';

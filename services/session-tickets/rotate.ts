@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sessionTicketKeys } from '../../contract/resources/session-ticket-keys.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { keepCluster } from '../../models/cluster.ts';
 import { SESSION_TICKET_KEYS } from '../../models/session-ticket-key.ts';
 import type { Call } from '../../runtime/call.ts';

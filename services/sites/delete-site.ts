@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { rememberDeletedSite } from '../../models/deleted-site.ts';
 import { siteOwner } from '../../models/entries/owner.ts';
 import { abandonBans } from '../../models/gone-site.ts';

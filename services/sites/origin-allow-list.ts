@@ -3,7 +3,7 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { originAllowList } from '../../contract/resources/origin-allow-list.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/origin-allow-list.ts';
 import { requestPublication } from '../../models/publish-requests.ts';

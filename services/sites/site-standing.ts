@@ -1,7 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { siteStanding } from '../../contract/resources/site-standing.ts';
-import { lastAuditOf } from '../../models/audit-log.ts';
+import { lastAuditOf } from '../../models/audit/audit-log.ts';
 import { siteFigures } from '../../models/site-level.ts';
 import { readSiteProtection } from '../../models/site-protection.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -3,7 +3,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { system } from '../../contract/resources/system.ts';
 import { admitAttempt } from '../../models/attempt.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { createCluster } from '../../models/create-cluster.ts';
 import { completeSetup, lockSetup, setupCompletedAt } from '../../models/db/console-state.ts';
 import { User } from '../../models/user.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Input } from '../../contract/procedure.ts';
 import type { UsageSettings, usageSettings } from '../../contract/resources/usage.ts';
-import { recordAudit } from '../../models/audit-entry.ts';
+import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { readUsageSettings, USAGE, writeUsageSettings } from '../../models/usage-setting.ts';
 import type { Call } from '../../runtime/call.ts';

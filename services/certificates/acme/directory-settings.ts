@@ -9,7 +9,7 @@ import {
   readAcmeDirectory,
   writeAcmeDirectory,
 } from '../../../models/acme-directory.ts';
-import { recordAudit } from '../../../models/audit-entry.ts';
+import { recordAudit } from '../../../models/audit/audit-entry.ts';
 import { readAuthorities } from '../../../models/certificate-check.ts';
 import { settingTarget } from '../../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';

@@ -12,7 +12,7 @@ import {
   requestRenewal,
 } from '../../../models/acme-certificate.ts';
 import type { CertificateRequest } from '../../../models/acme-order.ts';
-import { recordAudit } from '../../../models/audit-entry.ts';
+import { recordAudit } from '../../../models/audit/audit-entry.ts';
 import { certificateById, lockCertificate } from '../../../models/certificate.ts';
 import { certificateName } from '../../../models/certificate-check.ts';
 import { violatedConstraint } from '../../../models/db/violations.ts';

@@ -4,7 +4,7 @@ import { badField, fail } from '../../../contract/errors.ts';
 import type { Input, Output } from '../../../contract/procedure.ts';
 import type { dnsCredentials } from '../../../contract/resources/dns-credentials.ts';
 import { forgetRecordsOf, recordsToRemove } from '../../../models/acme-dns-record.ts';
-import { recordAudit } from '../../../models/audit-entry.ts';
+import { recordAudit } from '../../../models/audit/audit-entry.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
 import {
   certificatesOfCredential,

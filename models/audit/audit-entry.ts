@@ -1,5 +1,5 @@
-import type { Tx } from '../runtime/write.ts';
-import { hint } from './db/live-hint.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { hint } from '../db/live-hint.ts';
 
 /** Type of the target of every change of the console's own settings; its id is the group. */
 export const SETTING_TARGET = 'system_setting';

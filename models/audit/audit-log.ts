@@ -1,10 +1,10 @@
 // Reading the audit log, and ending it by age. What writes it is audit-entry.ts.
 import type { Knex } from 'knex';
-import type { Input } from '../contract/procedure.ts';
-import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../contract/resources/audit-logs.ts';
-import { countedUntil, dayOf } from './db/counted-logs.ts';
-import { searchPattern } from './db/search-pattern.ts';
-import { readSetting, writeSetting } from './db/setting.ts';
+import type { Input } from '../../contract/procedure.ts';
+import { type auditLogs, DEFAULT_AUDIT_DAYS } from '../../contract/resources/audit-logs.ts';
+import { countedUntil, dayOf } from '../db/counted-logs.ts';
+import { searchPattern } from '../db/search-pattern.ts';
+import { readSetting, writeSetting } from '../db/setting.ts';
 
 const DAY_MS = 86_400_000;
 const DATE = "(?::timestamptz at time zone 'UTC')::date";
