@@ -1,8 +1,8 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { accessKeys } from '../../contract/resources/access-keys.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { AccessKey } from '../../models/access-key.ts';
-import { type KeyUse, noteKeyUse } from '../../models/key-use.ts';
+import { AccessKey } from '../../models/auth/access-key.ts';
+import { type KeyUse, noteKeyUse } from '../../models/auth/key-use.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createAccessKey } from './create-access-key.ts';

@@ -1,7 +1,7 @@
 import type { Input, Output } from '../../contract/procedure.ts';
 import { accessKeys } from '../../contract/resources/access-keys.ts';
-import { AccessKey } from '../../models/access-key.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
+import { AccessKey } from '../../models/auth/access-key.ts';
 import { newSecret } from '../../runtime/api-keys.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,6 +1,6 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { accessKeys } from '../../contract/resources/access-keys.ts';
-import type { AccessKey } from '../../models/access-key.ts';
+import type { AccessKey } from '../../models/auth/access-key.ts';
 
 export function presentAccessKey(key: AccessKey): Output<typeof accessKeys.revoke> {
   return {

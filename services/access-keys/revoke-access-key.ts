@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { accessKeys } from '../../contract/resources/access-keys.ts';
-import { AccessKey } from '../../models/access-key.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
+import { AccessKey } from '../../models/auth/access-key.ts';
 import type { Call } from '../../runtime/call.ts';
 import { endCredentials } from '../../runtime/ended-credentials.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,6 +1,6 @@
 import type { AuthEndpoint, AuthInput, AuthOutput } from '../../contract/auth-endpoints.ts';
-import type { LiveSession } from '../../models/session.ts';
-import type { User } from '../../models/user.ts';
+import type { LiveSession } from '../../models/auth/session.ts';
+import type { User } from '../../models/auth/user.ts';
 import type { AuthAnswer, BroughtCookies } from '../../runtime/auth-action.ts';
 import type { Actor, Call } from '../../runtime/call.ts';
 import type { Passwords } from '../../runtime/passwords.ts';

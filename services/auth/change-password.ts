@@ -1,8 +1,8 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { deleteSecondSteps } from '../../models/second-step.ts';
-import { deleteTrustedDevices } from '../../models/trusted-device.ts';
-import { User } from '../../models/user.ts';
+import { deleteSecondSteps } from '../../models/auth/second-step.ts';
+import { deleteTrustedDevices } from '../../models/auth/trusted-device.ts';
+import { User } from '../../models/auth/user.ts';
 import { write } from '../../runtime/write.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 import { confirmPassword } from './confirm-password.ts';

@@ -1,5 +1,5 @@
 import { fail } from '../../contract/errors.ts';
-import { User } from '../../models/user.ts';
+import { User } from '../../models/auth/user.ts';
 import type { Tx } from '../../runtime/write.ts';
 import type { SessionRequest } from './auth-request.ts';
 

@@ -2,9 +2,9 @@
 import { generateAuthenticationOptions, verifyAuthenticationResponse } from '@simplewebauthn/server';
 import type { AUTH_ENDPOINTS, AuthInput } from '../../contract/auth-endpoints.ts';
 import { countedAddress } from '../../contract/scalars/cidr.ts';
-import { notePasskeyUse, Passkey } from '../../models/passkey.ts';
-import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
-import { User } from '../../models/user.ts';
+import { notePasskeyUse, Passkey } from '../../models/auth/passkey.ts';
+import { keepChallenge, takeChallenge } from '../../models/auth/passkey-challenge.ts';
+import { User } from '../../models/auth/user.ts';
 import { write } from '../../runtime/write.ts';
 import { type AuthRequest, as, type Handler } from './auth-request.ts';
 import { refuse, relyingParty, TIMEOUT_MS, userHandle } from './passkeys.ts';

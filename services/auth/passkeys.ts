@@ -6,10 +6,10 @@ import type { AUTH_ENDPOINTS, AuthOutput } from '../../contract/auth-endpoints.t
 import { errorCodeOf, fail } from '../../contract/errors.ts';
 import { countedAddress } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { Passkey } from '../../models/passkey.ts';
-import { keepChallenge, takeChallenge } from '../../models/passkey-challenge.ts';
-import { isLive } from '../../models/session.ts';
-import { User } from '../../models/user.ts';
+import { Passkey } from '../../models/auth/passkey.ts';
+import { keepChallenge, takeChallenge } from '../../models/auth/passkey-challenge.ts';
+import { isLive } from '../../models/auth/session.ts';
+import { User } from '../../models/auth/user.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable, write } from '../../runtime/write.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';

@@ -1,5 +1,5 @@
-import type { LiveSession, Session } from '../../models/session.ts';
-import type { User } from '../../models/user.ts';
+import type { LiveSession, Session } from '../../models/auth/session.ts';
+import type { User } from '../../models/auth/user.ts';
 
 export function presentUser({ id, name, email, twoFactorEnabled }: User) {
   return { id, name, email, twoFactorEnabled };

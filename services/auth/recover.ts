@@ -1,11 +1,11 @@
 // What an administrator does from the machine's shell when the operator cannot sign in any more.
 
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { Passkey } from '../../models/passkey.ts';
-import { deleteSecondSteps } from '../../models/second-step.ts';
-import { deleteTrustedDevices } from '../../models/trusted-device.ts';
-import { TwoFactor } from '../../models/two-factor.ts';
-import { User } from '../../models/user.ts';
+import { Passkey } from '../../models/auth/passkey.ts';
+import { deleteSecondSteps } from '../../models/auth/second-step.ts';
+import { deleteTrustedDevices } from '../../models/auth/trusted-device.ts';
+import { TwoFactor } from '../../models/auth/two-factor.ts';
+import { User } from '../../models/auth/user.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { targetOf } from './auth-request.ts';
 import { endSessions } from './sessions.ts';

@@ -5,7 +5,7 @@
 //   begun   ten minutes        gone
 //   begun   change of password, two-factor off, recovery   gone
 import { LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
-import { deleteExpiredSecondSteps, SecondStep } from '../../models/second-step.ts';
+import { deleteExpiredSecondSteps, SecondStep } from '../../models/auth/second-step.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { newToken, tokenHash } from './tokens.ts';
 

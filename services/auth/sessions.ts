@@ -8,7 +8,7 @@ import {
   liveSession,
   prolongSession,
   Session,
-} from '../../models/session.ts';
+} from '../../models/auth/session.ts';
 import { endCredentials } from '../../runtime/ended-credentials.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';

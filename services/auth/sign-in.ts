@@ -1,8 +1,8 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { isTrusted } from '../../models/trusted-device.ts';
-import { User } from '../../models/user.ts';
+import { isTrusted } from '../../models/auth/trusted-device.ts';
+import { User } from '../../models/auth/user.ts';
 import type { CookieChange } from '../../runtime/auth-action.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { type AuthRequest, as, type Handler, targetOf } from './auth-request.ts';

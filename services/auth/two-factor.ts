@@ -6,10 +6,10 @@
 import type { AUTH_ENDPOINTS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { deleteSecondSteps } from '../../models/second-step.ts';
-import { deleteTrustedDevices } from '../../models/trusted-device.ts';
-import { TOTP_SECRET, TwoFactor } from '../../models/two-factor.ts';
-import { User } from '../../models/user.ts';
+import { deleteSecondSteps } from '../../models/auth/second-step.ts';
+import { deleteTrustedDevices } from '../../models/auth/trusted-device.ts';
+import { TOTP_SECRET, TwoFactor } from '../../models/auth/two-factor.ts';
+import { User } from '../../models/auth/user.ts';
 import { write } from '../../runtime/write.ts';
 import { type Handler, type SessionRequest, targetOf } from './auth-request.ts';
 import { hashBackupCodes, newBackupCodes } from './backup-codes.ts';

@@ -2,9 +2,9 @@
 import { type AUTH_ENDPOINTS, LIFETIME_SECONDS } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { SecondStep } from '../../models/second-step.ts';
-import { isLive } from '../../models/session.ts';
-import { deleteExpiredTrustedDevices, TrustedDevice } from '../../models/trusted-device.ts';
+import { SecondStep } from '../../models/auth/second-step.ts';
+import { isLive } from '../../models/auth/session.ts';
+import { deleteExpiredTrustedDevices, TrustedDevice } from '../../models/auth/trusted-device.ts';
 import {
   anyBackupCodeHash,
   backupCodesLeft,
@@ -13,8 +13,8 @@ import {
   TwoFactor,
   useBackupCode,
   useStep,
-} from '../../models/two-factor.ts';
-import { User } from '../../models/user.ts';
+} from '../../models/auth/two-factor.ts';
+import { User } from '../../models/auth/user.ts';
 import type { AuthAnswer, CookieChange } from '../../runtime/auth-action.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { type AuthRequest, as, type Handler, targetOf } from './auth-request.ts';

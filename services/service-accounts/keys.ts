@@ -2,7 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { MAX_LIVE_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { ServiceAccount, ServiceAccountKey } from '../../models/service-account.ts';
+import { ServiceAccount, ServiceAccountKey } from '../../models/auth/service-account.ts';
 import { newSecret } from '../../runtime/api-keys.ts';
 import type { Call } from '../../runtime/call.ts';
 import { endCredentials } from '../../runtime/ended-credentials.ts';

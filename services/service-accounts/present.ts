@@ -1,6 +1,6 @@
 import type { Output } from '../../contract/procedure.ts';
 import { MAX_SHOWN_KEYS, type serviceAccounts } from '../../contract/resources/service-accounts.ts';
-import { keysOfAccounts, type ServiceAccount, type ServiceAccountKey } from '../../models/service-account.ts';
+import { keysOfAccounts, type ServiceAccount, type ServiceAccountKey } from '../../models/auth/service-account.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Sql = Runtime['pools']['api'];

@@ -1,8 +1,8 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { serviceAccounts } from '../../contract/resources/service-accounts.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { type KeyUse, noteKeyUse } from '../../models/key-use.ts';
-import { accountBySecretHash } from '../../models/service-account.ts';
+import { type KeyUse, noteKeyUse } from '../../models/auth/key-use.ts';
+import { accountBySecretHash } from '../../models/auth/service-account.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createServiceAccountKey, revokeServiceAccountKey } from './keys.ts';

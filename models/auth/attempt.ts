@@ -1,10 +1,10 @@
 // Attempts to prove who one is, counted per kind and client address in the database, so that every console counts the
 // same.
 import type { Knex } from 'knex';
-import type { AttemptKind } from '../contract/auth-endpoints.ts';
-import { fail } from '../contract/errors.ts';
-import { countedAddress } from '../contract/scalars/cidr.ts';
-import type { Runtime } from '../runtime/runtime.ts';
+import type { AttemptKind } from '../../contract/auth-endpoints.ts';
+import { fail } from '../../contract/errors.ts';
+import { countedAddress } from '../../contract/scalars/cidr.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 const WINDOW = "interval '10 seconds'";
 const ATTEMPTS = 3;

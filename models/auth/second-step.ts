@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 /** A sign-in whose password was right and whose second step is due. */
 export class SecondStep extends BaseModel {

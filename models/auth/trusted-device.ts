@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 /** A browser that is not asked for a second step. */
 export class TrustedDevice extends BaseModel {

@@ -1,6 +1,6 @@
 // The operator's second factor: the sealed secret of an authenticator app, and codes for the day the app is lost.
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 /** Where the secret is sealed; the row is the user's id. */
 export const TOTP_SECRET = { table: 'two_factor', column: 'secret' } as const;

@@ -1,7 +1,7 @@
 // Service accounts and their keys. Locks: the account's row, then its keys.
 import type { Knex } from 'knex';
-import type { Scope } from '../contract/procedure.ts';
-import { BaseModel } from './db/base.ts';
+import type { Scope } from '../../contract/procedure.ts';
+import { BaseModel } from '../db/base.ts';
 
 export class ServiceAccount extends BaseModel {
   static override tableName = 'service_account';

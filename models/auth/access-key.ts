@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 export class AccessKey extends BaseModel {
   static override tableName = 'access_key';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 export class Passkey extends BaseModel {
   static override tableName = 'passkey';

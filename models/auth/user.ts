@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 /** The operator. */
 export class User extends BaseModel {
