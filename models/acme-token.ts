@@ -17,7 +17,7 @@ import {
 } from '../proto/gen/svc/node/v1/certificates_pb.js';
 import type { Tx } from '../runtime/write.ts';
 import { SWEEP_BATCH } from './db/sweeps.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 /** Topic of the feed's rows in the outbox. */
 export const ACME_TOPIC = 'acme';

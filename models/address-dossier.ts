@@ -10,7 +10,7 @@ import {
 import type { ClientIp } from './entries/client-ip.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 import type { IpListKindName } from './ip-list.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 /** Newest rows of each source that are looked at for sites. */
 const SEEN_ROWS = 1000;

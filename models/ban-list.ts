@@ -4,7 +4,7 @@ import type { BAN_SORT } from '../contract/resources/bans.ts';
 import { BAN_COLUMNS, type BanRow } from './ban.ts';
 import { orderBy, type Sort } from './db/list-order.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 /** A ban with what lists show of it. */
 export interface ListedBan extends BanRow {

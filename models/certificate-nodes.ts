@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { CERTIFICATE_NODE_STATES } from '../contract/resources/certificates.ts';
 import { certificateRef } from './entries/site-https.ts';
-import { MAX_FAILED_ENTRIES, ONLINE_SECONDS } from './node-state.ts';
+import { MAX_FAILED_ENTRIES, ONLINE_SECONDS } from './nodes/node-state.ts';
 
 export interface CertificateNode {
   id: string;

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
 import type { Sealer } from '../runtime/sealer.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 /** Version of keys that were never rotated. */
 export const FIRST_VERSION = 1n;

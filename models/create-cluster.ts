@@ -7,7 +7,7 @@ import { recordAudit } from './audit/audit-entry.ts';
 import { CHALLENGE_KEYS } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
 import { violatedConstraint } from './db/violations.ts';
-import { NodeGroup } from './node-group.ts';
+import { NodeGroup } from './nodes/node-group.ts';
 import { publishAll } from './publish.ts';
 import { SESSION_TICKET_KEYS } from './session-ticket-key.ts';
 

@@ -9,7 +9,7 @@ import { Recent } from './db/recent.ts';
 import { findKind } from './entries/kinds.ts';
 import { siteOwner } from './entries/owner.ts';
 import { DISABLED_REF } from './entries/site.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 export interface DeliveredSite {
   id: string;

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { NAMED_SITES } from '../contract/resources/revisions.ts';
 import { CANARY_NODES, LISTED_CHANGES, type Rollout } from '../contract/resources/rollout.ts';
 import { CANARY_CAPABILITY } from './canary/rollout.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 import { siteLabels } from './site.ts';
 import { SLOT_MS } from './vital.ts';
 

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { SecurityEventKind } from '../contract/resources/security.ts';
 import { countedUntil } from './db/counted-logs.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 /** Shown heavy addresses or paths, and nodes listed, at most. */
 const TOP = 10;

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { SiteLevelFilter } from '../contract/resources/sites.ts';
 import { LEVELS } from '../contract/scalars/challenge.ts';
-import { ONLINE_SECONDS } from './node-state.ts';
+import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 // A node that is gone or switched off has no say.
 const SPEAKING = `join node n on n.id = x.node_id and n.status = 'active'

@@ -17,7 +17,7 @@ import {
   X509Certificate as X509,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { authorityKeyPlace, CertificateAuthorityRow } from '../models/certificate-authority.ts';
+import { authorityKeyPlace, CertificateAuthorityRow } from '../models/nodes/certificate-authority.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Organisation of node certificates; the node channel accepts no other. */

@@ -4,7 +4,7 @@ import type { Pool } from 'pg';
 import type { Finding, ROLLOUT_EVENT_KINDS, Rollout } from '../../contract/resources/rollout.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { hint, leaveHints } from '../db/live-hint.ts';
-import { ONLINE_SECONDS } from '../node-state.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 import { endCanaryWatches } from '../vital-watch.ts';
 
 type RolloutState = Rollout['state'];

@@ -1,7 +1,7 @@
 // The canaries that run, and how the nodes that take part are.
 import type { Knex } from 'knex';
 import type { RolloutPolicy } from '../../contract/resources/rollout.ts';
-import { ONLINE_SECONDS } from '../node-state.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** Canaries looked at in one go. */
 const MAX_CANARIES = 200;

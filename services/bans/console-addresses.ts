@@ -2,7 +2,7 @@
 // nodes from it.
 import { type Cidr, contains, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { Recent } from '../../models/db/recent.ts';
-import { nodeChannelAddress } from '../../models/node-channel-setting.ts';
+import { nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
 import { resolveChecked } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -12,8 +12,8 @@ import {
   nodeGroupCount,
   nodeGroupPage,
   nodeGroupSummary,
-} from '../../models/node-group.ts';
-import { Region } from '../../models/region.ts';
+} from '../../models/nodes/node-group.ts';
+import { Region } from '../../models/nodes/region.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

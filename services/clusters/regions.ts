@@ -5,7 +5,7 @@ import type { regions } from '../../contract/resources/regions.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
-import { Region, type RegionSummary, regionCount, regionPage, regionSummary } from '../../models/region.ts';
+import { Region, type RegionSummary, regionCount, regionPage, regionSummary } from '../../models/nodes/region.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

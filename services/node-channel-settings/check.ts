@@ -4,9 +4,9 @@ import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import type { Output } from '../../contract/procedure.ts';
 import type { nodeChannelSettings } from '../../contract/resources/node-channel-settings.ts';
-import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
 import { Recent } from '../../models/db/recent.ts';
-import { type NodeChannelAddress, nodeChannelAddress } from '../../models/node-channel-setting.ts';
+import { CertificateAuthorityRow } from '../../models/nodes/certificate-authority.ts';
+import { type NodeChannelAddress, nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
 import { AddressRefused, resolveChecked, specialRange } from '../../runtime/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -8,7 +8,7 @@ import {
   type NodeChannelAddress,
   nodeChannelAddress,
   saveNodeChannelUrl,
-} from '../../models/node-channel-setting.ts';
+} from '../../models/nodes/node-channel-setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import { announceNodeAccess } from '../../runtime/node-access.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -10,7 +10,7 @@ import {
   certificateStates,
   certificateTroubles,
   markFirstUse,
-} from '../../models/node-certificate.ts';
+} from '../../models/nodes/node-certificate.ts';
 import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
 import { NODE_ORGANISATION } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { readAcmeTokens } from '../../models/acme-token.ts';
 import { answerGetBans } from '../../models/ban-feed.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
-import type { PositionRow } from '../../models/node-state.ts';
+import type { PositionRow } from '../../models/nodes/node-state.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { AcmePositionSchema, type GetAcmeTokensResponse } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type GetConfigRequest, type GetConfigResponse, Track } from '../../proto/gen/svc/node/v1/config_pb.js';

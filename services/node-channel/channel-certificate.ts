@@ -1,7 +1,7 @@
 // The certificate of the node channel: issued at every start, again when the names change or a third of its life is
 // left.
 import { hostname } from 'node:os';
-import { type NodeChannelAddress, nodeChannelAddress } from '../../models/node-channel-setting.ts';
+import { type NodeChannelAddress, nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
 import { type CertificateAuthority, SERVER_DAYS, type ServerCertificate } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

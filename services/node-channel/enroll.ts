@@ -3,12 +3,12 @@
 import { createHash } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { EnrollmentToken } from '../../models/enrollment-token.ts';
-import { Node } from '../../models/node.ts';
-import { replaceNodeAddresses } from '../../models/node-address.ts';
-import { NodeCertificate } from '../../models/node-certificate.ts';
-import { NodeGroup } from '../../models/node-group.ts';
-import { NodeState } from '../../models/node-state.ts';
+import { EnrollmentToken } from '../../models/nodes/enrollment-token.ts';
+import { Node } from '../../models/nodes/node.ts';
+import { replaceNodeAddresses } from '../../models/nodes/node-address.ts';
+import { NodeCertificate } from '../../models/nodes/node-certificate.ts';
+import { NodeGroup } from '../../models/nodes/node-group.ts';
+import { NodeState } from '../../models/nodes/node-state.ts';
 import type { EnrollRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Actor, Call } from '../../runtime/call.ts';
 import {

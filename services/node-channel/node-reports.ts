@@ -1,8 +1,8 @@
 // What nodes report, collected and written in sets: everything of a heartbeat at most once a second, positions that
 // people wait for (did my change arrive?) within 50 ms. Each report is stamped when it arrives here.
 
-import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/node-address.ts';
-import { keepMetrics } from '../../models/node-metrics.ts';
+import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/nodes/node-address.ts';
+import { keepMetrics } from '../../models/nodes/node-metrics.ts';
 import {
   type BeatRow,
   type PositionRow,
@@ -10,7 +10,7 @@ import {
   writeAuthErrors,
   writeBeats,
   writePositions,
-} from '../../models/node-state.ts';
+} from '../../models/nodes/node-state.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { wakeChannel } from '../../runtime/stream-names.ts';
 import type { NodeIdentity } from './identity.ts';

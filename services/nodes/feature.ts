@@ -1,5 +1,5 @@
-import { purgeMetrics } from '../../models/node-metrics.ts';
-import { tellOfflineNodes } from '../../models/node-state.ts';
+import { purgeMetrics } from '../../models/nodes/node-metrics.ts';
+import { tellOfflineNodes } from '../../models/nodes/node-state.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 

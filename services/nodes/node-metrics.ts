@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { METRICS_POINTS, type nodes } from '../../contract/resources/nodes.ts';
-import { Node } from '../../models/node.ts';
-import { metricsHistory, POINT_SECONDS } from '../../models/node-metrics.ts';
+import { Node } from '../../models/nodes/node.ts';
+import { metricsHistory, POINT_SECONDS } from '../../models/nodes/node-metrics.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 const STEP_MS = POINT_SECONDS * 1000;

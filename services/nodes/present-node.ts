@@ -1,7 +1,7 @@
 // A row of the database -> the node of the contract.
 import type { Output } from '../../contract/procedure.ts';
 import type { nodes } from '../../contract/resources/nodes.ts';
-import type { NodeRow } from '../../models/node.ts';
+import type { NodeRow } from '../../models/nodes/node.ts';
 
 type NodeOutput = Output<typeof nodes.get>;
 

@@ -3,7 +3,7 @@ import type { Output } from '../../contract/procedure.ts';
 import { settings } from '../../contract/resources/settings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import { setupCompletedAt } from '../../models/db/console-state.ts';
-import { nodeChannelAddress } from '../../models/node-channel-setting.ts';
+import { nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -7,7 +7,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { compareCidr, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
-import { edgeAddresses } from '../../models/edge-addresses.ts';
+import { edgeAddresses } from '../../models/nodes/edge-addresses.ts';
 import { readOriginAllowList } from '../../models/origin-allow-list.ts';
 import { chosenGroups } from '../../models/rule-set.ts';
 import { siteView } from '../../models/site-view.ts';

@@ -8,7 +8,7 @@ import {
   Pkcs10CertificateRequestGenerator,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { authorityKeyPlace, CertificateAuthorityRow } from '../../models/certificate-authority.ts';
+import { authorityKeyPlace, CertificateAuthorityRow } from '../../models/nodes/certificate-authority.ts';
 import { NODE_ORGANISATION } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

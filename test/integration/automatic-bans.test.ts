@@ -5,7 +5,7 @@ import { liftBan, lockActiveBan, writeManualBans } from '../../models/ban.ts';
 import { readBanChanges } from '../../models/ban-feed.ts';
 import { shareBanGuard } from '../../models/ban-guard.ts';
 import { announceReportedBans } from '../../models/ban-numbers.ts';
-import { replaceNodeAddresses } from '../../models/node-address.ts';
+import { replaceNodeAddresses } from '../../models/nodes/node-address.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { type Tx, write, writeAlone } from '../../runtime/write.ts';
 import { banCreator } from '../../services/bans/create-ban.ts';

@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Counter } from 'prom-client';
 import type { Connection } from '../../bench/fleet/connection.ts';
 import { createDecoder } from '../../bench/fleet/decode.ts';
-import { purgeMetrics } from '../../models/node-metrics.ts';
+import { purgeMetrics } from '../../models/nodes/node-metrics.ts';
 import type { ConfigPage } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { positionMarks } from '../../runtime/position-marks.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

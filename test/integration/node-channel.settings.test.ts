@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { createServer as createTcpServer } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
-import { CertificateAuthorityRow } from '../../models/certificate-authority.ts';
+import { CertificateAuthorityRow } from '../../models/nodes/certificate-authority.ts';
 import { checkAddress } from '../../services/node-channel-settings/check.ts';
 import { foreignIssuer, issueLeaf } from '../helpers/certificates.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -10,7 +10,7 @@ import { accountUrls } from '../../../models/acme-account.ts';
 import { latestEmail, readyCertificates } from '../../../models/acme-certificate.ts';
 import { nodesBehind } from '../../../models/acme-token.ts';
 import { type DnsCredentialRow, dnsCredentialFor } from '../../../models/dns-credential.ts';
-import { edgeAddresses } from '../../../models/edge-addresses.ts';
+import { edgeAddresses } from '../../../models/nodes/edge-addresses.ts';
 import { siteById } from '../../../models/site.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { type Ca, caaNames, directoryAt, directoryFault } from './authority.ts';

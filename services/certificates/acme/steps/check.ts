@@ -6,7 +6,7 @@ import { AcmeAccount } from '../../../../models/acme-account.ts';
 import { changeAccount, changeRequestedNames, domainsBehind } from '../../../../models/acme-certificate.ts';
 import { type CertificateRequest, holdLease, orderKeyPlace } from '../../../../models/acme-order.ts';
 import { nodesBehind } from '../../../../models/acme-token.ts';
-import { edgeAddresses } from '../../../../models/edge-addresses.ts';
+import { edgeAddresses } from '../../../../models/nodes/edge-addresses.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { write } from '../../../../runtime/write.ts';
 import { ensureAccount } from '../account.ts';

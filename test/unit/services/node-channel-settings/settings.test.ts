@@ -1,6 +1,6 @@
 import test from 'ava';
 import { errorCodeOf } from '../../../../contract/errors.ts';
-import { toAddress } from '../../../../models/node-channel-setting.ts';
+import { toAddress } from '../../../../models/nodes/node-channel-setting.ts';
 import { bareHttpsOrigin } from '../../../../services/node-channel-settings/settings.ts';
 
 test('an address is saved as its origin', (t) => {

@@ -1,6 +1,6 @@
 // Reports of nodes while the database does not answer: one write at a time, and the newest of each node.
 import test from 'ava';
-import type { PositionRow } from '../../../../models/node-state.ts';
+import type { PositionRow } from '../../../../models/nodes/node-state.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
 import type { NodeIdentity } from '../../../../services/node-channel/identity.ts';
 import { NodeReports } from '../../../../services/node-channel/node-reports.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
-import { searchPattern } from './db/search-pattern.ts';
+import { BaseModel } from '../db/base.ts';
+import { searchPattern } from '../db/search-pattern.ts';
 
 export class NodeGroup extends BaseModel {
   static override tableName = 'node_group';

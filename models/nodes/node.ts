@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import type { NODE_SORT } from '../contract/resources/nodes.ts';
-import { BaseModel } from './db/base.ts';
-import { orderBy, type Sort } from './db/list-order.ts';
+import type { NODE_SORT } from '../../contract/resources/nodes.ts';
+import { BaseModel } from '../db/base.ts';
+import { orderBy, type Sort } from '../db/list-order.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 export class Node extends BaseModel {

@@ -1,7 +1,7 @@
 // What nodes said of their machines: the first heartbeat of each minute that carried metrics, for a day.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import { SWEEP_BATCH } from './db/sweeps.ts';
+import { SWEEP_BATCH } from '../db/sweeps.ts';
 import type { BeatRow } from './node-state.ts';
 
 export const HISTORY_HOURS = 24;

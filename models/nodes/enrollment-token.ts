@@ -1,6 +1,6 @@
 // One-time tokens with which nodes join. Only SHA-256 and the first characters of a token are kept.
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 export class EnrollmentToken extends BaseModel {

@@ -1,7 +1,7 @@
 // What nodes report. Written in sets by the node channel, never row by row; no index on a changing column.
 import type { Pool } from 'pg';
-import { BaseModel } from './db/base.ts';
-import { LIVE, MAX_HINTED_NODES } from './db/live-hint.ts';
+import { BaseModel } from '../db/base.ts';
+import { LIVE, MAX_HINTED_NODES } from '../db/live-hint.ts';
 
 /** A node without a heartbeat for this long is offline. */
 export const ONLINE_SECONDS = 45;

@@ -2,7 +2,7 @@
 // deleted (then `revoked`); rows outlive their nodes, so a revoked serial stays known.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import { BaseModel } from './db/base.ts';
+import { BaseModel } from '../db/base.ts';
 
 export class NodeCertificate extends BaseModel {
   static override tableName = 'node_certificate';
