@@ -2,7 +2,7 @@
 // one that has nine in ten of the sites. Beside it a plain count of all sites in the same rounds. The stores run without
 // fsync, as in tests; nothing is written while it is read.
 import type { Knex } from 'knex';
-import { createCluster } from '../models/create-cluster.ts';
+import { createCluster } from '../models/clusters/create-cluster.ts';
 import { systemCall } from '../runtime/call.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { write } from '../runtime/write.ts';

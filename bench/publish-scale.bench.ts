@@ -1,7 +1,8 @@
 // One site changes in clusters of 100, 10,000 and 100,000 sites: what it costs the action in the database, the actor
 // that encodes the difference, and the wire. The stores run without fsync, as in tests: what is compared is the work.
+
+import { createCluster } from '../models/clusters/create-cluster.ts';
 import { readConfigHead } from '../models/config-history.ts';
-import { createCluster } from '../models/create-cluster.ts';
 import { Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../runtime/call.ts';
 import { configSource } from '../runtime/config-source.ts';

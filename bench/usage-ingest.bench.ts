@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import knexFactory, { type Knex } from 'knex';
 import { LATENCY_BOUNDS_MS } from '../contract/latency-buckets.ts';
-import { createCluster } from '../models/create-cluster.ts';
+import { createCluster } from '../models/clusters/create-cluster.ts';
 import { makeUsagePartitions } from '../models/usage-partitions.ts';
 import { ReportStatsRequestSchema } from '../proto/gen/svc/node/v1/node_pb.js';
 import { systemCall } from '../runtime/call.ts';

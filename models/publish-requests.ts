@@ -3,7 +3,7 @@
 import type { Knex } from 'knex';
 import type { Actor } from '../runtime/call.ts';
 import type { Tx } from '../runtime/write.ts';
-import { keepCluster } from './cluster.ts';
+import { keepCluster } from './clusters/cluster.ts';
 import { LOCK_PLATFORM_SHARED } from './db/locks.ts';
 import { type ChangedEntry, MAX_ENTRIES, type Publication, publish } from './publish.ts';
 import { distinct } from './write-revision.ts';

@@ -9,7 +9,7 @@ import {
   readClusterSetting,
   type SettingColumn,
   writeClusterSetting,
-} from '../models/cluster-settings.ts';
+} from '../models/clusters/cluster-settings.ts';
 import { publish } from '../models/publish.ts';
 import type { Call } from './call.ts';
 import type { Runtime } from './runtime.ts';

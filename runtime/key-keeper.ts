@@ -1,6 +1,6 @@
 // Keeps keys that the nodes of each cluster share: makes what is missing, rotates what is old.
-import { keepCluster } from '../models/cluster.ts';
-import type { ClusterKeys } from '../models/cluster-keys.ts';
+import { keepCluster } from '../models/clusters/cluster.ts';
+import type { ClusterKeys } from '../models/clusters/cluster-keys.ts';
 import { systemCall } from './call.ts';
 import type { LeaderJob } from './leader.ts';
 import type { Runtime } from './runtime.ts';

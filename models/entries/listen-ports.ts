@@ -2,7 +2,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
 import { ListenPortsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
-import { readClusterSetting, type SettingColumn } from '../cluster-settings.ts';
+import { readClusterSetting, type SettingColumn } from '../clusters/cluster-settings.ts';
 import type { Missing, Reference } from './kind.ts';
 import { singleClusterKind } from './single-cluster-kind.ts';
 

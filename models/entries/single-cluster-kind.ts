@@ -1,5 +1,5 @@
 // Kinds of which a cluster has one entry, id "", compiled from one of its settings.
-import { readClusterSetting, type SettingColumn } from '../cluster-settings.ts';
+import { readClusterSetting, type SettingColumn } from '../clusters/cluster-settings.ts';
 import type { CompiledEntry, EntryKind } from './kind.ts';
 
 interface SingleKind<T> {

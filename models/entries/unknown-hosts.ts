@@ -1,7 +1,7 @@
 // Kind "unknown-hosts": what requests for hosts of no site get. Without an entry they get the 404 page.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { UnknownHostAction, UnknownHostsSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import type { SettingColumn } from '../cluster-settings.ts';
+import type { SettingColumn } from '../clusters/cluster-settings.ts';
 import { siteOwner } from './owner.ts';
 import { singleClusterKind } from './single-cluster-kind.ts';
 

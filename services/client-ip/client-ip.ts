@@ -2,7 +2,7 @@ import { badField } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clientIp } from '../../contract/resources/client-ip.ts';
 import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
-import { nodesBelievingAnyPeer } from '../../models/cluster-settings.ts';
+import { nodesBelievingAnyPeer } from '../../models/clusters/cluster-settings.ts';
 import { CLIENT_IP, type ClientIp } from '../../models/entries/client-ip.ts';
 import type { Call } from '../../runtime/call.ts';
 import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';

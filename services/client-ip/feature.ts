@@ -1,4 +1,4 @@
-import { writeClusterSetting } from '../../models/cluster-settings.ts';
+import { writeClusterSetting } from '../../models/clusters/cluster-settings.ts';
 import { CLIENT_IP, type ClientIp, clientIpKind } from '../../models/entries/client-ip.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 

@@ -10,8 +10,8 @@ import {
   clusterPage,
   clusterSummary,
   clustersFound,
-} from '../../models/cluster.ts';
-import { createCluster } from '../../models/create-cluster.ts';
+} from '../../models/clusters/cluster.ts';
+import { createCluster } from '../../models/clusters/create-cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
 import type { Call } from '../../runtime/call.ts';

@@ -3,7 +3,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodeGroups } from '../../contract/resources/node-groups.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { Cluster } from '../../models/cluster.ts';
+import { Cluster } from '../../models/clusters/cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
 import {

@@ -3,7 +3,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { enrollmentTokens } from '../../contract/resources/enrollment-tokens.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { Cluster } from '../../models/cluster.ts';
+import { Cluster } from '../../models/clusters/cluster.ts';
 import { CertificateAuthorityRow } from '../../models/nodes/certificate-authority.ts';
 import { EnrollmentToken, enrollmentProgress } from '../../models/nodes/enrollment-token.ts';
 import { nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';

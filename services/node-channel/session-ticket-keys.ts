@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { SESSION_TICKET_KEYS } from '../../models/session-ticket-key.ts';
+import { SESSION_TICKET_KEYS } from '../../models/clusters/session-ticket-key.ts';
 import type { GetSessionTicketKeysResponseSchema } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { CallContext } from './calls.ts';
 import type { NodeIdentity } from './identity.ts';

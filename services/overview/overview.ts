@@ -2,7 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview, SHOWN_REVISIONS } from '../../contract/resources/overview.ts';
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
-import { clusterCount } from '../../models/cluster.ts';
+import { clusterCount } from '../../models/clusters/cluster.ts';
 import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview.ts';
 import { type FleetView, fleetView } from '../../models/overview-nodes.ts';
 import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';

@@ -1,5 +1,5 @@
 // Keys that sign passes: each rotation is a revision of its own, which tells nodes at once.
-import { CHALLENGE_KEYS } from '../../models/challenge-key.ts';
+import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
 import { CHALLENGE_KEYS_KIND } from '../../models/entries/challenge-keys.ts';
 import { publish } from '../../models/publish.ts';
 import type { KeptKeys } from '../../runtime/key-keeper.ts';

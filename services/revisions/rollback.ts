@@ -3,7 +3,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { NAMED_SITES, type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { noteEnd } from '../../models/canary/rollout.ts';
-import { Cluster } from '../../models/cluster.ts';
+import { Cluster } from '../../models/clusters/cluster.ts';
 import { revisionPlace } from '../../models/config-revision.ts';
 import { hint, leaveHints } from '../../models/db/live-hint.ts';
 import { siteOfOwner } from '../../models/entries/owner.ts';

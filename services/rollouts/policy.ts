@@ -4,7 +4,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { RolloutPolicy, rollout } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { promoteCanary } from '../../models/canary/finish.ts';
-import { Cluster } from '../../models/cluster.ts';
+import { Cluster } from '../../models/clusters/cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { readRollout, writeRolloutPolicy } from '../../models/rollout.ts';
 import { lockHead } from '../../models/write-revision.ts';

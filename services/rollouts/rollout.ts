@@ -3,7 +3,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { rollout } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
-import { Cluster } from '../../models/cluster.ts';
+import { Cluster } from '../../models/clusters/cluster.ts';
 import { type RolloutRow, readRollout } from '../../models/rollout.ts';
 import { canaryNodes, candidateChanges, windowFigures } from '../../models/rollout-view.ts';
 import type { Call } from '../../runtime/call.ts';

@@ -5,7 +5,7 @@ import type { system } from '../../contract/resources/system.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { admitAttempt } from '../../models/auth/attempt.ts';
 import { User } from '../../models/auth/user.ts';
-import { createCluster } from '../../models/create-cluster.ts';
+import { createCluster } from '../../models/clusters/create-cluster.ts';
 import { completeSetup, lockSetup, setupCompletedAt } from '../../models/db/console-state.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Passwords } from '../../runtime/passwords.ts';

@@ -2,7 +2,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import { CHALLENGE_KEYS } from '../../models/challenge-key.ts';
+import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { KeyKeeper } from '../../runtime/key-keeper.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

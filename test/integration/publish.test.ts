@@ -2,8 +2,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { errorCodeOf } from '../../contract/errors.ts';
+import { createCluster } from '../../models/clusters/create-cluster.ts';
 import { isValidBase, readConfigHead } from '../../models/config-history.ts';
-import { createCluster } from '../../models/create-cluster.ts';
 import { publish, publishAll } from '../../models/publish.ts';
 import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
 import { bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';

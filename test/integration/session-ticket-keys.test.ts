@@ -1,7 +1,7 @@
 // Keys of TLS session tickets: their life in the database, and their way to the nodes.
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { SESSION_TICKET_KEYS } from '../../models/session-ticket-key.ts';
+import { SESSION_TICKET_KEYS } from '../../models/clusters/session-ticket-key.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { KeyKeeper } from '../../runtime/key-keeper.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,14 +1,14 @@
 // A new cluster: its row, its default group, the keys that its nodes share, the head of its history and its first revision,
 // which holds every platform entry. Also what setup does for the first cluster.
-import { fail } from '../contract/errors.ts';
-import type { Sealer } from '../runtime/sealer.ts';
-import type { Tx } from '../runtime/write.ts';
-import { recordAudit } from './audit/audit-entry.ts';
+import { fail } from '../../contract/errors.ts';
+import type { Sealer } from '../../runtime/sealer.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { recordAudit } from '../audit/audit-entry.ts';
+import { violatedConstraint } from '../db/violations.ts';
+import { NodeGroup } from '../nodes/node-group.ts';
+import { publishAll } from '../publish.ts';
 import { CHALLENGE_KEYS } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
-import { violatedConstraint } from './db/violations.ts';
-import { NodeGroup } from './nodes/node-group.ts';
-import { publishAll } from './publish.ts';
 import { SESSION_TICKET_KEYS } from './session-ticket-key.ts';
 
 export interface NewCluster {

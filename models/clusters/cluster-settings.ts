@@ -1,6 +1,6 @@
 // Settings of a cluster that are one object each, and which of its nodes cannot follow them.
 import type { Knex } from 'knex';
-import type { Capability } from '../contract/capabilities.ts';
+import type { Capability } from '../../contract/capabilities.ts';
 
 /** A setting of clusters: a column of their table that its own feature adds, of JSON. */
 export interface SettingColumn<T> {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { BaseModel } from './db/base.ts';
-import { searchPattern } from './db/search-pattern.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import { BaseModel } from '../db/base.ts';
+import { searchPattern } from '../db/search-pattern.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 export class Cluster extends BaseModel {
   static override tableName = 'cluster';

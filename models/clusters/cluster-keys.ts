@@ -4,8 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import type { Sealer } from '../runtime/sealer.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import type { Sealer } from '../../runtime/sealer.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** Version of keys that were never rotated. */
 export const FIRST_VERSION = 1n;

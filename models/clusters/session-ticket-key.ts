@@ -1,5 +1,5 @@
 // Keys of TLS session tickets: a ticket that one node of a cluster gave is resumed by every other.
-import type { Capability } from '../contract/capabilities.ts';
+import type { Capability } from '../../contract/capabilities.ts';
 import { ClusterKeys } from './cluster-keys.ts';
 
 const ROTATION_MS = 24 * 3_600_000;
