@@ -1,7 +1,7 @@
 // What certificate authorities are answered, from before it is written to its receipt by each simulated node and to the
 // first right answer of a real edge. The bench writes as the console's worker does.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { putTokens } from '../models/acme-token.ts';
+import { putTokens } from '../models/certificates/acme-token.ts';
 import { systemCall } from '../runtime/call.ts';
 import { write } from '../runtime/write.ts';
 import { clockMs } from './fleet/fleet.ts';

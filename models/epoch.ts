@@ -1,7 +1,7 @@
 // The history a database belongs to. A database that was restored or failed over with loss has forgotten numbers that
 // nodes and readers have seen; a new epoch tells them, and numbers that carry no epoch jump ahead of anything seen.
 import type { Knex } from 'knex';
-import { ACME_TOPIC } from './acme-token.ts';
+import { ACME_TOPIC } from './certificates/acme-token.ts';
 import { LOCK_BAN_FEED, LOCK_PLATFORM } from './db/locks.ts';
 
 /** How far numbers jump that readers see without an epoch. */

@@ -15,7 +15,7 @@ import {
   TlsVersion,
 } from '../../proto/gen/svc/config/v1/https_pb.js';
 import type { Domain as DomainMessage } from '../../proto/gen/svc/config/v1/site_pb.js';
-import { readAuthorities } from '../certificate-check.ts';
+import { readAuthorities } from '../certificates/certificate-check.ts';
 import type { Beside, CompiledEntry, EntryKind, Missing, Reference } from './kind.ts';
 import { siteOwner } from './owner.ts';
 import { domainMessage } from './site.ts';

@@ -1,5 +1,5 @@
 // The feed of what certificate authorities are answered: changes of tokens, in the order of commits.
-import { ACME_TOPIC } from '../../models/acme-token.ts';
+import { ACME_TOPIC } from '../../models/certificates/acme-token.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Feed } from '../../runtime/feeds.ts';
 import { acmeSource } from './acme-source.ts';

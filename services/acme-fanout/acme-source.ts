@@ -1,6 +1,6 @@
 // What certificate authorities are answered as batches, encoded once for all nodes of a cluster.
 import { create, toBinary } from '@bufbuild/protobuf';
-import { readAcmeChanges, readAcmeTargets } from '../../models/acme-token.ts';
+import { readAcmeChanges, readAcmeTargets } from '../../models/certificates/acme-token.ts';
 import { AcmeBatchSchema } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { FeedSource } from '../../runtime/feeds.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

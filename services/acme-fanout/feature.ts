@@ -1,4 +1,4 @@
-import { sweepAcmeTokens } from '../../models/acme-token.ts';
+import { sweepAcmeTokens } from '../../models/certificates/acme-token.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { MINUTE_MS, sweep } from '../../runtime/sweep.ts';
 

@@ -2,8 +2,8 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { certificates } from '../../contract/resources/certificates.ts';
-import { certificateById } from '../../models/certificate.ts';
-import { certificateNodePage } from '../../models/certificate-nodes.ts';
+import { certificateById } from '../../models/certificates/certificate.ts';
+import { certificateNodePage } from '../../models/certificates/certificate-nodes.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Throws CERTIFICATE_NOT_FOUND. */

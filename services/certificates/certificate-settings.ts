@@ -1,6 +1,6 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { certificates } from '../../contract/resources/certificates.ts';
-import { readAcmeDirectory } from '../../models/acme-directory.ts';
+import { readAcmeDirectory } from '../../models/certificates/acme-directory.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Whom certificates can be asked of. */

@@ -1,4 +1,4 @@
-import { endingCertificates } from '../../models/certificate.ts';
+import { endingCertificates } from '../../models/certificates/certificate.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { acmeJobs } from './acme/jobs.ts';
 

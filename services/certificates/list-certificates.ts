@@ -15,8 +15,8 @@ import {
   certificatePage,
   chainOf,
   sitesOfCertificate,
-} from '../../models/certificate.ts';
-import { oneLine } from '../../models/certificate-check.ts';
+} from '../../models/certificates/certificate.ts';
+import { oneLine } from '../../models/certificates/certificate-check.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 export async function listCertificates(

@@ -12,8 +12,8 @@ import {
   deleteCertificate as removeCertificate,
   replaceMaterial,
   sitesOfCertificate,
-} from '../../models/certificate.ts';
-import { type CertificateMaterial, checkChain } from '../../models/certificate-check.ts';
+} from '../../models/certificates/certificate.ts';
+import { type CertificateMaterial, checkChain } from '../../models/certificates/certificate-check.ts';
 import { assertUpdatedAt } from '../../models/db/updated-at.ts';
 import { lostDomains } from '../../models/site-https.ts';
 import type { Call } from '../../runtime/call.ts';

@@ -1,8 +1,8 @@
 // The unary calls of an authenticated node: plain functions of (identity, request).
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { readAcmeTokens } from '../../models/acme-token.ts';
 import { answerGetBans } from '../../models/ban-feed.ts';
+import { readAcmeTokens } from '../../models/certificates/acme-token.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/nodes/node-state.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';

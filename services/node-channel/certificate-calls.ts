@@ -1,7 +1,7 @@
 // Certificates with their keys, for the node that has to serve them. Nothing of an answer is logged.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { openCertificates } from '../../models/certificate.ts';
+import { openCertificates } from '../../models/certificates/certificate.ts';
 import type {
   GetCertificatesRequest,
   GetCertificatesResponseSchema,

@@ -10,7 +10,7 @@ import {
   type siteHttps,
 } from '../../contract/resources/site-https.ts';
 import { formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
-import { readAuthorities } from '../../models/certificate-check.ts';
+import { readAuthorities } from '../../models/certificates/certificate-check.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { hasHttpsPort, portInNeedOfCertificate } from '../../models/site-ports.ts';
 

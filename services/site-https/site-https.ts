@@ -5,7 +5,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { HttpsSettings, siteHttps } from '../../contract/resources/site-https.ts';
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
-import { type CertificateRow, certificatesById, keepCertificates } from '../../models/certificate.ts';
+import { type CertificateRow, certificatesById, keepCertificates } from '../../models/certificates/certificate.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { certificateIds } from '../../models/entries/site-https.ts';
 import { publishHttps } from '../../models/publish-https.ts';

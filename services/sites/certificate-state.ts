@@ -3,7 +3,7 @@ import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
-import { type CertificateRow, certificateForSite, certificatesById } from '../../models/certificate.ts';
+import { type CertificateRow, certificateForSite, certificatesById } from '../../models/certificates/certificate.ts';
 import { certificateIds } from '../../models/entries/site-https.ts';
 import type { SiteRow } from '../../models/site.ts';
 import { readSiteHttps } from '../../models/site-https.ts';

@@ -3,8 +3,8 @@
 import { fail } from '../../contract/errors.ts';
 import { nameOfDomain, uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
-import { askForNames, type CertificateRow, keepCertificates } from '../../models/certificate.ts';
-import { askableNames } from '../../models/certificate-names.ts';
+import { askForNames, type CertificateRow, keepCertificates } from '../../models/certificates/certificate.ts';
+import { askableNames } from '../../models/certificates/certificate-names.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import type { ChangedEntry } from '../../models/publish.ts';

@@ -1,8 +1,8 @@
 // Orders of certificates from the request to the site, at an authority that is as strict as a real one.
 import { X509Certificate } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { sweepRehearsals } from '../../models/acme-certificate.ts';
-import { beginDueOrders, takeDueOrder } from '../../models/acme-order.ts';
+import { sweepRehearsals } from '../../models/certificates/acme-certificate.ts';
+import { beginDueOrders, takeDueOrder } from '../../models/certificates/acme-order.ts';
 import { type AcmeCluster, orderOver, requestOf, startAcmeCluster, useAuthority } from '../helpers/acme-cluster.ts';
 import type { Asked, Verdict } from '../helpers/acme-directory.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -12,7 +12,7 @@ import {
   removeTokens,
   sweepAcmeTokens,
   TooManyTokens,
-} from '../../models/acme-token.ts';
+} from '../../models/certificates/acme-token.ts';
 import { beginEpoch } from '../../models/epoch.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { AcmeNode } from '../helpers/acme-node.ts';

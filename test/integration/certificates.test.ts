@@ -1,8 +1,8 @@
 // Certificates through /api/v1 and the node channel: what is taken, who gets keys, and what is refused.
 import { X509Certificate } from 'node:crypto';
 import test from 'ava';
-import { latestEmail } from '../../models/acme-certificate.ts';
-import { checkChain } from '../../models/certificate-check.ts';
+import { latestEmail } from '../../models/certificates/acme-certificate.ts';
+import { checkChain } from '../../models/certificates/certificate-check.ts';
 import { lostDomains } from '../../models/site-https.ts';
 import { SEALED_COLUMNS } from '../../runtime/reseal.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';

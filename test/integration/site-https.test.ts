@@ -3,7 +3,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { DEFAULT_COMPRESSION, DEFAULT_HTTPS } from '../../contract/resources/site-https.ts';
-import { endingCertificates } from '../../models/certificate.ts';
+import { endingCertificates } from '../../models/certificates/certificate.ts';
 import { SiteCompressionSchema, SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

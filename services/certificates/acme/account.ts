@@ -1,6 +1,6 @@
 // Accounts are shared: one for each directory, external account and address.
 import { randomUUID } from 'node:crypto';
-import { AcmeAccount, accountSecretPlace, setExternalKey } from '../../../models/acme-account.ts';
+import { AcmeAccount, accountSecretPlace, setExternalKey } from '../../../models/certificates/acme-account.ts';
 import type { Sealer } from '../../../runtime/sealer.ts';
 import type { Tx } from '../../../runtime/write.ts';
 import { type ExternalAccount, newAccountKey } from './protocol/jws.ts';

@@ -1,7 +1,7 @@
 // What was shown for an authority goes when the order is over, however it ended.
-import { endDnsRecords } from '../../../models/acme-dns-record.ts';
-import { type AcmeOrder, tokensOfOthers } from '../../../models/acme-order.ts';
-import { removeTokens } from '../../../models/acme-token.ts';
+import { endDnsRecords } from '../../../models/certificates/acme-dns-record.ts';
+import { type AcmeOrder, tokensOfOthers } from '../../../models/certificates/acme-order.ts';
+import { removeTokens } from '../../../models/certificates/acme-token.ts';
 import type { Tx } from '../../../runtime/write.ts';
 
 /** Last of a transaction: changes of the clusters' answers wait for its end. */

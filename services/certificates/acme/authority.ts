@@ -1,9 +1,9 @@
 // Whom certificates are asked of, and how they are reached.
 import { createPrivateKey } from 'node:crypto';
 import { DIRECTORY_FAULTS } from '../../../contract/resources/acme-directory.ts';
-import { AcmeAccount, accountSecretPlace } from '../../../models/acme-account.ts';
-import { directorySecretPlace, readAcmeDirectory } from '../../../models/acme-directory.ts';
-import type { CertificateRequest } from '../../../models/acme-order.ts';
+import { AcmeAccount, accountSecretPlace } from '../../../models/certificates/acme-account.ts';
+import { directorySecretPlace, readAcmeDirectory } from '../../../models/certificates/acme-directory.ts';
+import type { CertificateRequest } from '../../../models/certificates/acme-order.ts';
 import { Recent } from '../../../models/db/recent.ts';
 import { PRIVATE_RANGES } from '../../../runtime/outbound.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';

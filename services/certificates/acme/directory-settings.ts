@@ -2,15 +2,15 @@
 import { fail } from '../../../contract/errors.ts';
 import type { Input, Output } from '../../../contract/procedure.ts';
 import { type acmeDirectory, MAX_DIRECTORY_AUTHORITIES } from '../../../contract/resources/acme-directory.ts';
+import { recordAudit } from '../../../models/audit/audit-entry.ts';
 import {
   type AcmeDirectory,
   directorySecretPlace,
   lockAcmeDirectory,
   readAcmeDirectory,
   writeAcmeDirectory,
-} from '../../../models/acme-directory.ts';
-import { recordAudit } from '../../../models/audit/audit-entry.ts';
-import { readAuthorities } from '../../../models/certificate-check.ts';
+} from '../../../models/certificates/acme-directory.ts';
+import { readAuthorities } from '../../../models/certificates/certificate-check.ts';
 import { settingTarget } from '../../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
 import type { Call } from '../../../runtime/call.ts';

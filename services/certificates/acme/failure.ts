@@ -1,5 +1,5 @@
 // Why an order ends without a certificate, and when another one begins.
-import type { OrderErrorParams } from '../../../models/acme-order.ts';
+import type { OrderErrorParams } from '../../../models/certificates/acme-order.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -6,10 +6,10 @@ import { MAX_CERTIFICATE_NAMES } from '../../../contract/resources/certificates.
 import type { HttpsBlocker, HttpsCheck, httpsCheck } from '../../../contract/resources/https-check.ts';
 import { nameOfDomain, uncoveredDomains } from '../../../contract/scalars/certificate-coverage.ts';
 import type { Domain } from '../../../contract/scalars/domain.ts';
-import { accountUrls } from '../../../models/acme-account.ts';
-import { latestEmail, readyCertificates } from '../../../models/acme-certificate.ts';
-import { nodesBehind } from '../../../models/acme-token.ts';
-import { type DnsCredentialRow, dnsCredentialFor } from '../../../models/dns-credential.ts';
+import { accountUrls } from '../../../models/certificates/acme-account.ts';
+import { latestEmail, readyCertificates } from '../../../models/certificates/acme-certificate.ts';
+import { nodesBehind } from '../../../models/certificates/acme-token.ts';
+import { type DnsCredentialRow, dnsCredentialFor } from '../../../models/certificates/dns-credential.ts';
 import { edgeAddresses } from '../../../models/nodes/edge-addresses.ts';
 import { siteById } from '../../../models/site.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';

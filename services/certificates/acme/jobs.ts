@@ -1,5 +1,5 @@
-import { sweepRehearsals } from '../../../models/acme-certificate.ts';
-import { sweepBuckets } from '../../../models/acme-order.ts';
+import { sweepRehearsals } from '../../../models/certificates/acme-certificate.ts';
+import { sweepBuckets } from '../../../models/certificates/acme-order.ts';
 import type { LeaderJob } from '../../../runtime/leader.ts';
 import { HOUR_MS, SECOND_MS, sweep } from '../../../runtime/sweep.ts';
 import { removeEndedRecords } from './dns/remove-records.ts';

@@ -5,9 +5,9 @@ import {
   type certificateRequests,
   ORDER_STEPS,
 } from '../../../contract/resources/certificate-requests.ts';
-import { orderedCertificate } from '../../../models/acme-certificate.ts';
-import { AcmeOrder, type OrderErrorParams } from '../../../models/acme-order.ts';
-import { certificateById } from '../../../models/certificate.ts';
+import { orderedCertificate } from '../../../models/certificates/acme-certificate.ts';
+import { AcmeOrder, type OrderErrorParams } from '../../../models/certificates/acme-order.ts';
+import { certificateById } from '../../../models/certificates/certificate.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 
 type StepState = CertificateProgress['steps'][number]['state'];

@@ -1,6 +1,6 @@
 // Asks authorities when certificates are to be renewed (RFC 9773): earlier than by rule when they want to revoke one.
-import { setRenewal } from '../../../models/acme-certificate.ts';
-import { type RenewalCheck, saveRenewalCheck, takeRenewalChecks } from '../../../models/acme-order.ts';
+import { setRenewal } from '../../../models/certificates/acme-certificate.ts';
+import { type RenewalCheck, saveRenewalCheck, takeRenewalChecks } from '../../../models/certificates/acme-order.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { directoryAt, recentDirectory } from './authority.ts';
 import { moment } from './failure.ts';

@@ -5,18 +5,18 @@ import type { CertificateProgress, certificateRequests } from '../../../contract
 import type { Certificate } from '../../../contract/resources/certificates.ts';
 import { uncoveredDomains } from '../../../contract/scalars/certificate-coverage.ts';
 import { formatDomain } from '../../../contract/scalars/domain.ts';
+import { recordAudit } from '../../../models/audit/audit-entry.ts';
 import {
   insertRehearsal,
   insertRequest,
   releaseFailedBinding,
   requestRenewal,
-} from '../../../models/acme-certificate.ts';
-import type { CertificateRequest } from '../../../models/acme-order.ts';
-import { recordAudit } from '../../../models/audit/audit-entry.ts';
-import { certificateById, lockCertificate } from '../../../models/certificate.ts';
-import { certificateName } from '../../../models/certificate-check.ts';
+} from '../../../models/certificates/acme-certificate.ts';
+import type { CertificateRequest } from '../../../models/certificates/acme-order.ts';
+import { certificateById, lockCertificate } from '../../../models/certificates/certificate.ts';
+import { certificateName } from '../../../models/certificates/certificate-check.ts';
+import { keepDnsCredential } from '../../../models/certificates/dns-credential.ts';
 import { violatedConstraint } from '../../../models/db/violations.ts';
-import { keepDnsCredential } from '../../../models/dns-credential.ts';
 import { lockSite } from '../../../models/site.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';

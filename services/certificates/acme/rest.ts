@@ -1,5 +1,5 @@
 // An authority that wants to be left alone, or is not well: who asks nothing of it, and until when.
-import type { AcmeOrder } from '../../../models/acme-order.ts';
+import type { AcmeOrder } from '../../../models/certificates/acme-order.ts';
 import { registeredDomain } from './names.ts';
 import type { AcmeProblem } from './protocol/problem.ts';
 

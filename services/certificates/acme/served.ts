@@ -1,5 +1,5 @@
 // Who answers for names over HTTP.
-import { type ServedName, servedNames } from '../../../models/acme-order.ts';
+import { type ServedName, servedNames } from '../../../models/certificates/acme-order.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { OrderFailed } from './failure.ts';
 

@@ -1,8 +1,8 @@
 // One step of an order: what it is given, and what it answers. Every step may be done again at any time: it looks first
 // at what is there.
-import type { AcmeAccount } from '../../../models/acme-account.ts';
-import type { OrderedCertificate } from '../../../models/acme-certificate.ts';
-import type { AcmeOrder, OrderPatch, OrderState } from '../../../models/acme-order.ts';
+import type { AcmeAccount } from '../../../models/certificates/acme-account.ts';
+import type { OrderedCertificate } from '../../../models/certificates/acme-certificate.ts';
+import type { AcmeOrder, OrderPatch, OrderState } from '../../../models/certificates/acme-order.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import type { AcmeClient, DirectoryAt } from './protocol/client.ts';
 import type { Tools } from './tools.ts';

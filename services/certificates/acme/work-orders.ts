@@ -1,8 +1,8 @@
 // Walks orders step by step. What each step found is written before the next begins, so that a process may end anywhere;
 // a few orders at a time, those that somebody waits for first.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { setAccountUrl } from '../../../models/acme-account.ts';
-import { lockOrdered, orderedCertificate, setFailed } from '../../../models/acme-certificate.ts';
+import { setAccountUrl } from '../../../models/certificates/acme-account.ts';
+import { lockOrdered, orderedCertificate, setFailed } from '../../../models/certificates/acme-certificate.ts';
 import {
   type AcmeOrder,
   beginDueOrders,
@@ -13,7 +13,7 @@ import {
   type OrderStep,
   saveOrder,
   takeDueOrder,
-} from '../../../models/acme-order.ts';
+} from '../../../models/certificates/acme-order.ts';
 import { systemCall } from '../../../runtime/call.ts';
 import { OutboundFailed } from '../../../runtime/outbound.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';

@@ -7,7 +7,7 @@ import {
   type dnsCredentials,
   MIN_DNS_SECRET,
 } from '../../../contract/resources/dns-credentials.ts';
-import type { DnsAccess } from '../../../models/dns-credential.ts';
+import type { DnsAccess } from '../../../models/certificates/dns-credential.ts';
 import { isAllowed } from '../../../runtime/address-policy.ts';
 import { PRIVATE_RANGES } from '../../../runtime/outbound.ts';
 import { recordName } from '../acme/dns/names.ts';

@@ -3,7 +3,11 @@ import { pageOf } from '../../../contract/page.ts';
 import type { Input, Output } from '../../../contract/procedure.ts';
 import { type DnsCredential, dnsCredentials } from '../../../contract/resources/dns-credentials.ts';
 import { type Implementation, implement } from '../../../mixins/contract-service.ts';
-import { type DnsCredentialRow, dnsCredentialById, dnsCredentialPage } from '../../../models/dns-credential.ts';
+import {
+  type DnsCredentialRow,
+  dnsCredentialById,
+  dnsCredentialPage,
+} from '../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { tryDnsCredential } from './try.ts';
 import { createDnsCredential, deleteDnsCredential, updateDnsCredential } from './write.ts';

@@ -5,9 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fail } from '../../../contract/errors.ts';
 import type { Input } from '../../../contract/procedure.ts';
 import type { DnsTrial, dnsCredentials } from '../../../contract/resources/dns-credentials.ts';
-import { forgetDnsRecord, noteTrialRecord } from '../../../models/acme-dns-record.ts';
 import { recordAudit } from '../../../models/audit/audit-entry.ts';
-import { type DnsCredentialRow, dnsCredentialById, setDnsCredentialError } from '../../../models/dns-credential.ts';
+import { forgetDnsRecord, noteTrialRecord } from '../../../models/certificates/acme-dns-record.ts';
+import {
+  type DnsCredentialRow,
+  dnsCredentialById,
+  setDnsCredentialError,
+} from '../../../models/certificates/dns-credential.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';

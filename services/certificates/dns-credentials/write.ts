@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { badField, fail } from '../../../contract/errors.ts';
 import type { Input, Output } from '../../../contract/procedure.ts';
 import type { dnsCredentials } from '../../../contract/resources/dns-credentials.ts';
-import { forgetRecordsOf, recordsToRemove } from '../../../models/acme-dns-record.ts';
 import { recordAudit } from '../../../models/audit/audit-entry.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
+import { forgetRecordsOf, recordsToRemove } from '../../../models/certificates/acme-dns-record.ts';
 import {
   certificatesOfCredential,
   type DnsCredentialRow,
@@ -15,7 +14,8 @@ import {
   lockDnsCredential,
   deleteDnsCredential as removeCredential,
   updateDnsCredential as saveCredential,
-} from '../../../models/dns-credential.ts';
+} from '../../../models/certificates/dns-credential.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';

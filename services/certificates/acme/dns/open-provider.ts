@@ -1,4 +1,4 @@
-import { type DnsCredentialRow, dnsSecretPlace } from '../../../../models/dns-credential.ts';
+import { type DnsCredentialRow, dnsSecretPlace } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
 import type { DnsProvider } from './provider.ts';
 import { rfc2136Provider } from './rfc2136.ts';

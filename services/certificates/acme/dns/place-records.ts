@@ -1,6 +1,6 @@
 // Which values have to stand where, so that an authority believes the names.
 import { createHash } from 'node:crypto';
-import { type DnsCredentialRow, dnsCredentialById } from '../../../../models/dns-credential.ts';
+import { type DnsCredentialRow, dnsCredentialById } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';

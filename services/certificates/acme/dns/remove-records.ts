@@ -5,8 +5,8 @@ import {
   isRecordNeeded,
   postponeRemoval,
   takeEndedRecords,
-} from '../../../../models/acme-dns-record.ts';
-import { dnsCredentialById, setDnsCredentialError } from '../../../../models/dns-credential.ts';
+} from '../../../../models/certificates/acme-dns-record.ts';
+import { dnsCredentialById, setDnsCredentialError } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
 import { parallel } from '../parallel.ts';
 import { openProvider } from './open-provider.ts';

@@ -2,10 +2,14 @@
 import { createPrivateKey, webcrypto } from 'node:crypto';
 import 'reflect-metadata';
 import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from '@peculiar/x509';
-import { AcmeAccount } from '../../../../models/acme-account.ts';
-import { changeAccount, changeRequestedNames, domainsBehind } from '../../../../models/acme-certificate.ts';
-import { type CertificateRequest, holdLease, orderKeyPlace } from '../../../../models/acme-order.ts';
-import { nodesBehind } from '../../../../models/acme-token.ts';
+import { AcmeAccount } from '../../../../models/certificates/acme-account.ts';
+import {
+  changeAccount,
+  changeRequestedNames,
+  domainsBehind,
+} from '../../../../models/certificates/acme-certificate.ts';
+import { type CertificateRequest, holdLease, orderKeyPlace } from '../../../../models/certificates/acme-order.ts';
+import { nodesBehind } from '../../../../models/certificates/acme-token.ts';
 import { edgeAddresses } from '../../../../models/nodes/edge-addresses.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { write } from '../../../../runtime/write.ts';

@@ -2,11 +2,16 @@
 import { createPrivateKey } from 'node:crypto';
 import { errorCodeOf } from '../../../../contract/errors.ts';
 import { nameOfDomain, uncoveredDomains } from '../../../../contract/scalars/certificate-coverage.ts';
-import { setIssued, setRehearsed } from '../../../../models/acme-certificate.ts';
-import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/acme-order.ts';
-import { askForNames, type CertificateRow, lockCertificate, replaceMaterial } from '../../../../models/certificate.ts';
-import { type CertificateMaterial, checkChain } from '../../../../models/certificate-check.ts';
-import { askableNames } from '../../../../models/certificate-names.ts';
+import { setIssued, setRehearsed } from '../../../../models/certificates/acme-certificate.ts';
+import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/certificates/acme-order.ts';
+import {
+  askForNames,
+  type CertificateRow,
+  lockCertificate,
+  replaceMaterial,
+} from '../../../../models/certificates/certificate.ts';
+import { type CertificateMaterial, checkChain } from '../../../../models/certificates/certificate-check.ts';
+import { askableNames } from '../../../../models/certificates/certificate-names.ts';
 import { bindCertificate } from '../../../../models/publish-https.ts';
 import { clusterOfSite, lockSite, type SiteRow } from '../../../../models/site.ts';
 import { namesOfCertificates } from '../../../../models/site-https.ts';

@@ -1,7 +1,7 @@
 // The account, the order and what the authority wants shown: from here on the authority knows of it.
 
-import { setAccountUrl } from '../../../../models/acme-account.ts';
-import type { Authorization } from '../../../../models/acme-order.ts';
+import { setAccountUrl } from '../../../../models/certificates/acme-account.ts';
+import type { Authorization } from '../../../../models/certificates/acme-order.ts';
 import { externalAccountOf } from '../authority.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';

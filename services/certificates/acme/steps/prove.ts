@@ -1,6 +1,6 @@
 // The authority looks, signs, and hands the certificate over.
-import { type Authorization, saveOrder } from '../../../../models/acme-order.ts';
-import { areAnswered } from '../../../../models/acme-token.ts';
+import { type Authorization, saveOrder } from '../../../../models/certificates/acme-order.ts';
+import { areAnswered } from '../../../../models/certificates/acme-token.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';
 import { type AcmeClient, DirectoryInvalid } from '../protocol/client.ts';

@@ -1,7 +1,7 @@
 // Values are written where the authority looks, and it is asked only when every server of the zone answers them.
-import { type DnsRecord, dnsRecordsOf, noteDnsRecords } from '../../../../models/acme-dns-record.ts';
-import { holdLease } from '../../../../models/acme-order.ts';
-import { setDnsCredentialError } from '../../../../models/dns-credential.ts';
+import { type DnsRecord, dnsRecordsOf, noteDnsRecords } from '../../../../models/certificates/acme-dns-record.ts';
+import { holdLease } from '../../../../models/certificates/acme-order.ts';
+import { setDnsCredentialError } from '../../../../models/certificates/dns-credential.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { write } from '../../../../runtime/write.ts';
 import { allAnswer, type Server, serversOf } from '../dns/authoritative.ts';

@@ -1,8 +1,8 @@
 // Answers are made ready where the authority looks for them, and it is asked only when they are there.
 import { createPrivateKey } from 'node:crypto';
-import { accountSecretPlace } from '../../../../models/acme-account.ts';
-import { holdLease, type StoredPlace, saveOrder } from '../../../../models/acme-order.ts';
-import { type AcmeAnswer, nodesBehind, putTokens } from '../../../../models/acme-token.ts';
+import { accountSecretPlace } from '../../../../models/certificates/acme-account.ts';
+import { holdLease, type StoredPlace, saveOrder } from '../../../../models/certificates/acme-order.ts';
+import { type AcmeAnswer, nodesBehind, putTokens } from '../../../../models/certificates/acme-token.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { write } from '../../../../runtime/write.ts';
 import { OrderFailed } from '../failure.ts';

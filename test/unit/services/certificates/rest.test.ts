@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { OrderStep } from '../../../../models/acme-order.ts';
+import type { OrderStep } from '../../../../models/certificates/acme-order.ts';
 import { problemOf, retryAt } from '../../../../services/certificates/acme/protocol/problem.ts';
 import { type Asking, bucketsOf, restAfter } from '../../../../services/certificates/acme/rest.ts';
 

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { ContractError } from '../../../contract/errors.ts';
-import { checkChain, readAuthorities } from '../../../models/certificate-check.ts';
-import { type TestKey, testAuthority, testCertificate } from '../../helpers/site-certificates.ts';
+import { ContractError } from '../../../../contract/errors.ts';
+import { checkChain, readAuthorities } from '../../../../models/certificates/certificate-check.ts';
+import { type TestKey, testAuthority, testCertificate } from '../../../helpers/site-certificates.ts';
 
 // Made by OpenSSL with -param_enc explicit, which nothing here can make; valid for a hundred years.
 const SPELT_OUT_KEY = `-----BEGIN EC PRIVATE KEY-----

@@ -1,8 +1,8 @@
 // Orders at certificate authorities, one row a certificate: its latest. Whoever works on a step holds the row's lease,
 // and every write of a step names it, so that a process that was taken for dead changes nothing any more.
 import type { Knex } from 'knex';
-import type { SecretPlace } from '../runtime/sealer.ts';
-import { BaseModel } from './db/base.ts';
+import type { SecretPlace } from '../../runtime/sealer.ts';
+import { BaseModel } from '../db/base.ts';
 
 export const ORDER_STEPS = [
   'check',

@@ -1,5 +1,5 @@
 // What more an authority can be asked for with a certificate that it issues.
-import { MAX_CERTIFICATE_NAMES } from '../contract/resources/certificates.ts';
+import { MAX_CERTIFICATE_NAMES } from '../../contract/resources/certificates.ts';
 import type { CertificateRow } from './certificate.ts';
 
 /** Those of the names that its next order can have beside what it is asked for already, in their order. */

@@ -1,9 +1,9 @@
 // What the orders of certificates read and write of certificates.
 import type { Knex } from 'knex';
-import type { DomainForm } from '../contract/scalars/domain.ts';
+import type { DomainForm } from '../../contract/scalars/domain.ts';
+import { named } from '../db/named-statement.ts';
+import { SWEEP_BATCH } from '../db/sweeps.ts';
 import type { CertificateRequest } from './acme-order.ts';
-import { named } from './db/named-statement.ts';
-import { SWEEP_BATCH } from './db/sweeps.ts';
 
 /** A certificate that an authority is asked for. */
 export interface OrderedCertificate {

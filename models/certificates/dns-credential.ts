@@ -1,8 +1,8 @@
 // Credentials with which TXT records of a zone are written. Their secrets are sealed, and opened for a change alone.
 import type { Knex } from 'knex';
-import type { DnsProviderKind, TSIG_ALGORITHMS } from '../contract/resources/dns-credentials.ts';
-import type { SecretPlace } from '../runtime/sealer.ts';
-import { searchPattern } from './db/search-pattern.ts';
+import type { DnsProviderKind, TSIG_ALGORITHMS } from '../../contract/resources/dns-credentials.ts';
+import type { SecretPlace } from '../../runtime/sealer.ts';
+import { searchPattern } from '../db/search-pattern.ts';
 
 /** What is no secret of a credential; null where the other provider has it. */
 export interface DnsAccess {

@@ -1,8 +1,8 @@
 // Accounts at certificate authorities: one for each directory, external account and address, shared by all certificates
 // that name them.
 import type { Knex } from 'knex';
-import type { SecretPlace } from '../runtime/sealer.ts';
-import { BaseModel } from './db/base.ts';
+import type { SecretPlace } from '../../runtime/sealer.ts';
+import { BaseModel } from '../db/base.ts';
 
 export class AcmeAccount extends BaseModel {
   static override tableName = 'acme_account';

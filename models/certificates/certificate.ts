@@ -9,16 +9,16 @@ import {
   type CertificateSource,
   type CertificateStatus,
   type KeyType,
-} from '../contract/resources/certificates.ts';
-import { MAX_ATTENTION, MAX_NAMED } from '../contract/resources/overview.ts';
-import type { Sealer } from '../runtime/sealer.ts';
-import type { Tx } from '../runtime/write.ts';
+} from '../../contract/resources/certificates.ts';
+import { MAX_ATTENTION, MAX_NAMED } from '../../contract/resources/overview.ts';
+import type { Sealer } from '../../runtime/sealer.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { orderBy, type Sort } from '../db/list-order.ts';
+import { searchPattern } from '../db/search-pattern.ts';
+import { certificateRef, SITE_HTTPS_KIND } from '../entries/site-https.ts';
+import { MAX_ENTRIES } from '../publish.ts';
+import { requestPublication } from '../publish-requests.ts';
 import type { CertificateMaterial } from './certificate-check.ts';
-import { orderBy, type Sort } from './db/list-order.ts';
-import { searchPattern } from './db/search-pattern.ts';
-import { certificateRef, SITE_HTTPS_KIND } from './entries/site-https.ts';
-import { MAX_ENTRIES } from './publish.ts';
-import { requestPublication } from './publish-requests.ts';
 
 export interface CertificateRow {
   id: string;

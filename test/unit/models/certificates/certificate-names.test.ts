@@ -1,5 +1,5 @@
 import test from 'ava';
-import { askableNames } from '../../../models/certificate-names.ts';
+import { askableNames } from '../../../../models/certificates/certificate-names.ts';
 
 test('more names are asked for as far as their authority can be shown them', (t) => {
   const http = { requestedNames: ['a.org'], autoRenew: true, challenge: 'http01' as const };

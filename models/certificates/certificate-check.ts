@@ -3,9 +3,9 @@
 import 'reflect-metadata';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { SubjectAlternativeNameExtension, X509Certificate as X509 } from '@peculiar/x509';
-import { fail } from '../contract/errors.ts';
-import { type AUTHORITY_FAULTS, type KeyType, MAX_CHAIN } from '../contract/resources/certificates.ts';
-import { normaliseHostName } from '../contract/scalars/host-name.ts';
+import { fail } from '../../contract/errors.ts';
+import { type AUTHORITY_FAULTS, type KeyType, MAX_CHAIN } from '../../contract/resources/certificates.ts';
+import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 
 /** A certificate as nodes get it, and what is told of it. Its key is a secret. */
 export interface CertificateMaterial {

@@ -1,6 +1,6 @@
 // The directory of an authority of one's own: a setting of the console. The key of its external account is sealed with it.
 import type { Knex } from 'knex';
-import type { SecretPlace } from '../runtime/sealer.ts';
+import type { SecretPlace } from '../../runtime/sealer.ts';
 
 export interface AcmeDirectory {
   /** https; null: there is none. */

@@ -5,7 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import type { Capability } from '../contract/capabilities.ts';
+import type { Capability } from '../../contract/capabilities.ts';
 import {
   type AcmeBatch,
   AcmeBatchSchema,
@@ -14,10 +14,10 @@ import {
   AcmeTokenSchema,
   type GetAcmeTokensResponse,
   GetAcmeTokensResponseSchema,
-} from '../proto/gen/svc/node/v1/certificates_pb.js';
-import type { Tx } from '../runtime/write.ts';
-import { SWEEP_BATCH } from './db/sweeps.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+} from '../../proto/gen/svc/node/v1/certificates_pb.js';
+import type { Tx } from '../../runtime/write.ts';
+import { SWEEP_BATCH } from '../db/sweeps.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** Topic of the feed's rows in the outbox. */
 export const ACME_TOPIC = 'acme';
