@@ -19,7 +19,7 @@ import { readBanSettings } from './ban-setting.ts';
 import { hint, leaveHints } from './db/live-hint.ts';
 import { LOCK_BAN_REPORTS } from './db/locks.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { keepSites } from './site.ts';
+import { keepSites } from './sites/site.ts';
 
 export interface ReportedBan {
   /** Null = every site: scan protection. */

@@ -4,7 +4,7 @@ import { NAMED_SITES } from '../contract/resources/revisions.ts';
 import { CANARY_NODES, LISTED_CHANGES, type Rollout } from '../contract/resources/rollout.ts';
 import { CANARY_CAPABILITY } from './canary/rollout.ts';
 import { ONLINE_SECONDS } from './nodes/node-state.ts';
-import { siteLabels } from './site.ts';
+import { siteLabels } from './sites/site.ts';
 import { SLOT_MS } from './vital.ts';
 
 type Changes = NonNullable<Rollout['candidateChanges']>;

@@ -9,7 +9,7 @@ import {
   bulkRedirectChunks,
   type PlacedRedirect,
   sitesWithBulkRedirects,
-} from '../bulk-redirect.ts';
+} from '../sites/bulk-redirect.ts';
 import type { CompiledEntry, EntryKind } from './kind.ts';
 import { siteOwner } from './owner.ts';
 

@@ -16,7 +16,7 @@ import {
   OriginSchema,
   SiteSchema,
 } from '../../proto/gen/svc/config/v1/site_pb.js';
-import { areUsual, type SitePorts, USUAL_PORTS } from '../site-ports.ts';
+import { areUsual, type SitePorts, USUAL_PORTS } from '../sites/site-ports.ts';
 import type { CompiledEntry, EntryKind, Missing, Reference, RollbackOwners } from './kind.ts';
 import { portReference } from './listen-ports.ts';
 import { siteOwner } from './owner.ts';

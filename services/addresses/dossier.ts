@@ -28,7 +28,7 @@ import {
 import { banCount } from '../../models/ban-list.ts';
 import { CLIENT_IP } from '../../models/entries/client-ip.ts';
 import { readProtectionSettings } from '../../models/protection-setting.ts';
-import { clusterOfSite } from '../../models/site.ts';
+import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Facts, type Verdict, verdictOf } from './verdict.ts';
 

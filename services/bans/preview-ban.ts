@@ -15,7 +15,7 @@ import { originsIn, sessionsIn, trustedByClusters } from '../../models/ban-impac
 import { banCount } from '../../models/ban-list.ts';
 import { readBanSettings } from '../../models/ban-setting.ts';
 import { protectedIn } from '../../models/protected-addresses.ts';
-import { siteById } from '../../models/site.ts';
+import { siteById } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { assertUnprotected, checkBanInput } from './check-ban.ts';

@@ -4,6 +4,9 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { bulkRedirects } from '../../contract/resources/bulk-redirects.ts';
 import { formatRedirectSource, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
+import { compileChunks } from '../../models/entries/bulk-redirects.ts';
+import { publish } from '../../models/publish.ts';
 import {
   type BulkRedirectRow,
   bulkRedirectsOf,
@@ -12,11 +15,8 @@ import {
   placed,
   replaceBulkRedirects,
   touchBulkRedirects,
-} from '../../models/bulk-redirect.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { compileChunks } from '../../models/entries/bulk-redirects.ts';
-import { publish } from '../../models/publish.ts';
-import { clusterOfSite, lockSite } from '../../models/site.ts';
+} from '../../models/sites/bulk-redirect.ts';
+import { clusterOfSite, lockSite } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -7,7 +7,7 @@ import { type bulkRedirects, MAX_TARGET_BYTES } from '../../contract/resources/b
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 import { formatRedirectSource, parseRedirectSource, redirectKey } from '../../contract/scalars/redirect-source.ts';
-import type { BulkRedirectRow } from '../../models/bulk-redirect.ts';
+import type { BulkRedirectRow } from '../../models/sites/bulk-redirect.ts';
 
 type Given = Input<typeof bulkRedirects.set>['redirects'];
 

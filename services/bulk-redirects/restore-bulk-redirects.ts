@@ -1,12 +1,13 @@
 // Saves a chunk of a site's redirects as an earlier revision had it.
+
+import { nextUpdatedAt } from '../../models/db/updated-at.ts';
+import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/entries/bulk-redirects.ts';
 import {
   bulkRedirectsUpdatedAt,
   placed,
   replaceBulkRedirects,
   touchBulkRedirects,
-} from '../../models/bulk-redirect.ts';
-import { nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/entries/bulk-redirects.ts';
+} from '../../models/sites/bulk-redirect.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const bulkRedirectsRestorer: SettingsRestorer = {

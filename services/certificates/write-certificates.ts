@@ -15,7 +15,7 @@ import {
 } from '../../models/certificates/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../models/certificates/certificate-check.ts';
 import { assertUpdatedAt } from '../../models/db/updated-at.ts';
-import { lostDomains } from '../../models/site-https.ts';
+import { lostDomains } from '../../models/sites/site-https.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

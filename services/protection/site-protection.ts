@@ -9,13 +9,13 @@ import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../
 import { CC_TEMPLATE } from '../../models/protection-setting.ts';
 import { publish } from '../../models/publish.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
-import { clusterOfSite } from '../../models/site.ts';
 import {
   lockSiteProtection,
   readSiteProtection,
   type SiteProtectionView,
   writeSiteProtection,
 } from '../../models/site-protection.ts';
+import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

@@ -6,7 +6,7 @@ import { kindNamed } from '../../models/entries/kinds.ts';
 import { changedEntries, type EntryVersions } from '../../models/entry-versions.ts';
 import { type FieldChange, settingsDiff } from '../../models/settings-diff.ts';
 import { isRecord } from '../../models/settings-snapshot.ts';
-import { lockSites, sitesOfCluster } from '../../models/site.ts';
+import { lockSites, sitesOfCluster } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';

@@ -9,7 +9,7 @@ import { hint, leaveHints } from '../../models/db/live-hint.ts';
 import { siteOfOwner } from '../../models/entries/owner.ts';
 import { ownedSubjects } from '../../models/revision-subject.ts';
 import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
-import { siteLabels } from '../../models/site.ts';
+import { siteLabels } from '../../models/sites/site.ts';
 import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

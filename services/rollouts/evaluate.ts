@@ -12,7 +12,7 @@ import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
 import { noteWaiting, type RolloutOutcome } from '../../models/canary/rollout.ts';
 import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/canary/running-canary.ts';
 import { readRollout } from '../../models/rollout.ts';
-import { siteLabels } from '../../models/site.ts';
+import { siteLabels } from '../../models/sites/site.ts';
 import { lockHead } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

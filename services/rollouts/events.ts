@@ -12,7 +12,7 @@ import {
   rolloutEventPage,
   triedRevisions,
 } from '../../models/rollout-event.ts';
-import { siteLabels } from '../../models/site.ts';
+import { siteLabels } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentFinding } from './present-finding.ts';
 

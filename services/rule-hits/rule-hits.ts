@@ -8,7 +8,7 @@ import {
   startOf,
 } from '../../contract/resources/rule-hits.ts';
 import { loggedRules, nodesWithoutRuleCounts, type RuleHit, ruleHitsSince } from '../../models/rule-hits.ts';
-import { clusterOfSite } from '../../models/site.ts';
+import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 const DEFAULT_LIMIT = 10;

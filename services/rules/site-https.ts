@@ -2,7 +2,7 @@
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import { domainOf } from '../../contract/scalars/domain-of-host.ts';
-import { namesOfCertificates, readSiteHttps } from '../../models/site-https.ts';
+import { namesOfCertificates, readSiteHttps } from '../../models/sites/site-https.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { HttpsRedirect } from './run/request.ts';
 

@@ -4,7 +4,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { security } from '../../contract/resources/security.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
 import { type EventRow, eventCount, eventPage, heaviest, nodeLevels } from '../../models/security-view.ts';
-import { clusterOfSite } from '../../models/site.ts';
+import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Event = Output<typeof security.events>['items'][number];

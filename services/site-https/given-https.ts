@@ -11,8 +11,8 @@ import {
 } from '../../contract/resources/site-https.ts';
 import { formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import { readAuthorities } from '../../models/certificates/certificate-check.ts';
-import type { SiteRow } from '../../models/site.ts';
-import { hasHttpsPort, portInNeedOfCertificate } from '../../models/site-ports.ts';
+import type { SiteRow } from '../../models/sites/site.ts';
+import { hasHttpsPort, portInNeedOfCertificate } from '../../models/sites/site-ports.ts';
 
 type Given = Input<typeof siteHttps.set>['settings'];
 

@@ -10,7 +10,7 @@ import {
   SITE_HTTPS_KIND,
 } from '../../models/entries/site-https.ts';
 import { refuseMissing } from '../../models/rollback.ts';
-import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/site-https.ts';
+import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const httpsRestorer: SettingsRestorer = {

@@ -1,6 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
-import { replaceDomains } from '../../models/site.ts';
+import { replaceDomains } from '../../models/sites/site.ts';
 import type { Tx } from '../../runtime/write.ts';
 
 /** Gives the site its domains; throws DOMAIN_IN_USE with those another site has, after which nothing may commit. */

@@ -5,8 +5,8 @@ import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts
 import { formatDomain } from '../../contract/scalars/domain.ts';
 import { type CertificateRow, certificateForSite, certificatesById } from '../../models/certificates/certificate.ts';
 import { certificateIds } from '../../models/entries/site-https.ts';
-import type { SiteRow } from '../../models/site.ts';
-import { readSiteHttps } from '../../models/site-https.ts';
+import type { SiteRow } from '../../models/sites/site.ts';
+import { readSiteHttps } from '../../models/sites/site-https.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type State = Output<typeof sites.launch>['certificate'];

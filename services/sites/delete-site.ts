@@ -7,7 +7,7 @@ import { rememberDeletedSite } from '../../models/deleted-site.ts';
 import { siteOwner } from '../../models/entries/owner.ts';
 import { abandonBans } from '../../models/gone-site.ts';
 import { publish } from '../../models/publish.ts';
-import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/site.ts';
+import { clusterOfSite, lockSite, deleteSite as removeSite } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -5,9 +5,9 @@ import { NODE_WORDS } from '../../contract/resources/overview.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
 import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
-import { siteCount, sitePage } from '../../models/site.ts';
 import { type SiteFigures, siteFigures } from '../../models/site-level.ts';
-import { siteView } from '../../models/site-view.ts';
+import { siteCount, sitePage } from '../../models/sites/site.ts';
+import { siteView } from '../../models/sites/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentSites, presentWith, type SiteOutput } from './present-site.ts';
 

@@ -5,8 +5,8 @@ import type { originAllowList } from '../../contract/resources/origin-allow-list
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
-import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/origin-allow-list.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
+import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/sites/origin-allow-list.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,6 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import { rulesWithGroups } from '../../models/rule-set.ts';
-import type { SiteContent, SiteRow } from '../../models/site.ts';
+import type { SiteContent, SiteRow } from '../../models/sites/site.ts';
 import type { Tx } from '../../runtime/write.ts';
 
 const RULES_IN_REFUSAL = 5;

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { siteKind } from '../../models/entries/site.ts';
-import { replaceDomains, type SiteContent, siteById, updateSite } from '../../models/site.ts';
+import { replaceDomains, type SiteContent, siteById, updateSite } from '../../models/sites/site.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const siteRestorer: SettingsRestorer = {

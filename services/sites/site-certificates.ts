@@ -8,8 +8,8 @@ import { askableNames } from '../../models/certificates/certificate-names.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import type { ChangedEntry } from '../../models/publish.ts';
-import type { SiteRow } from '../../models/site.ts';
-import { readSiteHttps, writeSiteHttps } from '../../models/site-https.ts';
+import type { SiteRow } from '../../models/sites/site.ts';
+import { readSiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
 import type { Tx } from '../../runtime/write.ts';
 
 /** The certificate that is to be issued anew for a site. */

@@ -13,8 +13,8 @@ import { type Domain, formatDomain, parseDomain } from '../../contract/scalars/d
 import { normaliseHostHeader } from '../../contract/scalars/host-header.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 import { normaliseOriginAddress } from '../../contract/scalars/origin-address.ts';
-import type { SiteContent } from '../../models/site.ts';
-import { USUAL_PORTS } from '../../models/site-ports.ts';
+import type { SiteContent } from '../../models/sites/site.ts';
+import { USUAL_PORTS } from '../../models/sites/site-ports.ts';
 import { changedPorts } from './site-ports.ts';
 
 type CreateInput = Input<typeof sites.create>;

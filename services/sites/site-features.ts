@@ -2,7 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { SITE_FEATURES, type sites } from '../../contract/resources/sites.ts';
 import { sharedCapabilities } from '../../models/clusters/cluster-settings.ts';
-import { clusterOfSite } from '../../models/site.ts';
+import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Features = Output<typeof sites.features>;

@@ -2,7 +2,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { HttpsSettings } from '../../contract/resources/site-https.ts';
 import type { ListenPorts } from '../../models/entries/listen-ports.ts';
-import { hasHttpsPort, portInNeedOfCertificate, type SitePorts } from '../../models/site-ports.ts';
+import { hasHttpsPort, portInNeedOfCertificate, type SitePorts } from '../../models/sites/site-ports.ts';
 
 export type GivenPorts = { [protocol in keyof SitePorts]?: readonly number[] };
 

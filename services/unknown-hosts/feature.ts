@@ -1,6 +1,6 @@
 import { writeUnknownHosts } from '../../models/clusters/unknown-hosts-setting.ts';
 import { type UnknownHosts, unknownHostsKind } from '../../models/entries/unknown-hosts.ts';
-import { keepEnabledSite } from '../../models/site.ts';
+import { keepEnabledSite } from '../../models/sites/site.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 
 export const feature = {

@@ -6,7 +6,6 @@ import type { Input } from '../../contract/procedure.ts';
 import type { siteRules } from '../../contract/resources/rules.ts';
 import type { WafOfSite } from '../../contract/resources/site-waf.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
-import { chunkOfSource } from '../../models/bulk-redirect.ts';
 import { bulkRedirectsId, bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
 import { listenPortsKind } from '../../models/entries/listen-ports.ts';
 import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
@@ -15,6 +14,7 @@ import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts'
 import { SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { SITE_WAF_KIND } from '../../models/entries/site-waf.ts';
+import { chunkOfSource } from '../../models/sites/bulk-redirect.ts';
 import { ListenPortsSchema, SiteCompressionSchema, SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { BulkRedirectsSchema, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';

@@ -2,7 +2,7 @@
 // brings back.
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { chunkOfSource } from '../../models/bulk-redirect.ts';
+import { chunkOfSource } from '../../models/sites/bulk-redirect.ts';
 import { BulkRedirectsSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';

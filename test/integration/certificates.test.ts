@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import test from 'ava';
 import { latestEmail } from '../../models/certificates/acme-certificate.ts';
 import { checkChain } from '../../models/certificates/certificate-check.ts';
-import { lostDomains } from '../../models/site-https.ts';
+import { lostDomains } from '../../models/sites/site-https.ts';
 import { SEALED_COLUMNS } from '../../runtime/reseal.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { connectAs, enrollOne } from '../helpers/fleet.ts';

@@ -1,7 +1,7 @@
 // What clusters listen on besides 80 and 443, and which of it sites use.
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { portInUse } from '../../models/site-ports.ts';
+import { portInUse } from '../../models/sites/site-ports.ts';
 import { ListenPortsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

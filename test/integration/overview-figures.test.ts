@@ -5,7 +5,7 @@ import { SITE_STATES, type SiteState } from '../../contract/resources/sites.ts';
 import { deliveryOf, situationNow } from '../../models/delivery.ts';
 import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
 import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
-import { siteCount, sitePage } from '../../models/site.ts';
+import { siteCount, sitePage } from '../../models/sites/site.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Overview } from '../helpers/overview.ts';

@@ -11,7 +11,7 @@ import { latestEmail, readyCertificates } from '../../../models/certificates/acm
 import { nodesBehind } from '../../../models/certificates/acme-token.ts';
 import { type DnsCredentialRow, dnsCredentialFor } from '../../../models/certificates/dns-credential.ts';
 import { edgeAddresses } from '../../../models/nodes/edge-addresses.ts';
-import { siteById } from '../../../models/site.ts';
+import { siteById } from '../../../models/sites/site.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { type Ca, caaNames, directoryAt, directoryFault } from './authority.ts';
 import { type CaaAsked, type CaaResolver, caaAllows } from './caa.ts';

@@ -17,7 +17,7 @@ import { certificateById, lockCertificate } from '../../../models/certificates/c
 import { certificateName } from '../../../models/certificates/certificate-check.ts';
 import { keepDnsCredential } from '../../../models/certificates/dns-credential.ts';
 import { violatedConstraint } from '../../../models/db/violations.ts';
-import { lockSite } from '../../../models/site.ts';
+import { lockSite } from '../../../models/sites/site.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { type Tx, write } from '../../../runtime/write.ts';

@@ -12,9 +12,9 @@ import {
 } from '../../../../models/certificates/certificate.ts';
 import { type CertificateMaterial, checkChain } from '../../../../models/certificates/certificate-check.ts';
 import { askableNames } from '../../../../models/certificates/certificate-names.ts';
-import { bindCertificate } from '../../../../models/publish-https.ts';
-import { clusterOfSite, lockSite, type SiteRow } from '../../../../models/site.ts';
-import { namesOfCertificates } from '../../../../models/site-https.ts';
+import { bindCertificate } from '../../../../models/sites/publish-https.ts';
+import { clusterOfSite, lockSite, type SiteRow } from '../../../../models/sites/site.ts';
+import { namesOfCertificates } from '../../../../models/sites/site-https.ts';
 import { systemCall } from '../../../../runtime/call.ts';
 import { publishRequested } from '../../../../runtime/publish-requested.ts';
 import { type Tx, write } from '../../../../runtime/write.ts';

@@ -14,7 +14,7 @@ import {
   type UnknownHosts,
   unknownHostsKind,
 } from '../../../../models/entries/unknown-hosts.ts';
-import { USUAL_PORTS } from '../../../../models/site-ports.ts';
+import { USUAL_PORTS } from '../../../../models/sites/site-ports.ts';
 import { bodyHash } from '../../../../proto/entry-hash.ts';
 import { SiteProtectionSchema } from '../../../../proto/gen/svc/config/v1/protection_pb.js';
 import { SiteSchema } from '../../../../proto/gen/svc/config/v1/site_pb.js';

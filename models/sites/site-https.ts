@@ -6,10 +6,10 @@ import {
   DEFAULT_COMPRESSION,
   DEFAULT_HTTPS,
   type HttpsSettings,
-} from '../contract/resources/site-https.ts';
-import { uncoveredDomains } from '../contract/scalars/certificate-coverage.ts';
-import type { Domain } from '../contract/scalars/domain.ts';
-import { certificateIds } from './entries/site-https.ts';
+} from '../../contract/resources/site-https.ts';
+import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
+import type { Domain } from '../../contract/scalars/domain.ts';
+import { certificateIds } from '../entries/site-https.ts';
 
 const SITES_PER_PAGE = 1000;
 

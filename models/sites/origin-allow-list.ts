@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { readSetting, writeSetting } from './db/setting.ts';
+import { readSetting, writeSetting } from '../db/setting.ts';
 
 /** Key of the group in `setting`. */
 export const ORIGIN_ALLOW_LIST = 'origin_allow_list';

@@ -2,15 +2,15 @@
 // they are saved, so that a later default changes no saved site.
 import { domainToUnicode } from 'node:url';
 import type { Knex } from 'knex';
-import type { ContentSettings, Origin, OriginSettings } from '../contract/resources/site-origins.ts';
-import type { SITE_SORT, SiteLevelFilter, SiteState } from '../contract/resources/sites.ts';
-import { type Domain, type DomainForm, formatDomain } from '../contract/scalars/domain.ts';
-import { originLiteral } from '../contract/scalars/origin-address.ts';
-import { orderBy, type Sort } from './db/list-order.ts';
-import { searchPattern } from './db/search-pattern.ts';
-import type { ClusterSpan } from './overview-nodes.ts';
-import { inState, spansJson } from './overview-sites.ts';
-import { ABOVE, levelCondition } from './site-level.ts';
+import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
+import type { SITE_SORT, SiteLevelFilter, SiteState } from '../../contract/resources/sites.ts';
+import { type Domain, type DomainForm, formatDomain } from '../../contract/scalars/domain.ts';
+import { originLiteral } from '../../contract/scalars/origin-address.ts';
+import { orderBy, type Sort } from '../db/list-order.ts';
+import { searchPattern } from '../db/search-pattern.ts';
+import type { ClusterSpan } from '../overview-nodes.ts';
+import { inState, spansJson } from '../overview-sites.ts';
+import { ABOVE, levelCondition } from '../site-level.ts';
 import type { SitePorts } from './site-ports.ts';
 
 /** What a site is, beside who serves it and since when. */

@@ -1,6 +1,6 @@
 // A site with its delivery, in one statement: what a page or a script asks for most.
 import type { Knex } from 'knex';
-import { named } from './db/named-statement.ts';
+import { named } from '../db/named-statement.ts';
 import {
   type Delivery,
   delivery,
@@ -17,7 +17,7 @@ import {
   type Situation,
   situationNow,
   situationOf,
-} from './delivery.ts';
+} from '../delivery.ts';
 import { SITE_COLUMNS, SITE_JOINS, type SiteRow } from './site.ts';
 
 // The latest versions nearly always hold all that a node can run.

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Static } from 'typebox';
-import type { BulkRedirect as Schema } from '../contract/resources/bulk-redirects.ts';
+import type { BulkRedirect as Schema } from '../../contract/resources/bulk-redirects.ts';
 
 type Redirect = Static<typeof Schema>;
 
