@@ -7,8 +7,8 @@ import {
   DOSSIER_LISTS,
   DOSSIER_SITES,
 } from '../contract/resources/addresses.ts';
+import { OF_NO_GONE_SITE } from './bans/gone-site.ts';
 import type { ClientIp } from './entries/client-ip.ts';
-import { OF_NO_GONE_SITE } from './gone-site.ts';
 import type { IpListKindName } from './ip-list.ts';
 import { ONLINE_SECONDS } from './nodes/node-state.ts';
 

@@ -1,5 +1,5 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
-import { readBanTarget } from '../models/ban-feed.ts';
+import { readBanTarget } from '../models/bans/ban-feed.ts';
 import { headOn, knowsPlace, readConfigHead } from '../models/config-history.ts';
 import { beginEpoch, readHistory } from '../models/epoch.ts';
 import { withOneConnection } from './one-connection.ts';

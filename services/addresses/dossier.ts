@@ -25,7 +25,7 @@ import {
   siteFacts,
   sitesOf,
 } from '../../models/address-dossier.ts';
-import { banCount } from '../../models/ban-list.ts';
+import { banCount } from '../../models/bans/ban-list.ts';
 import { CLIENT_IP } from '../../models/entries/client-ip.ts';
 import { readProtectionSettings } from '../../models/protection-setting.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';

@@ -1,5 +1,5 @@
 // The ban feed: every change of a ban, in the order of commits.
-import { BAN_CHANGES } from '../../models/ban-feed.ts';
+import { BAN_CHANGES } from '../../models/bans/ban-feed.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Feed } from '../../runtime/feeds.ts';
 import { banSource } from './ban-source.ts';

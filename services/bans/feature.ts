@@ -1,5 +1,5 @@
+import { goneSites, liftBansOfGoneSite } from '../../models/bans/gone-site.ts';
 import { purgeBanChanges, purgeBans } from '../../models/db/sweeps.ts';
-import { goneSites, liftBansOfGoneSite } from '../../models/gone-site.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';

@@ -2,7 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { liftBan as lift, lockActiveBan } from '../../models/ban.ts';
+import { liftBan as lift, lockActiveBan } from '../../models/bans/ban.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

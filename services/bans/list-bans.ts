@@ -3,7 +3,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
 import { formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
-import { banCount, banPage } from '../../models/ban-list.ts';
+import { banCount, banPage } from '../../models/bans/ban-list.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentBan } from './present-ban.ts';
 

@@ -1,7 +1,7 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { bans } from '../../contract/resources/bans.ts';
 import { formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
-import type { ListedBan } from '../../models/ban-list.ts';
+import type { ListedBan } from '../../models/bans/ban-list.ts';
 
 export type BanOutput = Output<typeof bans.create>;
 

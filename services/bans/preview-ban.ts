@@ -10,11 +10,11 @@ import {
   parseAddress,
   parseCidr,
 } from '../../contract/scalars/cidr.ts';
-import { activeManualBan } from '../../models/ban.ts';
-import { originsIn, sessionsIn, trustedByClusters } from '../../models/ban-impact.ts';
-import { banCount } from '../../models/ban-list.ts';
-import { readBanSettings } from '../../models/ban-setting.ts';
-import { protectedIn } from '../../models/protected-addresses.ts';
+import { activeManualBan } from '../../models/bans/ban.ts';
+import { originsIn, sessionsIn, trustedByClusters } from '../../models/bans/ban-impact.ts';
+import { banCount } from '../../models/bans/ban-list.ts';
+import { readBanSettings } from '../../models/bans/ban-setting.ts';
+import { protectedIn } from '../../models/bans/protected-addresses.ts';
 import { siteById } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

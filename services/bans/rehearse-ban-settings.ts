@@ -1,6 +1,6 @@
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { banSettings } from '../../contract/resources/bans.ts';
-import { readBanSettings } from '../../models/ban-setting.ts';
+import { readBanSettings } from '../../models/bans/ban-setting.ts';
 import { automaticBans, type BanHistory, manualBanHistory } from '../../models/rehearsal.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

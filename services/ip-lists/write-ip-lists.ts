@@ -4,7 +4,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { type ipLists, MAX_ENTRIES_IN_ALL, MAX_IP_LISTS, MAX_LIST_ENTRIES } from '../../contract/resources/ip-lists.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { holdBanGuard } from '../../models/ban-guard.ts';
+import { holdBanGuard } from '../../models/bans/ban-guard.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
 import { chunkId } from '../../models/entries/ip-list.ts';

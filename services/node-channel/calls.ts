@@ -1,7 +1,7 @@
 // The unary calls of an authenticated node: plain functions of (identity, request).
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { answerGetBans } from '../../models/ban-feed.ts';
+import { answerGetBans } from '../../models/bans/ban-feed.ts';
 import { readAcmeTokens } from '../../models/certificates/acme-token.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import type { PositionRow } from '../../models/nodes/node-state.ts';

@@ -1,7 +1,7 @@
 // What a node asks and reports about attacks: the keys that sign passes, its own bans, security events and state.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { MAX_REPORTS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
+import { MAX_REPORTS, type ReportedBan, recordAutomaticBans } from '../../models/bans/automatic-ban.ts';
 import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
 import { storeSecurityReport } from '../../models/security-report.ts';
 import type { OwnBan, ReportBansRequest } from '../../proto/gen/svc/node/v1/bans_pb.js';

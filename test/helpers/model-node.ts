@@ -2,7 +2,7 @@
 // heartbeat. Tests let messages get lost, double, late or out of order and then compare it with the database.
 import { create, fromBinary } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { answerGetBans, readBanTarget } from '../../models/ban-feed.ts';
+import { answerGetBans, readBanTarget } from '../../models/bans/ban-feed.ts';
 import { headOn, readConfigHead } from '../../models/config-history.ts';
 import { answerGetConfig } from '../../models/get-config.ts';
 import { BUCKET_COUNT, bodyHash, bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';

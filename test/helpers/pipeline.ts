@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import pino from 'pino';
-import { nextBanSeq, recordBanChange } from '../../models/ban-numbers.ts';
+import { nextBanSeq, recordBanChange } from '../../models/bans/ban-numbers.ts';
 import { createCluster } from '../../models/clusters/create-cluster.ts';
 import type { EntryKind } from '../../models/entries/kind.ts';
 import { ENTRY_KINDS } from '../../models/entries/kinds.ts';

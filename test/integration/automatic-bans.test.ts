@@ -1,10 +1,10 @@
 import test from 'ava';
 import type { Knex } from 'knex';
-import { MAX_AUTOMATIC_BANS, type ReportedBan, recordAutomaticBans } from '../../models/automatic-ban.ts';
-import { liftBan, lockActiveBan, writeManualBans } from '../../models/ban.ts';
-import { readBanChanges } from '../../models/ban-feed.ts';
-import { shareBanGuard } from '../../models/ban-guard.ts';
-import { announceReportedBans } from '../../models/ban-numbers.ts';
+import { MAX_AUTOMATIC_BANS, type ReportedBan, recordAutomaticBans } from '../../models/bans/automatic-ban.ts';
+import { liftBan, lockActiveBan, writeManualBans } from '../../models/bans/ban.ts';
+import { readBanChanges } from '../../models/bans/ban-feed.ts';
+import { shareBanGuard } from '../../models/bans/ban-guard.ts';
+import { announceReportedBans } from '../../models/bans/ban-numbers.ts';
 import { replaceNodeAddresses } from '../../models/nodes/node-address.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { type Tx, write, writeAlone } from '../../runtime/write.ts';

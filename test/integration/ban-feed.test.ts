@@ -2,8 +2,8 @@
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import { answerGetBans, readBanChanges, readBanTarget } from '../../models/ban-feed.ts';
-import { nextBanSeq, recordBanChanges } from '../../models/ban-numbers.ts';
+import { answerGetBans, readBanChanges, readBanTarget } from '../../models/bans/ban-feed.ts';
+import { nextBanSeq, recordBanChanges } from '../../models/bans/ban-numbers.ts';
 import { purgeBanChanges, purgeBans } from '../../models/db/sweeps.ts';
 import { GetBansRequestSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';

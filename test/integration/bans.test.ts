@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Knex } from 'knex';
-import { holdBanGuard, shareBanGuard } from '../../models/ban-guard.ts';
+import { holdBanGuard, shareBanGuard } from '../../models/bans/ban-guard.ts';
 import { LOCK_BAN_FEED } from '../../models/db/locks.ts';
 import { bansInForce } from '../../models/overview.ts';
 import { systemCall } from '../../runtime/call.ts';

@@ -1,7 +1,7 @@
 // Following a change home, revisions of a cluster, delivery of sites: what people and scripts see of the pipeline.
 import test from 'ava';
 import { CallError } from '../../bin/lib/console-client.ts';
-import { nextBanSeq, recordBanChange } from '../../models/ban-numbers.ts';
+import { nextBanSeq, recordBanChange } from '../../models/bans/ban-numbers.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { deliveryOf, situationNow } from '../../models/delivery.ts';
 import { publish } from '../../models/publish.ts';

@@ -2,7 +2,7 @@
 // order, owners come, go and double, and Redis forgets.
 import test from 'ava';
 import fc from 'fast-check';
-import { readBanTarget } from '../../models/ban-feed.ts';
+import { readBanTarget } from '../../models/bans/ban-feed.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { FanoutReader, FanoutWriter, type ReadBatch } from '../../runtime/fanout-stream.ts';
 import { FeedActor } from '../../runtime/feed-actor.ts';

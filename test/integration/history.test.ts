@@ -7,7 +7,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import pg from 'pg';
 import { root } from '../../bin/lib/root.ts';
-import { readBanTarget } from '../../models/ban-feed.ts';
+import { readBanTarget } from '../../models/bans/ban-feed.ts';
 import { readConfigHead } from '../../models/config-history.ts';
 import { readHistory } from '../../models/epoch.ts';
 import { BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { type Cidr, contains, formatCidr, parseAddress, parseCidr } from '../../contract/scalars/cidr.ts';
 import { up } from '../../migrations/0016-origin-addresses.ts';
-import { originRows, originsIn } from '../../models/ban-impact.ts';
+import { originRows, originsIn } from '../../models/bans/ban-impact.ts';
 import { insertSite, type SiteContent, updateSite } from '../../models/sites/site.ts';
 import { USUAL_PORTS } from '../../models/sites/site-ports.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -41,7 +41,7 @@ test('a test’s change runs the test, a helper’s change those that import it'
 
 test('slices are named by services, resources of the contract, pages and tables', (t) => {
   const files = ['services/sites/a.ts', 'contract/resources/ip-lists.ts', 'console/src/features/audit/A.vue'];
-  t.deepEqual(slicesOf([...files, 'models/ban.ts', 'services/gen/features.ts', 'README.md']), [
+  t.deepEqual(slicesOf([...files, 'models/bans/ban.ts', 'services/gen/features.ts', 'README.md']), [
     'audit',
     'ban',
     'ip-lists',

@@ -1,7 +1,7 @@
 // Bans of deleted sites. A deletion commits without touching them, and from then on nobody sees or counts them; a job
 // lifts them in batches, so that nodes drop them while no other ban waits long.
 import type { Knex } from 'knex';
-import type { Tx } from '../runtime/write.ts';
+import type { Tx } from '../../runtime/write.ts';
 import { announceBans } from './ban-numbers.ts';
 
 /** Condition of a `ban b` that may be seen. Few sites are on their way out, mostly none. */

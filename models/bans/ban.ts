@@ -4,10 +4,10 @@
 // because each takes the feed's lock and every other ban of the console waits from there to the commit. Whoever has that
 // lock waits for no row. Numbers are taken under it.
 import type { Knex } from 'knex';
-import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
-import type { Actor } from '../runtime/call.ts';
-import type { Tx } from '../runtime/write.ts';
-import { type AuditRecord, auditArguments } from './audit/audit-entry.ts';
+import { DEFAULT_BAN_SETTINGS } from '../../contract/resources/bans.ts';
+import type { Actor } from '../../runtime/call.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { type AuditRecord, auditArguments } from '../audit/audit-entry.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 

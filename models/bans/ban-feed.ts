@@ -1,5 +1,5 @@
 // Reads the ban feed of a cluster: what changed after a position, or everything in pages. A reader that asks after its
-// own position never misses a change, because numbers are in the order of commits (models/ban-numbers.ts).
+// own position never misses a change, because numbers are in the order of commits (models/bans/ban-numbers.ts).
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import {
@@ -14,7 +14,7 @@ import {
   GetBansResponseSchema,
   type OwnBanLift,
   OwnBanLiftSchema,
-} from '../proto/gen/svc/node/v1/bans_pb.js';
+} from '../../proto/gen/svc/node/v1/bans_pb.js';
 
 /** Bans in one message at most, and unless asked otherwise. */
 export const MAX_BAN_LIMIT = 5000;

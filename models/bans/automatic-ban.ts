@@ -10,16 +10,16 @@
 // One entry per node, site and address, or per address on the platform, where an active manual ban excludes any; a
 // repeated report only moves its end. Site and platform bans have fixed limits; what is beyond them is not stored.
 import type { Knex } from 'knex';
-import { type Cidr, formatCidr, overlaps, parseCidr } from '../contract/scalars/cidr.ts';
-import type { Tx } from '../runtime/write.ts';
+import { type Cidr, formatCidr, overlaps, parseCidr } from '../../contract/scalars/cidr.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { hint, leaveHints } from '../db/live-hint.ts';
+import { LOCK_BAN_REPORTS } from '../db/locks.ts';
+import { keepSites } from '../sites/site.ts';
 import type { BanTrigger } from './ban.ts';
 import { shareBanGuard } from './ban-guard.ts';
 import { announceReportedBans } from './ban-numbers.ts';
 import { readBanSettings } from './ban-setting.ts';
-import { hint, leaveHints } from './db/live-hint.ts';
-import { LOCK_BAN_REPORTS } from './db/locks.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { keepSites } from './sites/site.ts';
 
 export interface ReportedBan {
   /** Null = every site: scan protection. */

@@ -4,7 +4,7 @@
 // Order of use inside the transaction, as its last statements: announceBans of bans that are written and locked already,
 // or nextBanSeq (takes the feed's lock), write the ban with that number, recordBanChange. Between them nothing slow, and
 // no row that somebody else may have locked: every other ban of the console waits.
-import type { Tx } from '../runtime/write.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 export interface BanNumber {
   /** Both decimal strings. */

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { DEFAULT_BAN_SETTINGS } from '../contract/resources/bans.ts';
-import { readSetting, writeSetting } from './db/setting.ts';
+import { DEFAULT_BAN_SETTINGS } from '../../contract/resources/bans.ts';
+import { readSetting, writeSetting } from '../db/setting.ts';
 
 /** Key of the group in `setting`. */
 export const BANS = 'bans';

@@ -1,10 +1,10 @@
 // Active bans as lists show them.
 import type { Knex } from 'knex';
-import type { BAN_SORT } from '../contract/resources/bans.ts';
+import type { BAN_SORT } from '../../contract/resources/bans.ts';
+import { orderBy, type Sort } from '../db/list-order.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 import { BAN_COLUMNS, type BanRow } from './ban.ts';
-import { orderBy, type Sort } from './db/list-order.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
 
 /** A ban with what lists show of it. */
 export interface ListedBan extends BanRow {
