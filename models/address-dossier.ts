@@ -9,8 +9,8 @@ import {
 } from '../contract/resources/addresses.ts';
 import { OF_NO_GONE_SITE } from './bans/gone-site.ts';
 import type { ClientIp } from './entries/client-ip.ts';
-import type { IpListKindName } from './ip-list.ts';
 import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import type { IpListKindName } from './rules/ip-list.ts';
 
 /** Newest rows of each source that are looked at for sites. */
 const SEEN_ROWS = 1000;

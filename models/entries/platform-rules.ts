@@ -1,5 +1,5 @@
 // Kind "platform-rules": rules of all sites that are enabled. Without an entry there are none.
-import { compiledRuleSets, PLATFORM } from '../rule-set.ts';
+import { compiledRuleSets, PLATFORM } from '../rules/rule-set.ts';
 import type { EntryKind } from './kind.ts';
 import { MAX_RULES_BYTES, RULES_COMPILER_VERSION } from './rules.ts';
 

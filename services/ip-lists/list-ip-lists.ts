@@ -3,7 +3,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { ipLists } from '../../contract/resources/ip-lists.ts';
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
-import { type IpListRow, ipListById, ipListCount, ipListEntries, ipListPage } from '../../models/ip-list.ts';
+import { type IpListRow, ipListById, ipListCount, ipListEntries, ipListPage } from '../../models/rules/ip-list.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { usersOfIpList } from './references.ts';
 

@@ -1,6 +1,6 @@
 // Who refers to an IP list by id. The feature.ts of a service that stores such references says so; the list cannot be
 // deleted then, and its usage names them.
-import type { IpListUser, IpListUsers } from '../../models/ip-list-user.ts';
+import type { IpListUser, IpListUsers } from '../../models/rules/ip-list-user.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { FEATURES } from '../gen/features.ts';

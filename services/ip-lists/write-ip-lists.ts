@@ -9,6 +9,8 @@ import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
 import { chunkId } from '../../models/entries/ip-list.ts';
 import { listOwner } from '../../models/entries/owner.ts';
+import type { Publication } from '../../models/publish.ts';
+import { requestPublication } from '../../models/publish-requests.ts';
 import {
   addIpListEntries,
   chunkOf,
@@ -20,9 +22,7 @@ import {
   deleteIpList as removeIpList,
   removeIpListEntries,
   updateIpList as saveIpList,
-} from '../../models/ip-list.ts';
-import type { Publication } from '../../models/publish.ts';
-import { requestPublication } from '../../models/publish-requests.ts';
+} from '../../models/rules/ip-list.ts';
 import type { EntryName } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';

@@ -1,5 +1,5 @@
 // Sums of what became of requests under rules, over the batches that a process takes in a second.
-import type { SummedRule } from '../../models/rule-minute.ts';
+import type { SummedRule } from '../../models/rules/rule-minute.ts';
 import type { StatsRow } from './stats-report.ts';
 
 export class RuleSums {

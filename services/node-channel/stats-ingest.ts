@@ -4,7 +4,7 @@ import { toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { Counter } from 'prom-client';
-import { appendRuleMinutes } from '../../models/rule-minute.ts';
+import { appendRuleMinutes } from '../../models/rules/rule-minute.ts';
 import { appendMinutes, type CursorRow, type GapRow, lockCursors, moveCursors } from '../../models/usage-batch.ts';
 import { makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
 import { readUsageSettings } from '../../models/usage-setting.ts';

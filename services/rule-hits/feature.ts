@@ -1,5 +1,5 @@
-import { dropRuleWeeks, makeRuleWeeks } from '../../models/rule-hours.ts';
-import { moveAllRuleMinutes } from '../../models/rule-minute.ts';
+import { dropRuleWeeks, makeRuleWeeks } from '../../models/rules/rule-hours.ts';
+import { moveAllRuleMinutes } from '../../models/rules/rule-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS } from '../../runtime/sweep.ts';

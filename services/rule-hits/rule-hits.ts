@@ -7,7 +7,7 @@ import {
   type ruleHits,
   startOf,
 } from '../../contract/resources/rule-hits.ts';
-import { loggedRules, nodesWithoutRuleCounts, type RuleHit, ruleHitsSince } from '../../models/rule-hits.ts';
+import { loggedRules, nodesWithoutRuleCounts, type RuleHit, ruleHitsSince } from '../../models/rules/rule-hits.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -1,5 +1,5 @@
-import { ruleListUsers } from '../../models/rule-list-users.ts';
-import { brokenRules } from '../../models/rule-set.ts';
+import { ruleListUsers } from '../../models/rules/rule-list-users.ts';
+import { brokenRules } from '../../models/rules/rule-set.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { SECOND_MS } from '../../runtime/sweep.ts';
 import { recompileStored } from './recompile-rules.ts';

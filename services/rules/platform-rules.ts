@@ -6,7 +6,7 @@ import { settingTarget } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
-import { lockPlatformRules, PLATFORM, type RuleSet, readPlatformRules } from '../../models/rule-set.ts';
+import { lockPlatformRules, PLATFORM, type RuleSet, readPlatformRules } from '../../models/rules/rule-set.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

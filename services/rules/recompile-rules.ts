@@ -1,6 +1,6 @@
 // Stored rules that an earlier version of the console compiled are compiled by this one: what does not compile any more
 // keeps its last form at the nodes, and needs somebody.
-import { recompileRuleSet, staleRuleSets } from '../../models/rule-set.ts';
+import { recompileRuleSet, staleRuleSets } from '../../models/rules/rule-set.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

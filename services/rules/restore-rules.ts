@@ -5,8 +5,8 @@ import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { checkRule } from '../../models/entries/rule-message.ts';
 import { listsOf, recompileRules } from '../../models/entries/rules.ts';
 import { type RulesSettings, SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
-import { keepIpLists } from '../../models/ip-list.ts';
-import { readSiteRules, writeRuleSet } from '../../models/rule-set.ts';
+import { keepIpLists } from '../../models/rules/ip-list.ts';
+import { readSiteRules, writeRuleSet } from '../../models/rules/rule-set.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const rulesRestorer: SettingsRestorer = {

@@ -5,8 +5,8 @@ import type { Rule } from '../../contract/scalars/rule.ts';
 import type { CompiledEntry } from '../../models/entries/kind.ts';
 import type { CheckedRule, ListIds } from '../../models/entries/rule-message.ts';
 import { compileRules, listsOf } from '../../models/entries/rules.ts';
-import { keepIpLists } from '../../models/ip-list.ts';
-import { type ListUse, writeRuleSet } from '../../models/rule-set.ts';
+import { keepIpLists } from '../../models/rules/ip-list.ts';
+import { type ListUse, writeRuleSet } from '../../models/rules/rule-set.ts';
 import type { Tx } from '../../runtime/write.ts';
 
 const LISTS_IN_REFUSAL = 5;

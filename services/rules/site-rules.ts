@@ -8,7 +8,7 @@ import { siteKind } from '../../models/entries/site.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { publish } from '../../models/publish.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
-import { lockSiteRules, readSiteRules, type SiteRuleSet } from '../../models/rule-set.ts';
+import { lockSiteRules, readSiteRules, type SiteRuleSet } from '../../models/rules/rule-set.ts';
 import { clusterOfSite, siteById } from '../../models/sites/site.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
 import type { EntryName } from '../../models/write-revision.ts';

@@ -1,7 +1,7 @@
 import { checkCacheCondition, checkCondition, checkValue } from '../../contract/expression/expression.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { rules } from '../../contract/resources/rules.ts';
-import { ipListNames } from '../../models/ip-list.ts';
+import { ipListNames } from '../../models/rules/ip-list.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Checks an expression as saving a rule with it would; the IP lists it names have to be there. */

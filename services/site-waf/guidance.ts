@@ -10,7 +10,7 @@ import {
   type wafGuidance,
 } from '../../contract/resources/waf-guidance.ts';
 import { WAF_OWN_FAMILIES, type WafPart } from '../../contract/waf-rule-set.ts';
-import { topWafRules } from '../../models/rule-hits.ts';
+import { topWafRules } from '../../models/rules/rule-hits.ts';
 import { readSiteWaf } from '../../models/site-waf.ts';
 import { wafModeSince, wafSums, wafSuspects } from '../../models/waf-guidance.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -4,7 +4,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { startOf } from '../../contract/resources/rule-hits.ts';
 import type { siteWaf } from '../../contract/resources/site-waf.ts';
 import { WAF_OWN_FAMILIES } from '../../contract/waf-rule-set.ts';
-import { topWafRules } from '../../models/rule-hits.ts';
+import { topWafRules } from '../../models/rules/rule-hits.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

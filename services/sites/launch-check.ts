@@ -8,7 +8,7 @@ import type { sites } from '../../contract/resources/sites.ts';
 import { compareCidr, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { edgeAddresses } from '../../models/nodes/edge-addresses.ts';
-import { chosenGroups } from '../../models/rule-set.ts';
+import { chosenGroups } from '../../models/rules/rule-set.ts';
 import { readOriginAllowList } from '../../models/sites/origin-allow-list.ts';
 import { siteView } from '../../models/sites/site-view.ts';
 import { specialRange } from '../../runtime/address-policy.ts';

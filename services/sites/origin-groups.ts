@@ -1,5 +1,5 @@
 import { fail } from '../../contract/errors.ts';
-import { rulesWithGroups } from '../../models/rule-set.ts';
+import { rulesWithGroups } from '../../models/rules/rule-set.ts';
 import type { SiteContent, SiteRow } from '../../models/sites/site.ts';
 import type { Tx } from '../../runtime/write.ts';
 

@@ -12,7 +12,7 @@ import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { type ChangedEntry, publish } from '../../models/publish.ts';
 import { featuresOfOwner } from '../../models/required-capabilities.ts';
-import { entryOfSite } from '../../models/rule-set.ts';
+import { entryOfSite } from '../../models/rules/rule-set.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
 import { siteViewNow } from '../../models/sites/site-view.ts';

@@ -1,8 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { chunkOf } from '../../models/ip-list.ts';
-import type { IpListUser, IpListUsers } from '../../models/ip-list-user.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
+import { chunkOf } from '../../models/rules/ip-list.ts';
+import type { IpListUser, IpListUsers } from '../../models/rules/ip-list-user.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { systemCall } from '../../runtime/call.ts';
 import { publishClusterRequests } from '../../runtime/publish-requested.ts';

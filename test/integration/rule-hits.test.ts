@@ -1,7 +1,7 @@
 // How often rules matched: what nodes count, each batch once, and what the console answers of it.
 import test from 'ava';
-import { dropRuleWeeks, makeRuleWeeks } from '../../models/rule-hours.ts';
-import { moveAllRuleMinutes } from '../../models/rule-minute.ts';
+import { dropRuleWeeks, makeRuleWeeks } from '../../models/rules/rule-hours.ts';
+import { moveAllRuleMinutes } from '../../models/rules/rule-minute.ts';
 import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';

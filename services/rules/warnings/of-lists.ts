@@ -7,7 +7,7 @@ import type { Rule } from '../../../contract/scalars/rule.ts';
 import { listsOf } from '../../../models/address-dossier.ts';
 import { type CheckedRule, checkRule } from '../../../models/entries/rule-message.ts';
 import { someNodeLacks } from '../../../models/required-capabilities.ts';
-import { readPlatformRules } from '../../../models/rule-set.ts';
+import { readPlatformRules } from '../../../models/rules/rule-set.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { ruleWarnings } from './warnings.ts';
 

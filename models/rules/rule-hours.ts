@@ -1,6 +1,6 @@
 // Weeks of the hours in which rules matched.
 import type { Knex } from 'knex';
-import { dropWeeks, makeWeeks, WEEK_MS, weekOf } from './db/week-partitions.ts';
+import { dropWeeks, makeWeeks, WEEK_MS, weekOf } from '../db/week-partitions.ts';
 import { RULE_DAYS } from './rule-minute.ts';
 
 const TABLE = 'rule_hour';

@@ -1,7 +1,7 @@
 // Who refers to an IP list, as each feature that stores such references knows it.
 import type { Knex } from 'knex';
 import type { Static } from 'typebox';
-import type { IpListUser as Schema } from '../contract/resources/ip-lists.ts';
+import type { IpListUser as Schema } from '../../contract/resources/ip-lists.ts';
 
 export type IpListUser = Static<typeof Schema>;
 

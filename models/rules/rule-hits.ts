@@ -1,6 +1,6 @@
 // How often rules matched within a range: the last two hours are counted by minute, those before by hour.
 import type { Knex } from 'knex';
-import { RuleEvent } from '../proto/gen/svc/node/v1/node_pb.js';
+import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 
 /** An hour of which a part is in the range counts whole. */
 const COUNTED = `(

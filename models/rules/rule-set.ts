@@ -1,10 +1,10 @@
 // Rules of sites and of the platform, each list with the entry that it was compiled to.
 import type { Knex } from 'knex';
-import { MAX_NAMED } from '../contract/resources/overview.ts';
-import type { Rule } from '../contract/scalars/rule.ts';
-import type { CompiledEntry } from './entries/kind.ts';
-import type { ListIds } from './entries/rule-message.ts';
-import { groupsOf, RULES_COMPILER_VERSION, recompileRules } from './entries/rules.ts';
+import { MAX_NAMED } from '../../contract/resources/overview.ts';
+import type { Rule } from '../../contract/scalars/rule.ts';
+import type { CompiledEntry } from '../entries/kind.ts';
+import type { ListIds } from '../entries/rule-message.ts';
+import { groupsOf, RULES_COMPILER_VERSION, recompileRules } from '../entries/rules.ts';
 import { ipListIds } from './ip-list.ts';
 
 /** Id of the rules of the platform. */
