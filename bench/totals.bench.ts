@@ -5,7 +5,7 @@ import { startTestStores } from '../bin/lib/test-stores.ts';
 import { migrate } from '../migrations/run.ts';
 import { type AuditFilter, auditPage } from '../models/audit/audit-log.ts';
 import { COUNTED_LOGS, countDay } from '../models/db/counted-logs.ts';
-import { eventCount, eventPage } from '../models/security-view.ts';
+import { eventCount, eventPage } from '../models/security/security-view.ts';
 import { summary } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 

@@ -1,7 +1,7 @@
 // Kind "platform-protection": Under Attack on every site. Without an entry it is off.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { PlatformProtectionSchema } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import { readProtectionSettings } from '../protection-setting.ts';
+import { readProtectionSettings } from '../security/protection-setting.ts';
 import type { EntryKind } from './kind.ts';
 import { challengeOf } from './protection.ts';
 

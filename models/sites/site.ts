@@ -10,7 +10,7 @@ import { orderBy, type Sort } from '../db/list-order.ts';
 import { searchPattern } from '../db/search-pattern.ts';
 import type { ClusterSpan } from '../overview-nodes.ts';
 import { inState, spansJson } from '../overview-sites.ts';
-import { ABOVE, levelCondition } from '../site-level.ts';
+import { ABOVE, levelCondition } from '../security/site-level.ts';
 import type { SitePorts } from './site-ports.ts';
 
 /** What a site is, beside who serves it and since when. */

@@ -11,6 +11,8 @@ import {
   parseAddress,
   parseCidr,
 } from '../../contract/scalars/cidr.ts';
+import { banCount } from '../../models/bans/ban-list.ts';
+import { CLIENT_IP } from '../../models/entries/client-ip.ts';
 import {
   type AddressBan,
   type AddressEvent,
@@ -24,10 +26,8 @@ import {
   type SiteFacts,
   siteFacts,
   sitesOf,
-} from '../../models/address-dossier.ts';
-import { banCount } from '../../models/bans/ban-list.ts';
-import { CLIENT_IP } from '../../models/entries/client-ip.ts';
-import { readProtectionSettings } from '../../models/protection-setting.ts';
+} from '../../models/security/address-dossier.ts';
+import { readProtectionSettings } from '../../models/security/protection-setting.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Facts, type Verdict, verdictOf } from './verdict.ts';

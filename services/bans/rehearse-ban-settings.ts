@@ -1,7 +1,7 @@
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { banSettings } from '../../contract/resources/bans.ts';
 import { readBanSettings } from '../../models/bans/ban-setting.ts';
-import { automaticBans, type BanHistory, manualBanHistory } from '../../models/rehearsal.ts';
+import { automaticBans, type BanHistory, manualBanHistory } from '../../models/security/rehearsal.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Rehearsal = Output<typeof banSettings.rehearse>;

@@ -5,7 +5,7 @@ import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { Gauge } from 'prom-client';
 import { writePropagation } from '../../models/propagation.ts';
-import { deleteOldSiteMinutes } from '../../models/site-request-minute.ts';
+import { deleteOldSiteMinutes } from '../../models/security/site-request-minute.ts';
 import { ensureCertificateAuthority } from '../../runtime/certificate-authority.ts';
 import { connectionLimit } from '../../runtime/connection-limit.ts';
 import { type Address, DRAIN_MS, type Listener } from '../../runtime/listener.ts';

@@ -3,7 +3,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { MAX_REPORTS, type ReportedBan, recordAutomaticBans } from '../../models/bans/automatic-ban.ts';
 import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
-import { storeSecurityReport } from '../../models/security-report.ts';
+import { storeSecurityReport } from '../../models/security/security-report.ts';
 import type { OwnBan, ReportBansRequest } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { GetChallengeKeysResponseSchema, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
 import type { Call } from '../../runtime/call.ts';

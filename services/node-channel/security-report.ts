@@ -10,7 +10,7 @@ import {
   type ReportedSite,
   type ReportedWaf,
   type SecurityReport,
-} from '../../models/security-report.ts';
+} from '../../models/security/security-report.ts';
 import {
   type Heavy,
   type ReportSecurityRequest,

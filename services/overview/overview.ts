@@ -8,7 +8,7 @@ import { type FleetView, fleetView } from '../../models/overview-nodes.ts';
 import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/propagation.ts';
 import { subjectsOf } from '../../models/revision-subject.ts';
-import { latestTraffic } from '../../models/site-request-minute.ts';
+import { latestTraffic } from '../../models/security/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FleetFacts, FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
 import { FEATURES } from '../gen/features.ts';

@@ -2,7 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import type { overview } from '../../contract/resources/overview.ts';
 import { clusterCount } from '../../models/clusters/cluster.ts';
-import { type TrafficMinute, trafficMinutes } from '../../models/site-request-minute.ts';
+import { type TrafficMinute, trafficMinutes } from '../../models/security/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Traffic = Output<typeof overview.traffic>;

@@ -1,5 +1,5 @@
-import { readProtectionSettings } from '../../models/protection-setting.ts';
-import { countSitesUnderAttack } from '../../models/site-protection.ts';
+import { readProtectionSettings } from '../../models/security/protection-setting.ts';
+import { countSitesUnderAttack } from '../../models/security/site-protection.ts';
 import { keeping } from '../../runtime/key-keeper.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { SECOND_MS } from '../../runtime/sweep.ts';

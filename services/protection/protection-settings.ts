@@ -4,8 +4,12 @@ import type { protectionSettings } from '../../contract/resources/protection-set
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
-import { PROTECTION, readProtectionSettings, writeProtectionSettings } from '../../models/protection-setting.ts';
 import { requestPublication } from '../../models/publish-requests.ts';
+import {
+  PROTECTION,
+  readProtectionSettings,
+  writeProtectionSettings,
+} from '../../models/security/protection-setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

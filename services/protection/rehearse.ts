@@ -5,9 +5,9 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { ccTemplate } from '../../contract/resources/cc-template.ts';
 import type { ProtectionOfSite, protection } from '../../contract/resources/protection.ts';
 import type { CcThresholds } from '../../contract/scalars/cc-thresholds.ts';
-import { readCcTemplate } from '../../models/protection-setting.ts';
-import { banLengths, eventFigures, followers, sitesAbove } from '../../models/rehearsal.ts';
-import { readSiteProtection } from '../../models/site-protection.ts';
+import { readCcTemplate } from '../../models/security/protection-setting.ts';
+import { banLengths, eventFigures, followers, sitesAbove } from '../../models/security/rehearsal.ts';
+import { readSiteProtection } from '../../models/security/site-protection.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { merge } from './site-protection.ts';
 

@@ -2,7 +2,7 @@
 import type { ProtectionOfSite } from '../../contract/resources/protection.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { PROTECTION_KIND } from '../../models/entries/protection.ts';
-import { readSiteProtection, writeSiteProtection } from '../../models/site-protection.ts';
+import { readSiteProtection, writeSiteProtection } from '../../models/security/site-protection.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const protectionRestorer: SettingsRestorer = {

@@ -6,15 +6,15 @@ import { shareSetting } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../models/entries/protection.ts';
-import { CC_TEMPLATE } from '../../models/protection-setting.ts';
 import { publish } from '../../models/publish.ts';
 import { assertCapabilities } from '../../models/required-capabilities.ts';
+import { CC_TEMPLATE } from '../../models/security/protection-setting.ts';
 import {
   lockSiteProtection,
   readSiteProtection,
   type SiteProtectionView,
   writeSiteProtection,
-} from '../../models/site-protection.ts';
+} from '../../models/security/site-protection.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,8 +1,8 @@
 import { LEVELS } from '../../contract/scalars/challenge.ts';
 import { purgeAlerts, purgeSecurityEventNames, purgeSecurityHeavy } from '../../models/db/sweeps.ts';
 import { type AboveNormal, sitesAboveNormal } from '../../models/overview.ts';
-import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security-partitions.ts';
-import { reviewCcAlerts } from '../../models/security-report.ts';
+import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security/security-partitions.ts';
+import { reviewCcAlerts } from '../../models/security/security-report.ts';
 import { countDays } from '../../runtime/count-days.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';

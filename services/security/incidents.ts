@@ -1,9 +1,9 @@
 import type { Input, Output } from '../../contract/procedure.ts';
 import { MAX_INCIDENT_SITES, type security } from '../../contract/resources/security.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
-import { readProtectionSettings } from '../../models/protection-setting.ts';
-import { heaviest, incidentSites, newestAutomaticBans } from '../../models/security-view.ts';
-import { countSitesUnderAttack } from '../../models/site-protection.ts';
+import { readProtectionSettings } from '../../models/security/protection-setting.ts';
+import { heaviest, incidentSites, newestAutomaticBans } from '../../models/security/security-view.ts';
+import { countSitesUnderAttack } from '../../models/security/site-protection.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** What is going on now, on all clusters or on one. */

@@ -3,7 +3,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { security } from '../../contract/resources/security.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
-import { type EventRow, eventCount, eventPage, heaviest, nodeLevels } from '../../models/security-view.ts';
+import { type EventRow, eventCount, eventPage, heaviest, nodeLevels } from '../../models/security/security-view.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -1,7 +1,7 @@
 // What an exclusion leaves of what was told of requests: the same reading of exclusions as nodes have. Pure.
 import type { WafExclusion } from '../../contract/resources/site-waf.ts';
 import RULES from '../../contract/waf-rules.json' with { type: 'json' };
-import { MAX_WAF_RULES } from '../../models/security-report.ts';
+import { MAX_WAF_RULES } from '../../models/security/security-report.ts';
 import type { NewestMatches } from '../../models/waf-event.ts';
 
 export interface Silenced {

@@ -5,7 +5,7 @@ import { NODE_WORDS } from '../../contract/resources/overview.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
 import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
-import { type SiteFigures, siteFigures } from '../../models/site-level.ts';
+import { type SiteFigures, siteFigures } from '../../models/security/site-level.ts';
 import { siteCount, sitePage } from '../../models/sites/site.ts';
 import { siteView } from '../../models/sites/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

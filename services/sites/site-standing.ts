@@ -2,8 +2,8 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { siteStanding } from '../../contract/resources/site-standing.ts';
 import { lastAuditOf } from '../../models/audit/audit-log.ts';
-import { siteFigures } from '../../models/site-level.ts';
-import { readSiteProtection } from '../../models/site-protection.ts';
+import { siteFigures } from '../../models/security/site-level.ts';
+import { readSiteProtection } from '../../models/security/site-protection.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentFigures } from './list-sites.ts';
 

@@ -7,8 +7,8 @@ import {
   dropOldSecurityPartitions,
   makeSecurityPartitions,
   securityPartitions,
-} from '../../models/security-partitions.ts';
-import { reviewCcAlerts, storeSecurityReport } from '../../models/security-report.ts';
+} from '../../models/security/security-partitions.ts';
+import { reviewCcAlerts, storeSecurityReport } from '../../models/security/security-report.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

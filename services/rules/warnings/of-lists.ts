@@ -4,10 +4,10 @@ import type { Static } from 'typebox';
 import type { RuleWarning } from '../../../contract/resources/rules.ts';
 import { parseAddress } from '../../../contract/scalars/cidr.ts';
 import type { Rule } from '../../../contract/scalars/rule.ts';
-import { listsOf } from '../../../models/address-dossier.ts';
 import { type CheckedRule, checkRule } from '../../../models/entries/rule-message.ts';
 import { someNodeLacks } from '../../../models/required-capabilities.ts';
 import { readPlatformRules } from '../../../models/rules/rule-set.ts';
+import { listsOf } from '../../../models/security/address-dossier.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { ruleWarnings } from './warnings.ts';
 

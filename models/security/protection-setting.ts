@@ -1,9 +1,9 @@
 // Protection settings of all sites, and the template of CC policies.
 import type { Knex } from 'knex';
-import { DEFAULT_CC_TEMPLATE } from '../contract/resources/cc-template.ts';
-import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../contract/resources/protection-settings.ts';
-import type { CcThresholds } from '../contract/scalars/cc-thresholds.ts';
-import { readSetting, writeSetting } from './db/setting.ts';
+import { DEFAULT_CC_TEMPLATE } from '../../contract/resources/cc-template.ts';
+import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../../contract/resources/protection-settings.ts';
+import type { CcThresholds } from '../../contract/scalars/cc-thresholds.ts';
+import { readSetting, writeSetting } from '../db/setting.ts';
 
 /** Keys of the groups in `setting`. */
 export const PROTECTION = 'protection';

@@ -1,7 +1,7 @@
 // Reports of nodes about attacks, stored as a whole or not at all.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import { LIVE } from './db/live-hint.ts';
+import { LIVE } from '../db/live-hint.ts';
 
 export interface ReportedHeavy {
   value: string;

@@ -1,8 +1,8 @@
 // How high a site's challenges are at the nodes, and how much is asked of it: what nodes reported lately.
 import type { Knex } from 'knex';
-import type { SiteLevelFilter } from '../contract/resources/sites.ts';
-import { LEVELS } from '../contract/scalars/challenge.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import type { SiteLevelFilter } from '../../contract/resources/sites.ts';
+import { LEVELS } from '../../contract/scalars/challenge.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 // A node that is gone or switched off has no say.
 const SPEAKING = `join node n on n.id = x.node_id and n.status = 'active'

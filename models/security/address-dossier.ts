@@ -6,11 +6,11 @@ import {
   DOSSIER_EVENTS,
   DOSSIER_LISTS,
   DOSSIER_SITES,
-} from '../contract/resources/addresses.ts';
-import { OF_NO_GONE_SITE } from './bans/gone-site.ts';
-import type { ClientIp } from './entries/client-ip.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
-import type { IpListKindName } from './rules/ip-list.ts';
+} from '../../contract/resources/addresses.ts';
+import { OF_NO_GONE_SITE } from '../bans/gone-site.ts';
+import type { ClientIp } from '../entries/client-ip.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
+import type { IpListKindName } from '../rules/ip-list.ts';
 
 /** Newest rows of each source that are looked at for sites. */
 const SEEN_ROWS = 1000;

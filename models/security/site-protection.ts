@@ -1,9 +1,9 @@
 // How sites challenge their visitors. Settings are saved complete, so that a later default changes no saved site; a
 // site without a row has the defaults.
 import type { Knex } from 'knex';
-import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../contract/resources/protection.ts';
-import type { ProtectionSettings } from '../contract/resources/protection-settings.ts';
-import type { CcThresholds } from '../contract/scalars/cc-thresholds.ts';
+import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../../contract/resources/protection.ts';
+import type { ProtectionSettings } from '../../contract/resources/protection-settings.ts';
+import type { CcThresholds } from '../../contract/scalars/cc-thresholds.ts';
 import { ccTemplateOf, protectionSettingsOf } from './protection-setting.ts';
 
 export interface SiteProtection {

@@ -1,9 +1,9 @@
 // What is shown of attacks: a site's level on each node, its events, and who and what weighed most.
 import type { Knex } from 'knex';
-import type { SecurityEventKind } from '../contract/resources/security.ts';
-import { OF_NO_GONE_SITE } from './bans/gone-site.ts';
-import { countedUntil } from './db/counted-logs.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import type { SecurityEventKind } from '../../contract/resources/security.ts';
+import { OF_NO_GONE_SITE } from '../bans/gone-site.ts';
+import { countedUntil } from '../db/counted-logs.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** Shown heavy addresses or paths, and nodes listed, at most. */
 const TOP = 10;
