@@ -11,8 +11,8 @@ import {
 } from '../../contract/resources/waf-guidance.ts';
 import { WAF_OWN_FAMILIES, type WafPart } from '../../contract/waf-rule-set.ts';
 import { topWafRules } from '../../models/rules/rule-hits.ts';
-import { readSiteWaf } from '../../models/site-waf.ts';
-import { wafModeSince, wafSums, wafSuspects } from '../../models/waf-guidance.ts';
+import { readSiteWaf } from '../../models/waf/site-waf.ts';
+import { wafModeSince, wafSums, wafSuspects } from '../../models/waf/waf-guidance.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 const TOP_RULES = 10;

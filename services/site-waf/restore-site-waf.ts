@@ -3,7 +3,7 @@
 import type { WafOfSite } from '../../contract/resources/site-waf.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { SITE_WAF_KIND } from '../../models/entries/site-waf.ts';
-import { readSiteWaf, writeSiteWaf } from '../../models/site-waf.ts';
+import { readSiteWaf, writeSiteWaf } from '../../models/waf/site-waf.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const wafRestorer: SettingsRestorer = {

@@ -1,6 +1,6 @@
 // Watches how much of the requests of each site the WAF takes for attacks, and tells where that jumps: against the day before,
 // by what nodes counted, so that neither a busy site nor one that is always scanned is told of.
-import { wafSums } from '../../models/waf-guidance.ts';
+import { wafSums } from '../../models/waf/waf-guidance.ts';
 import {
   endWafShare,
   mayAlert,
@@ -8,7 +8,7 @@ import {
   raiseWafShare,
   type WafShareRow,
   wafShares,
-} from '../../models/waf-share.ts';
+} from '../../models/waf/waf-share.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { FoundAttention } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS } from '../../runtime/sweep.ts';

@@ -2,7 +2,7 @@
 import type { WafExclusion } from '../../contract/resources/site-waf.ts';
 import RULES from '../../contract/waf-rules.json' with { type: 'json' };
 import { MAX_WAF_RULES } from '../../models/security/security-report.ts';
-import type { NewestMatches } from '../../models/waf-event.ts';
+import type { NewestMatches } from '../../models/waf/waf-event.ts';
 
 export interface Silenced {
   /** Attacks that were none without it, and other events of which nothing is left. */

@@ -6,8 +6,8 @@ import { startOf } from '../../contract/resources/rule-hits.ts';
 import type { wafEvents } from '../../contract/resources/waf-events.ts';
 import { formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { WafPart } from '../../contract/waf-rule-set.ts';
-import { readSiteWaf } from '../../models/site-waf.ts';
-import { type WafEventRow, wafEventCount, wafEventPage } from '../../models/waf-event.ts';
+import { readSiteWaf } from '../../models/waf/site-waf.ts';
+import { type WafEventRow, wafEventCount, wafEventPage } from '../../models/waf/waf-event.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Event = Output<typeof wafEvents.list>['items'][number];

@@ -1,7 +1,7 @@
 // Of how many events an exclusion leaves too little to be told of, by what events tell.
 import test from 'ava';
 import type { WafExclusion } from '../../../../contract/resources/site-waf.ts';
-import type { NewestMatches } from '../../../../models/waf-event.ts';
+import type { NewestMatches } from '../../../../models/waf/waf-event.ts';
 import { countSilenced } from '../../../../services/site-waf/silenced.ts';
 
 const CRITICAL = 942_100;

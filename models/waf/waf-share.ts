@@ -1,9 +1,9 @@
 // How much of the requests of sites the WAF takes for attacks, and who is told where that jumps: an event and an open alert.
 import type { Knex } from 'knex';
-import { MAX_NAMED } from '../contract/resources/overview.ts';
-import { RuleEvent } from '../proto/gen/svc/node/v1/node_pb.js';
-import { LIVE } from './db/live-hint.ts';
-import { MAX_CLUSTERS } from './overview.ts';
+import { MAX_NAMED } from '../../contract/resources/overview.ts';
+import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { LIVE } from '../db/live-hint.ts';
+import { MAX_CLUSTERS } from '../overview.ts';
 
 const KIND = 'waf_share';
 /** After an alert began or ended, a site has no other one for so long. */

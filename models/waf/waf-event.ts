@@ -1,6 +1,6 @@
 // Requests in which rules of the WAF matched, as nodes told of some of them.
 import type { Knex } from 'knex';
-import type { ReportedWaf } from './security/security-report.ts';
+import type { ReportedWaf } from '../security/security-report.ts';
 
 /** Counted at most: beyond, `total` says so many. */
 export const MAX_COUNTED = 10_000;

@@ -1,7 +1,7 @@
 // How requests of sites are inspected. Settings are saved complete, so that a later default changes no saved site; a site
 // without a row has the defaults.
 import type { Knex } from 'knex';
-import { DEFAULT_WAF, type WafOfSite } from '../contract/resources/site-waf.ts';
+import { DEFAULT_WAF, type WafOfSite } from '../../contract/resources/site-waf.ts';
 
 export interface SiteWaf {
   settings: WafOfSite;
