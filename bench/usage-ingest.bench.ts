@@ -7,7 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import knexFactory, { type Knex } from 'knex';
 import { LATENCY_BOUNDS_MS } from '../contract/latency-buckets.ts';
 import { createCluster } from '../models/clusters/create-cluster.ts';
-import { makeUsagePartitions } from '../models/usage-partitions.ts';
+import { makeUsagePartitions } from '../models/usage/usage-partitions.ts';
 import { ReportStatsRequestSchema } from '../proto/gen/svc/node/v1/node_pb.js';
 import { systemCall } from '../runtime/call.ts';
 import type { Runtime } from '../runtime/runtime.ts';

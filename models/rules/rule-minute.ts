@@ -1,7 +1,7 @@
 // What became of requests under rules, as nodes counted it: by minute for two hours, then by hour.
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
-import { HOUR_SECONDS, startOf } from '../usage-totals.ts';
+import { HOUR_SECONDS, startOf } from '../usage/usage-totals.ts';
 
 const DAY_MS = 86_400_000;
 /** Of what is older nothing is shown. */

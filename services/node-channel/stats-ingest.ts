@@ -5,9 +5,15 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { Counter } from 'prom-client';
 import { appendRuleMinutes } from '../../models/rules/rule-minute.ts';
-import { appendMinutes, type CursorRow, type GapRow, lockCursors, moveCursors } from '../../models/usage-batch.ts';
-import { makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
-import { readUsageSettings } from '../../models/usage-setting.ts';
+import {
+  appendMinutes,
+  type CursorRow,
+  type GapRow,
+  lockCursors,
+  moveCursors,
+} from '../../models/usage/usage-batch.ts';
+import { makeUsagePartitions, usageFloor } from '../../models/usage/usage-partitions.ts';
+import { readUsageSettings } from '../../models/usage/usage-setting.ts';
 import { type ReportStatsRequest, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { restAfter } from '../../runtime/pace.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

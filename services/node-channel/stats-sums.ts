@@ -1,5 +1,5 @@
 // Sums over the batches that a process takes in a second: a row for each cluster, site and minute.
-import type { SummedMinute } from '../../models/usage-batch.ts';
+import type { SummedMinute } from '../../models/usage/usage-batch.ts';
 import type { StatsRow } from './stats-report.ts';
 
 /** Bytes of a sum beyond which another one begins: with one more of what a row may have it is exact, and fits its column. */

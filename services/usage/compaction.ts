@@ -1,8 +1,8 @@
 // Minutes are kept as they came for a day; older ones by windows of five minutes, which is all that records are made of.
 // A thousand nodes with the same thousand sites append some 80 million rows a day.
 import { WINDOW_MS } from '../../contract/resources/usage.ts';
-import { compactWindow, firstUncompacted, type SitePart } from '../../models/usage-compaction.ts';
-import { makeUsagePartitions } from '../../models/usage-partitions.ts';
+import { compactWindow, firstUncompacted, type SitePart } from '../../models/usage/usage-compaction.ts';
+import { makeUsagePartitions } from '../../models/usage/usage-partitions.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isCanceled } from './roll-up.ts';
 

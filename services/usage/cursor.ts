@@ -1,6 +1,6 @@
 // Cursors of GET /usage: the place behind the last record of a page. Opaque to clients.
 import { WINDOW_MS } from '../../contract/resources/usage.ts';
-import type { UsagePlace } from '../../models/usage-record.ts';
+import type { UsagePlace } from '../../models/usage/usage-record.ts';
 
 const FORM = /^1 ([0-9]{1,9}) ([A-Za-z0-9_-]{1,64})$/;
 

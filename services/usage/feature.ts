@@ -1,5 +1,5 @@
-import { dropOldUsage, makeUsagePartitions } from '../../models/usage-partitions.ts';
-import { takeAllUsageMarks } from '../../models/usage-windows.ts';
+import { dropOldUsage, makeUsagePartitions } from '../../models/usage/usage-partitions.ts';
+import { takeAllUsageMarks } from '../../models/usage/usage-windows.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../runtime/sweep.ts';

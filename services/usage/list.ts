@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { type UsageRecord, type usage, WINDOW_MS } from '../../contract/resources/usage.ts';
-import { type UsagePlace, type UsageRow, usageAfter, usageInRange } from '../../models/usage-record.ts';
-import type { UsageSpan } from '../../models/usage-view.ts';
+import { type UsagePlace, type UsageRow, usageAfter, usageInRange } from '../../models/usage/usage-record.ts';
+import type { UsageSpan } from '../../models/usage/usage-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { isoOf, usageRange } from './range.ts';

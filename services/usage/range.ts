@@ -1,6 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import { LONGEST_DAYS, WINDOW_MS } from '../../contract/resources/usage.ts';
-import type { UsageSpan } from '../../models/usage-view.ts';
+import type { UsageSpan } from '../../models/usage/usage-view.ts';
 import { isoTime } from './iso-time.ts';
 
 const LONGEST_MS = LONGEST_DAYS * 86_400_000;

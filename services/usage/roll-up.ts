@@ -1,5 +1,5 @@
 // What is done to usage each minute, by one process of all.
-import { moveCompleteUntil, recomputeUsage, takeAllUsageMarks } from '../../models/usage-windows.ts';
+import { moveCompleteUntil, recomputeUsage, takeAllUsageMarks } from '../../models/usage/usage-windows.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** An hour. */

@@ -3,7 +3,7 @@ import type { Input } from '../../contract/procedure.ts';
 import type { UsageSettings, usageSettings } from '../../contract/resources/usage.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
-import { readUsageSettings, USAGE, writeUsageSettings } from '../../models/usage-setting.ts';
+import { readUsageSettings, USAGE, writeUsageSettings } from '../../models/usage/usage-setting.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

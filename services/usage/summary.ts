@@ -3,9 +3,9 @@ import { ContractError } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { UsagePoint as Point, usage } from '../../contract/resources/usage.ts';
-import { usageGaps } from '../../models/usage-gap.ts';
-import { DAY_SECONDS, HOUR_SECONDS, WINDOW_SECONDS } from '../../models/usage-totals.ts';
-import { type UsagePoint, type UsageSpan, usageBySite, usagePoints } from '../../models/usage-view.ts';
+import { usageGaps } from '../../models/usage/usage-gap.ts';
+import { DAY_SECONDS, HOUR_SECONDS, WINDOW_SECONDS } from '../../models/usage/usage-totals.ts';
+import { type UsagePoint, type UsageSpan, usageBySite, usagePoints } from '../../models/usage/usage-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isoOf, summedRange } from './range.ts';
 

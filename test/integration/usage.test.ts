@@ -1,8 +1,8 @@
 // Usage: what nodes report, each batch once; records of five minutes; and up to when they are complete.
 import test, { type ExecutionContext } from 'ava';
 import type { Counter } from 'prom-client';
-import { dropOldUsage, makeUsagePartitions, usageFloor } from '../../models/usage-partitions.ts';
-import { LOCK_USAGE, moveCompleteUntil } from '../../models/usage-windows.ts';
+import { dropOldUsage, makeUsagePartitions, usageFloor } from '../../models/usage/usage-partitions.ts';
+import { LOCK_USAGE, moveCompleteUntil } from '../../models/usage/usage-windows.ts';
 import { compactBefore } from '../../services/usage/compaction.ts';
 import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { usageParts } from '../../../../models/usage-parts.ts';
+import { usageParts } from '../../../../models/usage/usage-parts.ts';
 import { csvLine, textCell } from '../../../../services/usage/csv.ts';
 import { bucketOf } from '../../../../services/usage/summary.ts';
 

@@ -1,5 +1,5 @@
 // Whose nodes may still report what they counted for a site: those of the cluster that it was in. And what it was called.
-import type { Tx } from '../runtime/write.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 /** Remembers the site, which is deleted in this transaction, for as long as usage is kept. */
 export async function rememberDeletedSite(

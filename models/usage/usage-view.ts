@@ -1,8 +1,8 @@
 // Usage as a page shows it: sums of a range by time, and by site.
 import type { Knex } from 'knex';
-import type { USAGE_SORT } from '../contract/resources/usage.ts';
-import { orderBy, type Sort } from './db/list-order.ts';
-import { searchPattern } from './db/search-pattern.ts';
+import type { USAGE_SORT } from '../../contract/resources/usage.ts';
+import { orderBy, type Sort } from '../db/list-order.ts';
+import { searchPattern } from '../db/search-pattern.ts';
 import { type UsagePart, usageParts } from './usage-parts.ts';
 import { DAY_SECONDS, HOUR_SECONDS, startOf, WINDOW_SECONDS } from './usage-totals.ts';
 

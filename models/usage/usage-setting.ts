@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { DEFAULT_USAGE_SETTINGS, type UsageSettings } from '../contract/resources/usage.ts';
-import { readSetting, writeSetting } from './db/setting.ts';
+import { DEFAULT_USAGE_SETTINGS, type UsageSettings } from '../../contract/resources/usage.ts';
+import { readSetting, writeSetting } from '../db/setting.ts';
 
 /** Key of the group in `setting`. */
 export const USAGE = 'usage';

@@ -1,6 +1,6 @@
 // Weeks of usage: partitions are made ahead and dropped when nothing of them is young enough any more.
 import type { Knex } from 'knex';
-import { dropWeeks, makeWeeks, WEEK_MS, weekOf, weeksOf } from './db/week-partitions.ts';
+import { dropWeeks, makeWeeks, WEEK_MS, weekOf, weeksOf } from '../db/week-partitions.ts';
 import { readUsageSettings } from './usage-setting.ts';
 
 const AHEAD_WEEKS = 2;

@@ -1,7 +1,7 @@
 // Old minutes become windows: minutes are rows of every second in which a process stored something of them, hundreds
 // for each of a site's windows.
 import type { Knex } from 'knex';
-import { LATENCY_BOUNDS_MS } from '../contract/latency-buckets.ts';
+import { LATENCY_BOUNDS_MS } from '../../contract/latency-buckets.ts';
 
 const WINDOW = `interval '5 minutes'`;
 const windowOf = (column: string) => `date_bin(${WINDOW}, ${column}, timestamptz '2000-01-01 00:00:00+00')`;
