@@ -6,12 +6,12 @@ import { fail } from '../contract/errors.ts';
 import { bodyHash, bucketOf } from '../proto/entry-hash.ts';
 import type { Tx } from '../runtime/write.ts';
 import { recordAudits } from './audit/audit-entry.ts';
-import { type Changes, publishChanges } from './canary/publish-changes.ts';
-import { splitChange, type TriedEntry } from './canary/split-change.ts';
 import { LOCK_PLATFORM } from './db/locks.ts';
 import type { Beside, CompiledEntry, EntryKind } from './entries/kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
 import { liveSettings } from './live-settings.ts';
+import { type Changes, publishChanges } from './rollouts/publish-changes.ts';
+import { splitChange, type TriedEntry } from './rollouts/split-change.ts';
 import {
   distinct,
   type EntryName,

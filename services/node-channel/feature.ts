@@ -1,5 +1,5 @@
-import { purgeVitals } from '../../models/vital.ts';
-import { purgeVitalWatches } from '../../models/vital-watch.ts';
+import { purgeVitals } from '../../models/rollouts/vital.ts';
+import { purgeVitalWatches } from '../../models/rollouts/vital-watch.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { MINUTE_MS, sweep } from '../../runtime/sweep.ts';
 

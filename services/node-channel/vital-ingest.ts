@@ -2,8 +2,8 @@
 // cannot be written is tried again with the next second, until its slot is over.
 import { randomUUID } from 'node:crypto';
 import { Counter } from 'prom-client';
-import { SLOT_MS, type VitalRow, writeVitals } from '../../models/vital.ts';
-import type { WatchNow } from '../../models/vital-watch.ts';
+import { SLOT_MS, type VitalRow, writeVitals } from '../../models/rollouts/vital.ts';
+import type { WatchNow } from '../../models/rollouts/vital-watch.ts';
 import type { ReportVitalsRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { NodeIdentity } from './identity.ts';

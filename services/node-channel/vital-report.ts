@@ -1,6 +1,6 @@
 // A node's report of how watched sites fare, bounded. Nodes are authenticated, not trusted: lists are cut, numbers are
 // held to what a machine can do in the time, and what nobody asked about is left out.
-import { MAX_WATCHED_SITES } from '../../models/vital-watch.ts';
+import { MAX_WATCHED_SITES } from '../../models/rollouts/vital-watch.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { ReportVitalsRequest, Vitals } from '../../proto/gen/svc/node/v1/node_pb.js';
 

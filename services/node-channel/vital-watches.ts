@@ -2,7 +2,7 @@
 // a revision that nobody asked with before, for its publication may have brought a watch.
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { readWatches, type WatchNow } from '../../models/vital-watch.ts';
+import { readWatches, type WatchNow } from '../../models/rollouts/vital-watch.ts';
 
 const FRESH_MS = 1_500;
 /** Heartbeats go on without an answer of the database. */

@@ -8,10 +8,10 @@
 // | the window is over twice, a node does not run it          | ended: apply_timeout                         |
 import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { abortCanary, promoteCanary } from '../../models/canary/finish.ts';
-import { noteWaiting, type RolloutOutcome } from '../../models/canary/rollout.ts';
-import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/canary/running-canary.ts';
-import { readRollout } from '../../models/rollout.ts';
+import { noteWaiting, type RolloutOutcome } from '../../models/rollouts/cluster-canary.ts';
+import { abortCanary, promoteCanary } from '../../models/rollouts/finish-canary.ts';
+import { readRollout } from '../../models/rollouts/rollout.ts';
+import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/rollouts/running-canary.ts';
 import { siteLabels } from '../../models/sites/site.ts';
 import { lockHead } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';

@@ -11,7 +11,7 @@ import {
   rolloutEventById,
   rolloutEventPage,
   triedRevisions,
-} from '../../models/rollout-event.ts';
+} from '../../models/rollouts/rollout-event.ts';
 import { siteLabels } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { presentFinding } from './present-finding.ts';

@@ -1,5 +1,5 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
-import { rolloutAttention } from '../../models/rollout.ts';
+import { rolloutAttention } from '../../models/rollouts/rollout.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { evaluateCanaries } from './evaluate.ts';
 import { undoHarm } from './undo.ts';

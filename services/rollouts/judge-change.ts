@@ -1,6 +1,6 @@
 // Reads how a change fares and judges it: since it began, and lately, so that what begins late is not lost in what was good.
 import { Recent } from '../../models/db/recent.ts';
-import { type Figures, readBefore, readVitals, type VitalsOf } from '../../models/vitals.ts';
+import { type Figures, readBefore, readVitals, type VitalsOf } from '../../models/rollouts/vitals.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Case, type Judgement, judge } from './judge.ts';
 

@@ -14,7 +14,7 @@
 // baseline is that of nodes without the change, and without enough of it that of before. Where neither is known, the floor
 // alone decides, but for origins of a change that went to all nodes at once: nothing says that it was better before.
 import type { Finding, RolloutPolicy } from '../../contract/resources/rollout.ts';
-import type { Figures, NodeFigures, SiteVitals } from '../../models/vitals.ts';
+import type { Figures, NodeFigures, SiteVitals } from '../../models/rollouts/vitals.ts';
 import { finding } from './finding.ts';
 
 /** Requests that are enough to take a change back that makes edges fail on all nodes: each second of it counts. */

@@ -4,18 +4,18 @@
 import { errorCodeOf } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { noteEvent } from '../../models/canary/rollout.ts';
-import { UNDO_SECONDS } from '../../models/canary/watch-change.ts';
+import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
+import { noteEvent } from '../../models/rollouts/cluster-canary.ts';
+import { endWatch } from '../../models/rollouts/vital-watch.ts';
+import { readTrouble } from '../../models/rollouts/vitals.ts';
+import { UNDO_SECONDS } from '../../models/rollouts/watch-change.ts';
 import {
   entriesOf,
   isWatched,
   undoneSites,
   type WatchedPublication,
   watchedPublications,
-} from '../../models/canary/watched-change.ts';
-import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
-import { endWatch } from '../../models/vital-watch.ts';
-import { readTrouble } from '../../models/vitals.ts';
+} from '../../models/rollouts/watched-change.ts';
 import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

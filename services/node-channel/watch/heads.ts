@@ -1,10 +1,10 @@
 // Heads of clusters as PostgreSQL has them: what Redis is compared with, and what counts when Redis is away.
 
-import { canaryMembers } from '../../../models/canary/rollout.ts';
 import { CHALLENGE_KEYS } from '../../../models/clusters/challenge-key.ts';
 import { SESSION_TICKET_KEYS } from '../../../models/clusters/session-ticket-key.ts';
 import { requiredFeatures } from '../../../models/config-feature.ts';
 import { readConfigHeads } from '../../../models/config-history.ts';
+import { canaryMembers } from '../../../models/rollouts/cluster-canary.ts';
 import type { FeedSource, FeedTarget } from '../../../runtime/feeds.ts';
 import type { Pools } from '../../../runtime/runtime.ts';
 import { type ClusterHeads, CONFIG } from './cluster-feed.ts';

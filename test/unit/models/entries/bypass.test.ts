@@ -4,7 +4,6 @@ import test from 'ava';
 import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../../../../contract/resources/protection.ts';
 import { DEFAULT_CONTENT_SETTINGS, DEFAULT_ORIGIN_SETTINGS } from '../../../../contract/resources/site-origins.ts';
 import { parseDomain } from '../../../../contract/scalars/domain.ts';
-import { splitChange } from '../../../../models/canary/split-change.ts';
 import type { CompiledEntry, EntryKind } from '../../../../models/entries/kind.ts';
 import { ENTRY_KINDS } from '../../../../models/entries/kinds.ts';
 import { compileProtection, protectionKind } from '../../../../models/entries/protection.ts';
@@ -14,6 +13,7 @@ import {
   type UnknownHosts,
   unknownHostsKind,
 } from '../../../../models/entries/unknown-hosts.ts';
+import { splitChange } from '../../../../models/rollouts/split-change.ts';
 import { USUAL_PORTS } from '../../../../models/sites/site-ports.ts';
 import { bodyHash } from '../../../../proto/entry-hash.ts';
 import { SiteProtectionSchema } from '../../../../proto/gen/svc/config/v1/protection_pb.js';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Member } from '../../../../models/canary/running-canary.ts';
+import type { Member } from '../../../../models/rollouts/running-canary.ts';
 import { type Decision, decisionOn } from '../../../../services/rollouts/evaluate.ts';
 import { finding } from '../../../../services/rollouts/finding.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Figures, NodeFigures } from '../../../../models/vitals.ts';
+import type { Figures, NodeFigures } from '../../../../models/rollouts/vitals.ts';
 import { type Case, type JudgedSite, judge, type Verdict } from '../../../../services/rollouts/judge.ts';
 
 const policy = { errorRatioMultiplier: 2, errorRatioFloor: 0.05, minRequests: 100 };

@@ -5,7 +5,7 @@ import type { Finding, ROLLOUT_EVENT_KINDS, Rollout } from '../../contract/resou
 import type { Tx } from '../../runtime/write.ts';
 import { hint, leaveHints } from '../db/live-hint.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
-import { endCanaryWatches } from '../vital-watch.ts';
+import { endCanaryWatches } from './vital-watch.ts';
 
 type RolloutState = Rollout['state'];
 export type RolloutOutcome = NonNullable<Rollout['outcome']>;

@@ -11,7 +11,7 @@ import {
   type RevisionNote,
   writeRevision,
 } from '../write-revision.ts';
-import { noteCandidate, noteDirect, noteEnd, noteStart, settleMembers } from './rollout.ts';
+import { noteCandidate, noteDirect, noteEnd, noteStart, settleMembers } from './cluster-canary.ts';
 import { watchCandidate, watchForUndo } from './watch-change.ts';
 
 /** What everybody gets, and what only the nodes of a canary get. */

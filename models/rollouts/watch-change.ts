@@ -2,8 +2,8 @@
 import type { Tx } from '../../runtime/write.ts';
 import { kindNamed } from '../entries/kinds.ts';
 import { siteOfOwner } from '../entries/owner.ts';
-import { watchChange } from '../vital-watch.ts';
 import type { Difference, OverlayDifference, WrittenEntry } from '../write-revision.ts';
+import { watchChange } from './vital-watch.ts';
 
 /** How long a publication to everybody is watched. */
 export const UNDO_SECONDS = 300;

@@ -1,10 +1,10 @@
 // What people see of a canary beside its own row: its nodes, and how what it tries differs from what the others run.
 import type { Knex } from 'knex';
-import { NAMED_SITES } from '../contract/resources/revisions.ts';
-import { CANARY_NODES, LISTED_CHANGES, type Rollout } from '../contract/resources/rollout.ts';
-import { CANARY_CAPABILITY } from './canary/rollout.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
-import { siteLabels } from './sites/site.ts';
+import { NAMED_SITES } from '../../contract/resources/revisions.ts';
+import { CANARY_NODES, LISTED_CHANGES, type Rollout } from '../../contract/resources/rollout.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
+import { siteLabels } from '../sites/site.ts';
+import { CANARY_CAPABILITY } from './cluster-canary.ts';
 import { SLOT_MS } from './vital.ts';
 
 type Changes = NonNullable<Rollout['candidateChanges']>;

@@ -1,7 +1,7 @@
 // How watched sites fare, by 5 seconds of the console's clock: sums of what nodes of a track and revision reported.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import { SWEEP_BATCH } from './db/sweeps.ts';
+import { SWEEP_BATCH } from '../db/sweeps.ts';
 
 export const SLOT_MS = 5_000;
 

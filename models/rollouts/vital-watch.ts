@@ -1,7 +1,7 @@
 // What just changed and is watched: sites of a cluster, each for a while after the revision that changed it.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
-import { SWEEP_BATCH } from './db/sweeps.ts';
+import { SWEEP_BATCH } from '../db/sweeps.ts';
 
 /** Sites that nodes of a cluster are asked about at once, beside their whole traffic. */
 export const MAX_WATCHED_SITES = 100;

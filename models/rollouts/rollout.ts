@@ -1,7 +1,7 @@
 // How a cluster tries changes out, and the canary that runs or ran last: one row, and defaults without one. Publications and
 // canaries write their part of it (models/canary), people the policy.
 import type { Knex } from 'knex';
-import type { Finding, Rollout, RolloutPolicy } from '../contract/resources/rollout.ts';
+import type { Finding, Rollout, RolloutPolicy } from '../../contract/resources/rollout.ts';
 
 /** What a cluster has that nobody has set anything for. */
 export const DEFAULT_ROLLOUT_POLICY: Readonly<RolloutPolicy> = {

@@ -1,8 +1,13 @@
 // What came of canaries, and what was taken back: the history that people read.
 import type { Knex } from 'knex';
-import { type Finding, LISTED_CHANGES, type ROLLOUT_EVENT_KINDS, type Rollout } from '../contract/resources/rollout.ts';
-import type { Actor } from '../runtime/call.ts';
-import type { AboutRevision } from './revision-subject.ts';
+import {
+  type Finding,
+  LISTED_CHANGES,
+  type ROLLOUT_EVENT_KINDS,
+  type Rollout,
+} from '../../contract/resources/rollout.ts';
+import type { Actor } from '../../runtime/call.ts';
+import type { AboutRevision } from '../revision-subject.ts';
 
 export interface RolloutEventRow {
   id: string;

@@ -3,7 +3,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/resources/rollout.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { type Difference, type EntryName, keyOf, type LiveEntry, lockHead, writeRevision } from '../write-revision.ts';
-import { noteEnd, type RolloutOutcome } from './rollout.ts';
+import { noteEnd, type RolloutOutcome } from './cluster-canary.ts';
 
 /** Publishes for everybody what the canary runs; answers the revision. Throws ROLLOUT_NOT_ACTIVE where none runs. */
 export async function promoteCanary(tx: Tx, clusterId: string, outcome: RolloutOutcome): Promise<string> {
