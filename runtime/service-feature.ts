@@ -1,8 +1,8 @@
 // What a service adds to lists of the whole console. `services/<name>/feature.ts` exports one as `feature`; nothing else
 // knows the folder.
 import type { AttentionItem } from '../contract/resources/overview.ts';
-import type { ClusterSpan } from '../models/overview-nodes.ts';
-import type { SiteCount, SitesBehind } from '../models/overview-sites.ts';
+import type { ClusterSpan } from '../models/overview/overview-nodes.ts';
+import type { SiteCount, SitesBehind } from '../models/overview/overview-sites.ts';
 import type { IpListUsers } from '../models/rules/ip-list-user.ts';
 import type { LeaderJob } from './leader.ts';
 import type { Runtime } from './runtime.ts';

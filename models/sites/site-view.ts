@@ -17,7 +17,7 @@ import {
   type Situation,
   situationNow,
   situationOf,
-} from '../delivery.ts';
+} from '../overview/delivery.ts';
 import { SITE_COLUMNS, SITE_JOINS, type SiteRow } from './site.ts';
 
 // The latest versions nearly always hold all that a node can run.

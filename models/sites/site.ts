@@ -8,8 +8,8 @@ import { type Domain, type DomainForm, formatDomain } from '../../contract/scala
 import { originLiteral } from '../../contract/scalars/origin-address.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
 import { searchPattern } from '../db/search-pattern.ts';
-import type { ClusterSpan } from '../overview-nodes.ts';
-import { inState, spansJson } from '../overview-sites.ts';
+import type { ClusterSpan } from '../overview/overview-nodes.ts';
+import { inState, spansJson } from '../overview/overview-sites.ts';
 import { ABOVE, levelCondition } from '../security/site-level.ts';
 import type { SitePorts } from './site-ports.ts';
 

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { MAX_NAMED } from '../../contract/resources/overview.ts';
 import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { LIVE } from '../db/live-hint.ts';
-import { MAX_CLUSTERS } from '../overview.ts';
+import { MAX_CLUSTERS } from '../overview/overview.ts';
 
 const KIND = 'waf_share';
 /** After an alert began or ended, a site has no other one for so long. */

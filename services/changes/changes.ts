@@ -8,8 +8,8 @@ import {
   readArrivals,
   readBanProgress,
   readRevisionProgress,
-} from '../../models/change-progress.ts';
-import { newestManualBanChanges, newestRevisions } from '../../models/overview.ts';
+} from '../../models/overview/change-progress.ts';
+import { newestManualBanChanges, newestRevisions } from '../../models/overview/overview.ts';
 import { subjectsOf } from '../../models/revision-subject.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

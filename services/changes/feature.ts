@@ -6,8 +6,8 @@ import {
   sweepRevisions,
   sweepSettings,
 } from '../../models/db/sweeps.ts';
-import { waitingPublications } from '../../models/overview.ts';
-import { sweepPropagation } from '../../models/propagation.ts';
+import { waitingPublications } from '../../models/overview/overview.ts';
+import { sweepPropagation } from '../../models/overview/propagation.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 import { publishLeftRequests } from './left-requests.ts';

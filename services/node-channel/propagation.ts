@@ -3,7 +3,7 @@
 // a second is told before, so that nobody takes it for done who reads what other processes wrote. Nothing is kept per
 // node and batch; an acknowledgement costs what it acknowledges.
 
-import type { SettledBatch } from '../../models/propagation.ts';
+import type { SettledBatch } from '../../models/overview/propagation.ts';
 
 /** Nodes that have not said so after this long do not have it. */
 const LONGEST_MS = 60_000;

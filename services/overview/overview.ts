@@ -1,12 +1,12 @@
 import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview, SHOWN_REVISIONS } from '../../contract/resources/overview.ts';
-import { type Progress, readBanProgress, readRevisionProgress } from '../../models/change-progress.ts';
 import { clusterCount } from '../../models/clusters/cluster.ts';
-import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview.ts';
-import { type FleetView, fleetView } from '../../models/overview-nodes.ts';
-import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
-import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/propagation.ts';
+import { type Progress, readBanProgress, readRevisionProgress } from '../../models/overview/change-progress.ts';
+import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview/overview.ts';
+import { type FleetView, fleetView } from '../../models/overview/overview-nodes.ts';
+import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview/overview-sites.ts';
+import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/overview/propagation.ts';
 import { subjectsOf } from '../../models/revision-subject.ts';
 import { latestTraffic } from '../../models/security/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,6 +1,6 @@
 import { LEVELS } from '../../contract/scalars/challenge.ts';
 import { purgeAlerts, purgeSecurityEventNames, purgeSecurityHeavy } from '../../models/db/sweeps.ts';
-import { type AboveNormal, sitesAboveNormal } from '../../models/overview.ts';
+import { type AboveNormal, sitesAboveNormal } from '../../models/overview/overview.ts';
 import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security/security-partitions.ts';
 import { reviewCcAlerts } from '../../models/security/security-report.ts';
 import { countDays } from '../../runtime/count-days.ts';

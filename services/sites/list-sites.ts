@@ -4,7 +4,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { NODE_WORDS } from '../../contract/resources/overview.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
-import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
+import { type ClusterSpan, fleetView } from '../../models/overview/overview-nodes.ts';
 import { type SiteFigures, siteFigures } from '../../models/security/site-level.ts';
 import { siteCount, sitePage } from '../../models/sites/site.ts';
 import { siteView } from '../../models/sites/site-view.ts';

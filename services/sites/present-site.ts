@@ -1,7 +1,7 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
-import { type Delivery, deliveryOf, isUnderWay, situationNow } from '../../models/delivery.ts';
+import { type Delivery, deliveryOf, isUnderWay, situationNow } from '../../models/overview/delivery.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -1,15 +1,15 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { siteOwner } from '../../models/entries/owner.ts';
+import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site.ts';
+import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import {
   type Delivery,
   deliveryAfterChange,
   deliveryOf,
   recentSituation,
   type Situation,
-} from '../../models/delivery.ts';
-import { siteOwner } from '../../models/entries/owner.ts';
-import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site.ts';
-import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
+} from '../../models/overview/delivery.ts';
 import { type ChangedEntry, publish } from '../../models/publish.ts';
 import { featuresOfOwner } from '../../models/required-capabilities.ts';
 import { entryOfSite } from '../../models/rules/rule-set.ts';

@@ -2,7 +2,7 @@ import test from 'ava';
 import type { Knex } from 'knex';
 import { holdBanGuard, shareBanGuard } from '../../models/bans/ban-guard.ts';
 import { LOCK_BAN_FEED } from '../../models/db/locks.ts';
-import { bansInForce } from '../../models/overview.ts';
+import { bansInForce } from '../../models/overview/overview.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { write } from '../../runtime/write.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -3,7 +3,7 @@ import test from 'ava';
 import { CallError } from '../../bin/lib/console-client.ts';
 import { nextBanSeq, recordBanChange } from '../../models/bans/ban-numbers.ts';
 import { readConfigHead } from '../../models/config-history.ts';
-import { deliveryOf, situationNow } from '../../models/delivery.ts';
+import { deliveryOf, situationNow } from '../../models/overview/delivery.ts';
 import { publish } from '../../models/publish.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';

@@ -2,9 +2,9 @@
 import test from 'ava';
 import { NODE_WORDS } from '../../contract/resources/overview.ts';
 import { SITE_STATES, type SiteState } from '../../contract/resources/sites.ts';
-import { deliveryOf, situationNow } from '../../models/delivery.ts';
-import { type ClusterSpan, fleetView } from '../../models/overview-nodes.ts';
-import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
+import { deliveryOf, situationNow } from '../../models/overview/delivery.ts';
+import { type ClusterSpan, fleetView } from '../../models/overview/overview-nodes.ts';
+import { siteCounts, siteStates, sitesBehind } from '../../models/overview/overview-sites.ts';
 import { siteCount, sitePage } from '../../models/sites/site.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

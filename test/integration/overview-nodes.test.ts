@@ -1,8 +1,8 @@
 // The overview: each way in which a node needs somebody, as it comes and goes.
 import test from 'ava';
 import { NODE_WORDS } from '../../contract/resources/overview.ts';
-import { fleetView } from '../../models/overview-nodes.ts';
-import { siteCounts, siteStates, sitesBehind } from '../../models/overview-sites.ts';
+import { fleetView } from '../../models/overview/overview-nodes.ts';
+import { siteCounts, siteStates, sitesBehind } from '../../models/overview/overview-sites.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { connectAs } from '../helpers/fleet.ts';

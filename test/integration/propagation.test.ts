@@ -1,6 +1,11 @@
 // How fast changes reach the nodes: measured by the processes that push them, told by the overview.
 import test, { type ExecutionContext } from 'ava';
-import { propagationFigures, RECENT_CHANGES, sweepPropagation, writePropagation } from '../../models/propagation.ts';
+import {
+  propagationFigures,
+  RECENT_CHANGES,
+  sweepPropagation,
+  writePropagation,
+} from '../../models/overview/propagation.ts';
 import banFeed from '../../services/ban-fanout/ban-fanout.feed.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

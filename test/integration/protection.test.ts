@@ -3,7 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { CC_PRESETS, CHALLENGE_PRESETS, presetOf } from '../../contract/presets.ts';
 import { DEFAULT_PROTECTION } from '../../contract/resources/protection.ts';
-import { deliveryOf, situationNow } from '../../models/delivery.ts';
+import { deliveryOf, situationNow } from '../../models/overview/delivery.ts';
 import {
   CcTemplateSchema,
   ChallengeType,

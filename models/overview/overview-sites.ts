@@ -1,10 +1,10 @@
 // Sites by delivery, without looking at each: nodes that run the newest revision serve everything, so only sites are
 // counted of which something was published since the one most behind, failed somewhere, or is held by a node.
 import type { Knex } from 'knex';
-import { MAX_NAMED } from '../contract/resources/overview.ts';
-import type { SiteState } from '../contract/resources/sites.ts';
+import { MAX_NAMED } from '../../contract/resources/overview.ts';
+import type { SiteState } from '../../contract/resources/sites.ts';
+import { DISABLED_REF } from '../entries/site.ts';
 import { ownerOf, UNSERVED_AFTER_MS } from './delivery.ts';
-import { DISABLED_REF } from './entries/site.ts';
 import type { ClusterSpan } from './overview-nodes.ts';
 
 const ON_ITS_WAY = `interval '${UNSERVED_AFTER_MS} milliseconds'`;

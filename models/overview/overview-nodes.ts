@@ -1,7 +1,7 @@
 // All nodes, or those of a cluster, by the one word that says what they are, in one pass over them.
 import type { Knex } from 'knex';
-import { MAX_NAMED, type NodeWord } from '../contract/resources/overview.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import { MAX_NAMED, type NodeWord } from '../../contract/resources/overview.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** A change is on its way for this long before a node that has not got it is behind. */
 const ON_ITS_WAY = "interval '10 seconds'";

@@ -1,6 +1,6 @@
 // What of a site nodes hold back or could not apply, for a kind of which a site has many entries.
 import test from 'ava';
-import { delivery, type Interval, type Situation } from '../../../models/delivery.ts';
+import { delivery, type Interval, type Situation } from '../../../../models/overview/delivery.ts';
 
 const chunk = (index: number): Interval => ({
   track: 'S',

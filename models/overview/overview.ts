@@ -1,8 +1,8 @@
 // Further questions of the overview: sites above normal by cluster, bans in force, the newest changes.
 import type { Knex } from 'knex';
-import { MAX_NAMED } from '../contract/resources/overview.ts';
-import type { Actor } from '../runtime/call.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import { MAX_NAMED } from '../../contract/resources/overview.ts';
+import type { Actor } from '../../runtime/call.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 export const MAX_CLUSTERS = 50;
 /** A request that waits longer than this is stuck: actions and the job behind them take seconds. */

@@ -1,7 +1,7 @@
 // How far a published revision or a ban has come among the nodes it concerns.
 import type { Knex } from 'knex';
-import type { Actor } from '../runtime/call.ts';
-import { ONLINE_SECONDS } from './nodes/node-state.ts';
+import type { Actor } from '../../runtime/call.ts';
+import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 export type WaitReason =
   | 'offline'
