@@ -2,7 +2,7 @@
 // that encodes the difference, and the wire. The stores run without fsync, as in tests: what is compared is the work.
 
 import { createCluster } from '../models/clusters/create-cluster.ts';
-import { readConfigHead } from '../models/config-history.ts';
+import { readConfigHead } from '../models/config/config-history.ts';
 import { Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../runtime/call.ts';
 import { configSource } from '../runtime/config-source.ts';

@@ -10,7 +10,7 @@ import {
   type SettingColumn,
   writeClusterSetting,
 } from '../models/clusters/cluster-settings.ts';
-import { publish } from '../models/publish.ts';
+import { publish } from '../models/config/publish.ts';
 import type { Call } from './call.ts';
 import type { Runtime } from './runtime.ts';
 import { type Tx, write } from './write.ts';

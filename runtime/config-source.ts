@@ -1,7 +1,7 @@
 // The configuration feed of clusters as batches: differences, encoded once for all nodes.
 import { create, toBinary } from '@bufbuild/protobuf';
-import { readConfigDelta } from '../models/config-delta.ts';
-import { readConfigHeads } from '../models/config-history.ts';
+import { readConfigDelta } from '../models/config/config-delta.ts';
+import { readConfigHeads } from '../models/config/config-history.ts';
 import { ConfigDeltaSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import type { FeedSource } from './feeds.ts';
 import { positionMarks } from './position-marks.ts';

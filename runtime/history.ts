@@ -1,7 +1,7 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
 import { readBanTarget } from '../models/bans/ban-feed.ts';
-import { headOn, knowsPlace, readConfigHead } from '../models/config-history.ts';
-import { beginEpoch, readHistory } from '../models/epoch.ts';
+import { headOn, knowsPlace, readConfigHead } from '../models/config/config-history.ts';
+import { beginEpoch, readHistory } from '../models/config/epoch.ts';
 import { withOneConnection } from './one-connection.ts';
 import { type BanPlaceOf, type Claimed, type ConfigPlaceOf, positionMarks } from './position-marks.ts';
 import type { Runtime } from './runtime.ts';

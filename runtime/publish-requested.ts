@@ -1,6 +1,6 @@
 // Publishes platform-wide changes cluster by cluster after their commit: each in its own short transaction, so that a
 // slow holder of one cluster's lock delays that cluster only.
-import { publishPending } from '../models/publish-requests.ts';
+import { publishPending } from '../models/config/publish-requests.ts';
 import type { Call } from './call.ts';
 import type { Runtime } from './runtime.ts';
 import { write } from './write.ts';

@@ -1,7 +1,7 @@
 // Many sites in a cluster, quickly: copies of one the action made, every one of them published.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCodeOf } from '../../contract/errors.ts';
-import { publish } from '../../models/publish.ts';
+import { publish } from '../../models/config/publish.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';

@@ -13,11 +13,11 @@ import {
 import { MAX_ATTENTION, MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { Sealer } from '../../runtime/sealer.ts';
 import type { Tx } from '../../runtime/write.ts';
+import { MAX_ENTRIES } from '../config/publish.ts';
+import { requestPublication } from '../config/publish-requests.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
 import { searchPattern } from '../db/search-pattern.ts';
 import { certificateRef, SITE_HTTPS_KIND } from '../entries/site-https.ts';
-import { MAX_ENTRIES } from '../publish.ts';
-import { requestPublication } from '../publish-requests.ts';
 import type { CertificateMaterial } from './certificate-check.ts';
 
 export interface CertificateRow {

@@ -2,7 +2,14 @@
 import { fail } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/resources/rollout.ts';
 import type { Tx } from '../../runtime/write.ts';
-import { type Difference, type EntryName, keyOf, type LiveEntry, lockHead, writeRevision } from '../write-revision.ts';
+import {
+  type Difference,
+  type EntryName,
+  keyOf,
+  type LiveEntry,
+  lockHead,
+  writeRevision,
+} from '../config/write-revision.ts';
 import { noteEnd, type RolloutOutcome } from './cluster-canary.ts';
 
 /** Publishes for everybody what the canary runs; answers the revision. Throws ROLLOUT_NOT_ACTIVE where none runs. */

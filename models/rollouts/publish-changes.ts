@@ -10,7 +10,7 @@ import {
   type OverlayDifference,
   type RevisionNote,
   writeRevision,
-} from '../write-revision.ts';
+} from '../config/write-revision.ts';
 import { noteCandidate, noteDirect, noteEnd, noteStart, settleMembers } from './cluster-canary.ts';
 import { watchCandidate, watchForUndo } from './watch-change.ts';
 

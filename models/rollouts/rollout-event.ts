@@ -7,7 +7,7 @@ import {
   type Rollout,
 } from '../../contract/resources/rollout.ts';
 import type { Actor } from '../../runtime/call.ts';
-import type { AboutRevision } from '../revision-subject.ts';
+import type { AboutRevision } from '../config/revision-subject.ts';
 
 export interface RolloutEventRow {
   id: string;

@@ -1,7 +1,14 @@
 // What a change does while it is tried: nodes of the canary get the entry as it is now, the others what must not wait.
 // Nothing else of what is being tried is in what they get: that is compiled from the settings they run.
+
+import type {
+  Difference,
+  LiveEntry,
+  OverlaidEntry,
+  OverlayDifference,
+  WrittenEntry,
+} from '../config/write-revision.ts';
 import type { CompiledEntry, EntryKind } from '../entries/kind.ts';
-import type { Difference, LiveEntry, OverlaidEntry, OverlayDifference, WrittenEntry } from '../write-revision.ts';
 
 /** An entry as it is published and as it is now. */
 export interface TriedEntry {

@@ -1,8 +1,8 @@
 // Publications to everybody that are watched, to be taken back where visitors suffer.
 import type { Knex } from 'knex';
 import type { RolloutPolicy } from '../../contract/resources/rollout.ts';
+import { type EntryName, keyOf } from '../config/write-revision.ts';
 import { numbered } from '../db/named-statement.ts';
-import { type EntryName, keyOf } from '../write-revision.ts';
 
 /** Changes looked at in one go, the latest first. */
 const MAX_CHANGES = 200;

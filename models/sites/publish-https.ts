@@ -1,9 +1,9 @@
 // Saves and publishes HTTPS and compression of a site whose lock is held.
 import type { Tx } from '../../runtime/write.ts';
+import { publish } from '../config/publish.ts';
 import { nextUpdatedAt } from '../db/updated-at.ts';
 import { compileCompression, SITE_COMPRESSION_KIND } from '../entries/site-compression.ts';
 import { certificateIds, SITE_HTTPS_KIND } from '../entries/site-https.ts';
-import { publish } from '../publish.ts';
 import { lockSite, type SiteRow } from './site.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from './site-https.ts';
 

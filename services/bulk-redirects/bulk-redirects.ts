@@ -4,9 +4,9 @@ import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { bulkRedirects } from '../../contract/resources/bulk-redirects.ts';
 import { formatRedirectSource, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
+import { publish } from '../../models/config/publish.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { compileChunks } from '../../models/entries/bulk-redirects.ts';
-import { publish } from '../../models/publish.ts';
 import {
   type BulkRedirectRow,
   bulkRedirectsOf,

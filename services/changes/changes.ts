@@ -2,6 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { type changes, LISTED_CHANGES } from '../../contract/resources/changes.ts';
+import { subjectsOf } from '../../models/config/revision-subject.ts';
 import {
   type ChangeAbout,
   type Progress,
@@ -10,7 +11,6 @@ import {
   readRevisionProgress,
 } from '../../models/overview/change-progress.ts';
 import { newestManualBanChanges, newestRevisions } from '../../models/overview/overview.ts';
-import { subjectsOf } from '../../models/revision-subject.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Sql = Runtime['pools']['api'];

@@ -1,4 +1,4 @@
-import { clustersWithRequests } from '../../models/publish-requests.ts';
+import { clustersWithRequests } from '../../models/config/publish-requests.ts';
 import { systemCall } from '../../runtime/call.ts';
 import { publishClusterRequests } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -5,12 +5,13 @@ import { type ipLists, MAX_ENTRIES_IN_ALL, MAX_IP_LISTS, MAX_LIST_ENTRIES } from
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { holdBanGuard } from '../../models/bans/ban-guard.ts';
+import type { Publication } from '../../models/config/publish.ts';
+import { requestPublication } from '../../models/config/publish-requests.ts';
+import type { EntryName } from '../../models/config/write-revision.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
 import { chunkId } from '../../models/entries/ip-list.ts';
 import { listOwner } from '../../models/entries/owner.ts';
-import type { Publication } from '../../models/publish.ts';
-import { requestPublication } from '../../models/publish-requests.ts';
 import {
   addIpListEntries,
   chunkOf,
@@ -23,7 +24,6 @@ import {
   removeIpListEntries,
   updateIpList as saveIpList,
 } from '../../models/rules/ip-list.ts';
-import type { EntryName } from '../../models/write-revision.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { answerGetBans } from '../../models/bans/ban-feed.ts';
 import { readAcmeTokens } from '../../models/certificates/acme-token.ts';
-import { answerGetConfig } from '../../models/get-config.ts';
+import { answerGetConfig } from '../../models/config/get-config.ts';
 import type { PositionRow } from '../../models/nodes/node-state.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { AcmePositionSchema, type GetAcmeTokensResponse } from '../../proto/gen/svc/node/v1/certificates_pb.js';

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Capability } from '../../contract/capabilities.ts';
-import { trackColumn } from '../../models/config-history.ts';
+import { trackColumn } from '../../models/config/config-history.ts';
 import type { NodeAddressEntry } from '../../models/nodes/node-address.ts';
 import { MAX_FAILED_ENTRIES, type PositionRow } from '../../models/nodes/node-state.ts';
 import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { protectionSettings } from '../../contract/resources/protection-settings.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
+import { requestPublication } from '../../models/config/publish-requests.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
-import { requestPublication } from '../../models/publish-requests.ts';
 import {
   PROTECTION,
   readProtectionSettings,

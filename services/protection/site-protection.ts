@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { ProtectionOfSite, protection } from '../../contract/resources/protection.ts';
+import { publish } from '../../models/config/publish.ts';
+import { assertCapabilities } from '../../models/config/required-capabilities.ts';
 import { shareSetting } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
 import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../models/entries/protection.ts';
-import { publish } from '../../models/publish.ts';
-import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { CC_TEMPLATE } from '../../models/security/protection-setting.ts';
 import {
   lockSiteProtection,

@@ -1,5 +1,5 @@
 // The configuration feed: revisions of a cluster's configuration, as differences.
-import { CONFIG_CHANGES } from '../../models/config-history.ts';
+import { CONFIG_CHANGES } from '../../models/config/config-history.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { configSource } from '../../runtime/config-source.ts';

@@ -4,8 +4,8 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { REASONS } from '../../contract/reasons.ts';
 import type { revisions } from '../../contract/resources/revisions.ts';
 import { Cluster } from '../../models/clusters/cluster.ts';
-import { revisionPage } from '../../models/config-revision.ts';
-import { subjectsOf } from '../../models/revision-subject.ts';
+import { revisionPage } from '../../models/config/config-revision.ts';
+import { subjectsOf } from '../../models/config/revision-subject.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Throws CLUSTER_NOT_FOUND. */

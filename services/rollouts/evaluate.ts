@@ -8,12 +8,12 @@
 // | the window is over twice, a node does not run it          | ended: apply_timeout                         |
 import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
+import { lockHead } from '../../models/config/write-revision.ts';
 import { noteWaiting, type RolloutOutcome } from '../../models/rollouts/cluster-canary.ts';
 import { abortCanary, promoteCanary } from '../../models/rollouts/finish-canary.ts';
 import { readRollout } from '../../models/rollouts/rollout.ts';
 import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/rollouts/running-canary.ts';
 import { siteLabels } from '../../models/sites/site.ts';
-import { lockHead } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

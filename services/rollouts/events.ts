@@ -4,8 +4,8 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import { NAMED_SITES } from '../../contract/resources/revisions.ts';
 import { CANARY_NODES, type rollout } from '../../contract/resources/rollout.ts';
 import { Cluster } from '../../models/clusters/cluster.ts';
+import { subjectsOf } from '../../models/config/revision-subject.ts';
 import { Node } from '../../models/nodes/node.ts';
-import { subjectsOf } from '../../models/revision-subject.ts';
 import {
   type RolloutEventRow,
   rolloutEventById,

@@ -4,7 +4,8 @@
 import { errorCodeOf } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { planRollback, type RollbackPlan } from '../../models/rollback.ts';
+import { planRollback, type RollbackPlan } from '../../models/config/rollback.ts';
+import { lockHead, writeRevision } from '../../models/config/write-revision.ts';
 import { noteEvent } from '../../models/rollouts/cluster-canary.ts';
 import { endWatch } from '../../models/rollouts/vital-watch.ts';
 import { readTrouble } from '../../models/rollouts/vitals.ts';
@@ -16,7 +17,6 @@ import {
   type WatchedPublication,
   watchedPublications,
 } from '../../models/rollouts/watched-change.ts';
-import { lockHead, writeRevision } from '../../models/write-revision.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

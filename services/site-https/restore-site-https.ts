@@ -1,5 +1,6 @@
 // Saves HTTPS and compression of a site as an earlier revision had them. They are saved together and published apart.
 import type { CompressionSettings } from '../../contract/resources/site-https.ts';
+import { refuseMissing } from '../../models/config/rollback.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { siteOwner } from '../../models/entries/owner.ts';
 import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
@@ -9,7 +10,6 @@ import {
   type PublishedHttps,
   SITE_HTTPS_KIND,
 } from '../../models/entries/site-https.ts';
-import { refuseMissing } from '../../models/rollback.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 

@@ -1,5 +1,7 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { type ChangedEntry, publish } from '../../models/config/publish.ts';
+import { featuresOfOwner } from '../../models/config/required-capabilities.ts';
 import { siteOwner } from '../../models/entries/owner.ts';
 import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
@@ -10,8 +12,6 @@ import {
   recentSituation,
   type Situation,
 } from '../../models/overview/delivery.ts';
-import { type ChangedEntry, publish } from '../../models/publish.ts';
-import { featuresOfOwner } from '../../models/required-capabilities.ts';
 import { entryOfSite } from '../../models/rules/rule-set.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';

@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { assertCapabilities } from '../../models/config/required-capabilities.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { assertCapabilities } from '../../models/required-capabilities.ts';
 import { lockSite, setSiteEnabled as saveEnabled } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -5,9 +5,9 @@ import { nameOfDomain, uncoveredDomains } from '../../contract/scalars/certifica
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { askForNames, type CertificateRow, keepCertificates } from '../../models/certificates/certificate.ts';
 import { askableNames } from '../../models/certificates/certificate-names.ts';
+import type { ChangedEntry } from '../../models/config/publish.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
-import type { ChangedEntry } from '../../models/publish.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import { readSiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
 import type { Tx } from '../../runtime/write.ts';

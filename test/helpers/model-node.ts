@@ -3,8 +3,8 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { answerGetBans, readBanTarget } from '../../models/bans/ban-feed.ts';
-import { headOn, readConfigHead } from '../../models/config-history.ts';
-import { answerGetConfig } from '../../models/get-config.ts';
+import { headOn, readConfigHead } from '../../models/config/config-history.ts';
+import { answerGetConfig } from '../../models/config/get-config.ts';
 import { BUCKET_COUNT, bodyHash, bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
 import type { Entry } from '../../proto/gen/svc/config/v1/entry_pb.js';
 import { type Ban, BanBatchSchema, GetBansRequestSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';

@@ -13,7 +13,7 @@ import {
   sweepAcmeTokens,
   TooManyTokens,
 } from '../../models/certificates/acme-token.ts';
-import { beginEpoch } from '../../models/epoch.ts';
+import { beginEpoch } from '../../models/config/epoch.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { AcmeNode } from '../helpers/acme-node.ts';
 import { addNode, setPolicy } from '../helpers/canary-cluster.ts';

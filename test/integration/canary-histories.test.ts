@@ -3,7 +3,8 @@
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { WAF_MODES } from '../../contract/resources/site-waf.ts';
-import { readConfigHead } from '../../models/config-history.ts';
+import { readConfigHead } from '../../models/config/config-history.ts';
+import { beginEpoch } from '../../models/config/epoch.ts';
 import { bulkRedirectsKind } from '../../models/entries/bulk-redirects.ts';
 import { listenPortsKind } from '../../models/entries/listen-ports.ts';
 import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
@@ -12,7 +13,6 @@ import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts'
 import { SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import { SITE_WAF_KIND } from '../../models/entries/site-waf.ts';
-import { beginEpoch } from '../../models/epoch.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

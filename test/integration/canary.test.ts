@@ -2,9 +2,9 @@
 import { toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { errorCodeOf } from '../../contract/errors.ts';
-import { readConfigDelta } from '../../models/config-delta.ts';
-import { headOn, readConfigHead } from '../../models/config-history.ts';
-import { readConfigPage } from '../../models/config-page.ts';
+import { readConfigDelta } from '../../models/config/config-delta.ts';
+import { headOn, readConfigHead } from '../../models/config/config-history.ts';
+import { readConfigPage } from '../../models/config/config-page.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { judgeClaim } from '../../runtime/history.ts';
 import { positionMarks } from '../../runtime/position-marks.ts';

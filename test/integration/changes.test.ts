@@ -2,9 +2,9 @@
 import test from 'ava';
 import { CallError } from '../../bin/lib/console-client.ts';
 import { nextBanSeq, recordBanChange } from '../../models/bans/ban-numbers.ts';
-import { readConfigHead } from '../../models/config-history.ts';
+import { readConfigHead } from '../../models/config/config-history.ts';
+import { publish } from '../../models/config/publish.ts';
 import { deliveryOf, situationNow } from '../../models/overview/delivery.ts';
-import { publish } from '../../models/publish.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { addCluster, ban, change } from '../helpers/pipeline.ts';

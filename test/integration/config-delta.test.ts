@@ -2,11 +2,11 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import fc from 'fast-check';
-import { readConfigDelta } from '../../models/config-delta.ts';
-import { readConfigHead } from '../../models/config-history.ts';
-import { readConfigPage } from '../../models/config-page.ts';
+import { readConfigDelta } from '../../models/config/config-delta.ts';
+import { readConfigHead } from '../../models/config/config-history.ts';
+import { readConfigPage } from '../../models/config/config-page.ts';
+import { answerGetConfig } from '../../models/config/get-config.ts';
 import { raiseDeltaFloors, sweepBlobs, sweepEntries, sweepRevisions, sweepSettings } from '../../models/db/sweeps.ts';
-import { answerGetConfig } from '../../models/get-config.ts';
 import { EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
 import {
   type ConfigDelta,

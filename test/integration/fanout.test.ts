@@ -3,7 +3,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { readBanTarget } from '../../models/bans/ban-feed.ts';
-import { readConfigHead } from '../../models/config-history.ts';
+import { readConfigHead } from '../../models/config/config-history.ts';
 import { FanoutReader, FanoutWriter, type ReadBatch } from '../../runtime/fanout-stream.ts';
 import { FeedActor } from '../../runtime/feed-actor.ts';
 import { type Relay, startRelay } from '../../runtime/relay.ts';

@@ -1,8 +1,8 @@
 // What ends by age, and what an action left to do.
 import test from 'ava';
 import { LIFTED_AT_ONCE, liftBansOfGoneSite } from '../../models/bans/gone-site.ts';
-import { readConfigHead } from '../../models/config-history.ts';
-import { clustersWithRequests, requestPublication } from '../../models/publish-requests.ts';
+import { readConfigHead } from '../../models/config/config-history.ts';
+import { clustersWithRequests, requestPublication } from '../../models/config/publish-requests.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { publishLeftRequests } from '../../services/changes/left-requests.ts';
 import { JOBS } from '../../services/housekeeping/jobs.ts';

@@ -1,6 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { requestPublication } from '../../models/publish-requests.ts';
+import { requestPublication } from '../../models/config/publish-requests.ts';
 import { chunkOf } from '../../models/rules/ip-list.ts';
 import type { IpListUser, IpListUsers } from '../../models/rules/ip-list-user.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';

@@ -1,8 +1,8 @@
 // Revisions: what each changed, field by field, and putting an earlier one back through /api/v1.
 import test from 'ava';
 import fc from 'fast-check';
-import { planRollback } from '../../models/rollback.ts';
-import { keyOf } from '../../models/write-revision.ts';
+import { planRollback } from '../../models/config/rollback.ts';
+import { keyOf } from '../../models/config/write-revision.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';

@@ -1,6 +1,6 @@
 // Canaries and what was published directly, as the jobs look at them. Each look is at all clusters, so one test at a time.
 import test from 'ava';
-import { readConfigHead } from '../../models/config-history.ts';
+import { readConfigHead } from '../../models/config/config-history.ts';
 import { writeVitals } from '../../models/rollouts/vital.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';

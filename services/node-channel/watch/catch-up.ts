@@ -1,7 +1,7 @@
 // Reads from PostgreSQL what the fan-out streams did not deliver and puts it into the rings: one read for all nodes of
 // the cluster, instead of a Target that makes each of them read for itself.
 import type { Pool } from 'pg';
-import { readConfigHead } from '../../../models/config-history.ts';
+import { readConfigHead } from '../../../models/config/config-history.ts';
 import type { Feed, FeedSource } from '../../../runtime/feeds.ts';
 import { appendBatch } from './append.ts';
 import { CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';

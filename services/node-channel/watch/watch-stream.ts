@@ -8,7 +8,7 @@
 // | any      | cursor off the ring, new epoch | the next event is a Target: the node pulls    |
 import type { Writable } from 'node:stream';
 import { create } from '@bufbuild/protobuf';
-import { trackColumn } from '../../../models/config-history.ts';
+import { trackColumn } from '../../../models/config/config-history.ts';
 import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { AcmePosition } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';

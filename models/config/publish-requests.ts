@@ -1,10 +1,10 @@
 // Platform-wide changes: they do not take the head locks of all clusters in one transaction, but leave a request for
 // each, which is published in a short transaction of its own after the commit.
 import type { Knex } from 'knex';
-import type { Actor } from '../runtime/call.ts';
-import type { Tx } from '../runtime/write.ts';
-import { keepCluster } from './clusters/cluster.ts';
-import { LOCK_PLATFORM_SHARED } from './db/locks.ts';
+import type { Actor } from '../../runtime/call.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { keepCluster } from '../clusters/cluster.ts';
+import { LOCK_PLATFORM_SHARED } from '../db/locks.ts';
 import { type ChangedEntry, MAX_ENTRIES, type Publication, publish } from './publish.ts';
 import { distinct } from './write-revision.ts';
 

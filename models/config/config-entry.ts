@@ -1,7 +1,7 @@
 // Entries as rows and as messages.
 import { create } from '@bufbuild/protobuf';
-import { type Entry, EntrySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
-import { type ConfigPosition, ConfigPositionSchema } from '../proto/gen/svc/node/v1/config_pb.js';
+import { type Entry, EntrySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { type ConfigPosition, ConfigPositionSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { ConfigPlace } from './config-history.ts';
 
 /** Bytes of bodies in one answer of GetConfig, where what is asked for can be had in several. */

@@ -1,6 +1,6 @@
 // What a publication adds to the sums of a set of entries, and takes from them: its hash, the sums of buckets, and how
 // many entries there are and need each capability.
-import { addSums, entryHash, fromSum, moveSum, toSum } from '../proto/entry-hash.ts';
+import { addSums, entryHash, fromSum, moveSum, toSum } from '../../proto/entry-hash.ts';
 import type { EntryName, Identity } from './write-revision.ts';
 
 export class SetMove {

@@ -1,7 +1,7 @@
 // Reads a snapshot of a cluster's configuration in pages, all of one revision while the cluster goes on changing.
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { type ConfigPage, ConfigPageSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
+import { type ConfigPage, ConfigPageSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { TrackPlace } from './config-delta.ts';
 import { ENTRY_OVERHEAD_BYTES, type EntryRow, PULLED_BYTES, position, toEntry } from './config-entry.ts';
 import { type ConfigPlace, headOn, readConfigHead, readSetHash, trackColumn } from './config-history.ts';

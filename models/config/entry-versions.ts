@@ -1,8 +1,8 @@
 // Which entries of a cluster differ between two of its revisions, and what they were at each: an index range scan, whose
 // cost depends on what changed between them.
 import type { Knex } from 'knex';
+import { numbered } from '../db/named-statement.ts';
 import { CHANGED_KEYS, liveAt } from './config-delta.ts';
-import { numbered } from './db/named-statement.ts';
 import type { EntryName } from './write-revision.ts';
 
 /** An entry as it was published. */

@@ -1,8 +1,8 @@
 // The history a database belongs to. A database that was restored or failed over with loss has forgotten numbers that
 // nodes and readers have seen; a new epoch tells them, and numbers that carry no epoch jump ahead of anything seen.
 import type { Knex } from 'knex';
-import { ACME_TOPIC } from './certificates/acme-token.ts';
-import { LOCK_BAN_FEED, LOCK_PLATFORM } from './db/locks.ts';
+import { ACME_TOPIC } from '../certificates/acme-token.ts';
+import { LOCK_BAN_FEED, LOCK_PLATFORM } from '../db/locks.ts';
 
 /** How far numbers jump that readers see without an epoch. */
 export const SEQUENCE_JUMP = 1_000_000_000;

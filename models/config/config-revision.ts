@@ -1,7 +1,7 @@
 // Published revisions as people see them.
 import type { Knex } from 'knex';
-import { LISTED_REVISIONS } from '../contract/resources/revisions.ts';
-import type { Actor } from '../runtime/call.ts';
+import { LISTED_REVISIONS } from '../../contract/resources/revisions.ts';
+import type { Actor } from '../../runtime/call.ts';
 
 export interface RevisionRow {
   clusterId: string;

@@ -1,9 +1,9 @@
 // Writing a revision: the head of a cluster under its lock, and the entries that differ with the sums that follow.
-import { addSums, bucketOf, fromSum, toSum } from '../proto/entry-hash.ts';
-import type { Actor } from '../runtime/call.ts';
-import type { Tx } from '../runtime/write.ts';
-import { type AuditRecord, auditArguments } from './audit/audit-entry.ts';
-import type { CompiledEntry } from './entries/kind.ts';
+import { addSums, bucketOf, fromSum, toSum } from '../../proto/entry-hash.ts';
+import type { Actor } from '../../runtime/call.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { type AuditRecord, auditArguments } from '../audit/audit-entry.ts';
+import type { CompiledEntry } from '../entries/kind.ts';
 import { SetMove } from './set-move.ts';
 import { snapshotOf } from './settings-snapshot.ts';
 

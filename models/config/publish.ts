@@ -2,16 +2,16 @@
 //
 // Round trips under the cluster's head lock: take it and read what is live, compile (one query a kind, none for what the
 // caller has compiled), write. Nothing else may be added here, because every change of the cluster waits for it.
-import { fail } from '../contract/errors.ts';
-import { bodyHash, bucketOf } from '../proto/entry-hash.ts';
-import type { Tx } from '../runtime/write.ts';
-import { recordAudits } from './audit/audit-entry.ts';
-import { LOCK_PLATFORM } from './db/locks.ts';
-import type { Beside, CompiledEntry, EntryKind } from './entries/kind.ts';
-import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
+import { fail } from '../../contract/errors.ts';
+import { bodyHash, bucketOf } from '../../proto/entry-hash.ts';
+import type { Tx } from '../../runtime/write.ts';
+import { recordAudits } from '../audit/audit-entry.ts';
+import { LOCK_PLATFORM } from '../db/locks.ts';
+import type { Beside, CompiledEntry, EntryKind } from '../entries/kind.ts';
+import { ENTRY_KINDS, kindNamed } from '../entries/kinds.ts';
+import { type Changes, publishChanges } from '../rollouts/publish-changes.ts';
+import { splitChange, type TriedEntry } from '../rollouts/split-change.ts';
 import { liveSettings } from './live-settings.ts';
-import { type Changes, publishChanges } from './rollouts/publish-changes.ts';
-import { splitChange, type TriedEntry } from './rollouts/split-change.ts';
 import {
   distinct,
   type EntryName,

@@ -1,7 +1,7 @@
 // Places in the history of a cluster's configuration: where its head is, and whether a node's base belongs to it.
 import type { Pool } from 'pg';
-import { HASH_BYTES } from '../proto/entry-hash.ts';
-import { Track } from '../proto/gen/svc/node/v1/config_pb.js';
+import { HASH_BYTES } from '../../proto/entry-hash.ts';
+import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 
 /** A position; numbers are 64-bit. */
 export interface ConfigPlace {

@@ -2,8 +2,8 @@
 // what changed and never on the number of entries in the cluster.
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { EntryKeySchema } from '../proto/gen/svc/config/v1/entry_pb.js';
-import { type ConfigDelta, ConfigDeltaSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
+import { EntryKeySchema } from '../../proto/gen/svc/config/v1/entry_pb.js';
+import { type ConfigDelta, ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { ENTRY_OVERHEAD_BYTES, type EntryRow, LARGEST_ANSWER_BYTES, PULLED_BYTES, toEntry } from './config-entry.ts';
 import { type ConfigPlace, type TrackHead, trackColumn } from './config-history.ts';
 

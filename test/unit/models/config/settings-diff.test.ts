@@ -1,6 +1,6 @@
 // Differences of settings, as an operator reads them.
 import test from 'ava';
-import { settingsDiff } from '../../../models/settings-diff.ts';
+import { settingsDiff } from '../../../../models/config/settings-diff.ts';
 
 const TABLE: readonly [what: string, from: object, to: object, fields: object[]][] = [
   ['what is the same', { a: 1, b: { c: [1, 2] } }, { a: 1, b: { c: [1, 2] } }, []],

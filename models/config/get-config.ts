@@ -6,7 +6,7 @@ import {
   type GetConfigResponse,
   GetConfigResponseSchema,
   type Track,
-} from '../proto/gen/svc/node/v1/config_pb.js';
+} from '../../proto/gen/svc/node/v1/config_pb.js';
 import { reachableRevision, readConfigDelta } from './config-delta.ts';
 import { LARGEST_ANSWER_BYTES } from './config-entry.ts';
 import { headOn, isValidBase, readConfigHead } from './config-history.ts';

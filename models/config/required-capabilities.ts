@@ -1,9 +1,9 @@
 // Who may publish what some node cannot follow: an operator may (the node keeps its configuration and shows that it
 // needs an upgrade), machines may not.
 import type { Knex } from 'knex';
-import type { Capability } from '../contract/capabilities.ts';
-import { fail } from '../contract/errors.ts';
-import type { Tx } from '../runtime/write.ts';
+import type { Capability } from '../../contract/capabilities.ts';
+import { fail } from '../../contract/errors.ts';
+import type { Tx } from '../../runtime/write.ts';
 
 const SHOWN_NODES = 5;
 

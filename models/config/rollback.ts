@@ -2,8 +2,8 @@
 // and what it needs that is gone. The specification's rules for the kinds stand with them (models/entries/kind.ts).
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
-import { fail } from '../contract/errors.ts';
-import { bodyHash } from '../proto/entry-hash.ts';
+import { fail } from '../../contract/errors.ts';
+import { bodyHash } from '../../proto/entry-hash.ts';
 import type {
   Beside,
   CompiledEntry,
@@ -12,10 +12,10 @@ import type {
   Provision,
   Reference,
   RollbackOwners,
-} from './entries/kind.ts';
-import { ENTRY_KINDS, kindNamed } from './entries/kinds.ts';
-import { siteOfOwner } from './entries/owner.ts';
-import { DISABLED_REF, siteKind } from './entries/site.ts';
+} from '../entries/kind.ts';
+import { ENTRY_KINDS, kindNamed } from '../entries/kinds.ts';
+import { siteOfOwner } from '../entries/owner.ts';
+import { DISABLED_REF, siteKind } from '../entries/site.ts';
 import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
 import { liveSettings } from './live-settings.ts';
 import { type Difference, keyOf, type WrittenEntry } from './write-revision.ts';

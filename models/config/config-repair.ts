@@ -1,8 +1,8 @@
 // Reads what a node holds differently, by comparing the sums of its buckets with those of the cluster.
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { addSums, BUCKET_COUNT, fromSum, HASH_BYTES, toSum } from '../proto/entry-hash.ts';
-import { type ConfigRepair, ConfigRepairSchema, type Track } from '../proto/gen/svc/node/v1/config_pb.js';
+import { addSums, BUCKET_COUNT, fromSum, HASH_BYTES, toSum } from '../../proto/entry-hash.ts';
+import { type ConfigRepair, ConfigRepairSchema, type Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
   ENTRY_OVERHEAD_BYTES,
   type EntryRow,
