@@ -6,7 +6,7 @@ import path from 'node:path';
 import { toBinary } from '@bufbuild/protobuf';
 import { caddySources } from '../bin/lib/caddy.ts';
 import { checkCondition } from '../contract/expression/expression.ts';
-import { expressionMessage } from '../models/entries/expression.ts';
+import { expressionMessage } from '../models/rules/expression-message.ts';
 import { ExpressionSchema } from '../proto/gen/svc/config/v1/expression_pb.js';
 import { medianInterval, round2 } from './lib/stats.ts';
 import { CLASSES, REQUEST, type Rule, SIX, SIXTY_FOUR } from './rules-eval/classes.ts';

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Phase } from '../contract/expression/phases.ts';
-import { checkRule, ruleMessage } from '../models/entries/rule-message.ts';
+import { checkRule, ruleMessage } from '../models/rules/rule-message.ts';
 import type { Rule } from '../proto/gen/svc/config/v1/rules_pb.js';
 import { threeOf } from './lib/beside.ts';
 import { edgeCommand } from './lib/edge.ts';

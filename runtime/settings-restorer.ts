@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 
 export interface SettingsRestorer {
-  /** Kind of the entries that are compiled from the settings (models/entries/kind.ts). */
+  /** Kind of the entries that are compiled from the settings (models/config/entry-kind.ts). */
   readonly kind: string;
   /** Whose row is locked for it: the site of the id, or the cluster. */
   readonly locks: 'site' | 'cluster';

@@ -55,8 +55,8 @@ export const REGISTERS: readonly Register[] = [
   {
     file: 'models/gen/entry-kinds.ts',
     list: 'FOUND_KINDS',
-    folder: 'models/entries',
-    files: /^[a-z0-9-]+[.]ts$/,
+    folder: 'models',
+    files: /^[a-z0-9-]+\/[a-z0-9-]+[.]entry[.]ts$/,
     exports: /^[a-z]\w*Kind$/,
   },
   {

@@ -1,8 +1,8 @@
 // Which nodes serve a certificate: by the entries that name it and by what nodes reported of them.
 import type { Knex } from 'knex';
 import type { CERTIFICATE_NODE_STATES } from '../../contract/resources/certificates.ts';
-import { certificateRef } from '../entries/site-https.ts';
 import { MAX_FAILED_ENTRIES, ONLINE_SECONDS } from '../nodes/node-state.ts';
+import { certificateRef } from '../sites/site-https.entry.ts';
 
 export interface CertificateNode {
   id: string;

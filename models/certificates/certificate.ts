@@ -17,7 +17,7 @@ import { MAX_ENTRIES } from '../config/publish.ts';
 import { requestPublication } from '../config/publish-requests.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
 import { searchPattern } from '../db/search-pattern.ts';
-import { certificateRef, SITE_HTTPS_KIND } from '../entries/site-https.ts';
+import { certificateRef, SITE_HTTPS_KIND } from '../sites/site-https.entry.ts';
 import type { CertificateMaterial } from './certificate-check.ts';
 
 export interface CertificateRow {

@@ -1,7 +1,7 @@
 // Writes what requests for hosts of no site get.
 import type { Knex } from 'knex';
-import { UNKNOWN_HOSTS, type UnknownHosts, unknownHostsKind } from '../entries/unknown-hosts.ts';
 import { readClusterSetting, writeClusterSetting } from './cluster-settings.ts';
+import { UNKNOWN_HOSTS, type UnknownHosts, unknownHostsKind } from './unknown-hosts.entry.ts';
 
 export async function writeUnknownHosts(sql: Knex, clusterId: string, settings: UnknownHosts): Promise<void> {
   const { enabled, banSeconds } = settings.scan;

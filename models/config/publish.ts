@@ -7,10 +7,10 @@ import { bodyHash, bucketOf } from '../../proto/entry-hash.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { recordAudits } from '../audit/audit-entry.ts';
 import { LOCK_PLATFORM } from '../db/locks.ts';
-import type { Beside, CompiledEntry, EntryKind } from '../entries/kind.ts';
-import { ENTRY_KINDS, kindNamed } from '../entries/kinds.ts';
 import { type Changes, publishChanges } from '../rollouts/publish-changes.ts';
 import { splitChange, type TriedEntry } from '../rollouts/split-change.ts';
+import type { Beside, CompiledEntry, EntryKind } from './entry-kind.ts';
+import { ENTRY_KINDS, kindNamed } from './entry-kinds.ts';
 import { liveSettings } from './live-settings.ts';
 import {
   distinct,
@@ -48,7 +48,7 @@ export interface ChangedEntry extends EntryName {
 export interface Publication extends Omit<RevisionNote, 'source'> {
   /** What the change touched; a kind that compiles to nothing removes its entry. */
   entries: readonly ChangedEntry[];
-  /** What ends (models/entries/owner.ts): all of its live entries are removed, whatever their kinds. */
+  /** What ends (models/config/entry-owner.ts): all of its live entries are removed, whatever their kinds. */
   ends?: readonly string[];
   /**
    * What is saved was saved before: nodes get it where they run something else, as after a rollback or a canary that was

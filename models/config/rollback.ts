@@ -1,21 +1,13 @@
 // Putting an earlier revision back: what of it differs from what nodes run now, what of that stays as it is all the same,
-// and what it needs that is gone. The specification's rules for the kinds stand with them (models/entries/kind.ts).
+// and what it needs that is gone. The specification's rules for the kinds stand with them (models/config/entry-kind.ts).
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { fail } from '../../contract/errors.ts';
 import { bodyHash } from '../../proto/entry-hash.ts';
-import type {
-  Beside,
-  CompiledEntry,
-  EntryKind,
-  Missing,
-  Provision,
-  Reference,
-  RollbackOwners,
-} from '../entries/kind.ts';
-import { ENTRY_KINDS, kindNamed } from '../entries/kinds.ts';
-import { siteOfOwner } from '../entries/owner.ts';
-import { DISABLED_REF, siteKind } from '../entries/site.ts';
+import { DISABLED_REF, siteKind } from '../sites/site.entry.ts';
+import type { Beside, CompiledEntry, EntryKind, Missing, Provision, Reference, RollbackOwners } from './entry-kind.ts';
+import { ENTRY_KINDS, kindNamed } from './entry-kinds.ts';
+import { siteOfOwner } from './entry-owner.ts';
 import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
 import { liveSettings } from './live-settings.ts';
 import { type Difference, keyOf, type WrittenEntry } from './write-revision.ts';

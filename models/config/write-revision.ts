@@ -3,7 +3,7 @@ import { addSums, bucketOf, fromSum, toSum } from '../../proto/entry-hash.ts';
 import type { Actor } from '../../runtime/call.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { type AuditRecord, auditArguments } from '../audit/audit-entry.ts';
-import type { CompiledEntry } from '../entries/kind.ts';
+import type { CompiledEntry } from './entry-kind.ts';
 import { SetMove } from './set-move.ts';
 import { snapshotOf } from './settings-snapshot.ts';
 

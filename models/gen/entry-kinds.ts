@@ -1,38 +1,38 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
-import { bulkRedirectsKind } from '../entries/bulk-redirects.ts';
-import { ccTemplateKind } from '../entries/cc-template.ts';
-import { challengeKeysKind } from '../entries/challenge-keys.ts';
-import { clientIpKind } from '../entries/client-ip.ts';
-import { ipListKind } from '../entries/ip-list.ts';
-import { ipListChunkKind } from '../entries/ip-list.ts';
-import { listenPortsKind } from '../entries/listen-ports.ts';
-import { originPolicyKind } from '../entries/origin-policy.ts';
-import { platformProtectionKind } from '../entries/platform-protection.ts';
-import { platformRulesKind } from '../entries/platform-rules.ts';
-import { protectionKind } from '../entries/protection.ts';
-import { siteCompressionKind } from '../entries/site-compression.ts';
-import { siteHttpsKind } from '../entries/site-https.ts';
-import { siteRulesKind } from '../entries/site-rules.ts';
-import { siteWafKind } from '../entries/site-waf.ts';
-import { siteKind } from '../entries/site.ts';
-import { unknownHostsKind } from '../entries/unknown-hosts.ts';
+import { challengeKeysKind } from '../clusters/challenge-keys.entry.ts';
+import { clientIpKind } from '../clusters/client-ip.entry.ts';
+import { listenPortsKind } from '../clusters/listen-ports.entry.ts';
+import { unknownHostsKind } from '../clusters/unknown-hosts.entry.ts';
+import { ipListKind } from '../rules/ip-list.entry.ts';
+import { ipListChunkKind } from '../rules/ip-list.entry.ts';
+import { platformRulesKind } from '../rules/platform-rules.entry.ts';
+import { siteRulesKind } from '../rules/site-rules.entry.ts';
+import { ccTemplateKind } from '../security/cc-template.entry.ts';
+import { platformProtectionKind } from '../security/platform-protection.entry.ts';
+import { protectionKind } from '../security/protection.entry.ts';
+import { bulkRedirectsKind } from '../sites/bulk-redirects.entry.ts';
+import { originPolicyKind } from '../sites/origin-policy.entry.ts';
+import { siteCompressionKind } from '../sites/site-compression.entry.ts';
+import { siteHttpsKind } from '../sites/site-https.entry.ts';
+import { siteKind } from '../sites/site.entry.ts';
+import { siteWafKind } from '../waf/site-waf.entry.ts';
 
 export const FOUND_KINDS = [
-  bulkRedirectsKind,
-  ccTemplateKind,
   challengeKeysKind,
   clientIpKind,
+  listenPortsKind,
+  unknownHostsKind,
   ipListKind,
   ipListChunkKind,
-  listenPortsKind,
-  originPolicyKind,
-  platformProtectionKind,
   platformRulesKind,
+  siteRulesKind,
+  ccTemplateKind,
+  platformProtectionKind,
   protectionKind,
+  bulkRedirectsKind,
+  originPolicyKind,
   siteCompressionKind,
   siteHttpsKind,
-  siteRulesKind,
-  siteWafKind,
   siteKind,
-  unknownHostsKind,
+  siteWafKind,
 ] as const;

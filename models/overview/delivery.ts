@@ -4,12 +4,12 @@
 // A node is current when it has passed the last change of every entry of the site (one that was removed until it passed
 // the revision that closed it), and none of them failed there or is held: needs a capability that it does not report.
 import type { Knex } from 'knex';
+import { findKind } from '../config/entry-kinds.ts';
+import { siteOwner } from '../config/entry-owner.ts';
 import { named } from '../db/named-statement.ts';
 import { Recent } from '../db/recent.ts';
-import { findKind } from '../entries/kinds.ts';
-import { siteOwner } from '../entries/owner.ts';
-import { DISABLED_REF } from '../entries/site.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
+import { DISABLED_REF } from '../sites/site.entry.ts';
 
 export interface DeliveredSite {
   id: string;

@@ -3,7 +3,7 @@
 import type { Knex } from 'knex';
 import { MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { SiteState } from '../../contract/resources/sites.ts';
-import { DISABLED_REF } from '../entries/site.ts';
+import { DISABLED_REF } from '../sites/site.entry.ts';
 import { ownerOf, UNSERVED_AFTER_MS } from './delivery.ts';
 import type { ClusterSpan } from './overview-nodes.ts';
 

@@ -1,6 +1,7 @@
 // What a change does while it is tried: nodes of the canary get the entry as it is now, the others what must not wait.
 // Nothing else of what is being tried is in what they get: that is compiled from the settings they run.
 
+import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
 import type {
   Difference,
   LiveEntry,
@@ -8,7 +9,6 @@ import type {
   OverlayDifference,
   WrittenEntry,
 } from '../config/write-revision.ts';
-import type { CompiledEntry, EntryKind } from '../entries/kind.ts';
 
 /** An entry as it is published and as it is now. */
 export interface TriedEntry {

@@ -1,8 +1,8 @@
 // Has nodes tell how what a publication changed fares.
 import type { Tx } from '../../runtime/write.ts';
+import { kindNamed } from '../config/entry-kinds.ts';
+import { siteOfOwner } from '../config/entry-owner.ts';
 import type { Difference, OverlayDifference, WrittenEntry } from '../config/write-revision.ts';
-import { kindNamed } from '../entries/kinds.ts';
-import { siteOfOwner } from '../entries/owner.ts';
 import { watchChange } from './vital-watch.ts';
 
 /** How long a publication to everybody is watched. */

@@ -2,10 +2,10 @@
 import type { Knex } from 'knex';
 import { MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
-import type { CompiledEntry } from '../entries/kind.ts';
-import type { ListIds } from '../entries/rule-message.ts';
-import { groupsOf, RULES_COMPILER_VERSION, recompileRules } from '../entries/rules.ts';
+import type { CompiledEntry } from '../config/entry-kind.ts';
+import { groupsOf, RULES_COMPILER_VERSION, recompileRules } from './compiled-rules.ts';
 import { ipListIds } from './ip-list.ts';
+import type { ListIds } from './rule-message.ts';
 
 /** Id of the rules of the platform. */
 export const PLATFORM = '';

@@ -8,7 +8,7 @@ import {
   DOSSIER_SITES,
 } from '../../contract/resources/addresses.ts';
 import { OF_NO_GONE_SITE } from '../bans/gone-site.ts';
-import type { ClientIp } from '../entries/client-ip.ts';
+import type { ClientIp } from '../clusters/client-ip.entry.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 import type { IpListKindName } from '../rules/ip-list.ts';
 

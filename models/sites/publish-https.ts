@@ -2,9 +2,9 @@
 import type { Tx } from '../../runtime/write.ts';
 import { publish } from '../config/publish.ts';
 import { nextUpdatedAt } from '../db/updated-at.ts';
-import { compileCompression, SITE_COMPRESSION_KIND } from '../entries/site-compression.ts';
-import { certificateIds, SITE_HTTPS_KIND } from '../entries/site-https.ts';
 import { lockSite, type SiteRow } from './site.ts';
+import { compileCompression, SITE_COMPRESSION_KIND } from './site-compression.entry.ts';
+import { certificateIds, SITE_HTTPS_KIND } from './site-https.entry.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from './site-https.ts';
 
 /** Answers the revision; null when nodes get nothing else. `changed`: names of the fields; none: it was saved before. */

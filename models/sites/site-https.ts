@@ -9,7 +9,7 @@ import {
 } from '../../contract/resources/site-https.ts';
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import type { Domain } from '../../contract/scalars/domain.ts';
-import { certificateIds } from '../entries/site-https.ts';
+import { certificateIds } from './site-https.entry.ts';
 
 const SITES_PER_PAGE = 1000;
 

@@ -1,7 +1,7 @@
 // Ports that sites use of what their cluster listens on.
 import type { Knex } from 'knex';
+import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts, portReference } from '../clusters/listen-ports.entry.ts';
 import type { EntryName } from '../config/write-revision.ts';
-import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts, portReference } from '../entries/listen-ports.ts';
 
 export interface SitePorts {
   http: number[];

@@ -12,7 +12,7 @@ import {
   parseCidr,
 } from '../../contract/scalars/cidr.ts';
 import { banCount } from '../../models/bans/ban-list.ts';
-import { CLIENT_IP } from '../../models/entries/client-ip.ts';
+import { CLIENT_IP } from '../../models/clusters/client-ip.entry.ts';
 import {
   type AddressBan,
   type AddressEvent,

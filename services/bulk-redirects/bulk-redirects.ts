@@ -6,7 +6,6 @@ import type { bulkRedirects } from '../../contract/resources/bulk-redirects.ts';
 import { formatRedirectSource, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
 import { publish } from '../../models/config/publish.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { compileChunks } from '../../models/entries/bulk-redirects.ts';
 import {
   type BulkRedirectRow,
   bulkRedirectsOf,
@@ -16,6 +15,7 @@ import {
   replaceBulkRedirects,
   touchBulkRedirects,
 } from '../../models/sites/bulk-redirect.ts';
+import { compileChunks } from '../../models/sites/bulk-redirects.entry.ts';
 import { clusterOfSite, lockSite } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

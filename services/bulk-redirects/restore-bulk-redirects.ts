@@ -1,13 +1,13 @@
 // Saves a chunk of a site's redirects as an earlier revision had it.
 
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/entries/bulk-redirects.ts';
 import {
   bulkRedirectsUpdatedAt,
   placed,
   replaceBulkRedirects,
   touchBulkRedirects,
 } from '../../models/sites/bulk-redirect.ts';
+import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/sites/bulk-redirects.entry.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const bulkRedirectsRestorer: SettingsRestorer = {

@@ -1,5 +1,5 @@
+import { CLIENT_IP, type ClientIp, clientIpKind } from '../../models/clusters/client-ip.entry.ts';
 import { writeClusterSetting } from '../../models/clusters/cluster-settings.ts';
-import { CLIENT_IP, type ClientIp, clientIpKind } from '../../models/entries/client-ip.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 
 export const feature = {

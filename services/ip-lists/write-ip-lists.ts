@@ -5,13 +5,13 @@ import { type ipLists, MAX_ENTRIES_IN_ALL, MAX_IP_LISTS, MAX_LIST_ENTRIES } from
 import { normaliseCidrs } from '../../contract/scalars/cidr.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { holdBanGuard } from '../../models/bans/ban-guard.ts';
+import { listOwner } from '../../models/config/entry-owner.ts';
 import type { Publication } from '../../models/config/publish.ts';
 import { requestPublication } from '../../models/config/publish-requests.ts';
 import type { EntryName } from '../../models/config/write-revision.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
-import { chunkId } from '../../models/entries/ip-list.ts';
-import { listOwner } from '../../models/entries/owner.ts';
+import { chunkId } from '../../models/rules/ip-list.entry.ts';
 import {
   addIpListEntries,
   chunkOf,

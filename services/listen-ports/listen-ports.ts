@@ -1,7 +1,7 @@
 import { badField, fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { listenPorts } from '../../contract/resources/listen-ports.ts';
-import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts } from '../../models/entries/listen-ports.ts';
+import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts } from '../../models/clusters/listen-ports.entry.ts';
 import { portInUse } from '../../models/sites/site-ports.ts';
 import type { Call } from '../../runtime/call.ts';
 import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';

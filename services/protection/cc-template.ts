@@ -4,7 +4,7 @@ import type { ccTemplate } from '../../contract/resources/cc-template.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { requestPublication } from '../../models/config/publish-requests.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
-import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
+import { CC_TEMPLATE_KIND } from '../../models/security/cc-template.entry.ts';
 import { CC_TEMPLATE, readCcTemplate, writeCcTemplate } from '../../models/security/protection-setting.ts';
 import { clustersWithFollowers } from '../../models/security/site-protection.ts';
 import type { Call } from '../../runtime/call.ts';

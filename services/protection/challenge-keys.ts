@@ -1,7 +1,7 @@
 // Keys that sign passes: each rotation is a revision of its own, which tells nodes at once.
 import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
+import { CHALLENGE_KEYS_KIND } from '../../models/clusters/challenge-keys.entry.ts';
 import { publish } from '../../models/config/publish.ts';
-import { CHALLENGE_KEYS_KIND } from '../../models/entries/challenge-keys.ts';
 import type { KeptKeys } from '../../runtime/key-keeper.ts';
 
 export const CHALLENGES: KeptKeys = {

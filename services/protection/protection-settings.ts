@@ -4,7 +4,7 @@ import type { protectionSettings } from '../../contract/resources/protection-set
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { requestPublication } from '../../models/config/publish-requests.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
-import { PLATFORM_PROTECTION_KIND } from '../../models/entries/platform-protection.ts';
+import { PLATFORM_PROTECTION_KIND } from '../../models/security/platform-protection.entry.ts';
 import {
   PROTECTION,
   readProtectionSettings,

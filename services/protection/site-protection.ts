@@ -6,8 +6,8 @@ import { publish } from '../../models/config/publish.ts';
 import { assertCapabilities } from '../../models/config/required-capabilities.ts';
 import { shareSetting } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { CC_TEMPLATE_KIND } from '../../models/entries/cc-template.ts';
-import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../models/entries/protection.ts';
+import { CC_TEMPLATE_KIND } from '../../models/security/cc-template.entry.ts';
+import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../models/security/protection.entry.ts';
 import { CC_TEMPLATE } from '../../models/security/protection-setting.ts';
 import {
   lockSiteProtection,

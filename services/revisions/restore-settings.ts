@@ -1,11 +1,11 @@
 // Saved settings as an earlier revision had them: which differ from it, and putting them back. Without that the next save
 // of a site would bring back what a rollback took away.
 import { fail } from '../../contract/errors.ts';
+import type { EntryKind } from '../../models/config/entry-kind.ts';
+import { kindNamed } from '../../models/config/entry-kinds.ts';
 import { changedEntries, type EntryVersions } from '../../models/config/entry-versions.ts';
 import { type FieldChange, settingsDiff } from '../../models/config/settings-diff.ts';
 import { isRecord } from '../../models/config/settings-snapshot.ts';
-import type { EntryKind } from '../../models/entries/kind.ts';
-import { kindNamed } from '../../models/entries/kinds.ts';
 import { lockSites, sitesOfCluster } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';

@@ -4,10 +4,10 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { type ObjectChange, type revisions, SHOWN_FIELDS } from '../../contract/resources/revisions.ts';
 import { revisionPlace } from '../../models/config/config-revision.ts';
+import { ENTRY_KINDS } from '../../models/config/entry-kinds.ts';
 import { type EntryVersions, type StoredEntry, triedEntries } from '../../models/config/entry-versions.ts';
 import { ownedSubjects } from '../../models/config/revision-subject.ts';
 import { settingsDiff } from '../../models/config/settings-diff.ts';
-import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Entries looked at between two revisions; what is beyond is not told. */

@@ -4,11 +4,11 @@ import { NAMED_SITES, type ObjectChange, type revisions, SHOWN_FIELDS } from '..
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { Cluster } from '../../models/clusters/cluster.ts';
 import { revisionPlace } from '../../models/config/config-revision.ts';
+import { siteOfOwner } from '../../models/config/entry-owner.ts';
 import { ownedSubjects } from '../../models/config/revision-subject.ts';
 import { planRollback, type RollbackPlan } from '../../models/config/rollback.ts';
 import { lockHead, writeRevision } from '../../models/config/write-revision.ts';
 import { hint, leaveHints } from '../../models/db/live-hint.ts';
-import { siteOfOwner } from '../../models/entries/owner.ts';
 import { noteEnd } from '../../models/rollouts/cluster-canary.ts';
 import { siteLabels } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';

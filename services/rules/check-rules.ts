@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../contract/errors.ts';
 import type { Rule, RuleInput } from '../../contract/scalars/rule.ts';
-import { type CheckedRule, checkRule } from '../../models/entries/rule-message.ts';
+import { type CheckedRule, checkRule } from '../../models/rules/rule-message.ts';
 import { checkAction } from './check-action.ts';
 
 /**

@@ -5,7 +5,7 @@ import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { requestPublication } from '../../models/config/publish-requests.ts';
 import { settingTarget } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { PLATFORM_RULES_KIND } from '../../models/entries/platform-rules.ts';
+import { PLATFORM_RULES_KIND } from '../../models/rules/platform-rules.entry.ts';
 import { lockPlatformRules, PLATFORM, type RuleSet, readPlatformRules } from '../../models/rules/rule-set.ts';
 import type { Call } from '../../runtime/call.ts';
 import { publishRequested } from '../../runtime/publish-requested.ts';

@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../contract/errors.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
-import type { CompiledEntry } from '../../models/entries/kind.ts';
-import type { CheckedRule, ListIds } from '../../models/entries/rule-message.ts';
-import { compileRules, listsOf } from '../../models/entries/rules.ts';
+import type { CompiledEntry } from '../../models/config/entry-kind.ts';
+import { compileRules, listsOf } from '../../models/rules/compiled-rules.ts';
 import { keepIpLists } from '../../models/rules/ip-list.ts';
+import type { CheckedRule, ListIds } from '../../models/rules/rule-message.ts';
 import { type ListUse, writeRuleSet } from '../../models/rules/rule-set.ts';
 import type { Tx } from '../../runtime/write.ts';
 

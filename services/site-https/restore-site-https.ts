@@ -1,15 +1,15 @@
 // Saves HTTPS and compression of a site as an earlier revision had them. They are saved together and published apart.
 import type { CompressionSettings } from '../../contract/resources/site-https.ts';
+import { siteOwner } from '../../models/config/entry-owner.ts';
 import { refuseMissing } from '../../models/config/rollback.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { siteOwner } from '../../models/entries/owner.ts';
-import { SITE_COMPRESSION_KIND } from '../../models/entries/site-compression.ts';
+import { SITE_COMPRESSION_KIND } from '../../models/sites/site-compression.entry.ts';
 import {
   certificateIds,
   missingCertificates,
   type PublishedHttps,
   SITE_HTTPS_KIND,
-} from '../../models/entries/site-https.ts';
+} from '../../models/sites/site-https.entry.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 

@@ -7,9 +7,9 @@ import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { type CertificateRow, certificatesById, keepCertificates } from '../../models/certificates/certificate.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { certificateIds } from '../../models/entries/site-https.ts';
 import { publishHttps } from '../../models/sites/publish-https.ts';
 import { clusterOfSite, lockSite, siteById } from '../../models/sites/site.ts';
+import { certificateIds } from '../../models/sites/site-https.entry.ts';
 import { readSiteHttps, type SiteHttps } from '../../models/sites/site-https.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

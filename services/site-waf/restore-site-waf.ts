@@ -2,7 +2,7 @@
 // know nothing else: then the rest stays as it is.
 import type { WafOfSite } from '../../contract/resources/site-waf.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { SITE_WAF_KIND } from '../../models/entries/site-waf.ts';
+import { SITE_WAF_KIND } from '../../models/waf/site-waf.entry.ts';
 import { readSiteWaf, writeSiteWaf } from '../../models/waf/site-waf.ts';
 import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 

@@ -4,8 +4,8 @@ import type { sites } from '../../contract/resources/sites.ts';
 import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
 import { type CertificateRow, certificateForSite, certificatesById } from '../../models/certificates/certificate.ts';
-import { certificateIds } from '../../models/entries/site-https.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
+import { certificateIds } from '../../models/sites/site-https.entry.ts';
 import { readSiteHttps } from '../../models/sites/site-https.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

@@ -1,10 +1,8 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { siteOwner } from '../../models/config/entry-owner.ts';
 import { type ChangedEntry, publish } from '../../models/config/publish.ts';
 import { featuresOfOwner } from '../../models/config/required-capabilities.ts';
-import { siteOwner } from '../../models/entries/owner.ts';
-import { compileSite, featuresOfSite, siteKind } from '../../models/entries/site.ts';
-import { SITE_RULES_KIND } from '../../models/entries/site-rules.ts';
 import {
   type Delivery,
   deliveryAfterChange,
@@ -13,6 +11,8 @@ import {
   type Situation,
 } from '../../models/overview/delivery.ts';
 import { entryOfSite } from '../../models/rules/rule-set.ts';
+import { SITE_RULES_KIND } from '../../models/rules/site-rules.entry.ts';
+import { compileSite, featuresOfSite, siteKind } from '../../models/sites/site.entry.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
 import { siteViewNow } from '../../models/sites/site-view.ts';

@@ -7,8 +7,8 @@ import { askForNames, type CertificateRow, keepCertificates } from '../../models
 import { askableNames } from '../../models/certificates/certificate-names.ts';
 import type { ChangedEntry } from '../../models/config/publish.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { certificateIds, SITE_HTTPS_KIND } from '../../models/entries/site-https.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
+import { certificateIds, SITE_HTTPS_KIND } from '../../models/sites/site-https.entry.ts';
 import { readSiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
 import type { Tx } from '../../runtime/write.ts';
 

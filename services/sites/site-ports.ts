@@ -1,7 +1,7 @@
 // Ports of a site, as far as its cluster listens on them.
 import { fail } from '../../contract/errors.ts';
 import type { HttpsSettings } from '../../contract/resources/site-https.ts';
-import type { ListenPorts } from '../../models/entries/listen-ports.ts';
+import type { ListenPorts } from '../../models/clusters/listen-ports.entry.ts';
 import { hasHttpsPort, portInNeedOfCertificate, type SitePorts } from '../../models/sites/site-ports.ts';
 
 export type GivenPorts = { [protocol in keyof SitePorts]?: readonly number[] };

@@ -1,5 +1,5 @@
+import { type UnknownHosts, unknownHostsKind } from '../../models/clusters/unknown-hosts.entry.ts';
 import { writeUnknownHosts } from '../../models/clusters/unknown-hosts-setting.ts';
-import { type UnknownHosts, unknownHostsKind } from '../../models/entries/unknown-hosts.ts';
 import { keepEnabledSite } from '../../models/sites/site.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 

@@ -1,8 +1,8 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
+import { DEFAULT_UNKNOWN_HOSTS, UNKNOWN_HOSTS, type UnknownHosts } from '../../models/clusters/unknown-hosts.entry.ts';
 import { writeUnknownHosts } from '../../models/clusters/unknown-hosts-setting.ts';
-import { DEFAULT_UNKNOWN_HOSTS, UNKNOWN_HOSTS, type UnknownHosts } from '../../models/entries/unknown-hosts.ts';
 import { keepEnabledSite } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';

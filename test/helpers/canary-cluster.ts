@@ -1,7 +1,7 @@
 // Clusters with canaries at the pipeline: things with a switch that must not wait, and nodes that only the database knows.
 
+import type { CompiledEntry } from '../../models/config/entry-kind.ts';
 import { publish } from '../../models/config/publish.ts';
-import type { CompiledEntry } from '../../models/entries/kind.ts';
 import { abortCanary, promoteCanary } from '../../models/rollouts/finish-canary.ts';
 import type { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -2,7 +2,7 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { checkCondition, checkValue } from '../../contract/expression/expression.ts';
 import { formatTree } from '../../contract/expression/format.ts';
-import { expressionMessage } from '../../models/entries/expression.ts';
+import { expressionMessage } from '../../models/rules/expression-message.ts';
 import { ExpressionSchema } from '../../proto/gen/svc/config/v1/expression_pb.js';
 import { evaluateCondition, evaluateValue } from '../../services/rules/evaluate/evaluate.ts';
 import { type GivenFields, PAIR_LISTS, randomFields, TreeMaker } from './expression-pairs.ts';

@@ -7,7 +7,7 @@ import { contains, parseCidr } from '../../contract/scalars/cidr.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import { RULE_ACTIONS } from '../../contract/scalars/rule-action.ts';
 import type { RuleRun, RuleTrace, ShownValue } from '../../contract/scalars/rule-trace.ts';
-import { type CheckedRule, checkRule, ruleMessage } from '../../models/entries/rule-message.ts';
+import { type CheckedRule, checkRule, ruleMessage } from '../../models/rules/rule-message.ts';
 import { SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import { runRule } from '../../services/rules/run/from-rule.ts';
 import type { BulkRedirect, RunRequest, RunSurroundings } from '../../services/rules/run/request.ts';

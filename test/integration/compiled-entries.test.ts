@@ -1,7 +1,7 @@
 // Whatever administrators do, the published entries are what compiling everything anew gives.
 import test from 'ava';
 import fc from 'fast-check';
-import { ENTRY_KINDS } from '../../models/entries/kinds.ts';
+import { ENTRY_KINDS } from '../../models/config/entry-kinds.ts';
 import { bodyHash } from '../../proto/entry-hash.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -1,6 +1,6 @@
 // Puts an encoded batch into the ring of its feed: framed once for all streams of the cluster.
 import { fromBinary } from '@bufbuild/protobuf';
-import { CHALLENGE_KEYS_KIND } from '../../../models/entries/challenge-keys.ts';
+import { CHALLENGE_KEYS_KIND } from '../../../models/clusters/challenge-keys.entry.ts';
 import { ChallengeKeysMarkerSchema } from '../../../proto/gen/svc/config/v1/protection_pb.js';
 import { ConfigDeltaSchema } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import type { FanoutBatch } from '../../../runtime/fanout-stream.ts';

@@ -3,7 +3,7 @@ import type { FieldName } from '../../../contract/expression/fields.ts';
 import type { Condition, ValueExpression } from '../../../contract/expression/tree.ts';
 import type { Rule } from '../../../contract/scalars/rule.ts';
 import { headerOfKey } from '../../../contract/scalars/rule-action.ts';
-import type { CheckedRule } from '../../../models/entries/rule-message.ts';
+import type { CheckedRule } from '../../../models/rules/rule-message.ts';
 import type { RunAction, RunRule, RunTarget, RunValue } from './rule.ts';
 
 /** A saved rule that does not compile any more. */

@@ -5,7 +5,7 @@ import type { RuleWarning } from '../../../contract/resources/rules.ts';
 import { parseAddress } from '../../../contract/scalars/cidr.ts';
 import type { Rule } from '../../../contract/scalars/rule.ts';
 import { someNodeLacks } from '../../../models/config/required-capabilities.ts';
-import { type CheckedRule, checkRule } from '../../../models/entries/rule-message.ts';
+import { type CheckedRule, checkRule } from '../../../models/rules/rule-message.ts';
 import { readPlatformRules } from '../../../models/rules/rule-set.ts';
 import { listsOf } from '../../../models/security/address-dossier.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';

@@ -7,7 +7,7 @@ import type { RuleWarning } from '../../../contract/resources/rules.ts';
 import { RULE_WARNINGS, type RuleWarningCode } from '../../../contract/rule-warnings.ts';
 import { type Cidr, parseAddress } from '../../../contract/scalars/cidr.ts';
 import { headerOfKey } from '../../../contract/scalars/rule-action.ts';
-import type { CheckedRule } from '../../../models/entries/rule-message.ts';
+import type { CheckedRule } from '../../../models/rules/rule-message.ts';
 import { evaluateCondition } from '../evaluate/evaluate.ts';
 import { isNever, Shape } from './implies.ts';
 import { missingMatches } from './missing.ts';

@@ -8,7 +8,7 @@ import { checkCondition, checkValue } from '../../../../contract/expression/expr
 import { FIELDS } from '../../../../contract/expression/fields.ts';
 import { FUNCTIONS } from '../../../../contract/expression/functions.ts';
 import { OPERATORS } from '../../../../contract/expression/operators.ts';
-import { expressionMessage } from '../../../../models/entries/expression.ts';
+import { expressionMessage } from '../../../../models/rules/expression-message.ts';
 import { ExpressionSchema } from '../../../../proto/gen/svc/config/v1/expression_pb.js';
 import { evaluateCondition, evaluateValue } from '../../../../services/rules/evaluate/evaluate.ts';
 import { givenFields } from '../../../helpers/given-fields.ts';

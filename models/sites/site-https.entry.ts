@@ -16,9 +16,9 @@ import {
 } from '../../proto/gen/svc/config/v1/https_pb.js';
 import type { Domain as DomainMessage } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { readAuthorities } from '../certificates/certificate-check.ts';
-import type { Beside, CompiledEntry, EntryKind, Missing, Reference } from './kind.ts';
-import { siteOwner } from './owner.ts';
-import { domainMessage } from './site.ts';
+import type { Beside, CompiledEntry, EntryKind, Missing, Reference } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
+import { domainMessage } from './site.entry.ts';
 
 export const SITE_HTTPS_KIND = 'site-https';
 

@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { DEFAULT_ORIGIN_SETTINGS, type Origin } from '../../../../contract/resources/site-origins.ts';
-import { compileSite, type SiteSource, siteKind } from '../../../../models/entries/site.ts';
+import { compileSite, type SiteSource, siteKind } from '../../../../models/sites/site.entry.ts';
 import { USUAL_PORTS } from '../../../../models/sites/site-ports.ts';
 import { SiteSchema } from '../../../../proto/gen/svc/config/v1/site_pb.js';
 

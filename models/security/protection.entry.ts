@@ -11,8 +11,8 @@ import {
   SiteProtectionSchema,
   type CcThresholds as ThresholdsMessage,
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import type { CompiledEntry, EntryKind } from './kind.ts';
-import { siteOwner } from './owner.ts';
+import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
 
 export const PROTECTION_KIND = 'protection';
 

@@ -1,9 +1,9 @@
 // Kind "platform-protection": Under Attack on every site. Without an entry it is off.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { PlatformProtectionSchema } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import { readProtectionSettings } from '../security/protection-setting.ts';
-import type { EntryKind } from './kind.ts';
-import { challengeOf } from './protection.ts';
+import type { EntryKind } from '../config/entry-kind.ts';
+import { challengeOf } from './protection.entry.ts';
+import { readProtectionSettings } from './protection-setting.ts';
 
 export const PLATFORM_PROTECTION_KIND = 'platform-protection';
 

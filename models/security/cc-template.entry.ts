@@ -1,10 +1,10 @@
 // Kind "cc-template": thresholds of the sites that follow the template. A cluster has it while one of its sites does.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { CcTemplateSchema } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import { readCcTemplate } from '../security/protection-setting.ts';
-import { hasFollowers } from '../security/site-protection.ts';
-import type { EntryKind } from './kind.ts';
-import { PROTECTION_KIND, thresholdsOf } from './protection.ts';
+import type { EntryKind } from '../config/entry-kind.ts';
+import { PROTECTION_KIND, thresholdsOf } from './protection.entry.ts';
+import { readCcTemplate } from './protection-setting.ts';
+import { hasFollowers } from './site-protection.ts';
 
 export const CC_TEMPLATE_KIND = 'cc-template';
 

@@ -4,16 +4,16 @@ import test from 'ava';
 import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../../../../contract/resources/protection.ts';
 import { DEFAULT_CONTENT_SETTINGS, DEFAULT_ORIGIN_SETTINGS } from '../../../../contract/resources/site-origins.ts';
 import { parseDomain } from '../../../../contract/scalars/domain.ts';
-import type { CompiledEntry, EntryKind } from '../../../../models/entries/kind.ts';
-import { ENTRY_KINDS } from '../../../../models/entries/kinds.ts';
-import { compileProtection, protectionKind } from '../../../../models/entries/protection.ts';
-import { compileSite, type SiteSource, siteKind } from '../../../../models/entries/site.ts';
 import {
   DEFAULT_UNKNOWN_HOSTS,
   type UnknownHosts,
   unknownHostsKind,
-} from '../../../../models/entries/unknown-hosts.ts';
+} from '../../../../models/clusters/unknown-hosts.entry.ts';
+import type { CompiledEntry, EntryKind } from '../../../../models/config/entry-kind.ts';
+import { ENTRY_KINDS } from '../../../../models/config/entry-kinds.ts';
 import { splitChange } from '../../../../models/rollouts/split-change.ts';
+import { compileProtection, protectionKind } from '../../../../models/security/protection.entry.ts';
+import { compileSite, type SiteSource, siteKind } from '../../../../models/sites/site.entry.ts';
 import { USUAL_PORTS } from '../../../../models/sites/site-ports.ts';
 import { bodyHash } from '../../../../proto/entry-hash.ts';
 import { SiteProtectionSchema } from '../../../../proto/gen/svc/config/v1/protection_pb.js';

@@ -4,14 +4,14 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { MAX_BULK_REDIRECTS, MAX_TARGET_BYTES } from '../../contract/resources/bulk-redirects.ts';
 import { formatRedirectSource, MAX_SOURCE_BYTES, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
 import { BulkRedirectsSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
+import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
 import {
   type BulkRedirectRow,
   bulkRedirectChunks,
   type PlacedRedirect,
   sitesWithBulkRedirects,
-} from '../sites/bulk-redirect.ts';
-import type { CompiledEntry, EntryKind } from './kind.ts';
-import { siteOwner } from './owner.ts';
+} from './bulk-redirect.ts';
 
 /** The settings of a chunk. */
 export interface BulkRedirectChunk {

@@ -4,8 +4,8 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
 import { compareCidr, formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
 import { IpListChunkSchema, IpListKind, IpListSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import type { EntryKind, Missing, Reference } from './kind.ts';
-import { listOwner } from './owner.ts';
+import type { EntryKind, Missing, Reference } from '../config/entry-kind.ts';
+import { listOwner } from '../config/entry-owner.ts';
 
 const KINDS: Record<string, IpListKind> = {
   collection: IpListKind.COLLECTION,

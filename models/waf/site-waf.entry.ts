@@ -2,8 +2,8 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { DEFAULT_WAF, type WafExclusion, type WafOfSite } from '../../contract/resources/site-waf.ts';
 import { SiteWafSchema, WafExclusionSchema, WafMode, WafPart } from '../../proto/gen/svc/config/v1/waf_pb.js';
-import type { CompiledEntry, EntryKind } from './kind.ts';
-import { siteOwner } from './owner.ts';
+import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
 
 export const SITE_WAF_KIND = 'site-waf';
 

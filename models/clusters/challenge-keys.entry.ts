@@ -2,9 +2,9 @@
 // cluster whose keys were never rotated has none.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { ChallengeKeysMarkerSchema } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import { CHALLENGE_KEYS } from '../clusters/challenge-key.ts';
-import { FIRST_VERSION } from '../clusters/cluster-keys.ts';
-import type { EntryKind } from './kind.ts';
+import type { EntryKind } from '../config/entry-kind.ts';
+import { CHALLENGE_KEYS } from './challenge-key.ts';
+import { FIRST_VERSION } from './cluster-keys.ts';
 
 export const CHALLENGE_KEYS_KIND = 'challenge-keys';
 

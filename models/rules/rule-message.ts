@@ -31,8 +31,8 @@ import {
   type RuleValue,
   RuleValueSchema,
 } from '../../proto/gen/svc/config/v1/rules_pb.js';
-import { expressionMessage } from './expression.ts';
-import { challengeOf } from './protection.ts';
+import { challengeOf } from '../security/protection.entry.ts';
+import { expressionMessage } from './expression-message.ts';
 
 /** The ids of IP lists by their names. */
 export type ListIds = ReadonlyMap<string, string>;

@@ -16,10 +16,10 @@ import {
   OriginSchema,
   SiteSchema,
 } from '../../proto/gen/svc/config/v1/site_pb.js';
-import { areUsual, type SitePorts, USUAL_PORTS } from '../sites/site-ports.ts';
-import type { CompiledEntry, EntryKind, Missing, Reference, RollbackOwners } from './kind.ts';
-import { portReference } from './listen-ports.ts';
-import { siteOwner } from './owner.ts';
+import { portReference } from '../clusters/listen-ports.entry.ts';
+import type { CompiledEntry, EntryKind, Missing, Reference, RollbackOwners } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
+import { areUsual, type SitePorts, USUAL_PORTS } from './site-ports.ts';
 
 /** Among the references of a site's entry: the entry is that of a disabled site, which nodes do not serve. */
 export const DISABLED_REF = 'state:disabled';

@@ -1,9 +1,9 @@
 // Kind "unknown-hosts": what requests for hosts of no site get. Without an entry they get the 404 page.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { UnknownHostAction, UnknownHostsSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import type { SettingColumn } from '../clusters/cluster-settings.ts';
-import { siteOwner } from './owner.ts';
-import { singleClusterKind } from './single-cluster-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
+import { singleClusterKind } from '../config/single-cluster-kind.ts';
+import type { SettingColumn } from './cluster-settings.ts';
 
 /** As saved in cluster.unknown_hosts. */
 export interface UnknownHosts {

@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import type { ActionKind } from '../../contract/scalars/rule-action.ts';
-import { compiledRuleSets, sitesWithRules } from '../rules/rule-set.ts';
-import type { EntryKind } from './kind.ts';
-import { siteOwner } from './owner.ts';
-import { MAX_RULES_BYTES, RULES_COMPILER_VERSION } from './rules.ts';
+import type { EntryKind } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
+import { MAX_RULES_BYTES, RULES_COMPILER_VERSION } from './compiled-rules.ts';
+import { compiledRuleSets, sitesWithRules } from './rule-set.ts';
 
 export const SITE_RULES_KIND = 'site-rules';
 

@@ -2,9 +2,9 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
 import { ListenPortsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
-import { readClusterSetting, type SettingColumn } from '../clusters/cluster-settings.ts';
-import type { Missing, Reference } from './kind.ts';
-import { singleClusterKind } from './single-cluster-kind.ts';
+import type { Missing, Reference } from '../config/entry-kind.ts';
+import { singleClusterKind } from '../config/single-cluster-kind.ts';
+import { readClusterSetting, type SettingColumn } from './cluster-settings.ts';
 
 export const LISTEN_PORTS_KIND = 'listen-ports';
 

@@ -1,7 +1,8 @@
 // Kind "platform-rules": rules of all sites that are enabled. Without an entry there are none.
-import { compiledRuleSets, PLATFORM } from '../rules/rule-set.ts';
-import type { EntryKind } from './kind.ts';
-import { MAX_RULES_BYTES, RULES_COMPILER_VERSION } from './rules.ts';
+
+import type { EntryKind } from '../config/entry-kind.ts';
+import { MAX_RULES_BYTES, RULES_COMPILER_VERSION } from './compiled-rules.ts';
+import { compiledRuleSets, PLATFORM } from './rule-set.ts';
 
 export const PLATFORM_RULES_KIND = 'platform-rules';
 

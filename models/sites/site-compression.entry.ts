@@ -2,8 +2,8 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type CompressionSettings, DEFAULT_COMPRESSION } from '../../contract/resources/site-https.ts';
 import { CodingSettingsSchema, SiteCompressionSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
-import type { CompiledEntry, EntryKind } from './kind.ts';
-import { siteOwner } from './owner.ts';
+import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
+import { siteOwner } from '../config/entry-owner.ts';
 
 export const SITE_COMPRESSION_KIND = 'site-compression';
 

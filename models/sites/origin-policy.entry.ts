@@ -1,8 +1,8 @@
 // Kind "origin-policy": the special-purpose ranges that origins may be in all the same, on every cluster.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { OriginPolicySchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import { readOriginAllowList } from '../sites/origin-allow-list.ts';
-import type { EntryKind } from './kind.ts';
+import type { EntryKind } from '../config/entry-kind.ts';
+import { readOriginAllowList } from './origin-allow-list.ts';
 
 export const originPolicyKind: EntryKind = {
   kind: 'origin-policy',

@@ -1,8 +1,8 @@
 // Kind "client-ip": how the client address of a request is found. Without an entry the TCP peer is the client.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { ClientIpMode, ClientIpSchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
-import type { SettingColumn } from '../clusters/cluster-settings.ts';
-import { singleClusterKind } from './single-cluster-kind.ts';
+import { singleClusterKind } from '../config/single-cluster-kind.ts';
+import type { SettingColumn } from './cluster-settings.ts';
 
 /** As saved in cluster.client_ip: the fields of the mode, normalised. */
 export type ClientIp =

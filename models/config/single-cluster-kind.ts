@@ -1,6 +1,6 @@
 // Kinds of which a cluster has one entry, id "", compiled from one of its settings.
 import { readClusterSetting, type SettingColumn } from '../clusters/cluster-settings.ts';
-import type { CompiledEntry, EntryKind } from './kind.ts';
+import type { CompiledEntry, EntryKind } from './entry-kind.ts';
 
 interface SingleKind<T> {
   kind: string;

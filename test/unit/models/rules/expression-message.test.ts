@@ -6,7 +6,7 @@ import { root } from '../../../../bin/lib/root.ts';
 import { checkCacheCondition, checkCondition, checkValue } from '../../../../contract/expression/expression.ts';
 import type { Phase } from '../../../../contract/expression/phases.ts';
 import type { Tree } from '../../../../contract/expression/tree.ts';
-import { expressionMessage } from '../../../../models/entries/expression.ts';
+import { expressionMessage } from '../../../../models/rules/expression-message.ts';
 import {
   type ExpressionNode,
   ExpressionOp,
