@@ -1,5 +1,5 @@
-// Kinds of configuration entries. The slice that owns a resource registers the kind compiled from it with a file here
-// that exports it as `…Kind`.
+// Kinds of configuration entries. The subject that stores a resource registers the kind compiled from it with a file
+// `<name>.entry.ts` that exports it as `…Kind`.
 import type { Knex } from 'knex';
 
 /** What a kind compiles to; null = the cluster has no such entry (any more). */

@@ -1,4 +1,4 @@
-// All kinds of entries: every `…Kind` that a file of this folder exports.
+// All kinds of entries: every `…Kind` that a file `<subject>/<name>.entry.ts` exports.
 import { FOUND_KINDS } from '../gen/entry-kinds.ts';
 import type { EntryKind } from './entry-kind.ts';
 
