@@ -2,7 +2,7 @@
 const npm = (names) => `^node_modules/(${names})(/|$)`;
 
 /** Everything inside the repository that is source. */
-const SOURCE = '^(agents|bench|bin|client|contract|migrations|mixins|models|proto|runtime|services|test)/';
+const SOURCE = '^(agents|bench|bin|client|contract|migrations|mixins|models|pipeline|proto|runtime|services|test)/';
 
 module.exports = {
   forbidden: [
@@ -41,7 +41,7 @@ module.exports = {
       name: 'product-has-no-client',
       comment: 'The client is for programs outside: parts of the product call actions of services.',
       severity: 'error',
-      from: { path: '^(agents|console|contract|migrations|mixins|models|proto|runtime|services)/' },
+      from: { path: '^(agents|console|contract|migrations|mixins|models|pipeline|proto|runtime|services)/' },
       to: { path: '^client/' },
     },
     {
@@ -51,7 +51,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^models/' },
       to: {
-        path: '^(agents|bench|bin|console|migrations|mixins|runtime|services|test)/',
+        path: '^(agents|bench|bin|console|migrations|mixins|pipeline|runtime|services|test)/',
         dependencyTypesNot: ['type-only'],
       },
     },
@@ -67,15 +67,23 @@ module.exports = {
       comment:
         'What several services mix in or run on cannot know one of them: pass the function in, or move the code into the service.',
       severity: 'error',
-      from: { path: '^(mixins|runtime)/' },
+      from: { path: '^(mixins|pipeline|runtime)/' },
       to: { path: '^(agents|bench|bin|console|migrations|services|test)/' },
     },
     {
-      name: 'runtime-knows-no-moleculer-service',
+      name: 'runtime-is-the-ground',
       comment:
-        'What a process runs on does not know what services mix in: put what a service schema needs into mixins/.',
+        'The platform of a process knows no table and no change: put what reads tables into models/, what carries a change ' +
+        'to nodes into pipeline/, and what service schemas attach into mixins/.',
       severity: 'error',
       from: { path: '^runtime/' },
+      to: { path: '^(mixins|models|pipeline)/' },
+    },
+    {
+      name: 'pipeline-knows-no-mixin',
+      comment: 'The change pipeline stands above models/ and below mixins/: pass the function in.',
+      severity: 'error',
+      from: { path: '^pipeline/' },
       to: { path: '^mixins/' },
     },
     {
@@ -121,7 +129,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^agents/' },
       to: {
-        path: '^(bench|bin|console|contract|migrations|mixins|models|runtime|services|test)/',
+        path: '^(bench|bin|console|contract|migrations|mixins|models|pipeline|runtime|services|test)/',
         pathNot: '^contract/capabilities[.]ts$',
       },
     },
@@ -133,7 +141,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^console/' },
       to: {
-        path: '^(agents|bench|bin|contract/(index|openapi)|migrations|mixins|models|proto|runtime|services|test)[./]',
+        path: '^(agents|bench|bin|contract/(index|openapi)|migrations|mixins|models|pipeline|proto|runtime|services|test)[./]',
       },
     },
     {
@@ -156,7 +164,7 @@ module.exports = {
       name: 'console-knows-no-agent',
       comment: 'The console meets an agent over the node channel only: share the message in proto/.',
       severity: 'error',
-      from: { path: '^(contract|migrations|mixins|models|runtime|services)/' },
+      from: { path: '^(contract|migrations|mixins|models|pipeline|runtime|services)/' },
       to: { path: '^agents/' },
     },
     {
@@ -165,7 +173,7 @@ module.exports = {
         'proto/ holds messages and what both ends compute from them: it may import @bufbuild/protobuf and node modules only.',
       severity: 'error',
       from: { path: '^proto/' },
-      to: { path: '^(agents|bench|bin|console|contract|migrations|mixins|models|runtime|services|test)/' },
+      to: { path: '^(agents|bench|bin|console|contract|migrations|mixins|models|pipeline|runtime|services|test)/' },
     },
     {
       name: 'nobody-imports-test',
@@ -180,14 +188,20 @@ module.exports = {
         'An end-to-end test sees only what a user sees: it may import contract, proto, test/helpers and the fleet simulator.',
       severity: 'error',
       from: { path: '^test/e2e/' },
-      to: { path: '^(agents|bench|bin|migrations|mixins|models|runtime|services)/', pathNot: '^bench/(fleet|lib)/' },
+      to: {
+        path: '^(agents|bench|bin|migrations|mixins|models|pipeline|runtime|services)/',
+        pathNot: '^bench/(fleet|lib)/',
+      },
     },
     {
       name: 'no-dev-packages-in-product',
       comment:
         'The package is not there in production: move it to dependencies, or the import into bin/, bench/ or test/.',
       severity: 'error',
-      from: { path: '^(agents|contract|migrations|mixins|models|proto|runtime|services)/', pathNot: '[.]d[.]ts$' },
+      from: {
+        path: '^(agents|contract|migrations|mixins|models|pipeline|proto|runtime|services)/',
+        pathNot: '[.]d[.]ts$',
+      },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'], pathNot: '^node_modules/@types/' },
     },
   ],

@@ -66,6 +66,7 @@ COPY contract ./contract
 COPY migrations ./migrations
 COPY mixins ./mixins
 COPY models ./models
+COPY pipeline ./pipeline
 COPY proto ./proto
 COPY runtime ./runtime
 COPY services ./services

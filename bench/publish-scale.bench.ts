@@ -3,9 +3,9 @@
 
 import { createCluster } from '../models/clusters/create-cluster.ts';
 import { readConfigHead } from '../models/config/config-history.ts';
+import { configSource } from '../pipeline/config-source.ts';
 import { Track } from '../proto/gen/svc/node/v1/config_pb.js';
 import { systemCall } from '../runtime/call.ts';
-import { configSource } from '../runtime/config-source.ts';
 import { FanoutWriter } from '../runtime/fanout-stream.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { fanoutStream } from '../runtime/stream-names.ts';

@@ -1,7 +1,7 @@
 // `npm run recover`: what an administrator does by hand after an accident.
 import { parseArgs } from 'node:util';
+import { declareRestored } from '../pipeline/history.ts';
 import { systemCall } from '../runtime/call.ts';
-import { declareRestored } from '../runtime/history.ts';
 import { withOneConnection } from '../runtime/one-connection.ts';
 import { Passwords } from '../runtime/passwords.ts';
 import { writeAlone } from '../runtime/write.ts';

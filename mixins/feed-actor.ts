@@ -1,6 +1,6 @@
 // For services that emit a feed: this process owns some of the partitions of clusters.
 import type { ServiceSchema } from 'moleculer';
-import { FeedActor } from '../runtime/feed-actor.ts';
+import { FeedActor } from '../pipeline/feed-actor.ts';
 import type { Feed } from '../runtime/feeds.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { runs } from './runs.ts';

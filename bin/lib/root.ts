@@ -20,6 +20,7 @@ export const SOURCE_FOLDERS = [
   'migrations',
   'mixins',
   'models',
+  'pipeline',
   'proto',
   'runtime',
   'services',

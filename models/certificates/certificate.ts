@@ -188,7 +188,7 @@ export async function insertUpload(
 /**
  * Gives a certificate that this transaction has locked other material, which its last issue succeeded with, and has it
  * published wherever nodes serve the one before: at once, whatever a canary tries. Answers the clusters for
- * publishRequested (runtime/publish-requested.ts), to be called after the commit.
+ * publishRequested (pipeline/publish-requested.ts), to be called after the commit.
  */
 export async function replaceMaterial(
   tx: Tx,

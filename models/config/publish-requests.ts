@@ -13,7 +13,7 @@ type RequestedEntry = Omit<ChangedEntry, 'compiled'>;
 
 /**
  * Asks for the same publication in every cluster (or the given ones): the requests commit with the change, each
- * cluster is published in its own short transaction afterwards. Call publishRequested (runtime/publish-requested.ts)
+ * cluster is published in its own short transaction afterwards. Call publishRequested (pipeline/publish-requested.ts)
  * with the answered cluster ids after the commit, so that reads see it.
  */
 export async function requestPublication(

@@ -1,9 +1,9 @@
 // The ban feed of clusters as batches, encoded once for all nodes.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { readBanChanges, readBanTargets } from '../../models/bans/ban-feed.ts';
+import { positionMarks } from '../../pipeline/position-marks.ts';
 import { BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { FeedSource } from '../../runtime/feeds.ts';
-import { positionMarks } from '../../runtime/position-marks.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Changes in one pushed batch: about 100 KiB. */

@@ -1,7 +1,8 @@
 // The configuration feed of the nodes that try a candidate: differences of what they run.
+
+import { configSource } from '../../pipeline/config-source.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { configSource } from '../../runtime/config-source.ts';
 import type { Feed } from '../../runtime/feeds.ts';
 
 const canaryFeed: Feed = {

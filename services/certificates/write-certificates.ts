@@ -16,8 +16,8 @@ import {
 import { type CertificateMaterial, checkChain } from '../../models/certificates/certificate-check.ts';
 import { assertUpdatedAt } from '../../models/db/updated-at.ts';
 import { lostDomains } from '../../models/sites/site-https.ts';
+import { publishRequested } from '../../pipeline/publish-requested.ts';
 import type { Call } from '../../runtime/call.ts';
-import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 import { presentCertificate } from './list-certificates.ts';

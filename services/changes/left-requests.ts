@@ -1,6 +1,6 @@
 import { clustersWithRequests } from '../../models/config/publish-requests.ts';
+import { publishClusterRequests } from '../../pipeline/publish-requested.ts';
 import { systemCall } from '../../runtime/call.ts';
-import { publishClusterRequests } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** A request that young belongs to the action that made it. */

@@ -4,8 +4,8 @@ import type { clientIp } from '../../contract/resources/client-ip.ts';
 import { normaliseCidrs, parseCidr } from '../../contract/scalars/cidr.ts';
 import { CLIENT_IP, type ClientIp } from '../../models/clusters/client-ip.entry.ts';
 import { nodesBelievingAnyPeer } from '../../models/clusters/cluster-settings.ts';
+import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../pipeline/cluster-setting.ts';
 import type { Call } from '../../runtime/call.ts';
-import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type GivenSettings = Input<typeof clientIp.set>['settings'];

@@ -24,8 +24,8 @@ import {
   removeIpListEntries,
   updateIpList as saveIpList,
 } from '../../models/rules/ip-list.ts';
+import { publishRequested } from '../../pipeline/publish-requested.ts';
 import type { Call } from '../../runtime/call.ts';
-import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, type WriteOptions, write } from '../../runtime/write.ts';
 import { type IpListOutput, presentIpList } from './list-ip-lists.ts';

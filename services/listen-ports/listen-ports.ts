@@ -3,8 +3,8 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { listenPorts } from '../../contract/resources/listen-ports.ts';
 import { LISTEN_PORTS, LISTEN_PORTS_KIND, type ListenPorts } from '../../models/clusters/listen-ports.entry.ts';
 import { portInUse } from '../../models/sites/site-ports.ts';
+import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../pipeline/cluster-setting.ts';
 import type { Call } from '../../runtime/call.ts';
-import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 const SETTING: ClusterSetting<ListenPorts> = {

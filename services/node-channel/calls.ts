@@ -5,6 +5,7 @@ import { answerGetBans } from '../../models/bans/ban-feed.ts';
 import { readAcmeTokens } from '../../models/certificates/acme-token.ts';
 import { answerGetConfig } from '../../models/config/get-config.ts';
 import type { PositionRow } from '../../models/nodes/node-state.ts';
+import { type PositionMarks, positionMarks } from '../../pipeline/position-marks.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { AcmePositionSchema, type GetAcmeTokensResponse } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type GetConfigRequest, type GetConfigResponse, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -19,7 +20,6 @@ import {
   VitalWatchSchema,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
-import { type PositionMarks, positionMarks } from '../../runtime/position-marks.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { appliedSpread } from './applied-spread.ts';
 import { judge, judgeHeartbeat, ownTarget } from './claims.ts';

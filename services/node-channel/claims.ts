@@ -2,10 +2,10 @@
 // something; without a valid one it has to start over, and nobody else hears of it.
 import { create } from '@bufbuild/protobuf';
 import { Counter, type Registry } from 'prom-client';
+import { judgeClaim } from '../../pipeline/history.ts';
 import { type BanPosition, BanPositionSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { type ConfigPosition, ConfigPositionSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Target } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { judgeClaim } from '../../runtime/history.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { ClusterFeed } from './watch/cluster-feed.ts';

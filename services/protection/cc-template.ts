@@ -7,8 +7,8 @@ import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { CC_TEMPLATE_KIND } from '../../models/security/cc-template.entry.ts';
 import { CC_TEMPLATE, readCcTemplate, writeCcTemplate } from '../../models/security/protection-setting.ts';
 import { clustersWithFollowers } from '../../models/security/site-protection.ts';
+import { publishRequested } from '../../pipeline/publish-requested.ts';
 import type { Call } from '../../runtime/call.ts';
-import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 

@@ -2,7 +2,7 @@
 import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
 import { CHALLENGE_KEYS_KIND } from '../../models/clusters/challenge-keys.entry.ts';
 import { publish } from '../../models/config/publish.ts';
-import type { KeptKeys } from '../../runtime/key-keeper.ts';
+import type { KeptKeys } from '../../pipeline/key-keeper.ts';
 
 export const CHALLENGES: KeptKeys = {
   name: 'challenge-keys',

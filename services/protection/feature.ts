@@ -1,6 +1,6 @@
 import { readProtectionSettings } from '../../models/security/protection-setting.ts';
 import { countSitesUnderAttack } from '../../models/security/site-protection.ts';
-import { keeping } from '../../runtime/key-keeper.ts';
+import { keeping } from '../../pipeline/key-keeper.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { SECOND_MS } from '../../runtime/sweep.ts';
 import { CHALLENGES } from './challenge-keys.ts';

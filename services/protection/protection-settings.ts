@@ -10,8 +10,8 @@ import {
   readProtectionSettings,
   writeProtectionSettings,
 } from '../../models/security/protection-setting.ts';
+import { publishRequested } from '../../pipeline/publish-requested.ts';
 import type { Call } from '../../runtime/call.ts';
-import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 

@@ -1,8 +1,8 @@
 // The configuration feed: revisions of a cluster's configuration, as differences.
 import { CONFIG_CHANGES } from '../../models/config/config-history.ts';
+import { configSource } from '../../pipeline/config-source.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { configSource } from '../../runtime/config-source.ts';
 import type { Feed } from '../../runtime/feeds.ts';
 
 const configFeed: Feed = {

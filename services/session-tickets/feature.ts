@@ -1,6 +1,6 @@
 import { MAX_ATTENTION, MAX_NAMED } from '../../contract/resources/overview.ts';
 import { SESSION_TICKET_KEYS } from '../../models/clusters/session-ticket-key.ts';
-import { keeping } from '../../runtime/key-keeper.ts';
+import { keeping } from '../../pipeline/key-keeper.ts';
 import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { MINUTE_MS, SECOND_MS } from '../../runtime/sweep.ts';
 

@@ -7,8 +7,8 @@ import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { requestPublication } from '../../models/config/publish-requests.ts';
 import { lockSetting, settingTarget } from '../../models/db/setting.ts';
 import { ORIGIN_ALLOW_LIST, readOriginAllowList, writeOriginAllowList } from '../../models/sites/origin-allow-list.ts';
+import { publishRequested } from '../../pipeline/publish-requested.ts';
 import type { Call } from '../../runtime/call.ts';
-import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 

@@ -4,8 +4,8 @@ import type { unknownHosts } from '../../contract/resources/unknown-hosts.ts';
 import { DEFAULT_UNKNOWN_HOSTS, UNKNOWN_HOSTS, type UnknownHosts } from '../../models/clusters/unknown-hosts.entry.ts';
 import { writeUnknownHosts } from '../../models/clusters/unknown-hosts-setting.ts';
 import { keepEnabledSite } from '../../models/sites/site.ts';
+import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../pipeline/cluster-setting.ts';
 import type { Call } from '../../runtime/call.ts';
-import { type ClusterSetting, clusterSettingState, saveClusterSetting } from '../../runtime/cluster-setting.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
 

@@ -1,6 +1,7 @@
 // Uploaded certificates of sites that are called *.example, replaced by others of the same names.
+
+import { publishClusterRequests } from '../../pipeline/publish-requested.ts';
 import { systemCall } from '../../runtime/call.ts';
-import { publishClusterRequests } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { replaceCertificate, uploadCertificate } from '../../services/certificates/write-certificates.ts';
 import { type TestCertificate, testCertificate } from './site-certificates.ts';

@@ -5,9 +5,9 @@ import { errorCodeOf } from '../../contract/errors.ts';
 import { readConfigDelta } from '../../models/config/config-delta.ts';
 import { headOn, readConfigHead } from '../../models/config/config-history.ts';
 import { readConfigPage } from '../../models/config/config-page.ts';
+import { judgeClaim } from '../../pipeline/history.ts';
+import { positionMarks } from '../../pipeline/position-marks.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
-import { judgeClaim } from '../../runtime/history.ts';
-import { positionMarks } from '../../runtime/position-marks.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   abort,

@@ -2,12 +2,12 @@
 // topic that nobody knows is seen and its rows are kept.
 import { Writable } from 'node:stream';
 import test from 'ava';
+import { FeedActor } from '../../pipeline/feed-actor.ts';
+import { startRelay } from '../../pipeline/relay.ts';
+import { UnknownTopics } from '../../pipeline/unknown-topics.ts';
 import { FanoutReader, type ReadBatch } from '../../runtime/fanout-stream.ts';
-import { FeedActor } from '../../runtime/feed-actor.ts';
 import { type Feed, Feeds } from '../../runtime/feeds.ts';
-import { startRelay } from '../../runtime/relay.ts';
 import { deadLetterStream, fanoutStream } from '../../runtime/stream-names.ts';
-import { UnknownTopics } from '../../runtime/unknown-topics.ts';
 import { discoverFeeds } from '../../services/discover.ts';
 import { WatchHub } from '../../services/node-channel/watch/watch-hub.ts';
 import { eventually } from '../helpers/eventually.ts';

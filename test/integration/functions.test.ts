@@ -84,7 +84,18 @@ test.serial('a file defines the function of its name and begins with its version
 
 // Two versions -------------------------------------------------------------------------------------------------------
 
-const PARTS = ['bin', 'client', 'contract', 'migrations', 'mixins', 'models', 'proto', 'runtime', 'services'];
+const PARTS = [
+  'bin',
+  'client',
+  'contract',
+  'migrations',
+  'mixins',
+  'models',
+  'pipeline',
+  'proto',
+  'runtime',
+  'services',
+];
 
 /**
  * The sources of the release after this one: it raised the version of one function, and gave another further arguments

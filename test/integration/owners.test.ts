@@ -1,10 +1,10 @@
 // Who works what: partitions, leader jobs, the relay and work streams, when processes and connections die.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import test from 'ava';
+import { firstChoice, Partitions } from '../../pipeline/partitions.ts';
+import { relayBatch, startRelay } from '../../pipeline/relay.ts';
 import { Leader } from '../../runtime/leader.ts';
 import { openLockSession, PoolerError } from '../../runtime/lock-session.ts';
-import { firstChoice, Partitions } from '../../runtime/partitions.ts';
-import { relayBatch, startRelay } from '../../runtime/relay.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { deadLetterStream, PARTITION_COUNT, partitionOf, workStream } from '../../runtime/stream-names.ts';
 import { type WorkMessage, WorkReader } from '../../runtime/work-stream.ts';

@@ -6,9 +6,9 @@ import { createCluster } from '../../models/clusters/create-cluster.ts';
 import { isValidBase, readConfigHead } from '../../models/config/config-history.ts';
 import { publish, publishAll } from '../../models/config/publish.ts';
 import { clustersWithRequests, requestPublication } from '../../models/config/publish-requests.ts';
+import { publishRequested } from '../../pipeline/publish-requested.ts';
 import { bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
 import { systemCall } from '../../runtime/call.ts';
-import { publishRequested } from '../../runtime/publish-requested.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   addCluster,

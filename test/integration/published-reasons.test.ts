@@ -2,7 +2,7 @@
 // clusters it concerns, and exactly its audit action; and no other operation gives them.
 import test from 'ava';
 import { PROCEDURES } from '../../contract/index.ts';
-import { KeyKeeper } from '../../runtime/key-keeper.ts';
+import { KeyKeeper } from '../../pipeline/key-keeper.ts';
 import { CHALLENGES } from '../../services/protection/challenge-keys.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';

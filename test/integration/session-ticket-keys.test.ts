@@ -2,8 +2,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { SESSION_TICKET_KEYS } from '../../models/clusters/session-ticket-key.ts';
+import { KeyKeeper } from '../../pipeline/key-keeper.ts';
 import { WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { KeyKeeper } from '../../runtime/key-keeper.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -29,7 +29,7 @@ const REFUSALS = [
 ].map(([, reason]) => reason!);
 
 test('every metric of the console is explained', (t) => {
-  const sources = ['mixins', 'runtime', 'services'].flatMap((folder) =>
+  const sources = ['mixins', 'pipeline', 'runtime', 'services'].flatMap((folder) =>
     (readdirSync(join(root, folder), { recursive: true }) as string[])
       .filter((name) => name.endsWith('.ts'))
       .map((name) => read(`${folder}/${name}`)),

@@ -3,7 +3,7 @@
 import { Gauge } from 'prom-client';
 import { fail } from '../../../contract/errors.ts';
 import type { LiveLine } from '../../../contract/resources/live.ts';
-import { mergeHints } from '../../../runtime/live-events.ts';
+import { mergeHints } from '../../../pipeline/live-events.ts';
 import { compareIds, type LiveEntry, LiveReader } from '../../../runtime/live-stream.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { LiveRing } from './live-ring.ts';

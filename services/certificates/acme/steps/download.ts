@@ -15,8 +15,8 @@ import { askableNames } from '../../../../models/certificates/certificate-names.
 import { bindCertificate } from '../../../../models/sites/publish-https.ts';
 import { clusterOfSite, lockSite, type SiteRow } from '../../../../models/sites/site.ts';
 import { namesOfCertificates } from '../../../../models/sites/site-https.ts';
+import { publishRequested } from '../../../../pipeline/publish-requested.ts';
 import { systemCall } from '../../../../runtime/call.ts';
-import { publishRequested } from '../../../../runtime/publish-requested.ts';
 import { type Tx, write } from '../../../../runtime/write.ts';
 import { endAnswers } from '../answers.ts';
 import { OrderFailed, renewalTime } from '../failure.ts';

@@ -20,7 +20,7 @@ import { ACTION_KINDS, RULE_ACTIONS } from '../../../../../../contract/scalars/r
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 /** Everything the services and their parts write. */
-const written = sourcesOf(['services', 'models', 'mixins', 'runtime']);
+const written = sourcesOf(['services', 'models', 'mixins', 'pipeline', 'runtime']);
 const all = (pattern: RegExp, text = written) => [...new Set([...text.matchAll(pattern)].map((match) => match[1]!))];
 
 function sourcesOf(folders: readonly string[]): string {

@@ -1,11 +1,12 @@
 // Rows of the outbox that no feed here has the topic of. While versions are side by side they wait for a relay of the newer
 // one; a row that nobody has taken after an hour is set aside, so that the outbox stays small. A row is a pointer: the
 // owner of its feed finds by itself what it was about.
+
+import { pipelineMetrics } from '../runtime/pipeline-metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { deadLetterStream } from '../runtime/stream-names.ts';
+import { DEAD_LETTERS } from '../runtime/work-stream.ts';
 import { countUnknown, knownTopics, takeForgotten } from './outbox.ts';
-import { pipelineMetrics } from './pipeline-metrics.ts';
-import type { Runtime } from './runtime.ts';
-import { deadLetterStream } from './stream-names.ts';
-import { DEAD_LETTERS } from './work-stream.ts';
 
 const KEPT_SECONDS = 3600;
 const BATCH = 1000;

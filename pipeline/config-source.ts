@@ -3,9 +3,9 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { readConfigDelta } from '../models/config/config-delta.ts';
 import { readConfigHeads } from '../models/config/config-history.ts';
 import { ConfigDeltaSchema, Track } from '../proto/gen/svc/node/v1/config_pb.js';
-import type { FeedSource } from './feeds.ts';
+import type { FeedSource } from '../runtime/feeds.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { positionMarks } from './position-marks.ts';
-import type { Runtime } from './runtime.ts';
 
 /** The differences of one track. Without a canary its track is nowhere. */
 export function configSource(runtime: Runtime, track: Track): FeedSource {

@@ -1,10 +1,10 @@
 // Keeps keys that the nodes of each cluster share: makes what is missing, rotates what is old.
 import { keepCluster } from '../models/clusters/cluster.ts';
 import type { ClusterKeys } from '../models/clusters/cluster-keys.ts';
-import { systemCall } from './call.ts';
-import type { LeaderJob } from './leader.ts';
-import type { Runtime } from './runtime.ts';
-import { type Tx, write } from './write.ts';
+import { systemCall } from '../runtime/call.ts';
+import type { LeaderJob } from '../runtime/leader.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { type Tx, write } from '../runtime/write.ts';
 
 /** Nodes report every 15 s: within this time after a step of the clock every one that is online has been heard. */
 const SETTLED_MS = 60_000;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
-import { PositionMarks } from '../../../runtime/position-marks.ts';
+import { PositionMarks } from '../../../pipeline/position-marks.ts';
 
 const marks = new PositionMarks(randomBytes(32));
 const config = { epoch: 1_700_000_000_000n, track: 1, revision: 7n, setHash: randomBytes(32) };

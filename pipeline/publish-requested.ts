@@ -1,9 +1,9 @@
 // Publishes platform-wide changes cluster by cluster after their commit: each in its own short transaction, so that a
 // slow holder of one cluster's lock delays that cluster only.
 import { publishPending } from '../models/config/publish-requests.ts';
-import type { Call } from './call.ts';
-import type { Runtime } from './runtime.ts';
-import { write } from './write.ts';
+import type { Call } from '../runtime/call.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { write } from '../runtime/write.ts';
 
 /** How long an action waits for its own publications; the leader's job finishes what is left. */
 const WAIT_MS = 2000;

@@ -2,9 +2,9 @@
 import { readBanTarget } from '../models/bans/ban-feed.ts';
 import { headOn, knowsPlace, readConfigHead } from '../models/config/config-history.ts';
 import { beginEpoch, readHistory } from '../models/config/epoch.ts';
-import { withOneConnection } from './one-connection.ts';
+import { withOneConnection } from '../runtime/one-connection.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { type BanPlaceOf, type Claimed, type ConfigPlaceOf, positionMarks } from './position-marks.ts';
-import type { Runtime } from './runtime.ts';
 
 /**
  * Begins a new epoch, later than `beyond`; `expected` is the epoch the reason was found under. Answers whether this call

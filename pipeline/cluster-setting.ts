@@ -11,9 +11,9 @@ import {
   writeClusterSetting,
 } from '../models/clusters/cluster-settings.ts';
 import { publish } from '../models/config/publish.ts';
-import type { Call } from './call.ts';
-import type { Runtime } from './runtime.ts';
-import { type Tx, write } from './write.ts';
+import type { Call } from '../runtime/call.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { type Tx, write } from '../runtime/write.ts';
 
 /** One of a cluster's settings. */
 export interface ClusterSetting<T> {

@@ -3,8 +3,8 @@
 // is made once, lies sealed in the database and in backups of it, and stays the same when the master key changes.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { keepMarkKey, readMarkKey } from '../models/db/console-state.ts';
-import type { Runtime } from './runtime.ts';
-import type { SecretPlace } from './sealer.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { SecretPlace } from '../runtime/sealer.ts';
 
 const MARK_KEY_PLACE: SecretPlace = { table: 'console_state', column: 'mark_key', row: 'true' };
 

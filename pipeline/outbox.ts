@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import { LIVE } from '../models/db/live-hint.ts';
 import { named } from '../models/db/named-statement.ts';
-import type { Feeds } from './feeds.ts';
+import type { Feeds } from '../runtime/feeds.ts';
 
 /** Key of an outbox row that concerns every cluster. */
 export const ALL_CLUSTERS = '*';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { MAX_LIVE_IDS } from '../../../contract/resources/live.ts';
-import { boundedHints, mergeHints } from '../../../runtime/live-events.ts';
+import { boundedHints, mergeHints } from '../../../pipeline/live-events.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => `nodes n${index}`);
 

@@ -4,16 +4,16 @@
 // A cluster is looked at when a wake-up names it, when its partition is gained, and every 2 s by a comparison of all
 // targets with the ends of their streams, which also finds what a lost Redis forgot.
 
-import { FanoutWriter } from './fanout-stream.ts';
-import type { Feed, FeedSource, FeedTarget } from './feeds.ts';
+import { FanoutWriter } from '../runtime/fanout-stream.ts';
+import type { Feed, FeedSource, FeedTarget } from '../runtime/feeds.ts';
+import { pipelineMetrics } from '../runtime/pipeline-metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { fanoutStream, partitionOf, workStream } from '../runtime/stream-names.ts';
+import { Wakeable } from '../runtime/wakeable.ts';
+import { WorkReader } from '../runtime/work-stream.ts';
 import { checkHistory } from './history.ts';
 import { ALL_CLUSTERS } from './outbox.ts';
 import { Partitions } from './partitions.ts';
-import { pipelineMetrics } from './pipeline-metrics.ts';
-import type { Runtime } from './runtime.ts';
-import { fanoutStream, partitionOf, workStream } from './stream-names.ts';
-import { Wakeable } from './wakeable.ts';
-import { WorkReader } from './work-stream.ts';
 
 const COMPARE_MS = 2_000;
 /** Clusters worked on at the same time; below the size of the database pool. */

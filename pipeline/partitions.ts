@@ -9,12 +9,12 @@
 // | the check fails or takes more than 2 s                         | own nothing, connect again   |
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { Feed } from './feeds.ts';
-import { closeLockSession, openLockSession, PoolerError } from './lock-session.ts';
-import { pipelineMetrics } from './pipeline-metrics.ts';
-import type { Runtime } from './runtime.ts';
-import { PARTITION_COUNT } from './stream-names.ts';
-import { Wakeable } from './wakeable.ts';
+import type { Feed } from '../runtime/feeds.ts';
+import { closeLockSession, openLockSession, PoolerError } from '../runtime/lock-session.ts';
+import { pipelineMetrics } from '../runtime/pipeline-metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { PARTITION_COUNT } from '../runtime/stream-names.ts';
+import { Wakeable } from '../runtime/wakeable.ts';
 
 const CHECK_MS = 500;
 const ORPHAN_MS = 3_000;

@@ -2,15 +2,15 @@
 // relays run at the same time: rows are taken with SKIP LOCKED and deleted in the transaction that added them to Redis, so one can come twice but none is lost. With
 // Redis away the rows stay.
 import { hint, LIVE } from '../models/db/live-hint.ts';
-import type { Feeds } from './feeds.ts';
+import type { Feeds } from '../runtime/feeds.ts';
+import { appendHints } from '../runtime/live-stream.ts';
+import { pipelineMetrics } from '../runtime/pipeline-metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { partitionOf, wakeChannel, workStream } from '../runtime/stream-names.ts';
+import { Wakeable } from '../runtime/wakeable.ts';
 import { boundedHints } from './live-events.ts';
-import { appendHints } from './live-stream.ts';
 import { ALL_CLUSTERS, hasRows, knownTopics, type OutboxRow, takeRows } from './outbox.ts';
-import { pipelineMetrics } from './pipeline-metrics.ts';
-import type { Runtime } from './runtime.ts';
-import { partitionOf, wakeChannel, workStream } from './stream-names.ts';
 import { UnknownTopics } from './unknown-topics.ts';
-import { Wakeable } from './wakeable.ts';
 
 const BATCH = 1000;
 const POLL_MS = 200;
