@@ -1,5 +1,5 @@
 // The internal certificate authority that vouches for nodes and the node channel. Its private key is sealed; what signs
-// with it is runtime/certificate-authority.ts.
+// with it is mixins/certificate-authority.ts.
 import type { Knex } from 'knex';
 import type { SecretPlace } from '../../runtime/sealer.ts';
 import { BaseModel } from '../db/base.ts';

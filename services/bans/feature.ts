@@ -1,9 +1,9 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import { goneSites, liftBansOfGoneSite } from '../../models/bans/gone-site.ts';
 import { purgeBanChanges, purgeBans } from '../../models/db/sweeps.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 import { write } from '../../runtime/write.ts';
 
 export const feature = {

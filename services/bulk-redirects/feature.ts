@@ -1,4 +1,4 @@
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { bulkRedirectsRestorer } from './restore-bulk-redirects.ts';
 
 export const feature = { restores: [bulkRedirectsRestorer] } satisfies ServiceFeature;

@@ -1,5 +1,6 @@
 // Saves a chunk of a site's redirects as an earlier revision had it.
 
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import {
   bulkRedirectsUpdatedAt,
@@ -8,7 +9,6 @@ import {
   touchBulkRedirects,
 } from '../../models/sites/bulk-redirect.ts';
 import { type BulkRedirectChunk, bulkRedirectsKind, chunkOfId } from '../../models/sites/bulk-redirects.entry.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const bulkRedirectsRestorer: SettingsRestorer = {
   kind: bulkRedirectsKind.kind,

@@ -1,5 +1,5 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { endingCertificates } from '../../models/certificates/certificate.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { acmeJobs } from './acme/jobs.ts';
 
 export const feature = {

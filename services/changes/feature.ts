@@ -1,3 +1,5 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import {
   raiseDeltaFloors,
   SWEEP_BATCH,
@@ -8,8 +10,6 @@ import {
 } from '../../models/db/sweeps.ts';
 import { waitingPublications } from '../../models/overview/overview.ts';
 import { sweepPropagation } from '../../models/overview/propagation.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 import { publishLeftRequests } from './left-requests.ts';
 
 export const feature = {

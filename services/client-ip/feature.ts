@@ -1,6 +1,6 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { CLIENT_IP, type ClientIp, clientIpKind } from '../../models/clusters/client-ip.entry.ts';
 import { writeClusterSetting } from '../../models/clusters/cluster-settings.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
 
 export const feature = {
   restores: [

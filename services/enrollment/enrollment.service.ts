@@ -1,7 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { enrollmentTokens } from '../../contract/resources/enrollment-tokens.ts';
+import { ensureCertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
-import { ensureCertificateAuthority } from '../../runtime/certificate-authority.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createEnrollmentToken, getEnrollmentToken } from './enrollment-tokens.ts';

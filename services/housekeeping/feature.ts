@@ -1,6 +1,6 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, sweep } from '../../mixins/sweep.ts';
 import { purgeIdempotency } from '../../models/db/sweeps.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { HOUR_MS, sweep } from '../../runtime/sweep.ts';
 
 /** Answers to requests are the gateway's, which knows no tables. */
 export const feature = {

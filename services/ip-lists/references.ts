@@ -1,8 +1,9 @@
 // Who refers to an IP list by id. The feature.ts of a service that stores such references says so; the list cannot be
 // deleted then, and its usage names them.
+
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import type { IpListUser, IpListUsers } from '../../models/rules/ip-list-user.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { FEATURES } from '../gen/features.ts';
 
 type Sql = Runtime['pools']['api'];

@@ -5,14 +5,14 @@
 // deleted is out within 2 s at the latest.
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
+import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
+import { NODE_ORGANISATION } from '../../mixins/certificate-authority.ts';
 import {
   type CertificateState,
   certificateStates,
   certificateTroubles,
   markFirstUse,
 } from '../../models/nodes/node-certificate.ts';
-import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
-import { NODE_ORGANISATION } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { NodeIdentity } from './identity.ts';
 

@@ -1,6 +1,7 @@
 // The unary calls of an authenticated node: plain functions of (identity, request).
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { NODE_DAYS } from '../../mixins/certificate-authority.ts';
 import { answerGetBans } from '../../models/bans/ban-feed.ts';
 import { readAcmeTokens } from '../../models/certificates/acme-token.ts';
 import { answerGetConfig } from '../../models/config/get-config.ts';
@@ -19,7 +20,6 @@ import {
   type ReportVitalsResponseSchema,
   VitalWatchSchema,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { NODE_DAYS } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { appliedSpread } from './applied-spread.ts';
 import { judge, judgeHeartbeat, ownTarget } from './claims.ts';

@@ -1,8 +1,8 @@
 // The certificate of the node channel: issued at every start, again when the names change or a third of its life is
 // left.
 import { hostname } from 'node:os';
+import { type CertificateAuthority, SERVER_DAYS, type ServerCertificate } from '../../mixins/certificate-authority.ts';
 import { type NodeChannelAddress, nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
-import { type CertificateAuthority, SERVER_DAYS, type ServerCertificate } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 const RENEW_MS = (SERVER_DAYS * 86_400_000) / 3;

@@ -4,9 +4,9 @@ import { createServer as createHttp1Server, type Server as Http1Server } from 'n
 import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { Gauge } from 'prom-client';
+import { ensureCertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { writePropagation } from '../../models/overview/propagation.ts';
 import { deleteOldSiteMinutes } from '../../models/security/site-request-minute.ts';
-import { ensureCertificateAuthority } from '../../runtime/certificate-authority.ts';
 import { connectionLimit } from '../../runtime/connection-limit.ts';
 import { type Address, DRAIN_MS, type Listener } from '../../runtime/listener.ts';
 import { nodeAccessChannel } from '../../runtime/node-access.ts';

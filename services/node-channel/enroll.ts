@@ -2,6 +2,11 @@
 // commit together, so a token that was used has a node and a node that exists has a certificate.
 import { createHash } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  type CertificateAuthority,
+  CertificateRequestRefused,
+  type IssuedCertificate,
+} from '../../mixins/certificate-authority.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { EnrollmentToken } from '../../models/nodes/enrollment-token.ts';
 import { Node } from '../../models/nodes/node.ts';
@@ -11,11 +16,6 @@ import { NodeGroup } from '../../models/nodes/node-group.ts';
 import { NodeState } from '../../models/nodes/node-state.ts';
 import type { EnrollRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Actor, Call } from '../../runtime/call.ts';
-import {
-  type CertificateAuthority,
-  CertificateRequestRefused,
-  type IssuedCertificate,
-} from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { addressEntries, readFeatures, readInfo, text } from './heartbeat.ts';

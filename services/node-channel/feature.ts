@@ -1,7 +1,7 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MINUTE_MS, sweep } from '../../mixins/sweep.ts';
 import { purgeVitals } from '../../models/rollouts/vital.ts';
 import { purgeVitalWatches } from '../../models/rollouts/vital-watch.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { MINUTE_MS, sweep } from '../../runtime/sweep.ts';
 
 export const feature = {
   jobs: [

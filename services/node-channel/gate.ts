@@ -2,8 +2,8 @@
 // a certificate) or an accepted certificate. Refusals are answered in the Connect protocol and recorded for the node.
 import type { TLSSocket } from 'node:tls';
 import { errorCodeOf } from '../../contract/errors.ts';
+import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
-import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { type Authenticator, type RefusalReason, Refused } from './authenticator.ts';

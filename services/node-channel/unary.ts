@@ -10,8 +10,8 @@ import {
 } from '@connectrpc/connect';
 import { compressionGzip, connectNodeAdapter } from '@connectrpc/connect-node';
 import { errorCodeOf } from '../../contract/errors.ts';
+import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
-import type { CertificateAuthority } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { applied, type CallContext, getAcmeTokens, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';

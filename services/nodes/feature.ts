@@ -1,7 +1,7 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import { purgeMetrics } from '../../models/nodes/node-metrics.ts';
 import { tellOfflineNodes } from '../../models/nodes/node-state.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 
 const OFFLINE_EVERY_MS = 5 * SECOND_MS;
 /** A run that came late misses nothing; what is told twice is read twice. */

@@ -1,7 +1,7 @@
 // What needs somebody, as one list: each kind's facts put into the item of the specification.
 import { ATTENTION, ATTENTION_KINDS, type AttentionItem, MAX_ATTENTION } from '../../contract/resources/overview.ts';
+import type { FoundAttention } from '../../mixins/service-feature.ts';
 import type { NodeGroup } from '../../models/overview/overview-nodes.ts';
-import type { FoundAttention } from '../../runtime/service-feature.ts';
 
 export interface AttentionFacts {
   groups: readonly NodeGroup[];

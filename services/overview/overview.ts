@@ -1,6 +1,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview, SHOWN_REVISIONS } from '../../contract/resources/overview.ts';
+import type { FleetFacts, FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
 import { clusterCount } from '../../models/clusters/cluster.ts';
 import { subjectsOf } from '../../models/config/revision-subject.ts';
 import { type Progress, readBanProgress, readRevisionProgress } from '../../models/overview/change-progress.ts';
@@ -10,7 +11,6 @@ import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../mod
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/overview/propagation.ts';
 import { latestTraffic } from '../../models/security/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { FleetFacts, FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
 import { FEATURES } from '../gen/features.ts';
 import { type AttentionFacts, attentionList } from './attention.ts';
 

@@ -1,8 +1,8 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { SECOND_MS } from '../../mixins/sweep.ts';
 import { readProtectionSettings } from '../../models/security/protection-setting.ts';
 import { countSitesUnderAttack } from '../../models/security/site-protection.ts';
 import { keeping } from '../../pipeline/key-keeper.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { SECOND_MS } from '../../runtime/sweep.ts';
 import { CHALLENGES } from './challenge-keys.ts';
 import { protectionRestorer } from './restore-protection.ts';
 

@@ -1,9 +1,9 @@
 // Saves how a site challenges its visitors as an earlier revision had it.
 import type { ProtectionOfSite } from '../../contract/resources/protection.ts';
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { PROTECTION_KIND } from '../../models/security/protection.entry.ts';
 import { readSiteProtection, writeSiteProtection } from '../../models/security/site-protection.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const protectionRestorer: SettingsRestorer = {
   kind: PROTECTION_KIND,

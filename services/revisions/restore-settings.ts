@@ -1,6 +1,8 @@
 // Saved settings as an earlier revision had them: which differ from it, and putting them back. Without that the next save
 // of a site would bring back what a rollback took away.
 import { fail } from '../../contract/errors.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import type { EntryKind } from '../../models/config/entry-kind.ts';
 import { kindNamed } from '../../models/config/entry-kinds.ts';
 import { changedEntries, type EntryVersions } from '../../models/config/entry-versions.ts';
@@ -8,8 +10,6 @@ import { type FieldChange, settingsDiff } from '../../models/config/settings-dif
 import { isRecord } from '../../models/config/settings-snapshot.ts';
 import { lockSites, sitesOfCluster } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { FEATURES } from '../gen/features.ts';
 

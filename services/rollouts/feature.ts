@@ -1,6 +1,6 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { rolloutAttention } from '../../models/rollouts/rollout.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
 import { evaluateCanaries } from './evaluate.ts';
 import { undoHarm } from './undo.ts';
 

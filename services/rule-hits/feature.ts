@@ -1,8 +1,8 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, MINUTE_MS } from '../../mixins/sweep.ts';
 import { dropRuleWeeks, makeRuleWeeks } from '../../models/rules/rule-hours.ts';
 import { moveAllRuleMinutes } from '../../models/rules/rule-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { HOUR_MS, MINUTE_MS } from '../../runtime/sweep.ts';
 
 /** Beyond the shortest range that is asked for. */
 const KEPT_MS = 2 * HOUR_MS;

@@ -1,7 +1,7 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { SECOND_MS } from '../../mixins/sweep.ts';
 import { ruleListUsers } from '../../models/rules/rule-list-users.ts';
 import { brokenRules } from '../../models/rules/rule-set.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { SECOND_MS } from '../../runtime/sweep.ts';
 import { recompileStored } from './recompile-rules.ts';
 import { rulesRestorer } from './restore-rules.ts';
 

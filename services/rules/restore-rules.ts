@@ -1,13 +1,13 @@
 // Saves rules of a site as an earlier revision had them. Revisions know of rules that nodes got: those that are switched
 // off now and were not among them stay, after the others.
 import { MAX_SITE_RULES, type Rule } from '../../contract/scalars/rule.ts';
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { listsOf, recompileRules } from '../../models/rules/compiled-rules.ts';
 import { keepIpLists } from '../../models/rules/ip-list.ts';
 import { checkRule } from '../../models/rules/rule-message.ts';
 import { readSiteRules, writeRuleSet } from '../../models/rules/rule-set.ts';
 import { type RulesSettings, SITE_RULES_KIND } from '../../models/rules/site-rules.entry.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const rulesRestorer: SettingsRestorer = {
   kind: SITE_RULES_KIND,

@@ -1,12 +1,12 @@
 import { LEVELS } from '../../contract/scalars/challenge.ts';
+import { countDays } from '../../mixins/count-days.ts';
+import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import { purgeAlerts, purgeSecurityEventNames, purgeSecurityHeavy } from '../../models/db/sweeps.ts';
 import { type AboveNormal, sitesAboveNormal } from '../../models/overview/overview.ts';
 import { dropOldSecurityPartitions, makeSecurityPartitions } from '../../models/security/security-partitions.ts';
 import { reviewCcAlerts } from '../../models/security/security-report.ts';
-import { countDays } from '../../runtime/count-days.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../runtime/sweep.ts';
 
 export const feature = {
   jobs: [

@@ -1,8 +1,8 @@
 import { MAX_ATTENTION, MAX_NAMED } from '../../contract/resources/overview.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MINUTE_MS, SECOND_MS } from '../../mixins/sweep.ts';
 import { SESSION_TICKET_KEYS } from '../../models/clusters/session-ticket-key.ts';
 import { keeping } from '../../pipeline/key-keeper.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { MINUTE_MS, SECOND_MS } from '../../runtime/sweep.ts';
 
 /** Nodes that are online fetch keys within seconds. */
 const LATE_MS = 10 * MINUTE_MS;

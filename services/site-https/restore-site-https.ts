@@ -1,5 +1,6 @@
 // Saves HTTPS and compression of a site as an earlier revision had them. They are saved together and published apart.
 import type { CompressionSettings } from '../../contract/resources/site-https.ts';
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import { siteOwner } from '../../models/config/entry-owner.ts';
 import { refuseMissing } from '../../models/config/rollback.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
@@ -11,7 +12,6 @@ import {
   SITE_HTTPS_KIND,
 } from '../../models/sites/site-https.entry.ts';
 import { readSiteHttps, type SiteHttps, writeSiteHttps } from '../../models/sites/site-https.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const httpsRestorer: SettingsRestorer = {
   kind: SITE_HTTPS_KIND,

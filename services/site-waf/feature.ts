@@ -1,5 +1,5 @@
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { MINUTE_MS } from '../../runtime/sweep.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MINUTE_MS } from '../../mixins/sweep.ts';
 import { wafRestorer } from './restore-site-waf.ts';
 import { wafShareAttention, watchWafShares } from './shares.ts';
 

@@ -1,10 +1,10 @@
 // Saves how requests of a site are inspected as an earlier revision had it. Of one that did not have them inspected nodes
 // know nothing else: then the rest stays as it is.
 import type { WafOfSite } from '../../contract/resources/site-waf.ts';
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { SITE_WAF_KIND } from '../../models/waf/site-waf.entry.ts';
 import { readSiteWaf, writeSiteWaf } from '../../models/waf/site-waf.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const wafRestorer: SettingsRestorer = {
   kind: SITE_WAF_KIND,

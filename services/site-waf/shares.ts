@@ -1,5 +1,8 @@
 // Watches how much of the requests of each site the WAF takes for attacks, and tells where that jumps: against the day before,
 // by what nodes counted, so that neither a busy site nor one that is always scanned is told of.
+
+import type { FoundAttention } from '../../mixins/service-feature.ts';
+import { HOUR_MS, MINUTE_MS } from '../../mixins/sweep.ts';
 import { wafSums } from '../../models/waf/waf-guidance.ts';
 import {
   endWafShare,
@@ -10,8 +13,6 @@ import {
   wafShares,
 } from '../../models/waf/waf-share.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { FoundAttention } from '../../runtime/service-feature.ts';
-import { HOUR_MS, MINUTE_MS } from '../../runtime/sweep.ts';
 
 type Sql = Runtime['pools']['api'];
 

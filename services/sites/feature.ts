@@ -1,5 +1,5 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
-import type { FoundAttention, ServiceFeature } from '../../runtime/service-feature.ts';
+import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
 import { siteRestorer } from './restore-site.ts';
 
 export const feature = {

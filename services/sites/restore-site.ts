@@ -1,9 +1,9 @@
 // Saves a site as an earlier revision had it.
 import { isDeepStrictEqual } from 'node:util';
+import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { siteKind } from '../../models/sites/site.entry.ts';
 import { replaceDomains, type SiteContent, siteById, updateSite } from '../../models/sites/site.ts';
-import type { SettingsRestorer } from '../../runtime/settings-restorer.ts';
 
 export const siteRestorer: SettingsRestorer = {
   kind: siteKind.kind,

@@ -1,7 +1,7 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { type UnknownHosts, unknownHostsKind } from '../../models/clusters/unknown-hosts.entry.ts';
 import { writeUnknownHosts } from '../../models/clusters/unknown-hosts-setting.ts';
 import { keepEnabledSite } from '../../models/sites/site.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
 
 export const feature = {
   restores: [

@@ -1,8 +1,8 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../mixins/sweep.ts';
 import { dropOldUsage, makeUsagePartitions } from '../../models/usage/usage-partitions.ts';
 import { takeAllUsageMarks } from '../../models/usage/usage-windows.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ServiceFeature } from '../../runtime/service-feature.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../runtime/sweep.ts';
 import { compactUsage } from './compaction.ts';
 import { rollUpUsage } from './roll-up.ts';
 

@@ -8,8 +8,8 @@ import {
   Pkcs10CertificateRequestGenerator,
   X509CertificateGenerator,
 } from '@peculiar/x509';
+import { NODE_ORGANISATION } from '../../mixins/certificate-authority.ts';
 import { authorityKeyPlace, CertificateAuthorityRow } from '../../models/nodes/certificate-authority.ts';
-import { NODE_ORGANISATION } from '../../runtime/certificate-authority.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 const P256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;

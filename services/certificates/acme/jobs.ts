@@ -1,7 +1,7 @@
+import { HOUR_MS, SECOND_MS, sweep } from '../../../mixins/sweep.ts';
 import { sweepRehearsals } from '../../../models/certificates/acme-certificate.ts';
 import { sweepBuckets } from '../../../models/certificates/acme-order.ts';
 import type { LeaderJob } from '../../../runtime/leader.ts';
-import { HOUR_MS, SECOND_MS, sweep } from '../../../runtime/sweep.ts';
 import { removeEndedRecords } from './dns/remove-records.ts';
 import { checkRenewals } from './renewal-times.ts';
 import { workOrders } from './work-orders.ts';

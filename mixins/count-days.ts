@@ -1,5 +1,5 @@
 import { countDay, type Log } from '../models/db/counted-logs.ts';
-import type { LeaderJob } from './leader.ts';
+import type { LeaderJob } from '../runtime/leader.ts';
 import { MINUTE_MS } from './sweep.ts';
 
 /** More than any log keeps. */

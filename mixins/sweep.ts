@@ -1,7 +1,7 @@
 // Jobs that delete what is old in batches.
 import { SWEEP_BATCH } from '../models/db/sweeps.ts';
-import type { LeaderJob } from './leader.ts';
-import type { Runtime } from './runtime.ts';
+import type { LeaderJob } from '../runtime/leader.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60 * SECOND_MS;

@@ -4,8 +4,8 @@ import type { AttentionItem } from '../contract/resources/overview.ts';
 import type { ClusterSpan } from '../models/overview/overview-nodes.ts';
 import type { SiteCount, SitesBehind } from '../models/overview/overview-sites.ts';
 import type { IpListUsers } from '../models/rules/ip-list-user.ts';
-import type { LeaderJob } from './leader.ts';
-import type { Runtime } from './runtime.ts';
+import type { LeaderJob } from '../runtime/leader.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { SettingsRestorer } from './settings-restorer.ts';
 
 /** Something that needs somebody: its kind, and what of the item differs from nothing. */

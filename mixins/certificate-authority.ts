@@ -18,7 +18,7 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 import { authorityKeyPlace, CertificateAuthorityRow } from '../models/nodes/certificate-authority.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 /** Organisation of node certificates; the node channel accepts no other. */
 export const NODE_ORGANISATION = 'Edge Delivery Console Node';
