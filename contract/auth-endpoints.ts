@@ -48,10 +48,15 @@ const Done = Type.Object({ status: Type.Boolean() });
 const KnownPassword = Type.String({ minLength: 1, maxLength: 128 });
 
 const TrustDevice = Type.Optional(
-  Type.Boolean({ default: false, description: 'This browser is not asked for a second step for 30 days.' }),
+  Type.Boolean({ default: false, description: 'Skips the second step in this browser for 30 days.' }),
 );
 
-const PasskeyName = Type.String({ minLength: 1, maxLength: 64, pattern: '\\S', description: 'Not only blanks.' });
+const PasskeyName = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  pattern: '\\S',
+  description: 'At least one character that is not a space.',
+});
 
 export const Passkey = Type.Object({
   id: Id,
@@ -59,7 +64,7 @@ export const Passkey = Type.Object({
   createdAt: Timestamp,
   lastUsedAt: Nullable(Timestamp),
   deviceType: Type.Union([Type.Literal('singleDevice'), Type.Literal('multiDevice')], {
-    description: 'multiDevice: it may be synchronised between devices.',
+    description: 'multiDevice: the passkey may be synchronized between devices.',
   }),
   backedUp: Type.Boolean(),
 });
@@ -122,7 +127,9 @@ export const AUTH_ENDPOINTS = {
     input: Input({
       email: Type.String({ minLength: 1, maxLength: 254 }),
       password: KnownPassword,
-      rememberMe: Type.Optional(Type.Boolean({ default: true, description: 'false: until the browser is closed.' })),
+      rememberMe: Type.Optional(
+        Type.Boolean({ default: true, description: 'false: the session ends when the browser is closed.' }),
+      ),
     }),
     output: Type.Union([SignedIn, Type.Object({ twoFactorRedirect: Type.Literal(true) })]),
     audit: 'auth.sign_in',
@@ -150,7 +157,7 @@ export const AUTH_ENDPOINTS = {
       currentPassword: KnownPassword,
       newPassword: Password,
       revokeOtherSessions: Type.Optional(
-        Type.Literal(true, { description: 'Other sessions end in any case; nothing else can be asked for.' }),
+        Type.Literal(true, { description: 'Only true is accepted: a password change always ends all other sessions.' }),
       ),
     }),
     output: SignedIn,
@@ -166,8 +173,12 @@ export const AUTH_ENDPOINTS = {
     limit: 'two-factor',
     input: Input({ password: KnownPassword }),
     output: Type.Object({
-      totpURI: Type.String({ description: 'otpauth:// address for an authenticator app, usually as a QR code.' }),
-      backupCodes: Type.Array(Type.String(), { minItems: 10, maxItems: 10, description: 'Each works once.' }),
+      totpURI: Type.String({ description: '`otpauth://` URL for an authenticator app, usually shown as a QR code.' }),
+      backupCodes: Type.Array(Type.String(), {
+        minItems: 10,
+        maxItems: 10,
+        description: 'Backup codes, each valid once.',
+      }),
     }),
     audit: null,
     errors: ['INVALID_PASSWORD', 'TWO_FACTOR_ENABLED'],

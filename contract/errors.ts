@@ -6,26 +6,45 @@ import { ERROR_LISTS } from './gen/errors.ts';
 import { merged } from './registered.ts';
 
 const GENERAL = {
-  BAD_REQUEST: entry(400, 'The request is not valid; see data.issues.'),
-  UNAUTHORIZED: entry(401, 'Credentials are missing or not valid.'),
-  NOT_FOUND: entry(404, 'There is nothing here.'),
-  PAYLOAD_TOO_LARGE: entry(413, 'The request body is too large.'),
-  UNSUPPORTED_MEDIA_TYPE: entry(415, 'Send application/json.'),
-  INTERNAL_SERVER_ERROR: entry(500, 'Something failed on our side; data.id finds it in the log.'),
-  SERVICE_UNAVAILABLE: entry(503, 'The service cannot answer now; try again after data.retryAfterSeconds.'),
-  UPDATED_AT_MISMATCH: entry(409, 'The resource was changed meanwhile; data.updatedAt is its current value.'),
-  NODE_CAPABILITY_REQUIRED: entry(409, 'Nodes of the cluster lack a capability this change needs.'),
-  CSRF_HEADER_REQUIRED: entry(403, 'Send the header x-csrf-token: orpc.'),
-  CROSS_SITE_REQUEST: entry(403, 'The request comes from another site.'),
+  BAD_REQUEST: entry(400, 'The request is not valid. Correct the fields listed in `data.issues`.'),
+  UNAUTHORIZED: entry(
+    401,
+    'Credentials are missing or not valid. Sign in, or send a valid key in the header `x-api-key`.',
+  ),
+  NOT_FOUND: entry(404, 'Nothing exists at this path. Check the path and the method.'),
+  PAYLOAD_TOO_LARGE: entry(413, 'The request body is too large. Send a smaller one.'),
+  UNSUPPORTED_MEDIA_TYPE: entry(415, 'The content type is not supported. Send `application/json`.'),
+  INTERNAL_SERVER_ERROR: entry(500, 'An internal error occurred. Search the console log for the ID in `data.id`.'),
+  SERVICE_UNAVAILABLE: entry(
+    503,
+    'The service is temporarily unavailable. Retry after `data.retryAfterSeconds` seconds.',
+  ),
+  UPDATED_AT_MISMATCH: entry(
+    409,
+    'The resource changed since you read it. Read it again; its current `updatedAt` is in `data.updatedAt`.',
+  ),
+  NODE_CAPABILITY_REQUIRED: entry(
+    409,
+    'Some nodes of the cluster lack a capability that this change needs. Upgrade them first.',
+  ),
+  CSRF_HEADER_REQUIRED: entry(403, 'The CSRF header is missing. Send the header `x-csrf-token: orpc`.'),
+  CROSS_SITE_REQUEST: entry(403, 'The request comes from another origin. Send it from the console itself.'),
   API_KEY_RATE_LIMITED: entry(
     429,
-    'Too many requests in a row with this access key, or too many unknown keys from this address.',
+    'Too many requests with this access key, or too many unknown keys from this address. Retry after ' +
+      '`data.retryAfterSeconds` seconds.',
   ),
-  EXPORT_LIMIT: entry(429, 'Too many exports are under way; data.limit may be at a time.'),
-  IDEMPOTENCY_KEY_MISMATCH: entry(422, 'The idempotency key was used with another request.'),
-  IDEMPOTENCY_IN_PROGRESS: entry(409, 'The first request with this idempotency key is still running.'),
-  IDEMPOTENCY_KEY_INVALID: entry(400, 'The idempotency key is malformed.'),
-  IDEMPOTENCY_KEY_UNSUPPORTED: entry(400, 'This endpoint answers a one-time secret and takes no idempotency key.'),
+  EXPORT_LIMIT: entry(
+    429,
+    'Too many exports are running; at most `data.limit` run at a time. Retry when one has finished.',
+  ),
+  IDEMPOTENCY_KEY_MISMATCH: entry(422, 'The idempotency key was already used with a different request. Use a new key.'),
+  IDEMPOTENCY_IN_PROGRESS: entry(409, 'The first request with this idempotency key is still running. Retry later.'),
+  IDEMPOTENCY_KEY_INVALID: entry(400, 'The idempotency key is not valid. Use 1 to 255 printable ASCII characters.'),
+  IDEMPOTENCY_KEY_UNSUPPORTED: entry(
+    400,
+    'This endpoint returns a one-time secret and accepts no idempotency key. Remove the `Idempotency-Key` header.',
+  ),
 } satisfies ErrorEntries;
 
 export const ERRORS = merged([GENERAL, ...ERROR_LISTS]);

@@ -25,7 +25,9 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
     info: {
       title: 'Edge Delivery Console',
       version,
-      description: 'Errors answer { defined, code, status, message, data }: go by code and data, never by the text.',
+      description:
+        'Errors have the body { defined, code, status, message, data }. Decide by `code` and `data`, never ' +
+        'by `message`.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     tags: tags(Object.values(paths).flatMap((path) => Object.values(path) as { tags: string[] }[])),
@@ -44,11 +46,12 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
       },
       headers: {
         Change: {
-          description: 'What the call published: <cluster>=<revision>, comma-separated, or ban=<epoch>:<number>.',
+          description:
+            'Changes that the call published: <cluster>=<revision>, comma-separated, or ban=<epoch>:<number>.',
           schema: { type: 'string' },
         },
         Replayed: {
-          description: 'true: the stored answer of the first request with this Idempotency-Key.',
+          description: 'true: this is the stored response of the first request with this Idempotency-Key.',
           schema: { const: 'true' },
         },
         RetryAfter: {
@@ -79,7 +82,7 @@ export function openApi(procedures: Iterable<AnyProcedure>, { server, version }:
           required: ['defined', 'code', 'status', 'message', 'data'],
         },
         Unmatched: {
-          description: 'The path is none of the API: also a path parameter with characters that no id has.',
+          description: 'No API path matches. A path parameter with characters that no ID has is a cause, too.',
           type: 'object',
           properties: { error: { const: 'not_found' } },
           required: ['error'],
@@ -149,20 +152,25 @@ function description(procedure: AnyProcedure): string {
   const { access, readOnly, method, idempotency, bodyLimit } = procedure;
   const sentences: string[] = [];
   if (access === 'public') sentences.push('Needs no credentials.');
-  else if (access === 'session') sentences.push('From a signed-in console session only; access keys are refused.');
+  else if (access === 'session') sentences.push('Needs a signed-in console session; access keys are rejected.');
   else {
     sentences.push(
-      readOnly ? 'Operators; a read-only access key suffices.' : 'Operators; not with a read-only access key.',
+      readOnly
+        ? 'For operators; a read-only access key suffices.'
+        : 'For operators; a read-only access key is rejected.',
     );
     if (typeof access === 'object') {
       sentences.push(
-        access.scope === null ? 'Service accounts of any scope.' : `Service accounts with the scope ${access.scope}.`,
+        access.scope === null
+          ? 'For service accounts of any scope.'
+          : `For service accounts with the scope ${access.scope}.`,
       );
     }
   }
   if (method !== 'GET' && method !== 'DELETE') {
-    if (idempotency === 'refused') sentences.push('Takes no Idempotency-Key: the answer is given once.');
-    if (bodyLimit !== undefined) sentences.push(`Body up to ${bodyLimit} bytes.`);
+    if (idempotency === 'refused')
+      sentences.push('Takes no Idempotency-Key, because the response contains a one-time secret.');
+    if (bodyLimit !== undefined) sentences.push(`The body has at most ${bodyLimit} bytes.`);
   }
   return sentences.join(' ');
 }
@@ -171,7 +179,9 @@ const IDEMPOTENCY_PARAMETER = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'The same request sent again with it happens once; 1 to 255 printable ASCII characters, kept for 24 h.',
+  description:
+    'Makes a retry safe: the same request with the same key takes effect once. 1 to 255 printable ASCII ' +
+    'characters, kept for 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 

@@ -2,15 +2,16 @@
 
 /** What each code means, in English; a word in braces is a parameter. */
 export const RULE_WARNINGS = {
-  never_matches: 'The condition holds for no request.',
+  never_matches: 'The condition matches no request.',
   after_end: 'The rule {rule} ends every request before this one.',
-  covered: 'Every request that this rule is about is ended by the rule {rule} before.',
-  missing_matches: 'The condition also holds where {field} is missing; compare it with "" to say what is meant then.',
-  blocks_you: 'It blocks your own address, {address}.',
-  costly_pattern: 'The pattern {pattern} comes to {size} steps for each byte that it looks at.',
-  pattern_start: 'The pattern {pattern} finds the same without .* at its start, and faster.',
-  ja4_held: 'Some nodes cannot tell JA4 yet: they hold these rules, all of them, until they can.',
-  key_missing: 'Requests without the header {header} are counted together, as one.',
+  covered: 'The rule {rule} before this one ends every request that this rule matches.',
+  missing_matches:
+    'The condition also matches where {field} is missing. To exclude this case, also compare {field} with "".',
+  blocks_you: 'The rule blocks your own address, {address}.',
+  costly_pattern: 'The pattern {pattern} needs {size} steps for each byte it examines.',
+  pattern_start: 'The pattern {pattern} matches the same without .* at its start, and faster.',
+  ja4_held: 'Some nodes lack the JA4 capability. They apply none of these rules until they are upgraded.',
+  key_missing: 'Requests without the header {header} share one counter.',
 } as const;
 
 export type RuleWarningCode = keyof typeof RULE_WARNINGS;

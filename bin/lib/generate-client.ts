@@ -28,7 +28,7 @@ function errorsFile(): string {
     ([code, { status, message }]) => `${comment(message, '  ')}  ${code}: ${status},\n`,
   );
   return `
-/** Every code that the console answers, with its status. */
+/** Every error code of the console, with its status. */
 export const ERROR_STATUS = {
 ${lines.join('')}} as const;
 
@@ -56,14 +56,14 @@ function operationsFile(document: ApiDocument, all: readonly Endpoint[]): string
 import type {
 ${used.map((name) => `  ${name},\n`).join('')}} from './models.ts';
 ${types}
-/** Codes that every operation can answer. */
+/** Codes that every operation can return. */
 export type GeneralCode = ${general.map((code) => `'${code}'`).join(' | ')};
 
-/** Input, answer and error codes of each operation. */
+/** Input, response and error codes of each operation. */
 export interface Operations {
 ${all.map((endpoint) => operationLine(endpoint, general)).join('')}}
 
-/** How each operation is asked for. \`path\` names inputs in braces; \`query\` tells where the others go, \`text\` that the answer is no JSON. */
+/** Request of each operation. \`path\` names inputs in braces; \`query\`: the others go into the query; \`text\`: the response is not JSON. */
 export const OPERATIONS = {
 ${all.map(tableLine).join('')}} as const satisfies Record<keyof Operations, unknown>;
 

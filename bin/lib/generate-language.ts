@@ -15,11 +15,11 @@ const NAMES = { header: '["name"]', cookie: '["name"]', argument: '["name"]' };
 export function languagePage(): string {
   return `# Expressions of rules
 
-How expressions are written is in [Expressions](../expressions.md); here is all that can be in one.
+The syntax is described in [Expressions](../expressions.md). This page lists all fields, operators and functions.
 
 ## Fields
 
-Fields that need a response can be read in the phases ${RESPONSE_PHASES.map(code).join(' and ')} only.
+Response fields can be read only in the phases ${RESPONSE_PHASES.map(code).join(' and ')}.
 
 ${fields()}
 ## Operators
@@ -27,7 +27,7 @@ ${fields()}
 ${operators()}
 ## Functions
 
-Functions for values only can stand once in a value expression, and in no condition.
+A function marked "values only" is allowed once in a value expression and never in a condition.
 
 ${functions()}
 ## Limits
@@ -35,10 +35,10 @@ ${functions()}
 ${bounds()}
 ## Errors
 
-What \`POST /rules/validate\` answers as \`code\`; words in braces are in \`params\`.
+\`POST /rules/validate\` returns these codes as \`code\`. Words in braces are in \`params\`.
 
 ${table(
-  ['Code', ''],
+  ['Code', 'Message'],
   Object.entries(EXPRESSION_ERRORS).map(([name, message]) => [code(name), cell(message)]),
 )}`;
 }
@@ -51,7 +51,7 @@ function fields(): string {
     code(example),
     needs(needed),
   ]);
-  return table(['Field', 'Type', '', 'Example', 'Needs'], rows);
+  return table(['Field', 'Type', 'Description', 'Example', 'Needs'], rows);
 }
 
 function operators(): string {
@@ -61,7 +61,7 @@ function operators(): string {
     cell(summary),
     needs(needed),
   ]);
-  return table(['Operator', 'Types', '', 'Needs'], rows);
+  return table(['Operator', 'Types', 'Description', 'Needs'], rows);
 }
 
 function functions(): string {
@@ -72,28 +72,28 @@ function functions(): string {
     code(example),
     needs(needed),
   ]);
-  return table(['Function', 'Result', '', 'Example', 'Needs'], rows);
+  return table(['Function', 'Result', 'Description', 'Example', 'Needs'], rows);
 }
 
 function bounds(): string {
   const rows: [string, number][] = [
     ['Characters of an expression', limits.MAX_EXPRESSION],
     ['Characters of the condition of a cache rule', limits.MAX_CACHE_CONDITION],
-    ['Words and signs', limits.MAX_TOKENS],
-    ['Parentheses and `not` inside each other', limits.MAX_NESTING],
+    ['Tokens', limits.MAX_TOKENS],
+    ['Nesting depth of parentheses and `not`', limits.MAX_NESTING],
     ['Conditions, functions and arguments together', limits.MAX_SOURCE_NODES],
     ['Values in braces', limits.MAX_SET_VALUES],
-    ['Functions inside each other', limits.MAX_FUNCTION_NESTING],
-    ['Bytes of what a function makes; more fail the rule', limits.MAX_RESULT_BYTES],
+    ['Nesting depth of functions', limits.MAX_FUNCTION_NESTING],
+    ['Bytes of a function result; a longer one fails the rule', limits.MAX_RESULT_BYTES],
     ['Bytes of a string', limits.MAX_STRING_BYTES],
     ['Characters of a regular expression', limits.MAX_REGEX],
-    ['Repetitions that a regular expression can ask for', limits.MAX_REPEAT],
+    ['Repetitions in a regular expression', limits.MAX_REPEAT],
     ['Bytes of a wildcard pattern', limits.MAX_WILDCARD_BYTES],
     ['Stars of a wildcard pattern', limits.MAX_STARS],
     ['Bytes of a replacement', limits.MAX_REPLACEMENT_BYTES],
   ];
   return table(
-    ['', 'At most'],
-    rows.map(([what, most]) => [what, String(most)]),
+    ['Limit', 'At most'],
+    rows.map(([limit, most]) => [limit, String(most)]),
   );
 }

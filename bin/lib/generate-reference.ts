@@ -47,16 +47,18 @@ function index(groups: Map<string, Endpoint[]>, general: readonly string[]): str
         `[\`${headingOf(each)}\`](${page}#${anchorOf(headingOf(each))})`,
         cell(each.operation.summary),
       ]);
-      return `## [${group}](${page})\n\n${table(['Operation', ''], rows)}`;
+      return `## [${group}](${page})\n\n${table(['Operation', 'Summary'], rows)}`;
     });
-  return `# Reference of the API
+  return `# API reference
 
-Every operation below \`/api/v1\`, as the console itself declares it. What holds for all of them (keys, limits, repeated
-requests, lists, errors) is in [The API](../../api.md). Objects that several operations answer are in
-[objects](objects.md), every code in [errors](../errors.md); what expressions of rules can have in them is in
-[expressions](../expressions.md).
+This page lists every operation below \`/api/v1\`.
 
-Every operation can also answer ${general.map((code) => `\`${code}\``).join(', ')}.
+- Keys, limits, idempotency, lists and errors in general: [The API](../../api.md)
+- Objects that several operations return: [objects](objects.md)
+- Error codes: [errors](../errors.md)
+- Rule expressions: [expressions](../expressions.md)
+
+Every operation can also return ${general.map((code) => `\`${code}\``).join(', ')}.
 
 ${parts.join('\n')}`;
 }
@@ -80,23 +82,23 @@ function operationPart(endpoint: Endpoint, general: readonly string[]): string {
   const codes = endpoint.errors.flatMap((each) => each.codes.filter((code) => !general.includes(code)));
   const parts = [
     `## ${headingOf(endpoint)}\n\n${cell(operation.summary)} ${cell(operation.description)} Operation \`${operation.operationId}\`.\n`,
-    inputs.length === 0 ? '' : table(['Input', 'In', 'Required', 'Type', ''], inputs),
+    inputs.length === 0 ? '' : table(['Input', 'In', 'Required', 'Type', 'Description'], inputs),
     `\`\`\`sh\n${curl(endpoint)}\n\`\`\`\n`,
-    `Answer ${status}${objectLink(success.schema)}:\n\n${exampleBlock(endpoint)}`,
-    answerFields(success.schema),
+    `Response ${status}${objectLink(success.schema)}:\n\n${exampleBlock(endpoint)}`,
+    responseFields(success.schema),
     codes.length === 0 ? '' : `Errors: ${codes.map((code) => `\`${code}\` (${statusOf(code)})`).join(', ')}.\n`,
   ];
   return parts.filter((part) => part !== '').join('\n');
 }
 
-/** What success answers: JSON, or a text and what is said of it. */
+/** The example of a successful response: JSON, or text with its description. */
 function exampleBlock({ media, success: { schema, example } }: Endpoint): string {
   if (media === 'application/json') return `\`\`\`json\n${JSON.stringify(example, null, 2)}\n\`\`\`\n`;
   const text = String(example).replaceAll('\r\n', '\n').trimEnd();
   return `\`\`\`${media.split('/')[1]}\n${text}\n\`\`\`\n\n${cell(about(schema))}\n`;
 }
 
-/** Codes that all operations have. */
+/** Codes that every operation can return. */
 function generalCodes(members: readonly Endpoint[]): string[] {
   const lists = members.map(({ errors }) => errors.flatMap(({ codes }) => codes));
   return Object.keys(ERRORS).filter((code) => lists.every((codes) => codes.includes(code)));
@@ -109,10 +111,10 @@ function objectLink(schema: JsonSchema): string {
 
 const linkTo = (name: string) => `[${name}](objects.md#${name.toLowerCase()})`;
 
-/** Fields of an answer that is no named object. */
-function answerFields(schema: JsonSchema): string {
+/** Fields of a response that is not a named object. */
+function responseFields(schema: JsonSchema): string {
   const rows = fieldRows(schema, '');
-  return rows.length === 0 ? '' : table(['Field', 'Always', 'Type', ''], rows);
+  return rows.length === 0 ? '' : table(['Field', 'Always', 'Type', 'Description'], rows);
 }
 
 /** The fields of an object, those of objects inside it under their path. */
@@ -170,7 +172,7 @@ function errorsPage(all: readonly Endpoint[]): string {
   const rows = Object.entries(ERRORS)
     .filter(([code]) => used.has(code))
     .map(([code, { status, message }]) => [`\`${code}\``, String(status), cell(message)]);
-  return `# Errors\n\nGo by \`code\` and \`data\`; texts can change.\n\n${table(['Code', 'Status', ''], rows)}`;
+  return `# Errors\n\nDecide by \`code\` and \`data\`. Messages can change.\n\n${table(['Code', 'Status', 'Message'], rows)}`;
 }
 
 function objectsPage({ components }: ApiDocument): string {
@@ -179,7 +181,7 @@ function objectsPage({ components }: ApiDocument): string {
     .filter(([name]) => name !== 'Unmatched')
     .map(([name, schema]) => {
       const rows = fieldRows(schema, '');
-      const text = rows.length > 0 ? table(['Field', 'Always', 'Type', ''], rows) : `${typeWords(schema)}\n`;
+      const text = rows.length > 0 ? table(['Field', 'Always', 'Type', 'Description'], rows) : `${typeWords(schema)}\n`;
       const description = about(schema);
       return `## ${name}\n\n${description === '' ? '' : `${cell(description)}\n\n`}${text}`;
     });

@@ -33,17 +33,17 @@ const ofStrings = (text: string, summary: string, needs: readonly ExpressionCapa
 });
 
 const TABLE = {
-  eq: every('eq', 'Equal: strings byte by byte, an address when the literal is it or contains it.'),
-  ne: every('ne', 'Not equal; true where the value is missing.'),
+  eq: every('eq', 'Equal: strings byte by byte; addresses when the literal equals or contains them.'),
+  ne: every('ne', 'Not equal; true if the value is missing.'),
   lt: ordered('lt', 'Less than.'),
   le: ordered('le', 'Less than or equal.'),
   gt: ordered('gt', 'Greater than.'),
   ge: ordered('ge', 'Greater than or equal.'),
-  contains: ofStrings('contains', 'Has the literal in it, byte by byte.'),
-  matches: ofStrings('matches', 'A part of it matches the regular expression.'),
-  wildcard: ofStrings('wildcard', 'All of it matches the pattern, whatever the case of A to Z.', ['rules-v3']),
-  strict_wildcard: ofStrings('strict wildcard', 'All of it matches the pattern; case counts.', ['rules-v3']),
-  in: every('in', 'Equal to one of the values in braces, or, for an address, in the IP list named after $.'),
+  contains: ofStrings('contains', 'Contains the literal, byte by byte.'),
+  matches: ofStrings('matches', 'A part of the value matches the regular expression.'),
+  wildcard: ofStrings('wildcard', 'The whole value matches the pattern; A to Z are case-insensitive.', ['rules-v3']),
+  strict_wildcard: ofStrings('strict wildcard', 'The whole value matches the pattern, case-sensitive.', ['rules-v3']),
+  in: every('in', 'Equal to one of the values in braces; for an address, also in the IP list named after $.'),
 } as const satisfies Record<string, OperatorSpec>;
 
 export type OperatorName = keyof typeof TABLE;

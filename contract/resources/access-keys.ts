@@ -3,13 +3,13 @@ import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
 
 export const AccessKeyScope = Type.Union([Type.Literal('read'), Type.Literal('readwrite')], {
-  description: 'read: GET procedures and rule validation only.',
+  description: 'read: GET procedures and rule validation only; readwrite: all procedures for operators.',
 });
 
 export const AccessKey = Type.Object({
   id: Id,
   name: Type.String(),
-  prefix: Type.String({ description: 'First characters of the key, to tell keys apart.' }),
+  prefix: Type.String({ description: 'First characters of the key, for recognition.' }),
   scope: AccessKeyScope,
   createdAt: Timestamp,
   lastUsedAt: Nullable(Timestamp),
@@ -20,7 +20,7 @@ export const accessKeys = resource('accessKeys', {
   list: procedure({
     method: 'GET',
     path: '/access-keys',
-    summary: 'Lists access keys, newest first, revoked ones included.',
+    summary: 'Lists access keys, newest first, including revoked ones.',
     input: Input({ ...PageQuery(50) }),
     output: Page(AccessKey),
     status: 200,
@@ -33,14 +33,19 @@ export const accessKeys = resource('accessKeys', {
   create: procedure({
     method: 'POST',
     path: '/access-keys',
-    summary: 'Creates an access key; its secret is answered once.',
+    summary: 'Creates an access key and returns its secret once.',
     input: Input({
-      name: Type.String({ minLength: 1, maxLength: 64, pattern: '\\S', description: 'Not only blanks.' }),
+      name: Type.String({
+        minLength: 1,
+        maxLength: 64,
+        pattern: '\\S',
+        description: 'At least one character that is not a space.',
+      }),
       scope: Type.Optional({ ...AccessKeyScope, default: 'readwrite' }),
     }),
     output: Type.Object({
       key: AccessKey,
-      secret: Type.String({ description: 'The key itself, answered once; prefix ewk_.' }),
+      secret: Type.String({ description: 'The key itself, returned only here; prefix `ewk_`.' }),
     }),
     status: 201,
     access: 'session',
@@ -52,7 +57,7 @@ export const accessKeys = resource('accessKeys', {
   revoke: procedure({
     method: 'DELETE',
     path: '/access-keys/{id}',
-    summary: 'Revokes an access key; it stays listed.',
+    summary: 'Revokes an access key; it stays in the list.',
     input: Input({ id: Id }),
     output: AccessKey,
     status: 200,

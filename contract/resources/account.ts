@@ -16,7 +16,7 @@ export const account = resource('account', {
   me: procedure({
     method: 'GET',
     path: '/me',
-    summary: 'Answers who calls.',
+    summary: 'Returns the caller.',
     input: Input({}),
     output: Me,
     status: 200,

@@ -10,18 +10,20 @@ export const MAX_DIRECTORY_AUTHORITIES = 10;
 export const DIRECTORY_FAULTS = ['url', 'answer', 'refused', 'unreachable', 'timeout', 'too_large', 'tls'] as const;
 
 const Url = Nullable(
-  Type.String({ minLength: 1, maxLength: 2048, description: 'Its address, https; null: there is none.' }),
+  Type.String({ minLength: 1, maxLength: 2048, description: 'HTTPS URL of the ACME directory; null: none.' }),
 );
 const CaPem = Type.String({
   maxLength: 131_072,
-  description: `Authorities that vouch for its server, 1 to ${MAX_DIRECTORY_AUTHORITIES} in PEM; empty: those of the system.`,
+  description:
+    `CA certificates that verify the directory server, 1 to ${MAX_DIRECTORY_AUTHORITIES} in PEM; empty: ` +
+    'the CAs of the system.',
 });
 
 const saved = Type.Object({
   url: Url,
   caPem: CaPem,
   eabKid: EabKid,
-  eabHmacKeySet: Type.Boolean({ description: 'Whether the key of the external account is there.' }),
+  eabHmacKeySet: Type.Boolean({ description: 'Whether the key of the external account is set.' }),
   updatedAt: Nullable(Timestamp),
 });
 
@@ -30,13 +32,16 @@ export const acmeDirectory = resource(
   settings({
     path: '/settings/acme-directory',
     of: {},
-    reads: 'Answers where your own certificate authority is.',
-    saves: 'Sets where your own certificate authority is; its directory is read first.',
+    reads: 'Returns the ACME directory of your own certificate authority.',
+    saves: 'Sets the ACME directory of your own certificate authority, after reading it.',
     change: {
       url: Url,
       caPem: Type.Optional(CaPem),
       eabKid: Type.Optional(EabKid),
-      eabHmacKey: Type.Optional({ ...EabHmacKey, description: 'Its key in base64url; left out: stays with its id.' }),
+      eabHmacKey: Type.Optional({
+        ...EabHmacKey,
+        description: 'HMAC key of the external account in base64url. If omitted, the key of the same `eabKid` stays.',
+      }),
       expectedUpdatedAt: ExpectedUpdatedAt,
     },
     output: saved,

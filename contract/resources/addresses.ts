@@ -17,60 +17,65 @@ export const OUTCOMES = ['dropped', 'disabled', 'banned', 'blocked', 'challenged
 
 const BanOfAddress = Type.Object({
   id: Id,
-  cidr: Type.String({ description: 'Canonical, always with its prefix length.' }),
+  cidr: Type.String({ description: 'Canonical CIDR, always with a prefix length.' }),
   scope: OneOf(['site', 'platform']),
   siteId: Nullable(Id),
   siteName: Nullable(Type.String()),
   reason: Type.String(),
   source: OneOf(['manual', 'auto']),
-  by: Nullable(Type.String({ description: 'Name of who, or of the node that, made it.' })),
+  by: Nullable(Type.String({ description: 'Name of the operator, key or node that created the ban.' })),
   createdAt: Timestamp,
   expiresAt: Timestamp,
-  liftedAt: { ...Nullable(Timestamp), description: 'When it was lifted before its end; null else.' },
-  distributed: Type.Boolean({ description: 'Whether all nodes receive it; else only the one that made it has it.' }),
-  covers: Type.Boolean({ description: 'Whether it covers everything that was asked about, or only a part.' }),
+  liftedAt: { ...Nullable(Timestamp), description: 'Time at which the ban was lifted before it expired; else null.' },
+  distributed: Type.Boolean({
+    description: 'Whether all nodes receive the ban; if not, only the node that created it enforces it.',
+  }),
+  covers: Type.Boolean({ description: 'Whether the ban covers the whole queried range or only a part.' }),
 });
 
 const ListOfAddress = Type.Object({
   id: Id,
   name: Type.String(),
   kind: OneOf(['collection', 'allow', 'block'], {
-    description: 'allow and block hold on all sites; collection where rules name it.',
+    description: 'allow and block: in force on all sites; collection: in force where rules name the list.',
   }),
-  entry: Type.String({ description: 'The widest entry of the list that has to do with the address.' }),
-  covers: Type.Boolean({ description: 'Whether the entry covers everything that was asked about, or only a part.' }),
+  entry: Type.String({ description: 'The widest entry of the list that covers or lies inside the queried range.' }),
+  covers: Type.Boolean({ description: 'Whether the entry covers the whole queried range or only a part.' }),
 });
 
 const verdict = {
   outcome: OneOf(OUTCOMES, {
     description:
-      'dropped: every online node drops its packets in the kernel; disabled: 503, the site is off; banned: 403 by a ban; ' +
-      'blocked: 403 by a block list; challenged: has to pass a challenge first, unless it has a pass; passes: is let through.',
+      'dropped: every online node drops the packets in the kernel. disabled: 503, the site is disabled. ' +
+      'banned: 403 from a ban. blocked: 403 from a block list. challenged: the client must pass a ' +
+      'challenge, unless it has a pass. passes: the request is let through.',
   }),
   ban: {
     ...Nullable(Type.Object({ id: Id, cidr: Type.String(), scope: OneOf(['site', 'platform']), expiresAt: Timestamp })),
-    description: 'The ban that decides, with outcomes dropped and banned.',
+    description: 'The ban that decides, with the outcomes `dropped` and `banned`.',
   },
   list: {
     ...Nullable(Type.Object({ id: Id, name: Type.String(), entry: Type.String() })),
-    description: 'The block list that decides; with passes the allow list that spares the address everything.',
+    description: 'The block list that decides; with the outcome `passes`, the allow list that exempts the address.',
   },
-  level: { ...Level, description: 'What it is challenged with; normal with every other outcome.' },
+  level: { ...Level, description: 'Challenge level; `normal` with every outcome other than `challenged`.' },
   asks: {
     ...Nullable(OneOf(['platform', 'site', 'load'])),
-    description: 'Who asks for the challenge: Under Attack of all sites, of the site, or its level under load.',
+    description:
+      'Source of the challenge: Under Attack on all sites (platform), on this site (site), or its level ' +
+      'under load (load).',
   },
-  kernelNodes: Type.Integer({ minimum: 0, description: 'Online nodes that drop its packets in the kernel.' }),
-  nodes: Type.Integer({ minimum: 0, description: 'Online nodes that could be asked.' }),
+  kernelNodes: Type.Integer({ minimum: 0, description: 'Online nodes that drop the packets in the kernel.' }),
+  nodes: Type.Integer({ minimum: 0, description: 'Online nodes considered.' }),
   trustedProxy: Type.Boolean({
-    description: 'Whether the cluster trusts it to name clients: then no ban applies to it.',
+    description: 'Whether the cluster trusts the address to name clients. No ban applies to a trusted proxy.',
   }),
 };
 
 const EventOfAddress = Type.Object({
   id: Id,
   siteId: Id,
-  siteName: Nullable(Type.String({ description: 'null after the site is deleted.' })),
+  siteName: Nullable(Type.String({ description: 'null: the site was deleted.' })),
   node: Nullable(Type.Object({ id: Id, name: Type.String() })),
   occurredAt: Timestamp,
   level: Level,
@@ -80,11 +85,11 @@ const EventOfAddress = Type.Object({
 });
 
 export const AddressDossier = Type.Object({
-  address: Type.String({ description: 'Canonical: an address alone, a range with its prefix length.' }),
-  cidr: Type.String({ description: 'Canonical, always with its prefix length.' }),
-  single: Type.Boolean({ description: 'Whether it is one address. What a range meets is said of all of it alike.' }),
+  address: Type.String({ description: 'Canonical form: a single address without, a range with its prefix length.' }),
+  cidr: Type.String({ description: 'Canonical CIDR, always with a prefix length.' }),
+  single: Type.Boolean({ description: 'Whether this is one address. For a range, outcomes apply to the whole range.' }),
   clusters: Type.Array(Type.Object({ clusterId: Id, clusterName: Type.String(), ...verdict }), {
-    description: `What a request meets now at a site that has nothing of its own, by cluster; at most ${DOSSIER_CLUSTERS}.`,
+    description: `Outcome of a request now, per cluster, at a site without settings of its own; at most ${DOSSIER_CLUSTERS}.`,
   }),
   sites: Type.Array(
     Type.Object({
@@ -92,27 +97,36 @@ export const AddressDossier = Type.Object({
       siteName: Type.String(),
       clusterId: Id,
       clusterName: Type.String(),
-      seenAt: { ...Nullable(Timestamp), description: 'When a ban, an event or a heavy address told of it last.' },
+      seenAt: {
+        ...Nullable(Timestamp),
+        description: 'Time of the latest ban, event or heavy-address report for the site.',
+      },
       ...verdict,
     }),
     {
-      description: `What it meets now at the site asked about and at those where it was seen, latest first; at most ${DOSSIER_SITES}.`,
+      description:
+        'Outcome now at the queried site and at sites where the address was seen, latest first; at most ' +
+        `${DOSSIER_SITES}.`,
     },
   ),
   bans: Type.Object(
     { items: Type.Array(BanOfAddress), total: Type.Integer({ minimum: 0 }) },
-    { description: `Active bans that cover it or lie inside it, newest first; at most ${DOSSIER_BANS} of them.` },
+    {
+      description: `Active bans that cover the address or range or lie inside it, newest first; at most ${DOSSIER_BANS}.`,
+    },
   ),
   pastBans: Type.Array(BanOfAddress, {
-    description: `Lifted and expired ones, which are kept for an hour after their end; at most ${DOSSIER_BANS}.`,
+    description: `Lifted and expired bans, kept for 1 hour after their end; at most ${DOSSIER_BANS}.`,
   }),
   lists: Type.Array(ListOfAddress, {
-    description: `IP lists with an entry that covers it or lies inside it: allow, block, then others; at most ${DOSSIER_LISTS}.`,
+    description:
+      'IP lists with an entry that covers the address or range or lies inside it: allow, block, then ' +
+      `others; at most ${DOSSIER_LISTS}.`,
   }),
   events: Type.Array(EventOfAddress, {
     description:
-      `Newest security events of it on all sites, at most ${DOSSIER_EVENTS}. Nodes name clients by IPv4 address or ` +
-      'IPv6 /64, so there are none of wider ranges.',
+      `Newest security events of the address on all sites, at most ${DOSSIER_EVENTS}. Nodes report clients ` +
+      'as IPv4 addresses or IPv6 /64, so wider ranges have none.',
   }),
 });
 export type AddressDossier = Static<typeof AddressDossier>;
@@ -121,17 +135,21 @@ export const addresses = resource('addresses', {
   get: procedure({
     method: 'GET',
     path: '/addresses/{address}',
-    summary: 'Answers what is known of an address or range, and what a request from it meets now.',
+    summary: 'Returns the bans, lists and events of an address or range, and the outcome of a request from it now.',
     input: Input({
       address: Type.String({
         minLength: 1,
         maxLength: 64,
-        description: 'IPv4 or IPv6 address, the first one of a range.',
+        description: 'IPv4 or IPv6 address; for a range, its first address.',
       }),
       prefix: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 128, description: 'Prefix length of a range; without it, one address.' }),
+        Type.Integer({
+          minimum: 0,
+          maximum: 128,
+          description: 'Prefix length of the range in bits; if omitted, a single address.',
+        }),
       ),
-      siteId: Type.Optional({ ...Id, description: 'A site to answer for as well.' }),
+      siteId: Type.Optional({ ...Id, description: 'A site to include in `sites`.' }),
     }),
     output: AddressDossier,
     status: 200,

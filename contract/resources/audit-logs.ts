@@ -24,7 +24,8 @@ export const DEFAULT_AUDIT_DAYS = 3650;
 
 export const ActorType = OneOf(ACTOR_TYPES, {
   description:
-    'user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused.',
+    'user: the operator in a console session. api_key: the operator with an access key. system: the ' +
+    'console itself. anonymous: a client that is not signed in, for example after a rejected sign-in.',
 });
 const Word = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.]+$' });
 
@@ -39,12 +40,12 @@ export const AuditEntry = Type.Object({
   action: Type.String(),
   targetType: Nullable(Type.String()),
   targetId: Nullable(Type.String()),
-  targetName: Nullable(Type.String({ description: 'As of then; it outlives the target.' })),
+  targetName: Nullable(Type.String({ description: 'Name at that time; it stays after the target is deleted.' })),
   targetExists: {
     ...Nullable(Type.Boolean()),
-    description: 'Whether a site, node, cluster or IP list is still there; null: of what is not looked at.',
+    description: 'Whether the site, node, cluster or IP list still exists; null for other target types.',
   },
-  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Parameters, never secrets.' }),
+  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Parameters of the action, never secrets.' }),
 });
 
 export const auditLogs = resource('auditLogs', {
@@ -53,13 +54,19 @@ export const auditLogs = resource('auditLogs', {
     path: '/audit-logs',
     summary: 'Lists audit entries, newest first unless sorted otherwise.',
     input: Input({
-      action: Type.Optional({ ...Word, description: 'Exactly this action, such as site.update.' }),
-      targetType: Type.Optional({ ...Word, description: 'Exactly this type of target, such as site.' }),
+      action: Type.Optional({ ...Word, description: 'Exact action, for example `site.update`.' }),
+      targetType: Type.Optional({ ...Word, description: 'Exact target type, for example `site`.' }),
       actorType: Type.Optional(ActorType),
-      actor: SearchQuery("Part of the actor's name, in any case.").search,
-      targetId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Together with targetType.' })),
-      from: Type.Optional({ ...Timestamp, description: 'Entries at this time or later.' }),
-      to: Type.Optional({ ...Timestamp, description: 'Entries before this time; not before from.' }),
+      actor: SearchQuery("Part of the actor's name, case-insensitive.").search,
+      targetId: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 64,
+          description: 'Exact target ID; use it together with `targetType`.',
+        }),
+      ),
+      from: Type.Optional({ ...Timestamp, description: 'Entries at or after this time.' }),
+      to: Type.Optional({ ...Timestamp, description: 'Entries before this time; not before `from`.' }),
       ...SortQuery(AUDIT_SORT),
       ...PageQuery(50),
     }),
@@ -74,7 +81,7 @@ export const auditLogs = resource('auditLogs', {
   facets: procedure({
     method: 'GET',
     path: '/audit-logs/facets',
-    summary: 'Answers which actions, target types and actor types there are entries of.',
+    summary: 'Lists the actions, target types and actor types that occur in the audit log.',
     input: Input({}),
     output: Type.Object({
       actions: Type.Array(Type.String()),
@@ -94,7 +101,7 @@ const retention = {
   days: Type.Integer({
     minimum: MIN_AUDIT_DAYS,
     maximum: MAX_AUDIT_DAYS,
-    description: 'Older audit entries are deleted, within an hour.',
+    description: 'Days that audit entries are kept; older ones are deleted within 1 hour.',
   }),
 };
 
@@ -103,8 +110,8 @@ export const auditRetention = resource(
   settings({
     path: '/settings/audit-retention',
     of: {},
-    reads: 'Answers for how many days audit entries are kept.',
-    saves: 'Sets for how many days audit entries are kept.',
+    reads: 'Returns how many days audit entries are kept.',
+    saves: 'Sets how many days audit entries are kept.',
     change: retention,
     output: Type.Object(retention),
     saved: Type.Object(retention),

@@ -26,7 +26,7 @@ export const DEFAULT_BAN_SETTINGS = { maxTotal: 10_000, shareAutoBans: true };
 export const BAN_SORT = ['createdAt', 'expiresAt'] as const;
 
 const Scope = Type.Union([Type.Literal('site'), Type.Literal('platform')], {
-  description: 'site: enforced for one site; platform: on every site and node.',
+  description: 'site: enforced on one site; platform: enforced on every site and node.',
 });
 const Source = Type.Union([Type.Literal('manual'), Type.Literal('auto')]);
 const manualReasons = [
@@ -38,13 +38,13 @@ const manualReasons = [
 ] as const;
 const ManualReason = Type.Union([...manualReasons]);
 const Reason = Type.Union([...manualReasons, Type.Literal('cc_ip_rate'), Type.Literal('unknown_host_scan')], {
-  description: 'cc_ip_rate and unknown_host_scan: automatic bans.',
+  description: 'cc_ip_rate and unknown_host_scan: reasons of automatic bans.',
 });
 
 export const Ban = Type.Object({
   id: Id,
   scope: Scope,
-  cidr: Type.String({ description: 'Canonical, always with its prefix length.' }),
+  cidr: Type.String({ description: 'Canonical CIDR, always with a prefix length.' }),
   reason: Reason,
   source: Source,
   siteId: Nullable(Id),
@@ -61,17 +61,20 @@ export const Ban = Type.Object({
   createdBy: Nullable(Type.Object({ type: Type.String(), id: Nullable(Type.String()), name: Type.String() })),
   createdAt: Timestamp,
   expiresAt: Timestamp,
-  seq: { ...Decimal, description: 'Number of the last change in the ban feed.' },
-  distributed: Type.Boolean({ description: 'Whether nodes receive it.' }),
-  unappliedNodes: Type.Integer({ minimum: 0, description: 'Online nodes that could not hold the ban.' }),
+  seq: { ...Decimal, description: 'Sequence number of the latest change to this ban in the ban feed.' },
+  distributed: Type.Boolean({ description: 'Whether nodes receive the ban.' }),
+  unappliedNodes: Type.Integer({ minimum: 0, description: 'Online nodes that could not apply the ban.' }),
 });
 
 const create = {
   scope: Scope,
-  siteId: Type.Optional({ ...Id, description: 'Required with scope site, forbidden with platform.' }),
-  cidr: Type.String({ maxLength: 256, description: 'IP address or CIDR, /16 (IPv4) or /48 (IPv6) or longer.' }),
+  siteId: Type.Optional({ ...Id, description: 'Required with scope `site`, forbidden with scope `platform`.' }),
+  cidr: Type.String({
+    maxLength: 256,
+    description: 'IP address or CIDR. Prefix length at least /16 (IPv4) or /48 (IPv6).',
+  }),
   reason: ManualReason,
-  durationSeconds: Type.Integer({ description: '60 to 604800.' }),
+  durationSeconds: Type.Integer({ description: 'Length of the ban in seconds, 60 to 604800.' }),
 };
 
 const EXAMPLE = { scope: 'platform', cidr: '203.0.113.0/24', reason: 'attack', durationSeconds: 3600 };
@@ -95,7 +98,10 @@ export const bans = resource('bans', {
       siteId: Type.Optional(Id),
       source: Type.Optional(Source),
       address: Type.Optional(
-        Type.String({ maxLength: 256, description: 'IP address or CIDR: bans covering it or inside it.' }),
+        Type.String({
+          maxLength: 256,
+          description: 'IP address or CIDR: returns the bans that cover it or lie inside it.',
+        }),
       ),
       ...SortQuery(BAN_SORT),
       ...PageQuery(50),
@@ -111,7 +117,7 @@ export const bans = resource('bans', {
   create: procedure({
     method: 'POST',
     path: '/bans',
-    summary: 'Bans an address or range for a time; an active ban of the same scope and address is renewed.',
+    summary: 'Bans an address or range for a limited time, or renews the active ban of the same scope and address.',
     input: Input(create, { examples: [EXAMPLE] }),
     output: Ban,
     status: 200,
@@ -124,17 +130,17 @@ export const bans = resource('bans', {
   preview: procedure({
     method: 'POST',
     path: '/bans/preview',
-    summary: 'Answers what creating the ban would do; changes nothing.',
+    summary: 'Previews the effect of creating a ban; changes nothing.',
     input: Input(create, { examples: [EXAMPLE] }),
     output: Type.Object({
-      cidr: Nullable(Type.String({ description: 'Canonical address; null when it is none.' })),
-      addresses: { ...Decimal, description: 'How many addresses it covers.' },
+      cidr: Nullable(Type.String({ description: 'Canonical CIDR; null if the input is not valid.' })),
+      addresses: { ...Decimal, description: 'Number of addresses that the ban covers.' },
       renews: Nullable(Type.Object({ id: Id, expiresAt: Timestamp })),
       refusal: Nullable(
         Type.Object(
           { code: Type.String(), data: Type.Record(Type.String(), Type.Unknown()) },
           {
-            description: 'The error that creating it answers now.',
+            description: 'The error that creating the ban would return now.',
           },
         ),
       ),
@@ -143,15 +149,14 @@ export const bans = resource('bans', {
         Type.Object({
           kind: OneOf(['own_address', 'console', 'proxies', 'origins', 'sessions'], {
             description:
-              'own_address: the caller is in the range; console: addresses of the console or its node channel are; ' +
-              'proxies: reverse proxies of the console, or networks that clusters trust to name clients; ' +
-              'origins: origins of sites (of the one site with scope site); ' +
-              'sessions: addresses from which people are signed in.',
+              'own_address: the caller is in the range. console: addresses of the console or its node channel are. ' +
+              'proxies: reverse proxies of the console, or networks that clusters trust to name clients. origins: ' +
+              'origins of sites (of the one site with scope site). sessions: addresses of signed-in users.',
           }),
-          address: Type.String({ description: 'One of them.' }),
+          address: Type.String({ description: 'One of the addresses.' }),
           count: Type.Integer({
             minimum: 1,
-            description: 'Addresses, networks, sites or sessions; 100 means 100 or more.',
+            description: 'Number of addresses, networks, sites or sessions; 100 means 100 or more.',
           }),
         }),
       ),
@@ -179,9 +184,14 @@ export const bans = resource('bans', {
 });
 
 const BanSettings = Type.Object({
-  maxTotal: Type.Integer({ minimum: 100, maximum: 100_000, description: 'Most active manual bans; default 10000.' }),
+  maxTotal: Type.Integer({
+    minimum: 100,
+    maximum: 100_000,
+    description: 'Highest number of active manual bans. Default 10000.',
+  }),
   shareAutoBans: Type.Boolean({
-    description: 'Whether automatic bans go to other nodes, default true; a change affects bans added afterwards.',
+    description:
+      'Whether automatic bans are distributed to other nodes. Default true. A change affects only later bans.',
   }),
 });
 
@@ -194,7 +204,7 @@ export const banSettings = resource('settings.bans', {
   ...settings({
     path: '/settings/bans',
     of: {},
-    reads: 'Answers the ban settings.',
+    reads: 'Returns the ban settings.',
     saves: 'Changes the ban settings; omitted ones keep their values.',
     change: banSettingsChange,
     output: BanSettings,
@@ -204,7 +214,7 @@ export const banSettings = resource('settings.bans', {
   rehearse: procedure({
     method: 'POST',
     path: '/settings/bans/rehearse',
-    summary: 'Answers what the change would have done in the last hour; changes nothing.',
+    summary: 'Previews the effect that the change would have had in the last hour; changes nothing.',
     input: Input(banSettingsChange),
     output: Rehearsal,
     status: 200,

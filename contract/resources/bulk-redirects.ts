@@ -27,14 +27,15 @@ const required = {
     pattern: SOURCE_FORM,
     examples: ['/old-shop'],
     description:
-      '/path on any host of the site, or host/path with the host in lower case, which comes first where both match; 2 to ' +
-      '512 bytes. Kept in one form: escapes decoded where they need not be, dot segments and repeated slashes resolved.',
+      '/path on any host of the site, or host/path with a lower-case host; 2 to 512 bytes. host/path wins ' +
+      'if both match. Stored in canonical form: unnecessary escapes decoded, dot segments and repeated ' +
+      'slashes resolved.',
   }),
   target: Type.String({
     minLength: 1,
     maxLength: MAX_TARGET_BYTES,
     examples: ['https://shop.example/'],
-    description: 'Path with one leading slash, or http(s) URL without credentials; at most 1024 bytes.',
+    description: 'Path with one leading slash, or HTTP(S) URL without credentials; at most 1024 bytes.',
   }),
 };
 
@@ -47,14 +48,14 @@ const Item = Type.Object(
 
 const ofSite = {
   siteId: Id,
-  redirects: Type.Array(BulkRedirect, { maxItems: MAX_BULK_REDIRECTS, description: 'By source.' }),
+  redirects: Type.Array(BulkRedirect, { maxItems: MAX_BULK_REDIRECTS, description: 'Sorted by source.' }),
   updatedAt: Timestamp,
 };
 
 export const BulkRedirects = Type.Object(ofSite);
 export const SavedBulkRedirects = Type.Object({
   ...ofSite,
-  revision: Nullable({ ...Decimal, description: 'Revision that publishes the change; null when nothing differs.' }),
+  revision: Nullable({ ...Decimal, description: 'Revision that publishes the change; null if nothing changed.' }),
 });
 
 /** The most redirects of the largest size, also where a JSON encoder escapes half of their characters. */
@@ -64,10 +65,10 @@ export const bulkRedirects = resource('sites.bulkRedirects', {
   ...settings({
     path: '/sites/{id}/bulk-redirects',
     of: { id: Id },
-    reads: 'Answers the bulk redirects of a site.',
-    saves: 'Replaces the bulk redirects of a site; nodes get what differs.',
+    reads: 'Returns the bulk redirects of a site.',
+    saves: 'Replaces the bulk redirects of a site. Nodes receive only the differences.',
     change: {
-      redirects: Type.Array(Item, { maxItems: MAX_BULK_REDIRECTS, description: 'Each source once.' }),
+      redirects: Type.Array(Item, { maxItems: MAX_BULK_REDIRECTS, description: 'Each source only once.' }),
       expectedUpdatedAt: ExpectedUpdatedAt,
     },
     output: BulkRedirects,

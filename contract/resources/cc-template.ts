@@ -15,8 +15,8 @@ export const ccTemplate = resource('settings.ccTemplate', {
   ...settings({
     path: '/settings/cc-template',
     of: {},
-    reads: 'Answers the thresholds of sites that follow the template.',
-    saves: 'Changes the template, and with it every site that follows it; omitted fields keep their values.',
+    reads: 'Returns the CC mitigation thresholds of sites that follow the template.',
+    saves: 'Changes the CC mitigation template and every site that follows it; omitted fields keep their values.',
     change,
     output: CcThresholds,
     saved: CcThresholds,
@@ -25,7 +25,9 @@ export const ccTemplate = resource('settings.ccTemplate', {
   rehearse: procedure({
     method: 'POST',
     path: '/settings/cc-template/rehearse',
-    summary: 'Answers what the change would have done to the sites that follow it in the last hour; changes nothing.',
+    summary:
+      'Previews the effect that the change would have had in the last hour on sites that follow the ' +
+      'template; changes nothing.',
     input: Input(change),
     output: Rehearsal,
     status: 200,

@@ -23,17 +23,17 @@ export const Email = Type.String({
   minLength: 3,
   maxLength: 254,
   pattern: "^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-]{1,63}(\\.[A-Za-z0-9-]{1,63})+$",
-  description: 'Address that the authority knows the account by.',
+  description: 'Email address of the ACME account.',
 });
 export const EabKid = Type.String({
   maxLength: 256,
   pattern: '^[\\x21-\\x7e]*$',
-  description: 'Id of an external account of the authority.',
+  description: 'Key ID of the external account (EAB) at the CA.',
 });
 export const EabHmacKey = Type.String({
   maxLength: 1024,
   pattern: '^[A-Za-z0-9_-]*$',
-  description: 'Its key in base64url; never answered.',
+  description: 'HMAC key of the external account in base64url; never returned.',
 });
 
 /** Who can be asked for one that nobody keeps: another directory of Let's Encrypt, or the custom authority itself. */
@@ -44,37 +44,42 @@ const asked = {
   names: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
     minItems: 1,
     maxItems: MAX_CERTIFICATE_NAMES,
-    description: 'DNS names, each once; *.name for a wildcard, which needs dns01.',
+    description: 'DNS names, each once. A wildcard *.name needs `dns01`.',
   }),
   email: Email,
-  keyType: Type.Optional(OneOf(ORDERED_KEY_TYPES, { description: 'Default ec256.' })),
+  keyType: Type.Optional(OneOf(ORDERED_KEY_TYPES, { description: 'Key type of the certificate. Default `ec256`.' })),
   challenge: Type.Optional(
     OneOf(CHALLENGES, {
-      description: 'What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS.',
+      description: 'Validation method: http01 (default) through the nodes, dns01 through DNS records.',
     }),
   ),
-  dnsCredentialId: Type.Optional(Nullable({ ...Id, description: 'Of dns01: what its records are written with.' })),
+  dnsCredentialId: Type.Optional(
+    Nullable({ ...Id, description: 'DNS credential that writes the records; only with `dns01`.' }),
+  ),
   eabKid: Type.Optional(EabKid),
   eabHmacKey: Type.Optional(EabHmacKey),
   skipDnsCheck: Type.Optional(
-    Type.Boolean({ default: false, description: 'Whether the authority is asked wherever the names point.' }),
+    Type.Boolean({ default: false, description: 'Whether to skip the check that the names point to the cluster.' }),
   ),
 };
 
 const request = {
   name: CertificateName,
   ...asked,
-  ca: Type.Optional(OneOf(CERTIFICATE_AUTHORITIES, { description: 'Whom to ask. Default letsencrypt.' })),
+  ca: Type.Optional(OneOf(CERTIFICATE_AUTHORITIES, { description: 'Certificate authority. Default `letsencrypt`.' })),
   autoRenew: Type.Optional(Type.Boolean({ default: true })),
   bindSiteId: Type.Optional(
-    Nullable({ ...Id, description: 'Site that gets the certificate; its names cover every domain of the site.' }),
+    Nullable({
+      ...Id,
+      description: 'Site that receives the certificate. The names must cover every domain of the site.',
+    }),
   ),
 };
 
 const Progress = Type.Object({
   certificateId: Id,
   state: OneOf(['waiting', 'running', 'done', 'failed'], {
-    description: 'Of the latest order; waiting: it has not begun.',
+    description: 'State of the latest order; waiting: not started.',
   }),
   steps: Type.Array(
     Type.Object({
@@ -86,9 +91,9 @@ const Progress = Type.Object({
     Type.Object({
       name: Type.String(),
       state: OneOf(['waiting', 'asked', 'valid', 'invalid'], {
-        description: 'asked: the authority looks whether the answer is there.',
+        description: 'asked: the CA is validating the name.',
       }),
-      error: Nullable(Type.String({ description: 'Code, as of lastError.' })),
+      error: Nullable(Type.String({ description: 'Error code, as in `lastError`.' })),
     }),
   ),
   error: Nullable(
@@ -96,17 +101,17 @@ const Progress = Type.Object({
       {
         code: Type.String(),
         params: Type.Object({
-          names: Type.Array(Type.String(), { description: 'Names that it is about, the first 20.' }),
-          nodes: Type.Array(Type.String(), { description: 'Nodes that it is about, the first 20.' }),
-          until: Nullable({ ...Timestamp, description: 'The authority is not asked before then.' }),
+          names: Type.Array(Type.String(), { description: 'Affected names, the first 20.' }),
+          nodes: Type.Array(Type.String(), { description: 'Affected nodes, the first 20.' }),
+          until: Nullable({ ...Timestamp, description: 'The console does not contact the CA before this time.' }),
         }),
       },
-      { description: 'What the order failed with; of one that is running, what it met and tries again.' },
+      { description: 'Why the order failed; while it is running, the problem it retries.' },
     ),
   ),
   startedAt: Nullable(Timestamp),
   finishedAt: Nullable(Timestamp),
-  nextTryAt: Nullable({ ...Timestamp, description: 'When this step, or the next order, begins.' }),
+  nextTryAt: Nullable({ ...Timestamp, description: 'Start of the retry or of the next order.' }),
 });
 export type CertificateProgress = Static<typeof Progress>;
 
@@ -114,7 +119,7 @@ export const certificateRequests = resource('certificates', {
   request: procedure({
     method: 'POST',
     path: '/certificates/request',
-    summary: 'Asks an authority for a certificate; its progress tells how far it is.',
+    summary: 'Orders a certificate from a CA; its progress shows each step.',
     input: Input(request),
     output: Certificate,
     status: 201,
@@ -133,13 +138,12 @@ export const certificateRequests = resource('certificates', {
   rehearse: procedure({
     method: 'POST',
     path: '/certificates/rehearse',
-    summary:
-      'Orders a certificate from a directory for trials and throws it away; progress of its id tells each step, for a day.',
+    summary: 'Orders a test certificate and discards it. Its progress is kept for 1 day.',
     input: Input({
       ...asked,
       ca: Type.Optional(
         OneOf(REHEARSAL_AUTHORITIES, {
-          description: 'letsencrypt (default): its staging directory; custom: the authority itself.',
+          description: 'letsencrypt (default): its staging directory; custom: the custom CA itself.',
         }),
       ),
     }),
@@ -154,7 +158,7 @@ export const certificateRequests = resource('certificates', {
   renew: procedure({
     method: 'POST',
     path: '/certificates/{id}/renew',
-    summary: 'Asks the authority for the next certificate now.',
+    summary: 'Orders the next issue of a certificate from its CA now.',
     input: Input({ id: Id }),
     output: Certificate,
     status: 200,
@@ -167,7 +171,7 @@ export const certificateRequests = resource('certificates', {
   progress: procedure({
     method: 'GET',
     path: '/certificates/{id}/progress',
-    summary: 'Tells how far the latest order of a certificate, or a rehearsal, is, step by step and name by name.',
+    summary: 'Returns the progress of the latest order or rehearsal, by step and by name.',
     input: Input({ id: Id }),
     output: Progress,
     status: 200,

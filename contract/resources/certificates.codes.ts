@@ -2,32 +2,65 @@ import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { ReasonEntries } from '../reason-entry.ts';
 
 export const errors = {
-  CERTIFICATE_NOT_FOUND: entry(404, 'There is no such certificate.'),
+  CERTIFICATE_NOT_FOUND: entry(404, 'This certificate does not exist.'),
   CERTIFICATE_INVALID: entry(
     400,
-    'The certificate cannot be used; data.reason says why, data.index which of the chain.',
+    'The certificate cannot be used; `data.reason` says why, and `data.index` gives its position in the chain.',
   ),
-  CERTIFICATE_CHAIN_FOREIGN_BLOCK: entry(400, 'The chain holds something else than certificates; see data.label.'),
-  CERTIFICATE_CHAIN_UNREADABLE: entry(400, 'A certificate of the chain cannot be read; see data.index.'),
-  CERTIFICATE_CHAIN_ORDER: entry(400, 'A certificate was not issued by the one that follows it; see data.index.'),
+  CERTIFICATE_CHAIN_FOREIGN_BLOCK: entry(
+    400,
+    '`chainPem` contains a PEM block that is not a certificate; see `data.label`. Remove it.',
+  ),
+  CERTIFICATE_CHAIN_UNREADABLE: entry(
+    400,
+    'A certificate in `chainPem` cannot be read; `data.index` gives its position.',
+  ),
+  CERTIFICATE_CHAIN_ORDER: entry(
+    400,
+    'A certificate in `chainPem` was not issued by the one after it; `data.index` gives its position. ' +
+      'Reorder the chain.',
+  ),
   CERTIFICATE_CHAIN_EXPLICIT_CURVE: entry(
     400,
-    'A certificate spells its curve out instead of naming it; see data.index.',
+    'A certificate in `chainPem` has explicit curve parameters; `data.index` gives its position. Use one ' +
+      'with a named curve.',
   ),
-  CERTIFICATE_KEY_UNREADABLE: entry(400, 'The key cannot be read, or is encrypted.'),
-  CERTIFICATE_KEY_MISMATCH: entry(400, 'The key is not that of the certificate.'),
-  CERTIFICATE_KEY_EXPLICIT_CURVE: entry(400, 'The key spells its curve out instead of naming it.'),
-  CERTIFICATE_KEY_TYPE_UNSUPPORTED: entry(400, 'Keys are RSA of at least 2048 bits or ECDSA P-256, P-384 or P-521.'),
+  CERTIFICATE_KEY_UNREADABLE: entry(
+    400,
+    '`privateKeyPem` cannot be read or is encrypted. Send an unencrypted key in PEM.',
+  ),
+  CERTIFICATE_KEY_MISMATCH: entry(400, '`privateKeyPem` does not belong to the certificate. Send the matching key.'),
+  CERTIFICATE_KEY_EXPLICIT_CURVE: entry(
+    400,
+    'The key in `privateKeyPem` has explicit curve parameters. Use a key with a named curve.',
+  ),
+  CERTIFICATE_KEY_TYPE_UNSUPPORTED: entry(
+    400,
+    'The key type is not supported. Use RSA with at least 2048 bits, or ECDSA P-256, P-384 or P-521.',
+  ),
   CERTIFICATE_NOT_CURRENTLY_VALID: entry(
     400,
-    'The certificate is not valid now; see data.notBefore and data.notAfter.',
+    'The certificate is not valid now; its period is `data.notBefore` to `data.notAfter`. Upload a valid one.',
   ),
-  CERTIFICATE_NO_DNS_NAMES: entry(400, 'The certificate names no DNS name.'),
-  CERTIFICATE_DOMAIN_MISMATCH: entry(400, 'The certificates do not cover every domain; see data.domains.'),
-  CERTIFICATE_UNAVAILABLE: entry(409, 'The certificate was not issued yet, or has expired.'),
-  CERTIFICATE_NOT_UPLOADED: entry(409, 'The certificate is issued by an authority; renew it instead.'),
-  CERTIFICATE_IN_USE: entry(409, 'Sites use the certificate; see data.sites.'),
-  CERTIFICATE_BUSY: entry(409, 'The certificate is being issued.'),
+  CERTIFICATE_NO_DNS_NAMES: entry(
+    400,
+    'The certificate has no DNS name. Use one with at least one DNS name as subject alternative name.',
+  ),
+  CERTIFICATE_DOMAIN_MISMATCH: entry(
+    400,
+    'The certificates do not cover every domain; `data.domains` lists the uncovered ones. Choose ' +
+      'certificates that cover them.',
+  ),
+  CERTIFICATE_UNAVAILABLE: entry(
+    409,
+    'The certificate is not issued yet or has expired. Choose another one, or wait until it is issued.',
+  ),
+  CERTIFICATE_NOT_UPLOADED: entry(
+    409,
+    'The certificate was issued by a CA and cannot be replaced by an upload. Renew it instead.',
+  ),
+  CERTIFICATE_IN_USE: entry(409, 'Sites still use the certificate; see `data.sites`. Remove it from them first.'),
+  CERTIFICATE_BUSY: entry(409, 'The certificate is being issued. Retry when its order has finished.'),
 } satisfies ErrorEntries;
 
 export const reasons = {

@@ -59,39 +59,39 @@ export const CertificateName = Type.String({
 const ChainPem = Type.String({
   minLength: MIN_PEM,
   maxLength: MAX_CHAIN_PEM,
-  description: 'The certificate and those that lead to its authority, in this order, 1 to 10 in PEM.',
+  description: 'The certificate and its intermediates up to the CA, in this order, 1 to 10 in PEM.',
 });
 const PrivateKeyPem = Type.String({
   minLength: MIN_PEM,
   maxLength: MAX_KEY_PEM,
-  description: 'Its key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521.',
+  description: 'Private key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521.',
 });
 
 const certificate = {
   id: Id,
   name: Type.String(),
   names: Type.Array(Type.String(), {
-    description: 'DNS names that it covers, in lower case; of one that was not issued yet, those asked for.',
+    description: 'DNS names that the certificate covers, in lower case; before the first issue, the ordered names.',
   }),
   pendingNames: Type.Array(Type.String(), {
-    description: 'Names that its next issue covers and the present one does not; empty for uploads.',
+    description: 'Names that the next issue will cover and the present one does not; empty for uploads.',
   }),
   source: OneOf(CERTIFICATE_SOURCES),
   status: OneOf(CERTIFICATE_STATUSES, {
-    description: 'Of its last issue: a renewal that failed leaves what is there valid, and says so here.',
+    description: 'State of the latest issue. After a failed renewal (error), the previous certificate stays in use.',
   }),
   fingerprint: Nullable(
-    Type.String({ description: 'SHA-256 of the certificate in hexadecimal; another one with each renewal.' }),
+    Type.String({ description: 'SHA-256 of the certificate in hexadecimal; changes with each renewal.' }),
   ),
-  issuer: Nullable(Type.String({ description: 'Who issued it.' })),
+  issuer: Nullable(Type.String({ description: 'Issuer name.' })),
   keyType: Nullable(OneOf(KEY_TYPES)),
   notBefore: Nullable(Timestamp),
   notAfter: Nullable(Timestamp),
   autoRenew: Type.Boolean(),
   renewAt: Nullable(Timestamp),
-  lastError: Nullable(Type.String({ description: 'Code of what made the last issue fail.' })),
-  bindSiteId: Nullable({ ...Id, description: 'Site that gets it once it is issued.' }),
-  siteCount: Type.Integer({ minimum: 0, description: 'Sites that use it.' }),
+  lastError: Nullable(Type.String({ description: 'Error code of the latest issue; null if it did not fail.' })),
+  bindSiteId: Nullable({ ...Id, description: 'Site that receives the certificate when it is issued.' }),
+  siteCount: Type.Integer({ minimum: 0, description: 'Number of sites that use the certificate.' }),
   createdAt: Timestamp,
   updatedAt: Timestamp,
 };
@@ -104,7 +104,7 @@ const ChainCertificate = Type.Object({
   issuer: Type.String(),
   notBefore: Timestamp,
   notAfter: Timestamp,
-  serial: Type.String({ description: 'Hexadecimal.' }),
+  serial: Type.String({ description: 'Serial number in hexadecimal.' }),
   fingerprint: Type.String({ description: 'SHA-256 in hexadecimal.' }),
 });
 
@@ -128,14 +128,15 @@ export const NodeOfCertificate = Type.Object({
   clusterId: Id,
   state: OneOf(CERTIFICATE_NODE_STATES, {
     description:
-      'serving: it has this certificate; pending: a configuration with it is on its way; former: it serves one of before; ' +
-      'failed: it cannot use it, see message; unsupported: it lacks what HTTPS of a site needs; unknown: more fails there ' +
-      'than it tells of; offline: not connected.',
+      'serving: the node has this certificate. pending: a configuration with it is on its way. former: the ' +
+      'node serves an earlier one. failed: the node cannot use it, see `message`. unsupported: the node ' +
+      'lacks a capability for HTTPS. unknown: the node reports more failures than it lists. offline: the ' +
+      'node is not connected.',
   }),
   message: Type.String({
     description:
-      'What the node said: of failed, why; of pending, what fails beside it. Empty otherwise. In English, as ' +
-      'certificate "name": what is wrong.',
+      'Report of the node, in English, as certificate "name": reason. For failed, the cause; for pending, ' +
+      'another failure on the node; else empty.',
   }),
 });
 
@@ -143,11 +144,11 @@ export const Certificate = Type.Object({
   ...certificate,
   chain: Type.Array(ChainCertificate, {
     maxItems: MAX_CHAIN,
-    description: 'As clients get it, its own certificate first; empty until it is issued.',
+    description: 'Chain as sent to clients, leaf certificate first; empty until issued.',
   }),
   sites: Type.Array(Type.Object({ id: Id, name: Type.String() }), {
     maxItems: SHOWN_USERS,
-    description: `Sites that use it by name, the first ${SHOWN_USERS}.`,
+    description: `Sites that use the certificate, by name, the first ${SHOWN_USERS}.`,
   }),
 });
 export type Certificate = Static<typeof Certificate>;
@@ -159,15 +160,17 @@ export const certificates = resource('certificates', {
     path: '/certificates',
     summary: 'Lists certificates, newest first unless sorted otherwise.',
     input: Input({
-      ...SearchQuery('Part of the name or of a DNS name, in any case.'),
+      ...SearchQuery('Part of the name or of a DNS name, case-insensitive.'),
       source: Type.Optional(OneOf(CERTIFICATE_SOURCES)),
       status: Type.Optional(OneOf(CERTIFICATE_STATUSES)),
       condition: Type.Optional(
         OneOf(CERTIFICATE_CONDITIONS, {
-          description: `ending: it ends within ${CERTIFICATE_ENDING_DAYS} days, or has ended; failed: its last issue failed.`,
+          description:
+            `ending: expires within ${CERTIFICATE_ENDING_DAYS} days or has expired; failed: the latest issue ` +
+            'failed.',
         }),
       ),
-      bindSiteId: Type.Optional({ ...Id, description: 'Site that gets it once it is issued.' }),
+      bindSiteId: Type.Optional({ ...Id, description: 'Site that receives the certificate when it is issued.' }),
       ...SortQuery(CERTIFICATE_SORT),
       ...PageQuery(50),
     }),
@@ -182,7 +185,7 @@ export const certificates = resource('certificates', {
   get: procedure({
     method: 'GET',
     path: '/certificates/{id}',
-    summary: 'Answers one certificate with its chain; its key is never answered.',
+    summary: 'Returns a certificate with its chain, never its key.',
     input: Input({ id: Id }),
     output: Certificate,
     status: 200,
@@ -195,7 +198,7 @@ export const certificates = resource('certificates', {
   nodes: procedure({
     method: 'GET',
     path: '/certificates/{id}/nodes',
-    summary: 'Lists the active nodes of the clusters that use a certificate, with whether they serve it.',
+    summary: 'Lists the active nodes of clusters that use a certificate, with the state of the certificate on each.',
     input: Input({ id: Id, ...PageQuery(50) }),
     output: Page(NodeOfCertificate),
     status: 200,
@@ -208,7 +211,7 @@ export const certificates = resource('certificates', {
   upload: procedure({
     method: 'POST',
     path: '/certificates/upload',
-    summary: 'Takes a certificate with its key.',
+    summary: 'Uploads a certificate with its key.',
     input: Input({ name: CertificateName, chainPem: ChainPem, privateKeyPem: PrivateKeyPem }),
     output: Certificate,
     status: 201,
@@ -262,7 +265,7 @@ export const certificates = resource('certificates', {
   delete: procedure({
     method: 'DELETE',
     path: '/certificates/{id}',
-    summary: 'Deletes a certificate that no site uses, and its key.',
+    summary: 'Deletes an unused certificate and its key.',
     input: Input({ id: Id }),
     output: Empty,
     status: 200,
@@ -275,12 +278,14 @@ export const certificates = resource('certificates', {
   settings: procedure({
     method: 'GET',
     path: '/certificates/settings',
-    summary: 'Answers whom certificates can be asked of.',
+    summary: 'Returns the certificate authorities that can issue certificates.',
     input: Empty,
     output: Type.Object({
-      acmeDirectory: Nullable(Type.String({ description: 'Directory of the custom authority; null without one.' })),
-      acmeDirectoryEab: Type.Boolean({ description: 'Whether requests to it carry its external account.' }),
-      defaultCa: OneOf(CERTIFICATE_AUTHORITIES, { description: 'Whom a request asks that names nobody.' }),
+      acmeDirectory: Nullable(
+        Type.String({ description: 'ACME directory URL of the custom CA; null: none configured.' }),
+      ),
+      acmeDirectoryEab: Type.Boolean({ description: 'Whether requests to the custom CA use its external account.' }),
+      defaultCa: OneOf(CERTIFICATE_AUTHORITIES, { description: 'CA of requests that name none.' }),
     }),
     status: 200,
     access: 'operator',

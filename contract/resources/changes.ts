@@ -22,32 +22,36 @@ export const WaitingNode = Type.Object({
 });
 
 export const Change = Type.Object({
-  id: Type.String({ description: 'As in the header X-Svc-Change.' }),
+  id: Type.String({ description: 'Change ID, as in the header X-Svc-Change.' }),
   kind: Type.Union([Type.Literal('config'), Type.Literal('ban')]),
   clusterId: Nullable(Id),
   publishedAt: Timestamp,
-  reason: Type.String({ description: 'Reason code of the revision; ban_created or ban_lifted.' }),
-  actor: { ...Nullable(Author), description: 'Who made it; null: not known any more.' },
+  reason: Type.String({ description: 'Reason code of the revision, `ban_created` or `ban_lifted`.' }),
+  actor: { ...Nullable(Author), description: 'Author of the change; null: no longer known.' },
   subject: Subject,
   nodes: Type.Object({
-    total: { ...Count, description: 'Active nodes concerned.' },
-    applied: { ...Count, description: 'They run the change, or something later.' },
-    failed: { ...Count, description: 'They received the change and could not put all of it to work.' },
-    offline: { ...Count, description: 'They have not applied it and are not connected.' },
+    total: { ...Count, description: 'Active nodes that the change concerns.' },
+    applied: { ...Count, description: 'Nodes that run this change or a later one.' },
+    failed: { ...Count, description: 'Nodes that received the change but could not apply all of it.' },
+    offline: { ...Count, description: 'Nodes that have not applied the change and are not connected.' },
   }),
   waiting: Type.Array(WaitingNode, {
     maxItems: 20,
-    description: 'The first nodes that have not applied it, online ones first.',
+    description: 'The first nodes that have not applied the change, online ones first.',
   }),
-  firstAppliedAt: Nullable({ ...Timestamp, description: 'Moved by later changes once nodes went on.' }),
+  firstAppliedAt: Nullable({
+    ...Timestamp,
+    description:
+      'Time at which the first node applied the change. Later changes may replace it once nodes have moved on.',
+  }),
   lastAppliedAt: Nullable(Timestamp),
-  done: Type.Boolean({ description: 'Every online node has applied it.' }),
+  done: Type.Boolean({ description: 'Whether every online node has applied the change.' }),
 });
 
 const ChangeId = Type.String({
   maxLength: 120,
   pattern: '^(ban=[0-9]{1,18}:[0-9]{1,18}|[A-Za-z0-9-]{1,64}=[0-9]{1,18})$',
-  description: '<cluster>=<revision> or ban=<epoch>:<seq>.',
+  description: '<cluster>=<revision> or ban=<epoch>:<seq>. Example: ban=1:42.',
 });
 
 export const Arrival = Type.Object({
@@ -55,8 +59,14 @@ export const Arrival = Type.Object({
   name: Type.String(),
   online: Type.Boolean(),
   state: OneOf(['applied', 'failed', 'waiting']),
-  reason: { ...Nullable(WaitingNode.properties.reason), description: 'Why it has not applied it; null: it has.' },
-  appliedAt: { ...Nullable(Timestamp), description: 'Moved by later changes once the node went on.' },
+  reason: {
+    ...Nullable(WaitingNode.properties.reason),
+    description: 'Why the node has not applied the change; null: it has.',
+  },
+  appliedAt: {
+    ...Nullable(Timestamp),
+    description: 'Time at which the node applied the change. Later changes may replace it once the node has moved on.',
+  },
 });
 
 /** Changes that one answer lists. */
@@ -66,12 +76,12 @@ export const changes = resource('changes', {
   list: procedure({
     method: 'GET',
     path: '/changes',
-    summary: `Lists the newest ${LISTED_CHANGES} changes of all clusters that somebody saved, and how far each has come.`,
+    summary: `Lists the newest ${LISTED_CHANGES} saved changes of all clusters with their progress.`,
     input: Input({}),
     output: Type.Object({
       items: Type.Array(Change, {
         maxItems: LISTED_CHANGES,
-        description: 'Newest first; without what nodes ban by themselves.',
+        description: 'Newest first, without automatic bans.',
       }),
     }),
     status: 200,
@@ -84,7 +94,7 @@ export const changes = resource('changes', {
   nodes: procedure({
     method: 'GET',
     path: '/changes/{id}/nodes',
-    summary: 'Lists the nodes that a change concerns, those that have not applied it first.',
+    summary: 'Lists the nodes that a change concerns, nodes that have not applied it first.',
     input: Input({ id: ChangeId, ...PageQuery(50) }),
     output: Page(Arrival),
     status: 200,
@@ -97,7 +107,8 @@ export const changes = resource('changes', {
   get: procedure({
     method: 'GET',
     path: '/changes/{id}',
-    summary: 'Tells how far a change has come: <cluster>=<revision> or ban=<epoch>:<seq>, as in X-Svc-Change.',
+    summary:
+      'Returns the progress of a change. Its ID is <cluster>=<revision> or ban=<epoch>:<seq>, as in X-Svc-Change.',
     input: Input({ id: ChangeId }),
     output: Change,
     status: 200,

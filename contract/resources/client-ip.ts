@@ -7,21 +7,23 @@ export const MAX_TRUSTED_CIDRS = 64;
 
 const Mode = Type.Union([Type.Literal('direct'), Type.Literal('proxy_protocol'), Type.Literal('header')], {
   description:
-    'direct: the TCP peer; proxy_protocol: the address in the PROXY header, which every connection must start with; ' +
-    'header: the address in a header, believed from trusted peers only.',
+    'Source of the client address. direct: the TCP peer. proxy_protocol: the PROXY header, with which ' +
+    'every connection must start. header: a request header, accepted only from trusted peers.',
 });
 const TrustedCidrs = Type.Array(Type.String({ maxLength: 64 }), {
   maxItems: MAX_TRUSTED_CIDRS,
-  description: 'Mode header only, 1 to 64: peers whose header is believed; never banned.',
+  description: 'Mode `header` only, 1 to 64 CIDRs: peers whose header is trusted. They are never banned.',
 });
 const Header = Type.String({
   maxLength: 64,
   description:
-    'Mode header only: lower-case name of [a-z0-9-]; no hop-by-hop header, host, cookie, authorization, ' +
-    'x-request-id or x-svc-*.',
+    'Mode `header` only: lower-case name of [a-z0-9-], for example cf-connecting-ip. Not allowed: ' +
+    'hop-by-hop headers, host, cookie, authorization, x-request-id, x-svc-*.',
 });
 const DropForwardedFor = Type.Boolean({
-  description: "Mode direct only: origins get the peer as X-Forwarded-For instead of the client's chain and the peer.",
+  description:
+    'Mode `direct` only: whether origins receive only the peer in X-Forwarded-For, without the chain ' +
+    'that the client sent.',
 });
 
 export const ClientIpSettings = Type.Object({
@@ -35,15 +37,17 @@ export const LackingNode = Type.Object({ id: Id, name: Type.String() });
 
 const state = {
   settings: ClientIpSettings,
-  unsupportedNodes: Type.Array(LackingNode, { description: 'Active nodes without client-ip-v1; at most 100.' }),
+  unsupportedNodes: Type.Array(LackingNode, {
+    description: 'Active nodes without the capability client-ip-v1, at most 100.',
+  }),
   warnings: Type.Array(
     Type.Object({
       kind: OneOf(['proxy_peers_unset'], {
         description:
-          'proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in ' +
-          'it is exempt from bans, limits and challenges; start them with --proxy-peers.',
+          'proxy_peers_unset: in mode `proxy_protocol` these nodes trust the PROXY header of every peer. No ' +
+          'address in it is exempt from bans, limits and challenges. Start the nodes with --proxy-peers.',
       }),
-      nodes: Type.Array(LackingNode, { description: 'Active nodes; at most 100.' }),
+      nodes: Type.Array(LackingNode, { description: 'Active nodes concerned, at most 100.' }),
     }),
   ),
 };
@@ -53,8 +57,8 @@ export const clientIp = resource(
   settings({
     path: '/clusters/{clusterId}/client-ip',
     of: { clusterId: Id },
-    reads: 'Answers how the client address of requests is found.',
-    saves: 'Sets how the client address of requests is found, for bans, limits, rules and logs.',
+    reads: 'Returns how nodes find the client address of a request.',
+    saves: 'Sets how nodes find the client address of a request, for bans, limits, rules and logs.',
     change: {
       settings: Type.Object(
         {

@@ -15,7 +15,7 @@ import {
 export const ClusterName = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]*$',
   maxLength: 64,
-  description: 'Lower-case letters, digits and hyphens; unique.',
+  description: 'Lower-case letters, digits and hyphens, unique. Example: eu-west.',
 });
 const Description = Type.String({ maxLength: 500 });
 
@@ -24,8 +24,8 @@ export const Cluster = Type.Object({
   name: ClusterName,
   description: Description,
   nodeCount: Type.Integer({ minimum: 0 }),
-  onlineNodeCount: Type.Integer({ minimum: 0, description: 'Heartbeat within 45 s.' }),
-  liveNodeCount: Type.Integer({ minimum: 0, description: 'Online and enabled.' }),
+  onlineNodeCount: Type.Integer({ minimum: 0, description: 'Nodes with a heartbeat in the last 45 s.' }),
+  liveNodeCount: Type.Integer({ minimum: 0, description: 'Nodes that are online and enabled.' }),
   appliedNodeCount: Type.Integer({ minimum: 0, description: 'Live nodes that run their target revision.' }),
   siteCount: Type.Integer({ minimum: 0 }),
   latestRevision: Decimal,
@@ -39,7 +39,7 @@ export const clusters = resource('clusters', {
     method: 'GET',
     path: '/clusters',
     summary: 'Lists clusters by name.',
-    input: Input({ ...SearchQuery('Part of the name, in any case.'), ...PageQuery(50) }),
+    input: Input({ ...SearchQuery('Part of the name, case-insensitive.'), ...PageQuery(50) }),
     output: Page(Cluster),
     status: 200,
     access: { scope: 'clusters:read' },
@@ -51,7 +51,7 @@ export const clusters = resource('clusters', {
   get: procedure({
     method: 'GET',
     path: '/clusters/{id}',
-    summary: 'Answers one cluster.',
+    summary: 'Returns a cluster.',
     input: Input({ id: Id }),
     output: Cluster,
     status: 200,
@@ -77,7 +77,7 @@ export const clusters = resource('clusters', {
   update: procedure({
     method: 'PATCH',
     path: '/clusters/{id}',
-    summary: 'Changes the name or the description of a cluster.',
+    summary: 'Changes the name or description of a cluster.',
     input: Input({
       id: Id,
       name: Type.Optional(ClusterName),
@@ -95,7 +95,7 @@ export const clusters = resource('clusters', {
   delete: procedure({
     method: 'DELETE',
     path: '/clusters/{id}',
-    summary: 'Deletes a cluster without nodes and sites.',
+    summary: 'Deletes a cluster that has no nodes and no sites.',
     input: Input({ id: Id }),
     output: Empty,
     status: 200,

@@ -30,37 +30,38 @@ const Server = { minLength: 1, maxLength: 261 };
 const Url = Type.String({
   minLength: 1,
   maxLength: 2048,
-  description: 'Of a webhook: where changes are sent; https, or http at an address of a private network.',
+  description: 'Webhook only: URL that receives the changes; https, or http for an address of a private network.',
 });
 const UpdateServer = Type.String({
   ...Server,
-  description: 'Of rfc2136: the server that takes changes, host or host:port; port 53 unless given.',
+  description: 'rfc2136 only: server that receives the updates, as host or host:port. Default port 53.',
 });
-const KeyName = Type.String({ minLength: 1, maxLength: 253, description: 'Of rfc2136: name of its TSIG key.' });
-const Algorithm = OneOf(TSIG_ALGORITHMS, { description: 'Of rfc2136: default hmac-sha256.' });
+const KeyName = Type.String({ minLength: 1, maxLength: 253, description: 'rfc2136 only: name of the TSIG key.' });
+const Algorithm = OneOf(TSIG_ALGORITHMS, { description: 'rfc2136 only: TSIG algorithm. Default `hmac-sha256`.' });
 const Nameservers = Type.Array(Type.String(Server), {
   maxItems: MAX_NAMESERVERS,
   description:
-    'Servers that are asked whether records are there, host or host:port; empty: those that NS records of the zone name.',
+    'Servers that are queried for the records, as host or host:port; empty: the servers in the NS ' +
+    'records of the zone.',
 });
 const Secret = Type.String({
   minLength: MIN_DNS_SECRET,
   maxLength: 1024,
-  description: 'Of a webhook: what its requests are signed with; of rfc2136: the TSIG key in base64. Never answered.',
+  description: 'Webhook: key that signs the requests; rfc2136: TSIG key in base64. Never returned.',
 });
 
 export const DnsCredential = Type.Object({
   id: Id,
   name: Name,
   provider: OneOf(DNS_PROVIDERS),
-  zone: Type.String({ description: 'Zone that records are written to.' }),
+  zone: Type.String({ description: 'Zone in which records are written.' }),
   url: Nullable(Url),
   server: Nullable(UpdateServer),
   keyName: Nullable(KeyName),
   algorithm: Nullable(Algorithm),
   nameservers: Nameservers,
-  certificateCount: Type.Integer({ minimum: 0, description: 'Certificates that are asked for with it.' }),
-  lastError: Nullable(Type.String({ description: 'Code of what its last use failed with.' })),
+  certificateCount: Type.Integer({ minimum: 0, description: 'Number of certificates that use the credential.' }),
+  lastError: Nullable(Type.String({ description: 'Error code of the latest use; null if it did not fail.' })),
   createdAt: Timestamp,
   updatedAt: Timestamp,
 });
@@ -74,9 +75,12 @@ const DnsTrial = Type.Object({
     Type.Object({
       step: OneOf(DNS_TRIAL_STEPS),
       state: OneOf(['done', 'failed', 'skipped']),
-      error: Nullable(Type.String({ description: 'Code, as of lastError of certificates.' })),
+      error: Nullable(Type.String({ description: 'Error code, as in `lastError` of certificates.' })),
     }),
-    { description: 'A value was written, seen at each server of the zone within 8 s, removed.' },
+    {
+      description:
+        'Steps of the trial: a test value is written, seen at each server of the zone within 8 s, and removed.',
+    },
   ),
 });
 export type DnsTrial = Static<typeof DnsTrial>;
@@ -94,8 +98,8 @@ export const dnsCredentials = resource('dnsCredentials', {
   list: procedure({
     method: 'GET',
     path: '/dns-credentials',
-    summary: 'Lists credentials for DNS by name, without their secrets.',
-    input: Input({ ...SearchQuery('Part of the name or of the zone, in any case.'), ...PageQuery(50) }),
+    summary: 'Lists DNS credentials by name, without their secrets.',
+    input: Input({ ...SearchQuery('Part of the name or of the zone, case-insensitive.'), ...PageQuery(50) }),
     output: Page(DnsCredential),
     status: 200,
     access: 'operator',
@@ -107,7 +111,7 @@ export const dnsCredentials = resource('dnsCredentials', {
   get: procedure({
     method: 'GET',
     path: '/dns-credentials/{id}',
-    summary: 'Answers one credential for DNS without its secret.',
+    summary: 'Returns a DNS credential without its secret.',
     input: Input({ id: Id }),
     output: DnsCredential,
     status: 200,
@@ -120,11 +124,11 @@ export const dnsCredentials = resource('dnsCredentials', {
   create: procedure({
     method: 'POST',
     path: '/dns-credentials',
-    summary: 'Adds a credential with which the console shows authorities names by DNS.',
+    summary: 'Creates a DNS credential for DNS-01 validation.',
     input: Input({
       ...access,
       provider: OneOf(DNS_PROVIDERS),
-      zone: Type.String({ minLength: 1, maxLength: 253, description: 'Zone that records are written to.' }),
+      zone: Type.String({ minLength: 1, maxLength: 253, description: 'Zone in which records are written.' }),
       secret: Secret,
     }),
     output: DnsCredential,
@@ -138,7 +142,7 @@ export const dnsCredentials = resource('dnsCredentials', {
   update: procedure({
     method: 'PUT',
     path: '/dns-credentials/{id}',
-    summary: 'Replaces how a zone is reached; provider and zone stay, the secret does unless one is given.',
+    summary: 'Replaces the access settings of a DNS credential. Provider and zone stay; the secret stays if omitted.',
     input: Input({
       id: Id,
       ...access,
@@ -156,7 +160,7 @@ export const dnsCredentials = resource('dnsCredentials', {
   try: procedure({
     method: 'POST',
     path: '/dns-credentials/{id}/try',
-    summary: 'Writes a record of no meaning with a credential for DNS, looks whether it is answered, and removes it.',
+    summary: 'Tests a DNS credential: writes a test record, queries it and removes it.',
     input: Input({ id: Id }),
     output: DnsTrial,
     status: 200,
@@ -169,7 +173,7 @@ export const dnsCredentials = resource('dnsCredentials', {
   delete: procedure({
     method: 'DELETE',
     path: '/dns-credentials/{id}',
-    summary: 'Deletes a credential that no certificate is asked for with.',
+    summary: 'Deletes a DNS credential that no certificate uses.',
     input: Input({ id: Id }),
     output: Empty,
     status: 200,

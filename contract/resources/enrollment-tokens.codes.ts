@@ -1,5 +1,5 @@
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
-  ENROLLMENT_TOKEN_NOT_FOUND: entry(404, 'There is no such enrollment token.'),
+  ENROLLMENT_TOKEN_NOT_FOUND: entry(404, 'This enrollment token does not exist.'),
 } satisfies ErrorEntries;

@@ -13,14 +13,14 @@ export const EnrollmentWarning = Type.Union([
 
 export const NewEnrollmentToken = Type.Object({
   tokenId: Id,
-  token: Type.String({ description: 'One-time secret, answered once; prefix ewt_.' }),
+  token: Type.String({ description: 'One-time token, returned only here; prefix `ewt_`.' }),
   expiresAt: Timestamp,
-  serverUrl: Type.String({ description: 'Address of the node channel.' }),
+  serverUrl: Type.String({ description: 'URL of the node channel.' }),
   caSha256: Type.String({
-    description: 'SHA-256 of the internal CA certificate (DER), hexadecimal; the node pins it.',
+    description: 'SHA-256 of the internal CA certificate (DER) in hexadecimal; the node pins it.',
   }),
   installCommand: Type.String({
-    description: 'Line of shell that turns a machine into a node, with the installer of this console. Run as root.',
+    description: 'Shell command that installs the node software and enrolls the machine. Run it as root.',
   }),
   warnings: Type.Array(EnrollmentWarning),
 });
@@ -35,7 +35,7 @@ export const EnrollmentProgress = Type.Object({
       id: Id,
       name: Type.String(),
       online: Type.Boolean(),
-      applied: Type.Boolean({ description: 'The node runs its target revision.' }),
+      applied: Type.Boolean({ description: 'Whether the node runs its target revision.' }),
       authError: Nullable(Type.String()),
     }),
   ),
@@ -45,7 +45,7 @@ export const enrollmentTokens = resource('enrollmentTokens', {
   create: procedure({
     method: 'POST',
     path: '/enrollment-tokens',
-    summary: 'Creates a one-time token with which one node joins a cluster.',
+    summary: 'Creates a one-time token that enrolls one node in a cluster.',
     input: Input({
       clusterId: Id,
       nodeGroupId: Type.Optional(Nullable(Id)),
@@ -55,7 +55,7 @@ export const enrollmentTokens = resource('enrollmentTokens', {
             minLength: 1,
             maxLength: 64,
             pattern: '^\\S(.*\\S)?$',
-            description: 'Default: the host name.',
+            description: 'Name of the node. Default: its host name.',
           }),
         ),
       ),
@@ -72,7 +72,7 @@ export const enrollmentTokens = resource('enrollmentTokens', {
   get: procedure({
     method: 'GET',
     path: '/enrollment-tokens/{id}',
-    summary: 'Tells how far the enrollment with a token has come.',
+    summary: 'Returns the progress of the enrollment with a token.',
     input: Input({ id: Id }),
     output: EnrollmentProgress,
     status: 200,

@@ -20,12 +20,12 @@ export const HttpsBlocker = Type.Union([
   Type.Object({
     code: Type.Literal('dns_credential_failed'),
     credential: Type.String({ description: 'Name of the DNS credential.' }),
-    error: Type.String({ description: 'Code of what its last use failed with.' }),
+    error: Type.String({ description: 'Error code of the latest use of the DNS credential.' }),
   }),
   Type.Object({ code: Type.Literal('caa_forbidden'), name: Type.String() }),
   Type.Object({
     code: Type.Literal('directory_failed'),
-    reason: OneOf([...DIRECTORY_FAULTS, 'missing'], { description: 'How far the own authority is reached.' }),
+    reason: OneOf([...DIRECTORY_FAULTS, 'missing'], { description: 'Why the custom CA cannot be reached.' }),
   }),
 ]);
 export type HttpsBlocker = Static<typeof HttpsBlocker>;
@@ -35,15 +35,15 @@ const Check = Type.Object({
     {
       name: Type.String(),
       names: Names,
-      email: Type.String({ description: 'Of the latest request; empty where there was none.' }),
+      email: Type.String({ description: 'Email address of the latest request; empty without one.' }),
       challenge: OneOf(['http01', 'dns01']),
       dnsCredentialId: Nullable(Id),
     },
-    { description: 'What to ask the authority for.' },
+    { description: 'Suggested certificate request.' },
   ),
-  blockers: Type.Array(HttpsBlocker, { description: 'All that stands in its way.' }),
+  blockers: Type.Array(HttpsBlocker, { description: 'Problems that would make the request fail.' }),
   certificates: Type.Array(Type.Object({ id: Id, name: Type.String() }), {
-    description: 'Certificates that cover every domain already, those that last longest first; at most 20.',
+    description: 'Existing certificates that cover every domain, latest expiry first; at most 20.',
   }),
 });
 export type HttpsCheck = Static<typeof Check>;
@@ -52,10 +52,12 @@ export const httpsCheck = resource('sites.https', {
   check: procedure({
     method: 'GET',
     path: '/sites/{id}/https/check',
-    summary: 'Tells what one request for a certificate of the site asks for, and what stands in its way.',
+    summary: 'Returns the certificate request that suits a site, and the problems that would make it fail.',
     input: Input({
       id: Id,
-      ca: Type.Optional(OneOf(CERTIFICATE_AUTHORITIES, { description: 'Default letsencrypt.' })),
+      ca: Type.Optional(
+        OneOf(CERTIFICATE_AUTHORITIES, { description: 'Certificate authority. Default `letsencrypt`.' }),
+      ),
     }),
     output: Check,
     status: 200,

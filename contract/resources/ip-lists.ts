@@ -6,7 +6,7 @@ export const MAX_IP_LISTS = 128;
 export const MAX_LIST_ENTRIES = 10_000;
 export const MAX_ENTRIES_IN_ALL = 50_000;
 
-const Name = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$', description: 'Unique; stays as it is for good.' });
+const Name = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$', description: 'Unique; cannot be changed later.' });
 const Kind = Type.Union([Type.Literal('collection'), Type.Literal('allow'), Type.Literal('block')], {
   description:
     'collection: used by rules only; allow: exempt from block lists, bans and challenges on all sites; ' +
@@ -15,7 +15,7 @@ const Kind = Type.Union([Type.Literal('collection'), Type.Literal('allow'), Type
 // Above the limit of a list, so that too many entries meet their own error; the body's size bounds them anyway.
 const Entries = Type.Array(Type.String({ maxLength: 64 }), {
   maxItems: 100_000,
-  description: 'IP addresses and CIDRs; answered in canonical form, without duplicates, sorted.',
+  description: 'IP addresses and CIDRs; returned in canonical form, sorted, without duplicates.',
 });
 
 const summary = {
@@ -37,8 +37,8 @@ export const IP_LIST_USER_KINDS = ['site_rule', 'platform_rule', 'cache_rule', '
 export const IpListUser = Type.Object({
   kind: OneOf(IP_LIST_USER_KINDS),
   id: Id,
-  name: Type.String({ description: 'As people know it.' }),
-  site: Nullable(Type.Object({ id: Id, name: Type.String() }, { description: 'The site that it belongs to.' })),
+  name: Type.String({ description: 'Display name of the rule or other user.' }),
+  site: Nullable(Type.Object({ id: Id, name: Type.String() }, { description: 'Site of the user; null: platform.' })),
 });
 
 export const ipLists = resource('ipLists', {
@@ -58,7 +58,7 @@ export const ipLists = resource('ipLists', {
   get: procedure({
     method: 'GET',
     path: '/ip-lists/{id}',
-    summary: 'Answers one IP list with its entries.',
+    summary: 'Returns an IP list with its entries.',
     input: Input({ id: Id }),
     output: IpList,
     status: 200,
@@ -71,7 +71,8 @@ export const ipLists = resource('ipLists', {
   usage: procedure({
     method: 'GET',
     path: '/ip-lists/{id}/usage',
-    summary: 'Lists what refers to an IP list; its kind alone gives it an effect on all sites.',
+    summary:
+      'Lists the rules that use an IP list. Lists of kind `allow` and `block` apply to all sites without a rule.',
     input: Input({ id: Id, ...PageQuery(50) }),
     output: Page(IpListUser),
     status: 200,
@@ -110,7 +111,7 @@ export const ipLists = resource('ipLists', {
   delete: procedure({
     method: 'DELETE',
     path: '/ip-lists/{id}',
-    summary: 'Deletes an IP list that nothing refers to.',
+    summary: 'Deletes an unused IP list.',
     input: Input({ id: Id }),
     output: Empty,
     status: 200,

@@ -3,11 +3,21 @@ import type { ReasonEntries } from '../reason-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
 
 export const errors = {
-  LISTEN_PORT_CONFLICT: entry(400, 'A port cannot serve both HTTP and HTTPS; see data.port.'),
-  LISTEN_PORT_IN_USE: entry(409, 'Sites still use a port that would go; see data.port and data.sites, the first five.'),
-  SITE_PORT_UNAVAILABLE: entry(400, 'The cluster does not listen on the port for this protocol; see data.port.'),
-  SITE_PORTS_EMPTY: entry(400, 'A site needs at least one port.'),
-  SITE_HTTPS_PORT_NEEDS_CERTIFICATE: entry(400, 'The site has no certificate for an HTTPS port; see data.port.'),
+  LISTEN_PORT_CONFLICT: entry(400, 'Port `data.port` cannot serve both HTTP and HTTPS. Put it into one list.'),
+  LISTEN_PORT_IN_USE: entry(
+    409,
+    'Sites still use port `data.port`, which the change would remove; `data.sites` lists the first five. ' +
+      'Change them first.',
+  ),
+  SITE_PORT_UNAVAILABLE: entry(
+    400,
+    'The cluster does not listen on port `data.port` for this protocol. Add it to the ports of the cluster first.',
+  ),
+  SITE_PORTS_EMPTY: entry(400, 'The site has no port. Give it at least one HTTP or HTTPS port.'),
+  SITE_HTTPS_PORT_NEEDS_CERTIFICATE: entry(
+    400,
+    'HTTPS port `data.port` needs a certificate. Give the site a certificate first.',
+  ),
 } satisfies ErrorEntries;
 
 export const siteFeatures = {

@@ -16,7 +16,9 @@ const ListenPorts = (protocol: string) =>
 const ports = { httpPorts: ListenPorts('HTTP'), httpsPorts: ListenPorts('HTTPS') };
 const state = {
   ...ports,
-  unsupportedNodes: Type.Array(LackingNode, { description: 'Active nodes without edge-ports-v1; at most 100.' }),
+  unsupportedNodes: Type.Array(LackingNode, {
+    description: 'Active nodes without the capability edge-ports-v1, at most 100.',
+  }),
 };
 
 export const listenPorts = resource(
@@ -24,8 +26,8 @@ export const listenPorts = resource(
   settings({
     path: '/clusters/{clusterId}/listen-ports',
     of: { clusterId: Id },
-    reads: 'Answers which ports sites of the cluster may use besides 80 and 443.',
-    saves: 'Replaces the ports that sites of the cluster may use besides 80 and 443; open connections go on.',
+    reads: 'Returns the ports that sites of a cluster may use besides 80 and 443.',
+    saves: 'Replaces the ports that sites of a cluster may use besides 80 and 443; open connections continue.',
     change: ports,
     output: Type.Object(state),
     saved: Type.Object({ ...state, revision: Nullable(Decimal) }),

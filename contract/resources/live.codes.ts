@@ -1,5 +1,5 @@
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
-  LIVE_STREAM_LIMIT: entry(429, 'Too many streams of live updates are open; data.limit may be at a time.'),
+  LIVE_STREAM_LIMIT: entry(429, 'Too many live update streams are open; the limit is `data.limit`. Close one first.'),
 } satisfies ErrorEntries;

@@ -32,34 +32,38 @@ export const MAX_LIVE_IDS = 100;
 
 const Cursor = Type.String({
   pattern: '^[0-9]{1,15}-[0-9]{1,15}$',
-  description: 'A place in the stream: what is sent to go on from there.',
+  description: 'Position in the stream. Send it to continue from there.',
 });
 
 const LiveEvent = Type.Object({
   topic: OneOf(LIVE_TOPICS),
   ids: Type.Optional(
-    Type.Array(Type.String(), { minItems: 1, maxItems: MAX_LIVE_IDS, description: 'Absent: any of the topic.' }),
+    Type.Array(Type.String(), {
+      minItems: 1,
+      maxItems: MAX_LIVE_IDS,
+      description: 'IDs of the changed objects; absent: any object of the topic.',
+    }),
   ),
 });
 
 const LiveLine = Type.Union([
   Type.Object(
     { type: Type.Literal('start'), cursor: Cursor },
-    { description: 'First: what follows comes after the cursor that was sent, or after this one.' },
+    { description: 'First line: later lines follow the cursor that was sent, or this one.' },
   ),
   Type.Object(
     { type: Type.Literal('reset'), cursor: Cursor },
-    { description: 'What happened before cannot be told: read everything that is shown again.' },
+    { description: 'Events were lost: read everything that is shown again.' },
   ),
   Type.Object({ type: Type.Literal('events'), cursor: Cursor, events: Type.Array(LiveEvent, { minItems: 1 }) }),
   Type.Object(
     { type: Type.Literal('pause') },
-    { description: 'The console hears of nothing now: what happens is told by the reset that follows.' },
+    { description: 'The console receives no events now. A reset follows when it does again.' },
   ),
-  Type.Object({ type: Type.Literal('ping') }, { description: 'Every 15 s.' }),
+  Type.Object({ type: Type.Literal('ping') }, { description: 'Sent every 15 s.' }),
   Type.Object(
     { type: Type.Literal('end'), reason: OneOf(['session', 'stopping']) },
-    { description: 'Last: the session ended, or this process stops and another one goes on from the last cursor.' },
+    { description: 'Last line: the session ended, or this process is stopping. Reconnect with the latest cursor.' },
   ),
 ]);
 
@@ -67,7 +71,7 @@ export const live = {
   watch: stream({
     name: 'live.watch',
     method: 'POST',
-    summary: 'Tells what changes as it happens, as lines of JSON.',
+    summary: 'Streams changes as they happen, as lines of JSON.',
     input: Input({
       cursor: Type.Optional(Nullable(Cursor)),
       recentSeconds: Type.Optional(
@@ -75,7 +79,8 @@ export const live = {
           minimum: 0,
           maximum: 30,
           default: 0,
-          description: 'Without a cursor: begin with what happened this long before, for whoever has just read.',
+          description:
+            'Without a cursor: start this many seconds in the past, for a client that has just read its data.',
         }),
       ),
     }),

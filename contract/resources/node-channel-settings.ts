@@ -4,8 +4,10 @@ import { Input, Timestamp } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
 
 export const NodeChannelSettings = Type.Object({
-  url: Type.String({ description: 'Saved address; empty when none is saved.' }),
-  effectiveUrl: Type.String({ description: 'What new nodes are given: saved, else environment, else default.' }),
+  url: Type.String({ description: 'Saved URL; empty: none.' }),
+  effectiveUrl: Type.String({
+    description: "URL that new nodes receive: the saved one, else the environment's, else the default.",
+  }),
   source: Type.Union([Type.Literal('setting'), Type.Literal('environment'), Type.Literal('default')]),
 });
 
@@ -15,8 +17,8 @@ export const NodeChannelCheck = Type.Object({
     [Type.Literal('ok'), Type.Literal('unreachable'), Type.Literal('mismatch'), Type.Literal('refused')],
     {
       description:
-        'unreachable: no handshake within 3 s; mismatch: something else answered or the address is not https; ' +
-        'refused: the saved address is a special-purpose one, no connection was made.',
+        'unreachable: no handshake within 3 s. mismatch: another service responded, or the URL is not https. ' +
+        'refused: the saved URL has a special-purpose address, so no connection was made.',
     },
   ),
   checkedAt: Timestamp,
@@ -26,10 +28,13 @@ export const nodeChannelSettings = resource('settings.nodeChannel', {
   ...settings({
     path: '/settings/node-channel',
     of: {},
-    reads: 'Answers the address nodes connect to.',
-    saves: 'Saves the address nodes connect to; an empty string clears it. Enrolled nodes keep theirs.',
+    reads: 'Returns the URL that nodes connect to.',
+    saves: 'Saves the URL that nodes connect to; an empty string clears it. Enrolled nodes keep theirs.',
     change: {
-      url: Type.String({ maxLength: 512, description: 'https://host[:port] without anything else, or empty.' }),
+      url: Type.String({
+        maxLength: 512,
+        description: 'https://host[:port] without anything else, or empty. Example: https://nodes.example.com:8444.',
+      }),
     },
     output: NodeChannelSettings,
     saved: NodeChannelSettings,
@@ -38,7 +43,7 @@ export const nodeChannelSettings = resource('settings.nodeChannel', {
   check: procedure({
     method: 'GET',
     path: '/settings/node-channel-check',
-    summary: 'Tells whether the node channel answers at its address, as of at most 30 s ago. Advisory.',
+    summary: 'Checks whether the node channel responds at its URL, at most 30 s ago. Informational only.',
     input: Input({}),
     output: NodeChannelCheck,
     status: 200,

@@ -18,10 +18,16 @@ export const NodeGroup = Type.Object({
   id: Id,
   clusterId: Id,
   name: Type.String({ description: 'Unique in the cluster.' }),
-  isDefault: Type.Boolean({ description: 'Where nodes without a group go; cannot be deleted.' }),
-  isCanary: Type.Boolean({ description: 'Whether its nodes try changes out for the others; see canaryInEffect.' }),
+  isDefault: Type.Boolean({
+    description: 'Whether new nodes join this group unless they name another one. The default group cannot be deleted.',
+  }),
+  isCanary: Type.Boolean({
+    description:
+      'Whether the nodes of the group are canary nodes, which run changes before the others; see ' +
+      '`canaryInEffect`.',
+  }),
   canaryInEffect: Type.Boolean({
-    description: 'Whether canary groups get changes first: canaries of the cluster are switched on (rollout-policy).',
+    description: 'Whether canary groups receive changes first: the rollout policy of the cluster has canaries enabled.',
   }),
   regionId: Nullable(Id),
   regionName: Nullable(Type.String()),
@@ -36,7 +42,11 @@ export const nodeGroups = resource('nodeGroups', {
     method: 'GET',
     path: '/node-groups',
     summary: 'Lists node groups by name, of one cluster or of all.',
-    input: Input({ clusterId: Type.Optional(Id), ...SearchQuery('Part of the name, in any case.'), ...PageQuery(50) }),
+    input: Input({
+      clusterId: Type.Optional(Id),
+      ...SearchQuery('Part of the name, case-insensitive.'),
+      ...PageQuery(50),
+    }),
     output: Page(NodeGroup),
     status: 200,
     access: 'operator',
@@ -48,11 +58,13 @@ export const nodeGroups = resource('nodeGroups', {
   create: procedure({
     method: 'POST',
     path: '/node-groups',
-    summary: 'Adds a node group to a cluster.',
+    summary: 'Creates a node group in a cluster.',
     input: Input({
       clusterId: Id,
       name: GroupName,
-      isCanary: Type.Optional(Type.Boolean({ default: false, description: 'See canaryInEffect.' })),
+      isCanary: Type.Optional(
+        Type.Boolean({ default: false, description: 'Whether its nodes are canary nodes; see `canaryInEffect`.' }),
+      ),
       regionId: Type.Optional(Nullable(Id)),
     }),
     output: NodeGroup,
@@ -70,7 +82,9 @@ export const nodeGroups = resource('nodeGroups', {
     input: Input({
       id: Id,
       name: Type.Optional(GroupName),
-      isCanary: Type.Optional(Type.Boolean({ description: 'See canaryInEffect.' })),
+      isCanary: Type.Optional(
+        Type.Boolean({ description: 'Whether its nodes are canary nodes; see `canaryInEffect`.' }),
+      ),
       regionId: Type.Optional(Nullable(Id)),
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),

@@ -2,7 +2,7 @@ import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
-  NODE_NOT_FOUND: entry(404, 'There is no such node.'),
+  NODE_NOT_FOUND: entry(404, 'This node does not exist.'),
 } satisfies ErrorEntries;
 
 export const attention = {

@@ -35,8 +35,8 @@ export const NodeMetrics = Type.Object({
 export const METRICS_POINTS = 288;
 
 const MetricsHistory = Type.Object({
-  from: { ...Timestamp, description: 'When the first point begins; the last one is the running one.' },
-  stepSeconds: Type.Integer({ minimum: 1, description: 'What one point stands for.' }),
+  from: { ...Timestamp, description: 'Start of the first point. The last point is the current, incomplete one.' },
+  stepSeconds: Type.Integer({ minimum: 1, description: 'Length of one point in seconds.' }),
   points: Type.Array(
     Nullable(
       Type.Object({
@@ -48,17 +48,17 @@ const MetricsHistory = Type.Object({
         activeConnections: Count,
       }),
     ),
-    { description: `Averages, oldest first, ${METRICS_POINTS} of them; null where the node reported none.` },
+    { description: `Averages, oldest first, ${METRICS_POINTS} of them; null: the node reported none.` },
   ),
 });
 
 export const NodeBanStatus = Type.Object({
-  epoch: { ...Decimal, description: 'History that the sequence belongs to.' },
-  appliedSequence: { ...Decimal, description: 'Last change of the ban feed that the node applied.' },
+  epoch: { ...Decimal, description: 'Epoch of the ban feed that the sequence belongs to.' },
+  appliedSequence: { ...Decimal, description: 'Sequence number of the latest ban feed change that the node applied.' },
   entries: Count,
   capacity: Count,
-  unapplied: Type.Integer({ minimum: 0, description: 'Manual bans the node could not hold.' }),
-  unappliedIds: Type.Array(Type.String(), { description: 'At most 100 of them.' }),
+  unapplied: Type.Integer({ minimum: 0, description: 'Manual bans that the node could not apply.' }),
+  unappliedIds: Type.Array(Type.String(), { description: 'IDs of these bans, at most 100.' }),
   kernelEntries: Nullable(Count),
   autoEvicted: Count,
   reportedAt: Timestamp,
@@ -67,21 +67,23 @@ export const NodeBanStatus = Type.Object({
 export const NodeFailedEntry = Type.Object({
   kind: Type.String(),
   id: Type.String(),
-  running: Type.Boolean({ description: 'Whether an earlier version of the entry keeps serving.' }),
+  running: Type.Boolean({ description: 'Whether an earlier version of the entry is still in use.' }),
   reason: Type.String(),
 });
 
 const GeoipDatabase = Type.Object({
   state: Type.Union([Type.Literal('ready'), Type.Literal('unavailable')], {
-    description: 'Unavailable: requests whose rules read its fields are answered 503 policy-unavailable.',
+    description: 'unavailable: requests whose rules read its fields receive 503 policy-unavailable.',
   }),
-  builtAt: Nullable({ ...Timestamp, description: 'When the database was made, as it says itself.' }),
-  problem: Type.String({ description: 'Why there is none, or why a newer file was not taken; "" when all is well.' }),
+  builtAt: Nullable({ ...Timestamp, description: 'Build time that the database itself states.' }),
+  problem: Type.String({
+    description: 'Why the database is missing or a newer file was rejected; "" if there is no problem.',
+  }),
 });
 
 export const NodeGeoip = Type.Object(
   { country: GeoipDatabase, asn: GeoipDatabase },
-  { description: 'The GeoIP databases of the node; null until it has told of them.' },
+  { description: 'GeoIP databases of the node; null until the node has reported them.' },
 );
 
 export const Node = Type.Object({
@@ -93,7 +95,7 @@ export const Node = Type.Object({
   nodeGroupName: Type.String(),
   regionName: Nullable(Type.String()),
   status: Type.Union([Type.Literal('active'), Type.Literal('disabled')]),
-  online: Type.Boolean({ description: 'Heartbeat within 45 s.' }),
+  online: Type.Boolean({ description: 'Whether the node sent a heartbeat in the last 45 s.' }),
   lastSeenAt: Nullable(Timestamp),
   enrolledAt: Timestamp,
   updatedAt: Timestamp,
@@ -103,24 +105,26 @@ export const Node = Type.Object({
   engineVersion: Type.String(),
   os: Type.String(),
   arch: Type.String(),
-  ipAddresses: Type.Array(Type.String(), { description: 'Reported interface addresses, at most 64.' }),
+  ipAddresses: Type.Array(Type.String(), { description: 'Interface addresses that the node reported, at most 64.' }),
   remoteAddress: Nullable(
-    Type.String({ description: 'Source address of the last heartbeat; a proxy’s when proxied.' }),
+    Type.String({ description: 'Source address of the last heartbeat; behind a proxy, the address of the proxy.' }),
   ),
   supportedFeatures: Type.Array(Type.String()),
-  upgradeRequired: Type.Boolean({ description: 'The cluster’s configuration needs a capability the node lacks.' }),
+  upgradeRequired: Type.Boolean({
+    description: 'Whether the configuration of the cluster needs a capability that the node lacks.',
+  }),
   missingFeatures: Type.Array(Type.String()),
-  certFingerprint: Nullable(Type.String({ description: 'SHA-256 of the newest certificate, hexadecimal.' })),
+  certFingerprint: Nullable(Type.String({ description: 'SHA-256 of the newest certificate in hexadecimal.' })),
   certNotAfter: Nullable(Timestamp),
   authError: Nullable(
-    Type.String({ description: 'Why the node channel refused the node’s certificate since its last heartbeat.' }),
+    Type.String({ description: 'Why the node channel rejected the certificate of the node since its last heartbeat.' }),
   ),
   targetRevision: Decimal,
   appliedRevision: Nullable(Decimal),
-  appliedContentHash: Nullable(Type.String({ description: 'Set hash of the applied revision, hexadecimal.' })),
+  appliedContentHash: Nullable(Type.String({ description: 'Hash of the applied revision in hexadecimal.' })),
   applyState: Type.Union([Type.Literal('applying'), Type.Literal('applied'), Type.Literal('failed')]),
   applyMessage: Type.String(),
-  failedEntries: Type.Array(NodeFailedEntry, { description: 'At most 100.' }),
+  failedEntries: Type.Array(NodeFailedEntry, { description: 'Entries that the node could not apply, at most 100.' }),
   dataPlaneHealthy: Type.Boolean(),
   banStatus: Nullable(NodeBanStatus),
   metrics: Nullable(NodeMetrics),
@@ -147,7 +151,7 @@ export const nodes = resource('nodes', {
       lacks: Type.Optional(
         Type.String({
           pattern: '^[a-z0-9-]{1,64}$',
-          description: 'Capability: nodes that do not report it, those that never reported anything included.',
+          description: 'Capability: lists nodes that do not report it, including nodes that never reported.',
         }),
       ),
       ...SortQuery(NODE_SORT),
@@ -160,7 +164,7 @@ export const nodes = resource('nodes', {
     ...read,
     method: 'GET',
     path: '/nodes/{id}',
-    summary: 'Answers one node.',
+    summary: 'Returns a node.',
     input: Input({ id: Id }),
     output: Node,
     errors: ['NODE_NOT_FOUND'],
@@ -169,7 +173,7 @@ export const nodes = resource('nodes', {
     ...read,
     method: 'GET',
     path: '/nodes/{id}/metrics',
-    summary: 'Answers the last 24 hours of what a node with metrics-v1 reported of its machine.',
+    summary: 'Returns the machine metrics that a node with metrics-v1 reported in the last 24 hours.',
     input: Input({ id: Id }),
     output: MetricsHistory,
     errors: ['NODE_NOT_FOUND'],
@@ -193,7 +197,7 @@ export const nodes = resource('nodes', {
     ...write,
     method: 'POST',
     path: '/nodes/{id}/disable',
-    summary: 'Disables a node: it keeps serving what it has and may only renew its certificate.',
+    summary: 'Disables a node. It keeps serving its configuration and can only renew its certificate.',
     input: Input({ id: Id, expectedUpdatedAt: ExpectedUpdatedAt }),
     output: Node,
     audit: 'node.disable',

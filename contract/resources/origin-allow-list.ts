@@ -6,7 +6,7 @@ export const MAX_ALLOWED_CIDRS = 256;
 
 const Cidrs = Type.Array(Type.String({ maxLength: 64 }), {
   maxItems: MAX_ALLOWED_CIDRS,
-  description: 'Special-purpose ranges that origins may be in all the same.',
+  description: 'Special-purpose ranges in which origins are allowed. Example: 10.0.0.0/8.',
 });
 
 export const originAllowList = resource(
@@ -14,8 +14,8 @@ export const originAllowList = resource(
   settings({
     path: '/settings/origin-allow-list',
     of: {},
-    reads: 'Answers the special-purpose ranges that origins may be in.',
-    saves: 'Replaces the special-purpose ranges that origins may be in, on every cluster.',
+    reads: 'Returns the special-purpose ranges in which origins are allowed.',
+    saves: 'Replaces the special-purpose ranges in which origins are allowed, on every cluster.',
     change: { cidrs: Cidrs },
     output: Type.Object({ cidrs: Cidrs }),
     saved: Type.Object({ cidrs: Cidrs }),

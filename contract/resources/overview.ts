@@ -42,25 +42,28 @@ export type NodeWord = (typeof NODE_WORDS)[number];
 const CHANNEL_PROBLEMS = ['unreachable', 'mismatch', 'refused'] as const;
 
 const Count = Type.Integer({ minimum: 0 });
-const Milliseconds = Type.Number({ minimum: 0, description: 'Milliseconds.' });
+const Milliseconds = Type.Number({ minimum: 0, description: 'Time in milliseconds.' });
 
 const AttentionItem = Type.Object({
   kind: OneOf(ATTENTION_KINDS),
-  level: OneOf(['act', 'watch'], { description: 'act: something does not work; watch: it may stop to, or is meant.' }),
-  clusterId: { ...Nullable(Id), description: 'null: of no cluster alone.' },
+  level: OneOf(['act', 'watch'], {
+    description: 'act: something does not work; watch: something may stop working, or is intended.',
+  }),
+  clusterId: { ...Nullable(Id), description: 'null: the item concerns several clusters.' },
   clusterName: Type.String(),
   revision: {
     ...Nullable(Decimal),
-    description: 'nodes_lagging: the revision they should run; canary kinds: what is or was tried.',
+    description: 'nodes_lagging: target revision of the nodes. Canary kinds: revision of the candidate.',
   },
   at: {
     ...Nullable(Timestamp),
-    description: 'Since when, of the oldest; certificates_ending, node_certificates_ending: when the first ends.',
+    description: 'Start of the oldest case. certificates_ending and node_certificates_ending: first expiry.',
   },
   count: {
     ...Count,
     description:
-      'Nodes, sites or revisions that wait; clusters_no_nodes: sites of the cluster; changes_undone: changes.',
+      'Number of nodes, sites or waiting revisions. clusters_no_nodes: sites of the cluster. ' +
+      'changes_undone: changes.',
   },
   version: Type.String(),
   named: Type.Array(
@@ -70,21 +73,21 @@ const AttentionItem = Type.Object({
       name: Type.String(),
       reason: {
         ...Nullable(Type.Union([OneOf(NODE_WORDS), Level, Type.Literal('unserved')])),
-        description: 'The word for the node, or for the site: its level, or unserved.',
+        description: 'State of the node; of a site its challenge level, or `unserved`.',
       },
     }),
-    { description: `The first of them, at most ${MAX_NAMED}.` },
+    { description: `The first objects concerned, at most ${MAX_NAMED}.` },
   ),
-  problem: { ...Nullable(OneOf(CHANNEL_PROBLEMS)), description: 'node_channel: what the check found.' },
+  problem: { ...Nullable(OneOf(CHANNEL_PROBLEMS)), description: 'node_channel: result of its check.' },
 });
 export type AttentionItem = Static<typeof AttentionItem>;
 
 const Spread = Type.Object({
-  changes: { ...Count, description: 'The newest changes of the last day that nodes were connected for, at most 500.' },
-  complete: { ...Count, description: 'Of those, the changes that every connected node had within a minute.' },
+  changes: { ...Count, description: 'Number of changes of the last day, while nodes were connected; at most 500.' },
+  complete: { ...Count, description: 'Number of these changes that every connected node applied within 1 minute.' },
   p50Ms: {
     ...Nullable(Milliseconds),
-    description: 'Half of the changes reached every connected node within this time; null: fewer did.',
+    description: 'Median time in ms until every connected node had the change; null: fewer than half were complete.',
   },
   p95Ms: Nullable(Milliseconds),
   p99Ms: Nullable(Milliseconds),
@@ -92,12 +95,12 @@ const Spread = Type.Object({
     ...Nullable(
       Type.Object({
         id: Id,
-        name: { ...Nullable(Type.String()), description: 'null: deleted since.' },
-        lastIn: { ...Count, description: 'Changes in which it was the last.' },
+        name: { ...Nullable(Type.String()), description: 'null: the node was deleted.' },
+        lastIn: { ...Count, description: 'Number of changes that the node received last.' },
         worstMs: Milliseconds,
       }),
     ),
-    description: 'The node that was last most often; of a cluster: among its own.',
+    description: 'The node that most often was the last to receive a change, within its cluster or overall.',
   },
 });
 
@@ -107,41 +110,44 @@ const LatestChange = Type.Object({
   spreadMs: {
     ...Nullable(Milliseconds),
     description:
-      'Until every connected node had it, with a ban of all clusters those of all of them; null: not yet, or nobody was connected.',
+      'Time in ms until every connected node had the change; for a global ban, the nodes of all clusters. ' +
+      'null: not complete, or no node was connected.',
   },
   slowest: Nullable(Type.Object({ id: Id, name: Type.String() })),
 });
 
 const Propagation = Type.Object({
-  latest: { ...Nullable(LatestChange), description: 'The newest change; null: there is none yet.' },
+  latest: { ...Nullable(LatestChange), description: 'The newest change; null: none yet.' },
   recent: { ...Nullable(Spread), description: 'null: no data yet.' },
 });
 
 export const Overview = Type.Object({
-  readAt: { ...Timestamp, description: 'Up to 2 s ago.' },
-  attention: Type.Array(AttentionItem, { description: `What needs somebody, by kind, at most ${MAX_ATTENTION}.` }),
-  attentionTotal: { ...Count, description: 'Items there are.' },
+  readAt: { ...Timestamp, description: 'Time of the figures, at most 2 s ago.' },
+  attention: Type.Array(AttentionItem, {
+    description: `Items that need attention, by kind, at most ${MAX_ATTENTION}.`,
+  }),
+  attentionTotal: { ...Count, description: 'Number of items that need attention.' },
   clusters: Count,
-  nodes: { ...Count, description: 'Active nodes.' },
-  onlineNodes: { ...Count, description: 'Of those, connected.' },
+  nodes: { ...Count, description: 'Number of active nodes.' },
+  onlineNodes: { ...Count, description: 'Number of active nodes that are connected.' },
   nodeStates: Type.Object(
     Object.fromEntries(NODE_WORDS.map((word) => [word, Count])) as Record<NodeWord, typeof Count>,
     {
-      description: 'Nodes by the worst word for them.',
+      description: 'Number of nodes by their worst state.',
     },
   ),
   sites: Count,
   siteStates: Type.Object(
     { live: Count, partial: Count, pending: Count, unserved: Count, disabled: Count },
-    { description: 'Sites by delivery, each once; pending: on its way, unserved: nobody serves it.' },
+    { description: 'Number of sites by delivery state. pending: on its way; unserved: no node serves the site.' },
   ),
   traffic: {
     ...Nullable(Type.Object({ minute: Timestamp, requestsPerSecond: Type.Number({ minimum: 0 }) })),
-    description: 'The latest minute that every node has had the time to report; null: no data yet.',
+    description: 'The latest minute that every node had time to report; null: no data yet.',
   },
   bans: Type.Object(
     { manual: Count, automatic: Count },
-    { description: 'In force; of a cluster: at its nodes, those of all clusters among them.' },
+    { description: 'Active bans; for a cluster, those at its nodes, including global ones.' },
   ),
   propagation: Type.Object({ config: Propagation, bans: Propagation }),
   revisions: Type.Array(
@@ -155,17 +161,17 @@ export const Overview = Type.Object({
       subject: Subject,
       createdAt: Timestamp,
     }),
-    { description: `The newest, at most ${SHOWN_REVISIONS}.` },
+    { description: `The newest revisions, at most ${SHOWN_REVISIONS}.` },
   ),
 });
 
-const OfCluster = Type.Optional({ ...Id, description: 'Everything is about this cluster then; default all of them.' });
+const OfCluster = Type.Optional({ ...Id, description: 'Limits the response to this cluster. Default: all clusters.' });
 
 export const overview = resource('overview', {
   get: procedure({
     method: 'GET',
     path: '/overview',
-    summary: 'Answers what needs attention, the sizes of things, and how fast changes reach the nodes.',
+    summary: 'Returns the items that need attention, key figures, and the propagation time of changes.',
     input: Input({ clusterId: OfCluster }),
     output: Overview,
     status: 200,
@@ -178,15 +184,15 @@ export const overview = resource('overview', {
   traffic: procedure({
     method: 'GET',
     path: '/overview/traffic',
-    summary: 'Answers requests per second of all sites, or of those of a cluster, minute by minute.',
+    summary: 'Returns requests per second, minute by minute, of all sites or of one cluster.',
     input: Input({
       clusterId: OfCluster,
       hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 24, default: 3 })),
     }),
     output: Type.Object({
-      from: { ...Nullable(Timestamp), description: 'First of the minutes; null: no data yet.' },
+      from: { ...Nullable(Timestamp), description: 'First minute of the series; null: no data yet.' },
       requestsPerSecond: Type.Array(Type.Number({ minimum: 0 }), {
-        description: 'Of each minute since, oldest first, up to the latest that every node has had the time to report.',
+        description: 'One value per minute, oldest first, up to the latest minute that every node had time to report.',
       }),
     }),
     status: 200,

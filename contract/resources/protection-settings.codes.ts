@@ -7,5 +7,5 @@ export const attention = {
 
 export const reasons = {
   platform_protection_updated: 'Global protection changed.',
-  cc_template_updated: 'CC template changed.',
+  cc_template_updated: 'CC mitigation template changed.',
 } satisfies ReasonEntries;

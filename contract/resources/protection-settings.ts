@@ -4,12 +4,12 @@ import { ChallengeType } from '../scalars/challenge.ts';
 import { settings } from '../settings.ts';
 
 export const ProtectionSettings = Type.Object({
-  underAttack: Type.Boolean({ description: 'Whether every visitor of every site is challenged.' }),
+  underAttack: Type.Boolean({ description: 'Whether every client of every site is challenged.' }),
   underAttackChallenge: { ...ChallengeType, description: 'Challenge of Under Attack on all sites.' },
   eventRetentionDays: Type.Integer({
     minimum: 7,
     maximum: 365,
-    description: 'How long security events are kept; default 30.',
+    description: 'Days that security events are kept. Default 30.',
   }),
 });
 export type ProtectionSettings = Static<typeof ProtectionSettings>;
@@ -25,7 +25,7 @@ export const protectionSettings = resource(
   settings({
     path: '/settings/protection',
     of: {},
-    reads: 'Answers the protection settings of all sites.',
+    reads: 'Returns the protection settings of all sites.',
     saves: 'Changes the protection settings of all sites; omitted fields keep their values.',
     change: Type.Partial(ProtectionSettings).properties,
     output: ProtectionSettings,

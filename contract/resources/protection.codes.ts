@@ -3,7 +3,7 @@ import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { ReasonEntries } from '../reason-entry.ts';
 
 export const errors = {
-  PROTECTION_POW_DIFFICULTY: entry(400, 'powHighDifficulty is below powDifficulty, which is data.min.'),
+  PROTECTION_POW_DIFFICULTY: entry(400, '`powHighDifficulty` is below `powDifficulty`. Use at least `data.min`.'),
 } satisfies ErrorEntries;
 
 export const attention = {

@@ -6,30 +6,35 @@ import { ChallengeType } from '../scalars/challenge.ts';
 import { ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 
 const settings = {
-  underAttack: Type.Boolean({ description: 'Whether every visitor is challenged.' }),
-  underAttackChallenge: { ...ChallengeType, description: 'Challenge of Under Attack.' },
-  passTtlSeconds: Type.Integer({ minimum: 300, maximum: 86_400, description: 'How long a passed challenge counts.' }),
+  underAttack: Type.Boolean({ description: 'Whether every client is challenged.' }),
+  underAttackChallenge: { ...ChallengeType, description: 'Challenge used for Under Attack.' },
+  passTtlSeconds: Type.Integer({
+    minimum: 300,
+    maximum: 86_400,
+    description: 'How long a passed challenge is valid, in seconds.',
+  }),
   powDifficulty: Type.Integer({
     minimum: 8,
     maximum: 24,
-    description: 'Leading zero bits of a proof of work; each doubles the work.',
+    description: 'Leading zero bits of the proof of work. Each bit doubles the work.',
   }),
   powHighDifficulty: Type.Integer({
     minimum: 8,
     maximum: 26,
-    description: 'The same of the high-difficulty proof of work; at least powDifficulty.',
+    description: 'Leading zero bits of the high-difficulty proof of work; at least `powDifficulty`.',
   }),
   logJa4: Type.Boolean({
     description:
-      'Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, ' +
-      'and nothing is recorded.',
+      'Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet, so the ' +
+      'value is stored without effect.',
   }),
 };
 
 const policy = {
   enabled: Type.Boolean({ description: 'Whether load raises the challenge level.' }),
   followTemplate: Type.Boolean({
-    description: "Whether the template's thresholds count, now and when they change, instead of these.",
+    description:
+      'Whether the site follows the thresholds of the template, including later changes, instead of its own.',
   }),
   ...ccThresholds,
 };
@@ -52,8 +57,11 @@ export const DEFAULT_PROTECTION: ProtectionOfSite = {
 export const SiteProtection = Type.Object({
   siteId: Id,
   ...ProtectionOfSite.properties,
-  ccTemplate: { ...CcThresholds, description: 'The template as it is now.' },
-  effectiveCc: { ...Nullable(CcThresholds), description: 'Thresholds that nodes use; null while the policy is off.' },
+  ccTemplate: { ...CcThresholds, description: 'Current template.' },
+  effectiveCc: {
+    ...Nullable(CcThresholds),
+    description: 'Thresholds in effect on nodes; null: the policy is disabled.',
+  },
   platformUnderAttack: Type.Boolean({ description: 'Whether Under Attack is on for all sites.' }),
   updatedAt: Timestamp,
 });
@@ -77,27 +85,28 @@ export const Rehearsal = Type.Object({
     Type.Object({
       question: OneOf(REHEARSED, {
         description:
-          'clients_banned: clients above ipQps; bans_ended: automatic bans of the hour that had ended by now; ' +
-          'sites_raised, paths_raised: sites and paths above their rate; sites_raised_by_errors: sites with an origin ' +
-          'that failed too often; challenges: how much harder challenges were; bans_refused: manual bans beyond the limit; ' +
-          'bans_unshared: automatic bans that had stayed on one node.',
+          'clients_banned: clients above `ipQps`. bans_ended: automatic bans of the hour that would have ended ' +
+          'by now. sites_raised, paths_raised: sites and paths above their threshold. sites_raised_by_errors: ' +
+          'sites with an origin above the error threshold. challenges: factor by which challenges would have ' +
+          'been harder. bans_refused: manual bans above the limit. bans_unshared: automatic bans that would ' +
+          'have stayed on one node.',
       }),
       count: {
         ...Nullable(Type.Integer({ minimum: 0 })),
-        description: 'At least so many, because nodes report the heaviest only; null: there is no data for that.',
+        description: 'Lower bound, because nodes report only the heaviest clients and paths; null: no data.',
       },
       were: {
         ...Nullable(Type.Integer({ minimum: 0 })),
-        description: 'How many it were in truth; null where unknown.',
+        description: 'Actual number in that hour; null: unknown.',
       },
       lacks: {
         ...Nullable(OneOf(['no_events', 'no_reports', 'not_reported'])),
         description:
-          'Why there is no count. no_events: no security event of the hour tells; no_reports: no node has reported ' +
-          'requests; not_reported: nodes never report it.',
+          'Why there is no count. no_events: no security event in the hour. no_reports: no node reported ' +
+          'requests. not_reported: nodes never report this.',
       },
     }),
-    { description: 'One for each question that the change is about; none when it changes nothing of that kind.' },
+    { description: 'One answer per question that the change concerns; none if it changes nothing of that kind.' },
   ),
 });
 
@@ -112,7 +121,7 @@ export const protection = resource('protection', {
   get: procedure({
     method: 'GET',
     path: '/sites/{id}/protection',
-    summary: 'Answers how a site challenges its visitors.',
+    summary: 'Returns the protection settings of a site.',
     input: Input({ id: Id }),
     output: SiteProtection,
     status: 200,
@@ -125,7 +134,7 @@ export const protection = resource('protection', {
   update: procedure({
     method: 'PATCH',
     path: '/sites/{id}/protection',
-    summary: 'Changes the given fields, inside cc as well; omitted ones keep their values.',
+    summary: 'Changes the given protection settings of a site, also inside `cc`; omitted fields keep their values.',
     input: Input({ ...change, expectedUpdatedAt: ExpectedUpdatedAt }),
     output: SiteProtection,
     status: 200,
@@ -138,7 +147,9 @@ export const protection = resource('protection', {
   rehearse: procedure({
     method: 'POST',
     path: '/sites/{id}/protection/rehearse',
-    summary: 'Answers what the change would have done in the last hour, by what nodes reported; changes nothing.',
+    summary:
+      'Previews the effect that the change would have had in the last hour, from reports of nodes; changes ' +
+      'nothing.',
     input: Input(change),
     output: Rehearsal,
     status: 200,

@@ -3,7 +3,10 @@ import { procedure, resource } from '../procedure.ts';
 import { Empty, ExpectedUpdatedAt, Id, Input, Page, PageQuery, SearchQuery, Timestamp } from '../scalars/common.ts';
 
 const RegionName = Type.String({ minLength: 1, maxLength: 64, pattern: '^\\S(.*\\S)?$' });
-const RegionCode = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', description: 'Unique.' });
+const RegionCode = Type.String({
+  pattern: '^[a-z0-9][a-z0-9-]{0,31}$',
+  description: 'Unique code. Example: eu-central.',
+});
 
 export const Region = Type.Object({
   id: Id,
@@ -19,7 +22,7 @@ export const regions = resource('regions', {
     method: 'GET',
     path: '/regions',
     summary: 'Lists regions by code.',
-    input: Input({ ...SearchQuery('Part of the name or the code, in any case.'), ...PageQuery(50) }),
+    input: Input({ ...SearchQuery('Part of the name or the code, case-insensitive.'), ...PageQuery(50) }),
     output: Page(Region),
     status: 200,
     access: 'operator',
@@ -31,7 +34,7 @@ export const regions = resource('regions', {
   create: procedure({
     method: 'POST',
     path: '/regions',
-    summary: 'Adds a region.',
+    summary: 'Creates a region.',
     input: Input({ name: RegionName, code: RegionCode }),
     output: Region,
     status: 201,
@@ -62,7 +65,7 @@ export const regions = resource('regions', {
   delete: procedure({
     method: 'DELETE',
     path: '/regions/{id}',
-    summary: 'Deletes a region; its node groups stay without one.',
+    summary: 'Deletes a region; its node groups stay without a region.',
     input: Input({ id: Id }),
     output: Empty,
     status: 200,

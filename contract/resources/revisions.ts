@@ -11,11 +11,11 @@ export const Subject = {
     Type.Object({
       type: OneOf(['site', 'ip_list', 'cluster', 'ban']),
       id: Nullable(Id),
-      name: Type.String({ description: 'As of then; of a ban, its range.' }),
-      exists: Type.Boolean({ description: 'Whether it is still there; a ban: in force.' }),
+      name: Type.String({ description: 'Name at that time; for a ban, its range.' }),
+      exists: Type.Boolean({ description: 'Whether the object still exists; for a ban, whether it is in force.' }),
     }),
   ),
-  description: 'What was changed; null: settings of the whole installation.',
+  description: 'Changed object; null: settings of the whole installation.',
 };
 
 export const Revision = Type.Object({
@@ -23,16 +23,18 @@ export const Revision = Type.Object({
   revision: Decimal,
   contentHash: Type.String({ description: 'Hash of the published set, 64 hexadecimal digits.' }),
   entryCount: Count,
-  siteCount: { ...Count, description: 'Sites that nodes serve with it: the enabled ones.' },
-  canaryOnly: Type.Boolean({ description: 'Only the nodes of a canary got it; the others have what was before it.' }),
-  reason: Type.String({ description: 'What happened, in English; clients translate reasonCode.' }),
+  siteCount: { ...Count, description: 'Number of enabled sites in the revision.' },
+  canaryOnly: Type.Boolean({
+    description: 'Whether only canary nodes received the revision. The others kept the one before.',
+  }),
+  reason: Type.String({ description: 'Reason in English; translate `reasonCode` instead.' }),
   reasonCode: Type.String(),
   reasonParams: Type.Record(Type.String(), Type.Unknown()),
   actor: Author,
   subject: Subject,
   changed: Type.Array(Type.Object({ kind: Type.String(), id: Type.String() }), {
     maxItems: 100,
-    description: 'Entries of the configuration that the revision changed; the first 100.',
+    description: 'Entries that the revision changed, the first 100.',
   }),
   createdAt: Timestamp,
 });
@@ -42,28 +44,28 @@ export const LISTED_REVISIONS = 200;
 /** Sites named in each list of a preview. */
 export const NAMED_SITES = 100;
 
-const RevisionNumber = Type.String({ pattern: '^[0-9]{1,18}$', description: 'Number of a revision.' });
+const RevisionNumber = Type.String({ pattern: '^[0-9]{1,18}$', description: 'Revision number. Example: 42.' });
 
 /** Fields of an object named in a difference. */
 export const SHOWN_FIELDS = 200;
 
 export const FieldChange = Type.Object({
-  path: Type.String({ description: 'Dotted, elements of lists by their number: origins.0.address.' }),
-  from: Type.Optional(Type.Unknown({ description: 'Absent: there was none.' })),
-  to: Type.Optional(Type.Unknown({ description: 'Absent: there is none.' })),
+  path: Type.String({ description: 'Dotted path; list elements by index. Example: origins.0.address.' }),
+  from: Type.Optional(Type.Unknown({ description: 'Value before; absent: none.' })),
+  to: Type.Optional(Type.Unknown({ description: 'Value after; absent: none.' })),
 });
 
 export const ObjectChange = Type.Object({
-  kind: Type.String({ description: 'Kind of the entry: site, protection, client-ip, …' }),
-  id: { ...Type.String(), description: 'Of the site or list that it belongs to; empty: of the cluster.' },
+  kind: Type.String({ description: 'Kind of the entry, for example site, protection or client-ip.' }),
+  id: { ...Type.String(), description: 'ID of the site or list that the entry belongs to; empty: the cluster.' },
   subject: Subject,
   change: OneOf(['added', 'changed', 'removed']),
   settingsKnown: Type.Boolean({
-    description: 'Whether settings are kept with entries of the kind. Without, fields is empty whatever changed.',
+    description: 'Whether settings of this kind of entry are stored. If not, `fields` is always empty.',
   }),
   fields: Type.Array(FieldChange, {
     maxItems: SHOWN_FIELDS,
-    description: `What differs; of what is added or removed, from the defaults. The first ${SHOWN_FIELDS}.`,
+    description: `Changed fields, for an added or removed object compared with the defaults; the first ${SHOWN_FIELDS}.`,
   }),
 });
 export type ObjectChange = Static<typeof ObjectChange>;
@@ -74,7 +76,9 @@ const PreviewedSites = Type.Array(PreviewedSite, { maxItems: NAMED_SITES });
 const restoreSettings = Type.Optional(
   Type.Boolean({
     default: false,
-    description: 'Puts saved settings back as well, so that the next save does not bring back what is taken away.',
+    description:
+      'Whether to restore the saved settings as well. Otherwise the next save publishes the present ' +
+      'settings again.',
   }),
 );
 
@@ -106,13 +110,13 @@ export const revisions = resource('clusters', {
   revisionDiff: procedure({
     ...reads,
     path: '/clusters/{id}/revisions/{revision}/diff',
-    summary: 'Lists what differs in the settings of two revisions, by object and field.',
+    summary: 'Lists the changed settings between two revisions, by object and field.',
     input: Input({
       id: Id,
       revision: RevisionNumber,
       against: Type.Optional({
         ...RevisionNumber,
-        description: 'The revision to compare from; the one before, unless given. 0: before the first.',
+        description: 'Revision to compare with. Default: the one before. 0: before the first.',
       }),
       ...PageQuery(50),
     }),
@@ -122,34 +126,38 @@ export const revisions = resource('clusters', {
   rollbackPreview: procedure({
     ...reads,
     path: '/clusters/{id}/rollback-preview',
-    summary: 'Tells what a rollback to a revision would do, or refuses as it would; writes nothing.',
+    summary: 'Previews a rollback to a revision and returns the same errors as the rollback; changes nothing.',
     input: Input({ id: Id, revision: RevisionNumber, restoreSettings }),
     output: Type.Object({
       revision: Decimal,
-      currentRevision: { ...Nullable(Decimal), description: 'null: the cluster has none.' },
-      unchanged: Type.Boolean({ description: 'Nodes run what the rollback would publish.' }),
+      currentRevision: { ...Nullable(Decimal), description: 'null: the cluster has no revision.' },
+      unchanged: Type.Boolean({ description: 'Whether nodes already run the result of the rollback.' }),
       sites: Type.Object({
-        added: { ...PreviewedSites, description: 'Served again.' },
+        added: { ...PreviewedSites, description: 'Sites that are served again.' },
         changed: PreviewedSites,
-        removed: { ...PreviewedSites, description: 'Not served any more: made or enabled since.' },
+        removed: {
+          ...PreviewedSites,
+          description: 'Sites that are no longer served, because they were created or enabled later.',
+        },
       }),
       siteCounts: Type.Object({ added: Count, changed: Count, removed: Count }),
       keptDisabled: {
         ...PreviewedSites,
-        description: 'Sites that the revision serves and that stay as they are, because they are disabled now.',
+        description: 'Sites that the revision serves but that stay disabled, because they are disabled now.',
       },
-      entryCount: { ...Count, description: 'Entries that the rollback changes.' },
+      entryCount: { ...Count, description: 'Number of entries that the rollback changes.' },
       settings: Type.Object(
         {
           total: Count,
           items: Type.Array(ObjectChange, {
             maxItems: NAMED_SITES,
-            description: 'From what is saved to what would be.',
+            description: 'Changes from the saved to the restored settings.',
           }),
         },
         {
           description:
-            'Saved settings that differ from those of the revision. Without restoreSettings they stay, and the next save publishes them.',
+            'Saved settings that differ from the revision. Without `restoreSettings` they stay, and the next ' +
+            'save publishes them.',
         },
       ),
     }),
@@ -158,7 +166,7 @@ export const revisions = resource('clusters', {
   rollback: procedure({
     method: 'POST',
     path: '/clusters/{id}/rollback',
-    summary: 'Publishes what an earlier revision had as a new one.',
+    summary: 'Publishes the configuration of an earlier revision as a new revision.',
     input: Input({
       id: Id,
       revision: RevisionNumber,
@@ -167,13 +175,13 @@ export const revisions = resource('clusters', {
         Type.String({
           maxLength: 200,
           pattern: ONE_LINE,
-          description: 'Why, for the list of revisions and the audit.',
+          description: 'Reason, shown in the list of revisions and in the audit log.',
         }),
       ),
     }),
     output: Type.Object({
-      revision: { ...Nullable(Decimal), description: 'The revision it made; null: nodes have what it had.' },
-      restoredSettings: { ...Count, description: 'Sites and other things whose settings were put back.' },
+      revision: { ...Nullable(Decimal), description: 'New revision; null: nodes already have this configuration.' },
+      restoredSettings: { ...Count, description: 'Number of sites and other objects with restored settings.' },
     }),
     status: 200,
     access: 'operator',

@@ -2,8 +2,8 @@ import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
-  ROLLOUT_NOT_ACTIVE: entry(409, 'No canary runs in the cluster.'),
-  ROLLOUT_EVENT_NOT_FOUND: entry(404, 'The cluster has no such event.'),
+  ROLLOUT_NOT_ACTIVE: entry(409, 'No canary is running in the cluster.'),
+  ROLLOUT_EVENT_NOT_FOUND: entry(404, 'This rollout event does not exist in the cluster.'),
 } satisfies ErrorEntries;
 
 export const attention = {

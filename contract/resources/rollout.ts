@@ -53,34 +53,34 @@ export const ROLLOUT_EVENT_KINDS = ['started', 'promoted', 'rolled_back', 'direc
 
 const policy = {
   enabled: Type.Boolean({
-    description: 'Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried.',
+    description: 'Whether changes go to the nodes of canary groups first. Turning it off promotes the candidate.',
   }),
   windowSeconds: Type.Integer({
     minimum: 60,
     maximum: 3600,
-    description: 'How long a change is watched on the canary nodes, in seconds. Default 300.',
+    description: 'How long the canary nodes are watched with a change, in seconds. Default 300.',
   }),
   autoPromote: Type.Boolean({
-    description: 'Whether a change that does well goes to all nodes by itself when the time is over. Default true.',
+    description: 'Whether a healthy candidate is promoted automatically at the end of the window. Default true.',
   }),
   errorRatioMultiplier: Type.Number({
     minimum: 1,
     maximum: 100,
-    description: 'How many times the share of 5xx answers of the other nodes a canary may have. Default 2.',
+    description: 'How many times the 5xx share of the other nodes a canary may reach. Default 2.',
   }),
   errorRatioFloor: Type.Number({
     minimum: 0.001,
     maximum: 1,
-    description: 'Share of 5xx answers that a canary may have in any case. Default 0.05.',
+    description: 'Share of 5xx responses that a canary may always reach, 0 to 1. Default 0.05.',
   }),
   minRequests: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,
-    description: 'Requests that canary nodes must have had before their 5xx answers count. Default 100.',
+    description: 'Requests on canary nodes below which their 5xx responses do not count. Default 100.',
   }),
   undoDirect: Type.Boolean({
     description:
-      'Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false.',
+      'Whether changes that go to all nodes at once are watched too, and undone automatically. Default false.',
   }),
 };
 
@@ -91,17 +91,18 @@ const Partly = <T extends TProperties>(properties: T) => Type.Partial(Type.Objec
 
 export const Finding = Type.Object({
   reason: OneOf(FINDING_REASONS),
-  siteId: { ...Nullable(Id), description: 'null: it is no site alone.' },
+  siteId: { ...Nullable(Id), description: 'null: the finding concerns no single site.' },
   siteName: Nullable(Type.String()),
-  nodeIds: Type.Array(Id, { description: 'Nodes it was seen on.' }),
+  nodeIds: Type.Array(Id, { description: 'Nodes with the finding.' }),
   figure: {
     ...Nullable(Type.String()),
-    description: 'What moved: origin_5xx, edge_5xx, or edge_ and the code of an answer that edges made themselves.',
+    description:
+      'Figure that changed: origin_5xx, edge_5xx, or edge_ followed by the code of an error response of the edge.',
   },
-  before: { ...Nullable(Ratio), description: 'Of the same nodes before the change.' },
-  baseline: { ...Nullable(Ratio), description: 'Of nodes without the change, at the same time.' },
-  now: { ...Nullable(Ratio), description: 'With the change.' },
-  requests: { ...Nullable(Count), description: 'Requests that it was seen in.' },
+  before: { ...Nullable(Ratio), description: 'Value on the same nodes before the change.' },
+  baseline: { ...Nullable(Ratio), description: 'Value on nodes without the change at the same time.' },
+  now: { ...Nullable(Ratio), description: 'Value with the change.' },
+  requests: { ...Nullable(Count), description: 'Number of requests measured.' },
   message: Nullable(Type.String()),
 });
 export type Finding = Static<typeof Finding>;
@@ -112,11 +113,11 @@ export const CanaryNode = Type.Object({
   id: Id,
   name: Type.String(),
   online: Type.Boolean(),
-  healthy: Type.Boolean({ description: 'Its data plane works and it could apply everything.' }),
-  able: Type.Boolean({ description: 'Whether it can take part: reports canary-v1.' }),
+  healthy: Type.Boolean({ description: 'Whether its data plane works and the node applied everything.' }),
+  able: Type.Boolean({ description: 'Whether the node can take part: it reports canary-v1.' }),
   appliedRevision: Nullable(Decimal),
   participating: Type.Boolean({
-    description: 'Whether it takes part in the canary that runs, or took part in the last one.',
+    description: 'Whether the node takes part in the running canary, or took part in the last one.',
   }),
 });
 
@@ -125,25 +126,25 @@ export const Rollout = Type.Object({
   policy: RolloutPolicy,
   state: OneOf(ROLLOUT_STATES, {
     description:
-      'canary: being watched; awaiting_promotion: watched, and waits for somebody; direct: no canary node was online, so ' +
-      'the change went to all nodes.',
+      'canary: the candidate is watched. awaiting_promotion: the window is over and an operator must ' +
+      'decide. direct: no canary node was online, so the change went to all nodes.',
   }),
-  stableRevision: { ...Nullable(Decimal), description: 'What nodes outside of the canary run.' },
-  candidateRevision: { ...Nullable(Decimal), description: 'What is being tried; null: nothing.' },
-  lastCandidateRevision: { ...Nullable(Decimal), description: 'What was tried last.' },
+  stableRevision: { ...Nullable(Decimal), description: 'Revision of nodes outside the canary.' },
+  candidateRevision: { ...Nullable(Decimal), description: 'Revision of the candidate; null: no canary runs.' },
+  lastCandidateRevision: { ...Nullable(Decimal), description: 'Revision of the last candidate.' },
   windowStartedAt: Nullable(Timestamp),
   windowEndsAt: Nullable(Timestamp),
-  outcome: { ...Nullable(OneOf(ROLLOUT_OUTCOMES)), description: 'How the last canary ended; null while one runs.' },
-  finding: { ...Nullable(Finding), description: 'What was found wrong.' },
+  outcome: { ...Nullable(OneOf(ROLLOUT_OUTCOMES)), description: 'Result of the last canary; null while one runs.' },
+  finding: { ...Nullable(Finding), description: 'Problem that was found.' },
   finishedAt: Nullable(Timestamp),
   canaryNodes: Type.Array(CanaryNode, {
     maxItems: CANARY_NODES,
-    description: 'Nodes of canary groups, and who took part.',
+    description: 'Nodes of canary groups and nodes that took part.',
   }),
   window: {
     ...Nullable(Type.Object({ canaryRequests: Count, canary5xx: Count, baselineRequests: Count, baseline5xx: Count })),
     description:
-      'What nodes counted since the canary began until it ended, those that have it and all others, of the last hour; null: nothing.',
+      'Counts of canary nodes and of all others since the start of the canary, within the last hour; null: none.',
   },
   candidateChanges: {
     ...Nullable(
@@ -152,13 +153,16 @@ export const Rollout = Type.Object({
         siteCounts: Type.Object({ added: Count, changed: Count, removed: Count }),
         reasons: Type.Array(Type.String(), {
           maxItems: LISTED_CHANGES,
-          description: 'Reason codes of the revisions published after the stable one, each once.',
+          description: 'Reason codes of the revisions after the stable one, each once.',
         }),
       }),
     ),
-    description: 'How the candidate differs from what the other nodes run; null: no canary runs.',
+    description: 'Differences between the candidate and the stable revision; null: no canary runs.',
   },
-  policyUpdatedAt: { ...Timestamp, description: 'Neither publications nor canaries move it.' },
+  policyUpdatedAt: {
+    ...Timestamp,
+    description: 'Changes only when the policy is saved, not with publications or canaries.',
+  },
   updatedAt: Timestamp,
 });
 export type Rollout = Static<typeof Rollout>;
@@ -168,7 +172,10 @@ const event = {
   clusterId: Id,
   at: Timestamp,
   kind: OneOf(ROLLOUT_EVENT_KINDS),
-  revision: { ...Nullable(Decimal), description: 'The revision that it published, or that began it.' },
+  revision: {
+    ...Nullable(Decimal),
+    description: 'Revision that the event published, or with which the canary started.',
+  },
   outcome: Nullable(OneOf(ROLLOUT_OUTCOMES)),
   finding: Nullable(Finding),
   actor: Author,
@@ -179,10 +186,13 @@ export const RolloutEvent = Type.Object(event);
 export const RolloutEventDetails = Type.Object({
   ...event,
   clusterName: Type.String(),
-  sites: { ...NamedSites, description: 'Sites whose changes were undone.' },
-  nodes: Type.Array(Type.Object({ id: Id, name: Nullable(Type.String({ description: 'null: deleted since.' })) }), {
-    description: 'Nodes of the finding.',
-  }),
+  sites: { ...NamedSites, description: 'Sites with undone changes.' },
+  nodes: Type.Array(
+    Type.Object({ id: Id, name: Nullable(Type.String({ description: 'null: the node was deleted.' })) }),
+    {
+      description: 'Nodes of the finding.',
+    },
+  ),
   changes: Type.Array(
     Type.Object({
       revision: Decimal,
@@ -194,7 +204,9 @@ export const RolloutEventDetails = Type.Object({
     }),
     {
       maxItems: LISTED_CHANGES,
-      description: `Revisions published while the canary ran, the one that was undone, or its own; newest first, those still kept, at most ${LISTED_CHANGES}.`,
+      description:
+        'Revisions published during the canary, or the undone or own revision of the event; newest first, as ' +
+        `far as they are kept, at most ${LISTED_CHANGES}.`,
     },
   ),
 });
@@ -218,14 +230,14 @@ const ends = {
 
 const SavedPolicy = Type.Object({
   ...policy,
-  updatedAt: { ...Timestamp, description: 'policyUpdatedAt of the rollout.' },
+  updatedAt: { ...Timestamp, description: 'Same value as `policyUpdatedAt` of the rollout.' },
 });
 
 export const rollout = resource('clusters', {
   rollout: procedure({
     ...reads,
     path: '/clusters/{id}/rollout',
-    summary: 'Answers which change a cluster is trying on its canary nodes, and what came of the last one.',
+    summary: 'Returns the running canary of a cluster, and the result of the last one.',
     input: Input({ id: Id }),
     output: Rollout,
     errors: ['CLUSTER_NOT_FOUND'],
@@ -233,7 +245,7 @@ export const rollout = resource('clusters', {
   rolloutPolicy: procedure({
     ...reads,
     path: '/clusters/{id}/rollout-policy',
-    summary: 'Answers how changes of a cluster are tried out.',
+    summary: 'Returns the rollout policy of a cluster.',
     input: Input({ id: Id }),
     output: SavedPolicy,
     errors: ['CLUSTER_NOT_FOUND'],
@@ -241,7 +253,7 @@ export const rollout = resource('clusters', {
   setRolloutPolicy: procedure({
     method: 'PUT',
     path: '/clusters/{id}/rollout-policy',
-    summary: 'Sets how changes of a cluster are tried out; what is left out stays.',
+    summary: 'Sets the rollout policy of a cluster; omitted fields keep their values.',
     input: Input({ id: Id, ...Partly(policy), expectedUpdatedAt: ExpectedUpdatedAt }),
     output: SavedPolicy,
     status: 200,
@@ -254,7 +266,7 @@ export const rollout = resource('clusters', {
   promoteRollout: procedure({
     ...ends,
     path: '/clusters/{id}/rollout/promote',
-    summary: 'Gives what the canary tries to all nodes now.',
+    summary: 'Promotes the candidate to all nodes now.',
     input: Input({ id: Id }),
     output: Rollout,
     audit: 'cluster.rollout_promote',
@@ -263,7 +275,7 @@ export const rollout = resource('clusters', {
   abortRollout: procedure({
     ...ends,
     path: '/clusters/{id}/rollout/abort',
-    summary: 'Takes what the canary tries back from its nodes.',
+    summary: 'Aborts the canary; its nodes return to the stable revision.',
     input: Input({ id: Id }),
     output: Rollout,
     audit: 'cluster.rollout_abort',
@@ -272,7 +284,7 @@ export const rollout = resource('clusters', {
   rolloutEvents: procedure({
     ...reads,
     path: '/clusters/{id}/rollout-events',
-    summary: 'Lists how canaries of a cluster began and ended, and what was taken back, newest first.',
+    summary: 'Lists rollout events of a cluster, newest first: canaries started and ended, changes undone.',
     input: Input({ id: Id, ...PageQuery(50) }),
     output: Page(RolloutEvent),
     errors: ['CLUSTER_NOT_FOUND'],
@@ -280,7 +292,7 @@ export const rollout = resource('clusters', {
   rolloutEvent: procedure({
     ...reads,
     path: '/clusters/{id}/rollout-events/{eventId}',
-    summary: 'Answers one of them with the nodes and changes that it is about.',
+    summary: 'Returns a rollout event with its nodes and changes.',
     input: Input({ id: Id, eventId: Id }),
     output: RolloutEventDetails,
     errors: ['CLUSTER_NOT_FOUND', 'ROLLOUT_EVENT_NOT_FOUND'],

@@ -26,22 +26,23 @@ export const MAX_RULE_HITS = 500;
 /** Query of a range. */
 export const range = Type.Optional({
   ...OneOf(Object.keys(RULE_RANGES) as RuleRange[], {
-    description: 'How far back; beyond the last two hours, an hour of which a part is in the range counts whole.',
+    description: 'How far back to count. Beyond the last 2 hours, partly included hours count as a whole.',
   }),
   default: DEFAULT_RULE_RANGE,
 });
 const approximate = Type.Literal(true, {
-  description: 'Nodes count each minute the log rules that matched most, and tell it within two minutes.',
+  description:
+    'Always true: nodes count only the log rules that matched most in each minute, and report within 2 minutes.',
 });
 const requests = Type.Integer({ minimum: 0 });
 const unsupportedNodes = Type.Integer({
   minimum: 0,
-  description: 'Active nodes that lack rule-log-v1: they count nothing.',
+  description: 'Active nodes without the capability rule-log-v1; their requests are not counted.',
 });
 
 export const LoggedRule = Type.Object({
   ruleId: Id,
-  name: { ...Nullable(Type.String()), description: 'null once the rule is deleted.' },
+  name: { ...Nullable(Type.String()), description: 'null: the rule was deleted.' },
   platform: Type.Boolean(),
   requests,
 });
@@ -49,7 +50,7 @@ export const LoggedRule = Type.Object({
 const LoggedRules = Type.Object({
   approximate,
   items: Type.Array(LoggedRule, {
-    description: 'Log rules of the site and of the platform that matched most, the most frequent first.',
+    description: 'Log rules of the site and of the platform, most matches first.',
   }),
   unsupportedNodes,
 });
@@ -58,7 +59,8 @@ export const RuleHit = Type.Object({
   ruleId: Id,
   event: OneOf(RULE_EVENTS, {
     description:
-      'logged: a log rule matched; limited, blocked, challenged, redirected: what became of the request; applied: a rule of any other kind matched and did what it says.',
+      'logged: a log rule matched. limited, blocked, challenged, redirected: action taken on the request. ' +
+      'applied: a rule of any other kind matched and took effect.',
   }),
   requests,
 });
@@ -66,7 +68,7 @@ export const RuleHit = Type.Object({
 const RuleHits = Type.Object({
   approximate,
   items: Type.Array(RuleHit, {
-    description: `The most frequent first, at most ${MAX_RULE_HITS}; rules that never matched are left out.`,
+    description: `Most matches first, at most ${MAX_RULE_HITS}; rules without matches are omitted.`,
   }),
   unsupportedNodes,
 });
@@ -84,7 +86,7 @@ export const ruleHits = resource('ruleHits', {
   logged: procedure({
     ...reads,
     path: '/sites/{id}/rules/logged',
-    summary: 'Answers which log rules matched most on a site, and how often.',
+    summary: 'Lists the log rules that matched most on a site, with counts.',
     input: Input({ id: Id, range, limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10 })) }),
     output: LoggedRules,
     errors: ['SITE_NOT_FOUND'],
@@ -92,7 +94,7 @@ export const ruleHits = resource('ruleHits', {
   site: procedure({
     ...reads,
     path: '/sites/{id}/rules/hits',
-    summary: 'Answers how often the rules of a site matched, by what became of the requests.',
+    summary: 'Returns how often the rules of a site matched, by action taken.',
     input: Input({ id: Id, range }),
     output: RuleHits,
     errors: ['SITE_NOT_FOUND'],
@@ -100,7 +102,7 @@ export const ruleHits = resource('ruleHits', {
   platform: procedure({
     ...reads,
     path: '/platform-rules/hits',
-    summary: 'Answers how often the rules of the platform matched on all sites, by what became of the requests.',
+    summary: 'Returns how often the rules of the platform matched on all sites, by action taken.',
     input: Input({ range }),
     output: RuleHits,
     errors: [],

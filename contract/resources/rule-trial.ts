@@ -21,12 +21,12 @@ const headers = Type.Array(
   {
     maxItems: MAX_TRIED_HEADERS,
     default: [],
-    description: `Lines of its header; at most ${MAX_TRIED_HEADER_BYTES} bytes in all. X-Svc-… and Host are left out.`,
+    description: `Header lines, at most ${MAX_TRIED_HEADER_BYTES} bytes in total. X-Svc-* and Host are ignored.`,
   },
 );
 const plain = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ maxLength, pattern: '^[\\x20-\\x7e]*$', description }));
-const unknown = 'Without it rules that read it are not decided.';
+const unknown = 'If omitted, rules that read it are not decided.';
 
 const request = {
   method: Type.Optional(Type.String({ pattern: '^[A-Z]{1,32}$', default: 'GET' })),
@@ -34,40 +34,53 @@ const request = {
     maxLength: 8192,
     pattern: '^https?://[^\\u0000-\\u0020\\u007f]+$',
     examples: ['https://www.example.com/shop?page=2'],
-    description: 'What is asked for, with scheme and host. What follows # is not sent.',
+    description: 'Full URL with scheme and host. The part after # is not sent.',
   }),
   version: Type.Optional({ ...OneOf(HTTP_VERSIONS), default: 'HTTP/1.1' }),
   headers: Type.Optional(headers),
-  address: Type.String({ maxLength: 45, examples: ['192.0.2.1'], description: 'IP address of the visitor.' }),
+  address: Type.String({
+    maxLength: 45,
+    examples: ['192.0.2.1'],
+    description: 'IP address of the client.',
+  }),
   peer: Type.Optional(
-    Type.String({ maxLength: 45, description: 'IP address of who is connected; without it that of the visitor.' }),
+    Type.String({ maxLength: 45, description: 'IP address of the connected peer. Default: the client address.' }),
   ),
-  at: Type.Optional({ ...Timestamp, description: 'When it arrives; without it now. ISO 8601, UTC.' }),
+  at: Type.Optional({ ...Timestamp, description: 'Arrival time. Default: now. ISO 8601, UTC.' }),
   bodySize: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: 'Of its body, in bytes.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      default: 0,
+      description: 'Size of the request body in bytes.',
+    }),
   ),
-  passLevel: Type.Optional({ ...Level, default: 'normal', description: 'What the visitor has passed already.' }),
-  ja4: plain(64, `TLS fingerprint, which plain HTTP has not. ${unknown}`),
+  passLevel: Type.Optional({
+    ...Level,
+    default: 'normal',
+    description: 'Highest challenge level that the client has passed.',
+  }),
+  ja4: plain(64, `TLS fingerprint; plain HTTP has none. ${unknown}`),
   country: Type.Optional(
-    Type.String({ pattern: '^([A-Z]{2})?$', description: `Country of the address; empty for none. ${unknown}` }),
+    Type.String({ pattern: '^([A-Z]{2})?$', description: `Country code of the address; empty: none. ${unknown}` }),
   ),
-  subdivision: plain(64, `Part of that country; empty for none. ${unknown}`),
+  subdivision: plain(64, `Subdivision of the country; empty: none. ${unknown}`),
   asnum: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 4_294_967_295,
-      description: `Number of the autonomous system of the address; 0 for none. ${unknown}`,
+      description: `Autonomous system number of the address; 0: none. ${unknown}`,
     }),
   ),
   asName: Type.Optional(
-    Type.String({ maxLength: 256, description: `Name of that autonomous system; empty for none. ${unknown}` }),
+    Type.String({ maxLength: 256, description: `Name of the autonomous system; empty: none. ${unknown}` }),
   ),
 };
 
 const response = {
   status: Type.Integer({ minimum: 100, maximum: 599 }),
   headers: Type.Optional(headers),
-  cacheStatus: plain(16, `What the cache says of it, for example HIT. ${unknown}`),
+  cacheStatus: plain(16, `Cache status, for example HIT. ${unknown}`),
 };
 
 const TriedRequest = Input(request);
@@ -81,25 +94,24 @@ export const ruleTrial = resource('sites.rules', {
   try: procedure({
     method: 'POST',
     path: '/sites/{id}/rules/try',
-    summary:
-      'Tells what rules make of a request that is made up, in every phase. Nothing is saved, counted or asked for.',
+    summary: 'Simulates rules on an invented request in every phase. Nothing is saved, counted or sent.',
     input: Input({
       id: Id,
       request: TriedRequest,
       response: Type.Optional({
         ...TriedResponse,
-        description: 'What the cache or an origin answers. Without it the phases of the response are left out.',
+        description: 'Response of the cache or an origin. If omitted, the response phases are skipped.',
       }),
       rules: Type.Optional(
         Type.Array(RuleInput, {
           maxItems: MAX_SITE_RULES,
-          description: 'Rules in the place of those that the site has, for example before they are saved.',
+          description: 'Rules to try instead of those of the site, for example before saving them.',
         }),
       ),
       platformRules: Type.Optional(
         Type.Array(RuleInput, {
           maxItems: MAX_PLATFORM_RULES,
-          description: 'Rules in the place of those of the platform.',
+          description: 'Rules to try instead of those of the platform.',
         }),
       ),
     }),

@@ -3,8 +3,11 @@ import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
 
 export const errors = {
-  RULE_INVALID: entry(400, 'A rule is not valid, or a rule needs what the change takes away; see data.'),
-  IP_LIST_REFERENCE_UNKNOWN: entry(404, 'A rule names IP lists that are not there; see data.lists.'),
+  RULE_INVALID: entry(400, 'A rule is not valid, or a rule needs something that the change removes; see `data`.'),
+  IP_LIST_REFERENCE_UNKNOWN: entry(
+    404,
+    'A rule names IP lists that do not exist; see `data.lists`. Create them or change the rule.',
+  ),
 } satisfies ErrorEntries;
 
 /** Stored rules that this version of the console refuses; nodes have them as they were compiled before. */

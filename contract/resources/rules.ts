@@ -18,12 +18,12 @@ export const ExpressionCheck = Type.Object({
   valid: Type.Boolean(),
   position: Type.Integer({
     minimum: 0,
-    description: 'Offset of the character that is wrong, from 0, in UTF-16 code units; 0 when nothing is.',
+    description: 'Offset of the wrong character, from 0, in UTF-16 code units; 0 if the expression is valid.',
   }),
-  message: Type.String({ description: 'What is wrong there, in English; empty when nothing is.' }),
-  code: Type.Optional(Type.String({ description: 'Stable name of what is wrong.' })),
+  message: Type.String({ description: 'Error in English; empty if the expression is valid.' }),
+  code: Type.Optional(Type.String({ description: 'Stable error code.' })),
   params: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: 'Values that the message has in it, by name.' }),
+    Type.Record(Type.String(), Type.String(), { description: 'Values inserted into the message, by name.' }),
   ),
 });
 
@@ -32,21 +32,21 @@ export const Rule = RuleSchema;
 export const RuleWarning = Type.Object({
   ruleId: Id,
   code: OneOf(Object.keys(RULE_WARNINGS) as RuleWarningCode[], {
-    description: 'Stable name of what may not be meant.',
+    description: 'Stable warning code.',
   }),
-  params: Type.Record(Type.String(), Type.String(), { description: 'Values that the message has in it, by name.' }),
-  message: Type.String({ description: 'In English.' }),
+  params: Type.Record(Type.String(), Type.String(), { description: 'Values inserted into the message, by name.' }),
+  message: Type.String({ description: 'Warning in English.' }),
 });
 
-const Warnings = Type.Array(RuleWarning, { description: 'What may not be meant; none of it refuses a rule.' });
+const Warnings = Type.Array(RuleWarning, { description: 'Possible mistakes. Warnings never reject a rule.' });
 const Revision = Nullable({
   ...Decimal,
-  description: 'Revision that publishes the change; null when nothing differs.',
+  description: 'Revision that publishes the change; null if nothing changed.',
 });
 
 const ofSite = {
   siteId: Id,
-  rules: Type.Array(RuleSchema, { maxItems: MAX_SITE_RULES, description: 'In the order in which a phase has them.' }),
+  rules: Type.Array(RuleSchema, { maxItems: MAX_SITE_RULES, description: 'In execution order within each phase.' }),
   updatedAt: Timestamp,
   warnings: Warnings,
 };
@@ -67,7 +67,7 @@ export const siteRules = resource('sites.rules', {
   ...settings({
     path: '/sites/{id}/rules',
     of: { id: Id },
-    reads: 'Answers the rules of a site.',
+    reads: 'Returns the rules of a site.',
     saves: 'Replaces the rules of a site.',
     change: {
       rules: Type.Array(RuleInput, { maxItems: MAX_SITE_RULES }),
@@ -86,7 +86,7 @@ export const platformRules = resource('platformRules', {
   ...settings({
     path: '/platform-rules',
     of: {},
-    reads: 'Answers the rules of all sites, which come before those of each site in every phase.',
+    reads: 'Returns the rules of all sites. In every phase they run before the rules of each site.',
     saves: 'Replaces the rules of all sites.',
     change: {
       rules: Type.Array(RuleInput, { maxItems: MAX_PLATFORM_RULES }),
@@ -104,18 +104,19 @@ export const rules = resource('rules', {
   validate: procedure({
     method: 'POST',
     path: '/rules/validate',
-    summary: 'Tells whether an expression of a rule is valid, and if not, which character is wrong and why.',
+    summary: 'Validates a rule expression, and returns the position and cause of an error.',
     input: Input({
       expression: Type.String({ maxLength: MAX_CACHE_CONDITION }),
       phase: Type.Optional(
         OneOf(PHASES, {
-          description: 'Phase of the rule. Without it, and for a cacheRule, fields of the response cannot be read.',
+          description: 'Phase of the rule. If omitted, and for a cacheRule, response fields cannot be read.',
         }),
       ),
       kind: Type.Optional({
         ...OneOf(EXPRESSION_KINDS, {
           description:
-            'condition: of a rule; value: computes a text; cacheRule: condition of a cache rule, which may be longer.',
+            'condition: condition of a rule. value: expression that computes a string. cacheRule: condition of a ' +
+            'cache rule, which may be longer.',
         }),
         default: 'condition',
       }),

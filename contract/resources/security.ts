@@ -9,8 +9,8 @@ export const MAX_INCIDENT_SITES = 100;
 export const SECURITY_EVENT_KINDS = ['site_level', 'path_level', 'ip_banned', 'waf_share'] as const;
 const Kind = OneOf(SECURITY_EVENT_KINDS, {
   description:
-    'site_level, path_level: a level changed; ip_banned: a client was banned; waf_share: the WAF takes far more of the ' +
-    'requests for attacks than before.',
+    'site_level, path_level: a challenge level changed. ip_banned: a client was banned. waf_share: the ' +
+    'share of requests that the WAF rates as attacks rose sharply.',
 });
 export type SecurityEventKind = Static<typeof Kind>;
 const Node = Type.Object({ id: Id, name: Type.String() });
@@ -28,7 +28,9 @@ export const SecurityState = Type.Object({
       escalatedPaths: Type.Array(EscalatedPath, { description: 'At most 64.' }),
       reportedAt: {
         ...Nullable(Timestamp),
-        description: 'Last report; every 5 s while something is above normal there. null before the first.',
+        description:
+          'Time of the last report; sent every 5 s while a level is above normal on the node. null before the ' +
+          'first.',
       },
     }),
     { description: "Active nodes of the site's cluster." },
@@ -40,7 +42,10 @@ export const SecurityState = Type.Object({
 
 export const SecurityEvent = Type.Object({
   id: Id,
-  node: { ...Nullable(Node), description: 'null: it was deleted, or with waf_share, which is of all of them.' },
+  node: {
+    ...Nullable(Node),
+    description: 'null: the node was deleted, or the event is waf_share, which concerns all nodes.',
+  },
   occurredAt: Timestamp,
   kind: Kind,
   level: Level,
@@ -50,8 +55,8 @@ export const SecurityEvent = Type.Object({
   metric: {
     ...Nullable(Type.String()),
     description:
-      'What was measured: site_qps, url_qps, ip_qps, origin_error_rate, waf_share (attacks in 100 requests of the last five ' +
-      'minutes); or why a level ended: cooldown, policy.',
+      'Measured figure: site_qps, url_qps, ip_qps, origin_error_rate, or waf_share (attacks per 100 ' +
+      'requests in the last 5 minutes). When a level ended, its cause: cooldown or policy.',
   },
   observed: Nullable(Type.Number()),
   threshold: Nullable(Type.Number()),
@@ -61,14 +66,17 @@ export const SecurityEvent = Type.Object({
 
 export const Incidents = Type.Object({
   underAttack: Type.Boolean({ description: 'Whether Under Attack is on for all sites.' }),
-  sitesUnderAttack: Type.Integer({ minimum: 0, description: 'Sites that have Under Attack on by themselves.' }),
+  sitesUnderAttack: Type.Integer({
+    minimum: 0,
+    description: 'Number of sites with Under Attack on by their own setting.',
+  }),
   sites: Type.Array(
     Type.Object({
       siteId: Id,
       siteName: Type.String(),
       clusterId: Id,
       clusterName: Type.String(),
-      level: { ...Level, description: 'Highest of all online nodes.' },
+      level: { ...Level, description: 'Highest level on any online node.' },
       escalatedPaths: Type.Integer({ minimum: 0 }),
       nodes: Type.Array(Type.Object({ ...Node.properties, level: Level }), {
         description: 'Online nodes above normal, at most 10.',
@@ -77,13 +85,13 @@ export const Incidents = Type.Object({
       since: Timestamp,
       requestsPerSecond: {
         ...Nullable(Type.Number()),
-        description: 'Of the last minute that nodes have reported; null when none is known.',
+        description: 'Rate in the latest minute that nodes reported; null: unknown.',
       },
-      bansPerMinute: { ...Type.Number(), description: 'Automatic bans of the last five minutes.' },
+      bansPerMinute: { ...Type.Number(), description: 'Automatic bans per minute in the last 5 minutes.' },
     }),
     { description: `Sites above normal, highest level first, at most ${MAX_INCIDENT_SITES}.` },
   ),
-  total: Type.Integer({ minimum: 0, description: 'Sites above normal.' }),
+  total: Type.Integer({ minimum: 0, description: 'Number of sites above normal.' }),
   bans: Type.Array(
     Type.Object({
       id: Id,
@@ -98,14 +106,14 @@ export const Incidents = Type.Object({
     }),
     { description: 'Newest active automatic bans, at most 20.' },
   ),
-  topIps: { ...Heavy, description: 'Heaviest addresses in events of the last hour across sites, at most 10.' },
+  topIps: { ...Heavy, description: 'Heaviest addresses in events of the last hour on all sites, at most 10.' },
 });
 
 export const security = resource('security', {
   state: procedure({
     method: 'GET',
     path: '/sites/{id}/security',
-    summary: "Answers a site's challenge level on each node, and who and what weighed most lately.",
+    summary: 'Returns the challenge level of a site on each node, with its heaviest clients and paths.',
     input: Input({
       id: Id,
       hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 168, default: 24 })),
@@ -121,7 +129,7 @@ export const security = resource('security', {
   events: procedure({
     method: 'GET',
     path: '/sites/{id}/security/events',
-    summary: "Lists a site's security events, newest first.",
+    summary: 'Lists the security events of a site, newest first.',
     input: Input({ id: Id, kind: Type.Optional(Kind), ...PageQuery(50) }),
     output: Page(SecurityEvent),
     status: 200,
@@ -134,7 +142,7 @@ export const security = resource('security', {
   incidents: procedure({
     method: 'GET',
     path: '/incidents',
-    summary: 'Answers which sites are above normal, the newest automatic bans and the heaviest addresses.',
+    summary: 'Returns the sites above normal, the newest automatic bans and the heaviest addresses.',
     input: Input({ clusterId: Type.Optional(Id) }),
     output: Incidents,
     status: 200,

@@ -28,15 +28,15 @@ const Name = Type.String({
 const Scopes = Type.Array(OneOf(SCOPES), {
   uniqueItems: true,
   maxItems: SCOPES.length,
-  description: 'What the account may call; answered in alphabetical order.',
+  description: 'Procedures that the account may call; returned in alphabetical order.',
 });
 
 export const ServiceAccountKey = Type.Object({
   id: Id,
   name: Type.String(),
-  prefix: Type.String({ description: 'First characters of the key, to tell keys apart.' }),
+  prefix: Type.String({ description: 'First characters of the key, for recognition.' }),
   createdAt: Timestamp,
-  lastUsedAt: Nullable({ ...Timestamp, description: 'At a resolution of one minute.' }),
+  lastUsedAt: Nullable({ ...Timestamp, description: 'Time of the last use, to the minute.' }),
   revokedAt: Nullable(Timestamp),
 });
 
@@ -44,10 +44,10 @@ export const ServiceAccount = Type.Object({
   id: Id,
   name: Type.String(),
   scopes: Scopes,
-  enabled: Type.Boolean({ description: 'The keys of a disabled account answer 401.' }),
+  enabled: Type.Boolean({ description: 'false: requests with keys of the account receive 401.' }),
   keys: Type.Array(ServiceAccountKey, {
     maxItems: MAX_SHOWN_KEYS,
-    description: 'Newest first: every live key and the latest revoked ones.',
+    description: 'Newest first: every active key and the latest revoked ones.',
   }),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -119,14 +119,14 @@ export const serviceAccounts = resource('serviceAccounts', {
   createKey: procedure({
     method: 'POST',
     path: '/service-accounts/{id}/keys',
-    summary: 'Creates a key of a service account; its secret is answered once.',
+    summary: 'Creates a key of a service account and returns its secret once.',
     input: Input({
       id: Id,
-      name: Type.Optional({ ...Name, description: 'Tells keys apart; default the name of the account.' }),
+      name: Type.Optional({ ...Name, description: 'Name for recognition. Default: the name of the account.' }),
     }),
     output: Type.Object({
       key: ServiceAccountKey,
-      secret: Type.String({ description: 'The key itself, answered once; prefix ews_.' }),
+      secret: Type.String({ description: 'The key itself, returned only here; prefix `ews_`.' }),
     }),
     status: 201,
     access: 'operator',
@@ -138,7 +138,7 @@ export const serviceAccounts = resource('serviceAccounts', {
   revokeKey: procedure({
     method: 'POST',
     path: '/service-accounts/{id}/keys/{keyId}/revoke',
-    summary: 'Revokes a key of a service account; it stays listed.',
+    summary: 'Revokes a key of a service account; it stays in the list.',
     input: Input({ id: Id, keyId: Id }),
     output: ServiceAccountKey,
     status: 200,

@@ -7,11 +7,11 @@ export const sessionTicketKeys = resource('clusters.sessionTicketKeys', {
     method: 'POST',
     path: '/clusters/{clusterId}/session-ticket-keys/rotate',
     summary:
-      'Rotates the keys of TLS session tickets, which rotate by themselves once a day. Tickets of the former keys are ' +
-      'resumed until the rotation after this one; after three nothing of the present keys is left.',
+      'Rotates the TLS session ticket keys, which also rotate daily. Tickets of the previous keys are ' +
+      'accepted until the next rotation; after three rotations, all present keys are replaced.',
     input: Input({ clusterId: Id }),
     output: Type.Object({
-      version: { ...Decimal, description: 'Of the keys; rises with each rotation.' },
+      version: { ...Decimal, description: 'Version of the keys; rises with each rotation.' },
       rotatedAt: Timestamp,
     }),
     status: 200,

@@ -3,36 +3,34 @@ import Type from 'typebox';
 import { Id, Nullable, Timestamp } from '../scalars/common.ts';
 
 const Blocked = Type.Object({
-  kind: Type.String({ description: 'Kind of the entry, for example site or protection.' }),
+  kind: Type.String({ description: 'Kind of the entry, for example `site` or `protection`.' }),
   reason: Type.Union([Type.Literal('failed'), Type.Literal('held')], {
-    description: 'failed: the nodes could not apply it; held: it needs capabilities that they do not report.',
+    description: 'failed: the nodes could not apply the entry; held: the nodes lack a capability that it needs.',
   }),
-  capabilities: Type.Array(Type.String(), { description: 'Those the nodes lack; empty for a failed entry.' }),
-  message: Type.String({ description: 'What the nodes said; empty for a held entry.' }),
-  count: Type.Integer({ minimum: 1, description: 'How many nodes.' }),
-  nodes: Type.Array(Type.Object({ id: Id, name: Type.String() }), { description: 'The first 5 of them by name.' }),
+  capabilities: Type.Array(Type.String(), { description: 'Capabilities that the nodes lack; empty with `failed`.' }),
+  message: Type.String({ description: 'Error that the nodes reported; empty with `held`.' }),
+  count: Type.Integer({ minimum: 1, description: 'Number of nodes concerned.' }),
+  nodes: Type.Array(Type.Object({ id: Id, name: Type.String() }), { description: 'The first 5 of them, by name.' }),
 });
 
 export const Delivery = Type.Object({
   state: Type.Union([Type.Literal('pending'), Type.Literal('partial'), Type.Literal('live'), Type.Literal('disabled')]),
-  totalNodes: Type.Integer({ minimum: 0, description: 'Online active nodes of the cluster.' }),
+  totalNodes: Type.Integer({ minimum: 0, description: 'Number of online active nodes in the cluster.' }),
   servingNodes: Type.Integer({
     minimum: 0,
-    description: 'Of those, nodes that run the site in any version; for a disabled site, nodes still running it.',
+    description: 'Number of these that run the site in any version; for a disabled site, nodes that still run it.',
   }),
   currentNodes: Type.Integer({
     minimum: 0,
-    description:
-      'Nodes that run the latest version of everything published of the site with a healthy data plane, nothing of it ' +
-      'failed or held.',
+    description: 'Number of these that run the latest version of the site completely, with a healthy data plane.',
   }),
   blocked: Type.Array(Blocked, {
-    description: 'Entries of the site that nodes could not apply or hold back, those of most nodes first, at most 20.',
+    description: 'Entries of the site that nodes have not applied, most nodes first, at most 20.',
   }),
   unserved: Type.Boolean({
     description:
-      'Whether no connected node serves the enabled site, and it is not just on its way: no node is connected, nodes ' +
-      'could not apply it or hold it back, or it was changed more than 10 seconds ago.',
+      'Whether no connected node serves the enabled site. The cause is one of: no node is connected, nodes ' +
+      'have not applied the site, or it changed more than 10 seconds ago.',
   }),
   canary: Nullable(Type.Object({ endsAt: Nullable(Timestamp), autoPromote: Type.Boolean() })),
 });
@@ -53,8 +51,8 @@ export const Launch = Type.Object({
         ],
         {
           description:
-            'unresolved: the name has no address; unchecked: suffix and pattern domains cannot be resolved; ' +
-            'unknown: no answer in time, or no edge address to compare with.',
+            'unresolved: the name has no address. unchecked: suffix and pattern domains cannot be resolved. ' +
+            'unknown: DNS timed out, or there is no edge address to compare with.',
         },
       ),
     }),
@@ -79,11 +77,11 @@ export const Launch = Type.Object({
       port: Type.Integer(),
       reason: Type.Union([Type.Literal('group'), Type.Literal('address')], {
         description:
-          'group: it is in another group than the default one, which no enabled rule chooses; ' +
-          'address: a special-purpose address that is no longer in the origin allow list.',
+          'group: no enabled rule chooses the group of the origin. address: its special-purpose address is no ' +
+          'longer in the origin allow list.',
       }),
     }),
-    { description: 'Origins that edges send no request to, in the order of the site.' },
+    { description: 'Origins that receive no requests, in the order of the site.' },
   ),
   delivery: Delivery,
 });

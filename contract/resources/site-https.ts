@@ -23,18 +23,20 @@ export const CLIENT_CERTIFICATE_MODES = ['off', 'optional', 'required'] as const
 
 const clientCertificate = {
   mode: OneOf(CLIENT_CERTIFICATE_MODES, {
-    description: 'optional: clients may send one; required: others get 403. Not together with HTTP/3.',
+    description:
+      'optional: clients may send a certificate; required: clients without one receive 403. Not available ' +
+      'together with HTTP/3.',
   }),
   caPem: Type.String({
     maxLength: MAX_CLIENT_CA_PEM,
-    description: 'Authorities whose certificates count, 1 to 10 in PEM; may be empty while off.',
+    description: 'CA certificates that verify client certificates, 1 to 10 in PEM; may be empty while the mode is off.',
   }),
   depth: Type.Integer({
     minimum: 1,
     maximum: 5,
-    description: 'Most certificates between that of the client and its authority, neither of the two counted.',
+    description: 'Highest number of intermediate certificates between the client certificate and its CA.',
   }),
-  forwardHeaders: Type.Boolean({ description: 'Whether origins are told of the certificate.' }),
+  forwardHeaders: Type.Boolean({ description: 'Whether origins receive the client certificate in headers.' }),
 };
 
 const https = {
@@ -43,11 +45,16 @@ const https = {
     maxItems: MAX_ADDITIONAL_CERTIFICATES,
     uniqueItems: true,
     description:
-      'Others, for more domains or another type of key: of those that cover a name clients get the best that they support.',
+      'Further certificates, for more domains or another key type. Clients receive the best one that they ' +
+      'support for the name.',
   }),
-  forceHttps: Type.Boolean({ description: 'Whether plain requests are redirected; needs a certificate.' }),
+  forceHttps: Type.Boolean({ description: 'Whether HTTP requests are redirected to HTTPS; needs a certificate.' }),
   redirectStatus: Type.Unsafe<Status>(Type.Union(HTTPS_REDIRECT_STATUSES.map((status) => Type.Literal(status)))),
-  redirectPort: Type.Integer({ minimum: 1, maximum: 65_535, description: '443 or an HTTPS port of the site.' }),
+  redirectPort: Type.Integer({
+    minimum: 1,
+    maximum: 65_535,
+    description: 'Port of the redirect: 443 or an HTTPS port of the site.',
+  }),
   redirectExcludedDomains: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
     maxItems: MAX_EXCLUDED_DOMAINS,
     description: 'Domains of the site that are not redirected.',
@@ -55,27 +62,28 @@ const https = {
   hstsMaxAge: Type.Integer({
     minimum: 0,
     maximum: MAX_HSTS_AGE,
-    description: 'Seconds for which browsers use HTTPS alone; 0: they are not told.',
+    description: 'HSTS max-age in seconds; 0: no HSTS header.',
   }),
   hstsIncludeSubdomains: Type.Boolean(),
   hstsPreload: Type.Boolean(),
-  minimumVersion: OneOf(TLS_VERSIONS, { description: 'Oldest version of TLS.' }),
+  minimumVersion: OneOf(TLS_VERSIONS, { description: 'Minimum TLS version.' }),
   cipherProfile: OneOf(CIPHER_PROFILES, {
     description:
-      'Of TLS 1.2 only, that of TLS 1.3 is fixed. modern: ECDHE with AES128-GCM and CHACHA20; compatible: AES256-GCM too.',
+      'Cipher suites of TLS 1.2; those of TLS 1.3 are fixed. modern: ECDHE with AES128-GCM and CHACHA20; ' +
+      'compatible: also AES256-GCM.',
   }),
   http2: Type.Boolean(),
-  http3: Type.Boolean({ description: 'Whether clients are told that HTTP/3 is there.' }),
-  ocspStapling: Type.Boolean({ description: 'Whether nodes send along what the authority says of the certificate.' }),
+  http3: Type.Boolean({ description: 'Whether HTTP/3 is advertised to clients.' }),
+  ocspStapling: Type.Boolean({ description: 'Whether nodes staple OCSP responses.' }),
 };
 
 const coding = (name: string, minimum: number, maximum: number, note = '') => ({
-  [name]: Type.Boolean({ description: `Whether answers are compressed with ${name}.` }),
+  [name]: Type.Boolean({ description: `Whether responses are compressed with ${name}.` }),
   [`${name}Level`]: Type.Integer({ minimum, maximum, ...(note === '' ? {} : { description: note }) }),
   [`${name}MinLength`]: Type.Integer({
     minimum: 1,
     maximum: MAX_MIN_LENGTH,
-    description: 'Shortest answer that is compressed, bytes.',
+    description: 'Minimum response size for compression, in bytes.',
   }),
   [`${name}Types`]: Type.Array(
     Type.String({
@@ -95,13 +103,13 @@ type Coding<N extends string> = { [K in N]: Type.TBoolean } & {
 };
 
 const compression = {
-  ...(coding('gzip', 0, 9, '0: what nodes find best.') as Coding<'gzip'>),
+  ...(coding('gzip', 0, 9, '0: chosen by the node.') as Coding<'gzip'>),
   ...(coding('brotli', 1, 11) as Coding<'brotli'>),
   ...(coding('zstd', 1, 19) as Coding<'zstd'>),
   compressMaxLength: Type.Integer({
     minimum: 0,
     maximum: Number.MAX_SAFE_INTEGER,
-    description: 'Longest answer that is compressed, bytes; 0: any.',
+    description: 'Maximum response size for compression, in bytes; 0: no limit.',
   }),
 };
 
@@ -176,7 +184,7 @@ const Given = Type.Object(
       Type.Object(given(clientCertificate, DEFAULT_HTTPS.clientCertificate), { additionalProperties: false }),
     ),
   },
-  { additionalProperties: false, description: 'All of them: what is left out goes back to its default.' },
+  { additionalProperties: false, description: 'All settings; omitted fields return to their defaults.' },
 );
 
 const state = {
@@ -188,14 +196,15 @@ const state = {
       name: Type.String(),
       names: Type.Array(Type.String()),
       source: OneOf(CERTIFICATE_SOURCES),
-      status: OneOf(CERTIFICATE_STATUSES, { description: 'Of its last issue.' }),
+      status: OneOf(CERTIFICATE_STATUSES, { description: 'State of the latest issue.' }),
       notAfter: Nullable(Timestamp),
     }),
-    { description: 'Those of the settings, in their order.' },
+    { description: 'Certificates of the settings, in their order.' },
   ),
   pendingDomains: Type.Array(Type.String(), {
     description:
-      'Domains that no certificate covers yet: they are reached by plain HTTP alone until it is issued anew.',
+      'Domains that no certificate covers yet. They are served over plain HTTP only until the certificate ' +
+      'is reissued.',
   }),
   updatedAt: Timestamp,
 };
@@ -203,15 +212,15 @@ const state = {
 export const SiteHttps = Type.Object(state);
 export const SavedSiteHttps = Type.Object({
   ...state,
-  revision: Nullable({ ...Decimal, description: 'Revision that publishes the change; null when nothing differs.' }),
+  revision: Nullable({ ...Decimal, description: 'Revision that publishes the change; null if nothing changed.' }),
 });
 
 export const siteHttps = resource('sites.https', {
   ...settings({
     path: '/sites/{id}/https',
     of: { id: Id },
-    reads: 'Answers how a site is reached over HTTPS, and how its answers are compressed.',
-    saves: 'Replaces all HTTPS and compression settings of a site; missing fields take their defaults.',
+    reads: 'Returns the HTTPS and compression settings of a site.',
+    saves: 'Replaces all HTTPS and compression settings of a site; omitted fields return to their defaults.',
     change: { settings: Given, expectedUpdatedAt: ExpectedUpdatedAt },
     output: SiteHttps,
     saved: SavedSiteHttps,

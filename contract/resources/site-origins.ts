@@ -7,15 +7,19 @@ const originFields = {
   address: Type.String({
     minLength: 1,
     maxLength: 253,
-    description: 'Host name or IP address (IPv6 without brackets).',
+    description: 'Host name or IP address (IPv6 without brackets). Example: 203.0.113.10.',
   }),
   weight: Type.Integer({ minimum: 1, maximum: 100, default: 1 }),
-  backup: Type.Boolean({ default: false, description: 'Used only while no other origin of the group is healthy.' }),
+  backup: Type.Boolean({
+    default: false,
+    description: 'Whether the origin is used only while no other origin of its group is healthy.',
+  }),
   hostHeader: Type.String({
     default: '',
     maxLength: 1024,
     description:
-      "Host header sent to the origin: a host name or IP address with an optional port; empty: the request's.",
+      'Host header sent to the origin: a host name or IP address with an optional port; empty: the host of ' +
+      'the request.',
   }),
   sni: Type.String({
     default: '',
@@ -25,7 +29,7 @@ const originFields = {
   group: Type.String({
     default: '',
     pattern: '^[a-z0-9_-]{0,32}$',
-    description: 'Empty: the default group, which is asked unless a rule of the phase origin chooses another.',
+    description: 'Group of the origin; empty: the default group, used unless an origin rule chooses another.',
   }),
 };
 const Port = { minimum: 1, maximum: 65_535 };
@@ -37,7 +41,9 @@ export const OriginInput = Type.Object(
   {
     address,
     scheme: Type.Optional({ ...Scheme, default: 'http' }),
-    port: Type.Optional(Type.Integer({ ...Port, description: 'Default 80, or 443 with scheme https.' })),
+    port: Type.Optional(
+      Type.Integer({ ...Port, description: 'Port of the origin. Default 80, or 443 with scheme `https`.' }),
+    ),
     ...(Object.fromEntries(Object.entries(optionalFields).map(([key, schema]) => [key, Type.Optional(schema)])) as {
       [K in keyof typeof optionalFields]: ReturnType<typeof Type.Optional<(typeof optionalFields)[K]>>;
     }),
@@ -47,22 +53,27 @@ export const OriginInput = Type.Object(
 
 const policy = Type.Union(
   [Type.Literal('weighted_random'), Type.Literal('round_robin'), Type.Literal('consistent_hash')],
-  { default: 'weighted_random', description: "consistent_hash: by the request's path and query." },
+  { default: 'weighted_random', description: 'consistent_hash: by path and query of the request.' },
 );
 
 /** Replaced as a whole when originSettings are given: omitted ones go back to their defaults. */
 const replacedFields = {
   policy,
-  tlsVerify: Type.Boolean({ default: true, description: 'Whether https origins must show a valid certificate.' }),
+  tlsVerify: Type.Boolean({ default: true, description: 'Whether HTTPS origins must present a valid certificate.' }),
   websocket: Type.Boolean({ default: true }),
-  keepalive: Type.Boolean({ default: true, description: 'Whether connections to origins are used again.' }),
+  keepalive: Type.Boolean({ default: true, description: 'Whether connections to origins are reused.' }),
   maxFails: Type.Integer({
     minimum: 1,
     maximum: 100,
     default: 3,
-    description: 'Failures in a row after which an origin is down.',
+    description: 'Consecutive failures after which an origin is down.',
   }),
-  recoverySeconds: Type.Integer({ minimum: 1, maximum: 3600, default: 30, description: 'How long it is down then.' }),
+  recoverySeconds: Type.Integer({
+    minimum: 1,
+    maximum: 3600,
+    default: 30,
+    description: 'How long an origin stays down, in seconds.',
+  }),
   connectTimeoutMs: Type.Integer({ minimum: 100, maximum: 120_000, default: 10_000 }),
   sendTimeoutMs: Type.Integer({ minimum: 100, maximum: 3_600_000, default: 60_000 }),
   readTimeoutMs: Type.Integer({ minimum: 100, maximum: 3_600_000, default: 60_000 }),
@@ -73,7 +84,10 @@ const replacedFields = {
 /** Keep their values when an update omits them. */
 const keptFields = {
   tries: Type.Integer({ minimum: 1, maximum: 5, default: 3, description: 'Attempts per request.' }),
-  statusRetry: Type.Boolean({ default: true, description: 'Whether 502, 503 and 504 answers are tried again.' }),
+  statusRetry: Type.Boolean({
+    default: true,
+    description: 'Whether requests are retried after 502, 503 and 504 responses.',
+  }),
 };
 
 export const OriginSettings = Type.Object({ ...replacedFields, ...keptFields });
@@ -108,7 +122,7 @@ export const ContentSettings = Type.Object({
   requestBodyLimit: Type.Integer({
     minimum: 0,
     maximum: 10_737_418_240,
-    description: 'Largest request body in bytes; default 104857600, 0 unlimited.',
+    description: 'Maximum request body size in bytes; 0: unlimited. Default 104857600.',
   }),
 });
 export type ContentSettings = Static<typeof ContentSettings>;

@@ -9,18 +9,18 @@ export const SiteStanding = Type.Object({
   ...SITE_FIGURES,
   underAttack: {
     ...Nullable(OneOf(['site', 'platform'])),
-    description: 'platform: on for all sites, whatever the site itself has; null: off.',
+    description: 'platform: on for all sites, whatever the setting of the site; null: off.',
   },
   lastChange: {
     ...Nullable(
       Type.Object({
         at: Timestamp,
-        action: Type.String({ description: 'As in the audit log.' }),
+        action: Type.String({ description: 'Action as in the audit log.' }),
         actorType: ActorType,
         actorName: Nullable(Type.String()),
       }),
     ),
-    description: 'The newest entry of the audit log about the site; null: all are older than the log is kept.',
+    description: 'Newest audit entry about the site; null: none is kept.',
   },
 });
 
@@ -28,7 +28,7 @@ export const siteStanding = resource('sites', {
   standing: procedure({
     method: 'GET',
     path: '/sites/{id}/standing',
-    summary: 'Answers the level and the load of a site, whether it is under attack, and who changed it last.',
+    summary: 'Returns the level, load and Under Attack state of a site, with its last change.',
     input: Input({ id: Id }),
     output: SiteStanding,
     status: 200,

@@ -6,7 +6,8 @@ import type { SiteFeatureEntries } from '../site-feature.ts';
 export const errors = {
   WAF_RULE_NOT_EXCLUDABLE: entry(
     400,
-    'Rules 901xxx, 949xxx, 959xxx and 980xxx hold the others together and cannot be excluded; see data.ids, data.families.',
+    'Rules 901xxx, 949xxx, 959xxx and 980xxx control the inspection and cannot be excluded; see ' +
+      '`data.ids` and `data.families`.',
   ),
 } satisfies ErrorEntries;
 

@@ -29,57 +29,60 @@ const TEXT = '[^\\u0000-\\u001f\\u007f]*';
 const RuleId = Type.Integer({ minimum: FIRST_RULE, maximum: LAST_RULE, examples: [942_100] });
 
 const exclusion = {
-  ruleId: { ...Nullable(RuleId), description: 'The rule; null where a tag is given.' },
+  ruleId: { ...Nullable(RuleId), description: 'ID of the excluded rule; null with a tag.' },
   tag: {
     ...Nullable(Type.String({ minLength: 1, maxLength: 127, examples: ['attack-sqli'] })),
-    description: 'All rules with this tag; null where a rule is given.',
+    description: 'Excludes all rules with this tag; null with a rule ID.',
   },
   path: Type.String({
     maxLength: MAX_WAF_PATH_BYTES,
     pattern: `^(/${TEXT})?$`,
     examples: ['/editor'],
-    description: 'Path for which it is, decoded, at most 1024 bytes; empty: any. Kept in one form, as rules see it.',
+    description:
+      'Path of the exclusion, decoded, at most 1024 bytes; empty: any path. Stored in canonical form, as ' +
+      'rules see it.',
   }),
-  pathPrefix: Type.Boolean({ description: 'Whether it is for paths that begin with it, too.' }),
+  pathPrefix: Type.Boolean({ description: 'Whether the exclusion also applies to paths that begin with `path`.' }),
   part: OneOf(Object.keys(WAF_PARTS) as WafPart[], {
     description:
-      'What the rules leave alone. all: the whole request, they do not run; else the value and name of one argument, ' +
-      'cookie or header.',
+      'Part of the request that the rules skip. all: the whole request. argument, cookie, header: the name ' +
+      'and value of one of them.',
   }),
   name: Type.String({
     maxLength: MAX_WAF_NAME_BYTES,
     pattern: `^${TEXT}$`,
     examples: ['items.*.text'],
     description:
-      'Name of the argument, cookie or header, whatever its case, at most 256 bytes; empty with all. "*" between two ' +
-      'dots, or at the end after one, stands for the index of an array.',
+      'Name of the argument, cookie or header, case-insensitive, at most 256 bytes; empty with `all`. A ' +
+      '"*" between two dots, or after the last one, stands for an array index.',
   }),
 };
 
-const EXCLUSIONS = 'Parts of some requests that rules leave alone.';
+const EXCLUSIONS = 'Parts of requests that rules skip.';
 
 const settings = {
-  mode: OneOf(WAF_MODES, { description: 'detect: attacks are recorded and go on; block: they are answered with 403.' }),
+  mode: OneOf(WAF_MODES, { description: 'detect: attacks are recorded and passed on; block: attacks receive 403.' }),
   paranoiaLevel: Type.Integer({
     minimum: 1,
     maximum: 4,
-    description: 'Higher levels have more rules, and more mistakes.',
+    description: 'Paranoia level. Higher levels have more rules and more false positives.',
   }),
   anomalyThreshold: Type.Integer({
     minimum: 1,
     maximum: 1000,
     description:
-      'Score from which a request is an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 (notice).',
+      'Score at which a request counts as an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 ' +
+      '(notice).',
   }),
   requestBodyLimit: Type.Integer({
     minimum: 0,
     maximum: MAX_BODY_LIMIT,
-    description: 'Bytes of a request body that are inspected; the rest goes on as it is. 0: none.',
+    description: 'Number of request body bytes that are inspected; the rest passes uninspected. 0: none.',
   }),
   excludedRuleIds: Type.Array(RuleId, {
     maxItems: MAX_EXCLUDED_RULES,
     uniqueItems: true,
-    description: 'Rules that do not run, ascending; none of 901xxx, 949xxx, 959xxx and 980xxx.',
+    description: 'IDs of disabled rules, ascending. Not allowed: 901xxx, 949xxx, 959xxx, 980xxx.',
   }),
   excludedFamilies: Type.Array(
     Type.Integer({
@@ -90,8 +93,7 @@ const settings = {
     {
       maxItems: MAX_EXCLUDED_FAMILIES,
       uniqueItems: true,
-      description:
-        'Rules that do not run, by the first three digits of their ids, ascending; none of 901, 949, 959, 980.',
+      description: 'Disabled rules by the first three digits of their IDs, ascending. Not allowed: 901, 949, 959, 980.',
     },
   ),
   exclusions: Type.Array(
@@ -105,7 +107,7 @@ const settings = {
     {
       maxItems: MAX_WAF_METHODS,
       uniqueItems: true,
-      description: `Methods that are no offence; empty: ${WAF_METHODS.join(', ')}.`,
+      description: `Methods that raise no match; empty: ${WAF_METHODS.join(', ')}.`,
     },
   ),
   allowedContentTypes: Type.Array(
@@ -117,20 +119,20 @@ const settings = {
     }),
     {
       maxItems: MAX_WAF_CONTENT_TYPES,
-      description: `Media types of bodies that are no offence, without parameters; empty: ${WAF_CONTENT_TYPES.join(', ')}.`,
+      description: `Media types of bodies that raise no match, without parameters; empty: ${WAF_CONTENT_TYPES.join(', ')}.`,
     },
   ),
   allowedCharsets: Type.Array(
     Type.String({ minLength: 1, maxLength: 127, pattern: `^${token('A-Za-z')}$`, examples: ['utf-8'] }),
     {
       maxItems: MAX_WAF_CHARSETS,
-      description: `Charsets of bodies that are no offence; empty: ${WAF_CHARSETS.join(', ')}.`,
+      description: `Charsets of bodies that raise no match; empty: ${WAF_CHARSETS.join(', ')}.`,
     },
   ),
   eventValues: Type.Boolean({
     description:
-      'Whether events tell what matched in arguments and headers, masked: letters are x, digits 0, words of attacks and ' +
-      'punctuation stay; nothing of cookies and of what its name says is a secret.',
+      'Whether events include masked matches from arguments and headers. Letters become x and digits 0; ' +
+      'attack words and punctuation stay. Cookies and fields with secret-like names are never included.',
   }),
 };
 
@@ -175,7 +177,7 @@ export const GivenExclusion = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'A rule or a tag, one of them.',
+    description: 'Either a rule ID or a tag.',
     examples: [{ ruleId: 942_100, path: '/editor', pathPrefix: true, part: 'argument', name: 'content' }],
   },
 );
@@ -183,7 +185,7 @@ export const GivenExclusion = Type.Object(
 const state = {
   siteId: Id,
   ...settings,
-  updatedAt: { ...Nullable(Timestamp), description: 'null until the first save.' },
+  updatedAt: { ...Nullable(Timestamp), description: 'null: never saved.' },
 };
 
 export const SiteWaf = Type.Object(state);
@@ -191,17 +193,19 @@ export const SavedSiteWaf = Type.Object({
   ...state,
   revision: Nullable({
     ...Decimal,
-    description: 'Revision that publishes the change; null when nodes get nothing else.',
+    description: 'Revision that publishes the change; null if nothing changed for nodes.',
   }),
 });
 
 export const TopWafRule = Type.Object({ ruleId: RuleId, requests: Type.Integer({ minimum: 0 }) });
 const TopWafRules = Type.Object({
   approximate: Type.Literal(true, {
-    description: 'Nodes count each minute the 20 rules of a site that matched most, and tell it within two minutes.',
+    description:
+      'Always true: nodes count only the 20 rules of a site that matched most in each minute, and report ' +
+      'within 2 minutes.',
   }),
   items: Type.Array(TopWafRule, {
-    description: 'The most frequent first; none of 901xxx, 949xxx, 959xxx and 980xxx.',
+    description: 'Most matches first, without 901xxx, 949xxx, 959xxx and 980xxx.',
   }),
 });
 
@@ -209,7 +213,7 @@ export const siteWaf = resource('sites.waf', {
   get: procedure({
     method: 'GET',
     path: '/sites/{id}/waf',
-    summary: 'Answers how requests of a site are inspected.',
+    summary: 'Returns the WAF settings of a site.',
     input: Input({ id: Id }),
     output: SiteWaf,
     status: 200,
@@ -222,12 +226,12 @@ export const siteWaf = resource('sites.waf', {
   update: procedure({
     method: 'PATCH',
     path: '/sites/{id}/waf',
-    summary: 'Changes the given fields, each as a whole; omitted ones keep their values.',
+    summary: 'Changes the given WAF settings of a site, each as a whole; omitted fields keep their values.',
     input: Input({
       id: Id,
       ...Type.Partial(WafOfSite).properties,
       exclusions: Type.Optional(Type.Array(GivenExclusion, { maxItems: MAX_WAF_EXCLUSIONS, description: EXCLUSIONS })),
-      expectedUpdatedAt: Type.Optional({ ...Nullable(Timestamp), description: 'null: nothing was saved yet.' }),
+      expectedUpdatedAt: Type.Optional({ ...Nullable(Timestamp), description: 'null: never saved.' }),
     }),
     output: SavedSiteWaf,
     status: 200,
@@ -241,7 +245,7 @@ export const siteWaf = resource('sites.waf', {
   topRules: procedure({
     method: 'GET',
     path: '/sites/{id}/waf/rules',
-    summary: 'Answers which rules of the WAF matched most on a site, and how often.',
+    summary: 'Lists the WAF rules that matched most on a site, with counts.',
     input: Input({
       id: Id,
       range,

@@ -4,13 +4,19 @@ import type { ReasonEntries } from '../reason-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
 
 export const errors = {
-  SITE_NOT_FOUND: entry(404, 'There is no such site.'),
-  SITE_DISABLED: entry(409, 'The site is disabled.'),
-  DOMAIN_IN_USE: entry(409, 'A domain belongs to another site.'),
-  DOMAIN_INVALID: entry(400, 'Not a valid domain; see data.domain.'),
-  ORIGIN_ADDRESS_FORBIDDEN: entry(400, 'The origin is a special-purpose address outside the origin allow list.'),
-  ORIGIN_HOST_HEADER_INVALID: entry(400, 'The host header of an origin is not valid.'),
-  ORIGIN_GRPC_REQUIRES_HTTP2: entry(400, 'gRPC needs protocol http2.'),
+  SITE_NOT_FOUND: entry(404, 'This site does not exist.'),
+  SITE_DISABLED: entry(409, 'The site is disabled. Enable it first.'),
+  DOMAIN_IN_USE: entry(409, 'A domain already belongs to another site. Remove it there first.'),
+  DOMAIN_INVALID: entry(400, '`data.domain` is not a valid domain. Use a host name, *.name, .name or ~regex.'),
+  ORIGIN_ADDRESS_FORBIDDEN: entry(
+    400,
+    'The origin has a special-purpose address. Use a public one, or add its range to the origin allow list.',
+  ),
+  ORIGIN_HOST_HEADER_INVALID: entry(
+    400,
+    '`hostHeader` of an origin is not valid. Use a host name or an IP address, with an optional port.',
+  ),
+  ORIGIN_GRPC_REQUIRES_HTTP2: entry(400, 'gRPC needs HTTP/2. Set `protocol` to `http2`.'),
 } satisfies ErrorEntries;
 
 /** Nothing answers origins_down yet: nodes do not report the health of origins. */

@@ -41,17 +41,18 @@ const SiteName = Type.String({
   minLength: 1,
   maxLength: MAX_SITE_NAME,
   pattern: ONE_LINE,
-  description: 'Name shown in lists; defaults to the first domain, cut at 100 characters.',
+  description: 'Name shown in lists. Default: the first domain, cut at 100 characters.',
 });
 const Domains = Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
   minItems: 1,
   maxItems: MAX_DOMAINS,
-  description: 'a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host).',
+  description:
+    'Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host).',
 });
 const Origins = Type.Array(OriginInput, {
   minItems: 1,
   maxItems: MAX_ORIGINS,
-  description: 'At least one in the default group and at least one that is no backup.',
+  description: 'At least one origin in the default group, and at least one that is not a backup.',
 });
 
 const SitePorts = (protocol: string, usual: number) =>
@@ -61,12 +62,12 @@ const SitePorts = (protocol: string, usual: number) =>
   });
 const PORTS = { http: SitePorts('HTTP', 80), https: SitePorts('HTTPS', 443) };
 const Ports = Type.Object(PORTS, {
-  description: 'Where the site is served. Without a certificate it has no HTTPS, and its HTTPS ports wait for one.',
+  description: 'Ports on which the site is served. Without a certificate its HTTPS ports are inactive.',
 });
 const PortsInput = (omitted: string) =>
   Type.Object(
     { http: Type.Optional(PORTS.http), https: Type.Optional(PORTS.https) },
-    { additionalProperties: false, description: `A list that is omitted ${omitted}. Not both may be empty.` },
+    { additionalProperties: false, description: `An omitted list ${omitted}. At least one list must not be empty.` },
   );
 
 export const Site = Type.Object({
@@ -87,17 +88,17 @@ export const Site = Type.Object({
 
 const Revision = Nullable({
   ...Decimal,
-  description: 'Revision that publishes the change; null when nothing differs.',
+  description: 'Revision that publishes the change; null if nothing changed.',
 });
 /** What nodes told of a site lately. */
 export const SITE_FIGURES = {
   level: {
     ...Nullable(Level),
-    description: 'Highest at a connected node; null: no node of the cluster has told its levels.',
+    description: 'Highest level on a connected node; null: no node of the cluster has reported levels.',
   },
   requestsPerSecond: {
     ...Nullable(Type.Number({ minimum: 0 })),
-    description: 'Of the last minute that nodes have reported, of the five before this one; null: none of them.',
+    description: 'Rate in the latest reported minute of the five minutes before the current one; null: no report.',
   },
 };
 export const ListedSite = Type.Object({ ...Site.properties, ...SITE_FIGURES });
@@ -108,7 +109,7 @@ export const SiteChange = Type.Object({
   certificateReissue: Type.Optional(
     Type.Object(
       { id: Id, name: Type.String() },
-      { description: 'Certificate that is issued anew for domains that it does not cover yet; absent without one.' },
+      { description: 'Certificate that is being reissued for uncovered domains; absent: none.' },
     ),
   ),
 });
@@ -136,15 +137,17 @@ export const sites = resource('sites', {
     path: '/sites',
     summary: 'Lists sites, newest first unless sorted otherwise.',
     input: Input({
-      ...SearchQuery('Part of the name or of any domain, in any case.'),
+      ...SearchQuery('Part of the name or of any domain, case-insensitive.'),
       clusterId: Type.Optional(Id),
       state: Type.Optional(
         OneOf(SITE_STATES, {
-          description: 'unserved: nobody serves the enabled site; pending: it is on its way; else as delivery.state.',
+          description:
+            'unserved: no node serves the enabled site; pending: the site is on its way; else as ' +
+            '`delivery.state`.',
         }),
       ),
       level: Type.Optional(
-        OneOf(SITE_LEVELS, { description: 'Exactly this level, or any above normal, at a connected node.' }),
+        OneOf(SITE_LEVELS, { description: 'Exactly this level, or any level above normal, on a connected node.' }),
       ),
       ...SortQuery(SITE_SORT),
       ...PageQuery(20),
@@ -160,7 +163,7 @@ export const sites = resource('sites', {
   get: procedure({
     method: 'GET',
     path: '/sites/{id}',
-    summary: 'Answers one site.',
+    summary: 'Returns a site.',
     input: Input({ id: Id }),
     output: Site,
     status: 200,
@@ -176,7 +179,10 @@ export const sites = resource('sites', {
     summary: 'Creates an enabled site and publishes it.',
     input: Input({
       name: Type.Optional(SiteName),
-      clusterId: Type.Optional({ ...Id, description: 'Cluster that serves the site, for good; default the oldest.' }),
+      clusterId: Type.Optional({
+        ...Id,
+        description: 'Cluster that serves the site; cannot be changed later. Default: the oldest cluster.',
+      }),
       domains: Domains,
       origins: Origins,
       originSettings: Type.Optional(originSettingsInput('create')),
@@ -205,8 +211,8 @@ export const sites = resource('sites', {
     method: 'PATCH',
     path: '/sites/{id}',
     summary:
-      'Changes the given fields. Inside originSettings, omitted tries and statusRetry keep their values and every ' +
-      'other omitted field goes back to its default.',
+      'Changes the given fields of a site. Inside `originSettings`, omitted `tries` and `statusRetry` keep ' +
+      'their values; other omitted fields return to their defaults.',
     input: Input({
       id: Id,
       name: Type.Optional(SiteName),
@@ -214,7 +220,7 @@ export const sites = resource('sites', {
       origins: Type.Optional(Origins),
       originSettings: Type.Optional(originSettingsInput('update')),
       contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
-      ports: Type.Optional(PortsInput('stays as it is')),
+      ports: Type.Optional(PortsInput('stays unchanged')),
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),
     output: SiteChange,
@@ -254,7 +260,7 @@ export const sites = resource('sites', {
   setEnabled: procedure({
     method: 'PUT',
     path: '/sites/{id}/enabled',
-    summary: 'Enables or disables a site; the state it already has changes nothing.',
+    summary: 'Enables or disables a site; has no effect if the site already has this state.',
     input: Input({ id: Id, enabled: Type.Boolean(), expectedUpdatedAt: ExpectedUpdatedAt }),
     output: SiteChange,
     status: 200,
@@ -267,7 +273,7 @@ export const sites = resource('sites', {
   features: procedure({
     method: 'GET',
     path: '/sites/{id}/features',
-    summary: 'Answers which features every active node of the cluster can serve the site with.',
+    summary: 'Lists the site features, with whether every active node of the cluster has the capability.',
     input: Input({ id: Id }),
     output: SiteFeatures,
     status: 200,
@@ -280,7 +286,7 @@ export const sites = resource('sites', {
   launch: procedure({
     method: 'GET',
     path: '/sites/{id}/launch',
-    summary: 'Answers what is left to do before visitors reach the site; resolves its domains, which can take seconds.',
+    summary: 'Returns the remaining steps before clients reach the site. Resolves its domains, which can take seconds.',
     input: Input({ id: Id }),
     output: Launch,
     status: 200,

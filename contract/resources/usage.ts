@@ -19,20 +19,23 @@ export const WINDOW_MS = 5 * 60_000;
 /** Longest range of what is summed. */
 export const LONGEST_DAYS = 400;
 
-const Amount = Type.String({ pattern: '^[0-9]+$', description: 'Decimal integer, exact however large.' });
+const Amount = Type.String({ pattern: '^[0-9]+$', description: 'Exact decimal integer of any size.' });
 
 export const UsageRecord = Type.Object({
-  id: Type.String({ description: 'Site id, a dot and the Unix seconds of windowStart; never changes.' }),
-  siteId: { ...Id, description: 'Stays when the site is deleted.' },
+  id: Type.String({ description: 'Site ID, a dot and the Unix seconds of `windowStart`; never changes.' }),
+  siteId: { ...Id, description: 'Site ID; stays after the site is deleted.' },
   windowStart: Timestamp,
-  windowEnd: { ...Timestamp, description: 'Five minutes after windowStart; not part of the window.' },
+  windowEnd: { ...Timestamp, description: 'Exclusive end of the window, 5 minutes after `windowStart`.' },
   requests: Amount,
   bytesSent: Amount,
   bytesReceived: Amount,
-  revision: Type.Integer({ minimum: 1, description: 'One more each time that late data changed a value.' }),
+  revision: Type.Integer({
+    minimum: 1,
+    description: 'Revision of the record; rises by 1 each time late data changes a value.',
+  }),
   seq: {
     ...Decimal,
-    description: 'Higher than any before when the record is made or revised; numbers may be left out.',
+    description: 'Sequence number, higher than all before when the record is created or revised; gaps are possible.',
   },
   updatedAt: Timestamp,
 });
@@ -44,8 +47,8 @@ export const UsagePoint = Type.Object({ start: Timestamp, ...Sums });
 export type UsagePoint = Static<typeof UsagePoint>;
 
 export const SiteUsage = Type.Object({
-  id: { ...Id, description: 'Id of the site.' },
-  name: { ...Type.String(), description: 'As the site is called, or was; empty where that is not known any more.' },
+  id: { ...Id, description: 'Site ID.' },
+  name: { ...Type.String(), description: 'Current or last name of the site; empty: unknown.' },
   deleted: Type.Boolean(),
   ...Sums,
 });
@@ -55,12 +58,13 @@ export const USAGE_SORT = ['requests', 'bytesSent', 'bytesReceived'] as const;
 export const UsageGap = Type.Object({
   id: Decimal,
   nodeId: Id,
-  nodeName: { ...Nullable(Type.String()), description: 'null: the node is gone.' },
+  nodeName: { ...Nullable(Type.String()), description: 'null: the node was deleted.' },
   from: Timestamp,
   to: Timestamp,
   reason: OneOf(['told', 'skipped'], {
     description:
-      'told: the node said so, its data plane was killed or its spool was full; skipped: it had sent the time to a database that was restored since.',
+      'told: the node reported the gap, because its data plane was killed or its spool was full. skipped: ' +
+      'the node had sent the data to a database that was restored since.',
   }),
   recordedAt: Timestamp,
 });
@@ -70,7 +74,8 @@ const items = Type.Array(UsageRecord);
 const completeUntil = {
   ...Nullable(Timestamp),
   description:
-    'Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet.',
+    'Windows that end at or before this time contain the data of every node active then. Late data ' +
+    'creates revisions. null: unknown.',
 };
 const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 5000, default: 1000 }));
 
@@ -84,12 +89,18 @@ const reads = {
 } as const;
 
 const range = {
-  from: { ...Timestamp, description: 'Start of the first window, a multiple of five minutes.' },
-  to: { ...Timestamp, description: 'End of the last window, a multiple of five minutes; after from.' },
+  from: {
+    ...Timestamp,
+    description: 'Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z.',
+  },
+  to: {
+    ...Timestamp,
+    description: 'End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z.',
+  },
 };
 const summed = {
   ...range,
-  to: { ...range.to, description: `${range.to.description} At most ${LONGEST_DAYS} days later.` },
+  to: { ...range.to, description: `${range.to.description} At most ${LONGEST_DAYS} days after \`from\`.` },
 };
 const siteId = Type.Optional(Id);
 
@@ -97,7 +108,7 @@ export const usage = resource('usage', {
   list: procedure({
     ...reads,
     path: '/usage',
-    summary: 'Lists usage records of five-minute windows, by window and site.',
+    summary: 'Lists usage records of 5-minute windows, by window and site.',
     input: Input({
       ...range,
       siteId,
@@ -105,14 +116,14 @@ export const usage = resource('usage', {
         Type.String({
           minLength: 1,
           maxLength: 200,
-          description: 'nextCursor of the page before, with the same range.',
+          description: '`nextCursor` of the previous page, with the same range.',
         }),
       ),
       limit,
     }),
     output: Type.Object({
       items,
-      nextCursor: { ...Nullable(Type.String()), description: 'null on the last page.' },
+      nextCursor: { ...Nullable(Type.String()), description: 'null: this is the last page.' },
       completeUntil,
     }),
     errors: ['USAGE_RANGE_INVALID', 'USAGE_CURSOR_INVALID'],
@@ -120,14 +131,14 @@ export const usage = resource('usage', {
   changes: procedure({
     ...reads,
     path: '/usage/changes',
-    summary: 'Lists usage records that were made or revised after a sequence number, in the order of their own.',
+    summary: 'Lists usage records created or revised after a sequence number, in sequence order.',
     input: Input({
-      afterSeq: Type.Optional({ ...Decimal, default: '0', description: 'lastSeq of the answer before.' }),
+      afterSeq: Type.Optional({ ...Decimal, default: '0', description: '`lastSeq` of the previous response.' }),
       limit,
     }),
     output: Type.Object({
       items,
-      lastSeq: { ...Decimal, description: 'What to ask for next as afterSeq.' },
+      lastSeq: { ...Decimal, description: 'Value of `afterSeq` for the next request.' },
       completeUntil,
     }),
     errors: [],
@@ -135,14 +146,14 @@ export const usage = resource('usage', {
   summary: procedure({
     ...reads,
     path: '/usage/summary',
-    summary: 'Sums usage of a range, of one site or of all, by five minutes, hours or days.',
+    summary: 'Returns the usage of one site or of all in a range, summed by 5 minutes, hours or days.',
     input: Input({ ...summed, siteId }),
     output: Type.Object({
       bucketSeconds: {
         ...Type.Integer({ minimum: 300, maximum: 86_400 }),
-        description: 'Length of what a point sums: the shortest that makes at most 400 points; days are those of UTC.',
+        description: 'Length of a point in seconds: the shortest that gives at most 400 points. Days are UTC days.',
       },
-      points: Type.Array(UsagePoint, { description: 'From that of from, each once, also without traffic.' }),
+      points: Type.Array(UsagePoint, { description: 'Points from `from` on, including points without traffic.' }),
       totals: Type.Object(Sums),
       completeUntil,
     }),
@@ -151,10 +162,10 @@ export const usage = resource('usage', {
   sites: procedure({
     ...reads,
     path: '/usage/sites',
-    summary: 'Lists sites by their usage in a range, those that were deleted too.',
+    summary: 'Lists sites by their usage in a range, including deleted ones.',
     input: Input({
       ...summed,
-      ...SearchQuery('Part of the name or of a domain.'),
+      ...SearchQuery('Part of the name or of a domain, case-insensitive.'),
       ...SortQuery(USAGE_SORT),
       ...PageQuery(50),
     }),
@@ -164,7 +175,7 @@ export const usage = resource('usage', {
   gaps: procedure({
     ...reads,
     path: '/usage/gaps',
-    summary: 'Lists times of a range of which usage is missing for good, the latest first.',
+    summary: 'Lists the periods of a range whose usage is permanently missing, latest first.',
     input: Input({
       ...summed,
       siteId: Type.Optional({ ...Id, description: 'Only gaps of nodes that may serve the site.' }),
@@ -176,7 +187,7 @@ export const usage = resource('usage', {
   export: procedure({
     ...reads,
     path: '/usage/export',
-    summary: 'Answers all usage records of a range, by window and site, as CSV.',
+    summary: 'Returns all usage records of a range as CSV, by window and site.',
     input: Input({ ...summed, siteId }),
     media: 'text/csv',
     output: Type.String({
@@ -187,18 +198,18 @@ export const usage = resource('usage', {
           '',
         ].join('\r\n'),
       ],
-      description: 'A line with names, then one for each record. An answer that breaks off was not all.',
+      description: 'A header line, then one line per record. If the transfer breaks off, the export is incomplete.',
     }),
     errors: ['USAGE_RANGE_INVALID'],
   }),
 });
 
 export const UsageSettings = Type.Object({
-  retentionDays: Type.Integer({ minimum: 35, maximum: 400, description: 'How long usage is kept; default 100.' }),
+  retentionDays: Type.Integer({ minimum: 35, maximum: 400, description: 'Days that usage is kept. Default 100.' }),
   offlineThresholdMinutes: Type.Integer({
     minimum: 5,
     maximum: 1440,
-    description: 'completeUntil waits so long for a node that does not report; default 60.',
+    description: 'Minutes that `completeUntil` waits for a node that does not report. Default 60.',
   }),
 });
 export type UsageSettings = Static<typeof UsageSettings>;
@@ -210,8 +221,8 @@ export const usageSettings = resource(
   settings({
     path: '/settings/usage',
     of: {},
-    reads: 'Answers how long usage is kept, and how long is waited for nodes.',
-    saves: 'Changes the settings of usage; omitted fields keep their values.',
+    reads: 'Returns the usage settings: retention and the wait for offline nodes.',
+    saves: 'Changes the usage settings; omitted fields keep their values.',
     change: Type.Partial(UsageSettings).properties,
     output: UsageSettings,
     saved: UsageSettings,

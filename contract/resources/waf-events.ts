@@ -15,29 +15,29 @@ export const WafEvent = Type.Object(
     occurredAt: Timestamp,
     requestId: Type.String(),
     method: Type.String(),
-    path: Type.String({ description: 'Decoded, in the one form in which rules see it, without the query.' }),
-    address: { ...Nullable(Type.String()), description: 'The client, IPv4 or IPv6.' },
+    path: Type.String({ description: 'Path without query, decoded, in canonical form as rules see it.' }),
+    address: { ...Nullable(Type.String()), description: 'Client address, IPv4 or IPv6.' },
     score: Score,
-    threshold: { ...Score, description: 'From which score on the site took a request for an attack.' },
+    threshold: { ...Score, description: 'Score at which the site counts a request as an attack.' },
     blocked: Type.Boolean(),
     rules: Type.Array(Rule, { description: 'Rules that matched, at most 16.' }),
     matches: Type.Array(
       Type.Object({
         ruleId: Rule,
         part: OneOf(Object.keys(WAF_PARTS) as WafPart[], {
-          description: 'all: a part that has no name, or one beyond the first 256 arguments or cookies.',
+          description: 'all: a part without a name, or beyond the first 256 arguments or cookies.',
         }),
-        name: Type.String({ description: 'Of the argument, cookie or header; empty with all.' }),
+        name: Type.String({ description: 'Name of the argument, cookie or header; empty with `all`.' }),
         value: {
           ...Nullable(Type.String()),
           description:
-            'What matched there, masked, at most 64 characters; null where none is told, as without eventValues.',
+            'Masked matched text, at most 64 characters; null: not reported, for example without `eventValues`.',
         },
       }),
-      { description: 'Where they matched, at most 16. Values are kept masked or not at all.' },
+      { description: 'Positions of the matches, at most 16. Values are stored masked or not at all.' },
     ),
   },
-  { description: 'A request in which rules of the WAF matched.' },
+  { description: 'A request that matched WAF rules.' },
 );
 
 export const wafEvents = resource('sites.waf.events', {
@@ -45,7 +45,8 @@ export const wafEvents = resource('sites.waf.events', {
     method: 'GET',
     path: '/sites/{id}/waf/events',
     summary:
-      'Lists requests of a site in which rules of the WAF matched, newest first: of each node and minute the first ten attacks and two others.',
+      'Lists requests of a site that matched WAF rules, newest first. Each node records ten attacks and ' +
+      'two other requests per minute.',
     input: Input({
       id: Id,
       range,
@@ -58,7 +59,7 @@ export const wafEvents = resource('sites.waf.events', {
           maxLength: 1024,
           pattern: '^/[^\\u0000-\\u001f\\u007f]*$',
           examples: ['/editor'],
-          description: 'Paths that begin with it.',
+          description: 'Paths that begin with this text.',
         }),
       ),
       address: Type.Optional(
@@ -66,7 +67,7 @@ export const wafEvents = resource('sites.waf.events', {
           minLength: 1,
           maxLength: MAX_CIDR_LENGTH,
           examples: ['192.0.2.7'],
-          description: 'Clients with this IPv4 or IPv6 address, or of a range of them.',
+          description: 'Clients with this IPv4 or IPv6 address, or in this range.',
         }),
       ),
       ...PageQuery(50),

@@ -7,23 +7,25 @@ import { GivenExclusion, SavedExclusion } from './site-waf.ts';
 export const MAX_LOOKED_AT = 5000;
 
 const told = {
-  approximate: Type.Literal(true, { description: 'Nodes tell of some requests in which rules matched, not of all.' }),
+  approximate: Type.Literal(true, {
+    description: 'Always true: nodes report only some of the requests that matched rules.',
+  }),
   looked: Type.Integer({
     minimum: 0,
-    description: `Events of the last 7 days that were looked at, the newest ${MAX_LOOKED_AT} at most.`,
+    description: `Number of events examined: those of the last 7 days, the newest ${MAX_LOOKED_AT} at most.`,
   }),
 };
-const UNKNOWN = 'null for a tag of which the console does not know the rules.';
+const UNKNOWN = 'null: the console does not know the rules of the tag.';
 const counts = {
   events: {
     ...Nullable(Type.Integer({ minimum: 0 })),
     description:
-      'Events that it would have silenced, at least: attacks whose score would have been below the threshold, and others ' +
-      `of which nothing would be left; ${UNKNOWN}`,
+      'Lower bound of events that the exclusion would have prevented: attacks whose score would have been ' +
+      `below the threshold, and others without any remaining match; ${UNKNOWN}`,
   },
   matched: {
     ...Nullable(Type.Integer({ minimum: 0 })),
-    description: `Events with a match that it leaves alone, whatever else matched there; ${UNKNOWN}`,
+    description: `Events with at least one match that the exclusion skips; ${UNKNOWN}`,
   },
 };
 
@@ -40,7 +42,7 @@ export const wafExclusions = resource('sites.waf.exclusions', {
   hits: procedure({
     method: 'GET',
     path: '/sites/{id}/waf/exclusions/hits',
-    summary: 'Answers of each exclusion of a site how many events of the last 7 days it would have silenced.',
+    summary: 'Returns, for each exclusion of a site, how many events of the last 7 days it would have prevented.',
     input: Input({ id: Id }),
     output: ExclusionHits,
     status: 200,
@@ -53,7 +55,7 @@ export const wafExclusions = resource('sites.waf.exclusions', {
   preview: procedure({
     method: 'POST',
     path: '/sites/{id}/waf/exclusions/preview',
-    summary: 'Answers how many events of the last 7 days an exclusion would have silenced; changes nothing.',
+    summary: 'Previews how many events of the last 7 days an exclusion would have prevented; changes nothing.',
     input: Input({ id: Id, exclusion: GivenExclusion }),
     output: ExclusionPreview,
     status: 200,

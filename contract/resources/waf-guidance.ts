@@ -15,29 +15,33 @@ const Requests = Type.Integer({ minimum: 0 });
 const Rule = Type.Integer({ minimum: 900_000, maximum: 999_999, examples: [942_100] });
 
 export const WafGuidance = Type.Object({
-  approximate: Type.Literal(true, { description: 'Nodes tell what they counted within two minutes.' }),
+  approximate: Type.Literal(true, { description: 'Always true: nodes report counts within 2 minutes.' }),
   mode: OneOf(WAF_MODES),
-  detectingSince: { ...Nullable(Timestamp), description: 'Since when the mode is detect; null in another mode.' },
-  ready: Type.Boolean({ description: `Whether the mode has been detect for ${GUIDANCE_HOURS} hours.` }),
-  hours: Type.Literal(GUIDANCE_HOURS, { description: 'Up to now; all that follows is of them.' }),
-  requests: { ...Requests, description: 'All of the site.' },
-  matched: { ...Requests, description: 'Those in which rules matched.' },
-  wouldBlock: { ...Requests, description: 'Attacks that went on, which block would have stopped.' },
+  detectingSince: {
+    ...Nullable(Timestamp),
+    description: 'Time since which the mode is `detect`; null in another mode.',
+  },
+  ready: Type.Boolean({ description: `Whether the mode has been \`detect\` for ${GUIDANCE_HOURS} hours.` }),
+  hours: Type.Literal(GUIDANCE_HOURS, { description: 'Period of all figures, in hours up to now.' }),
+  requests: { ...Requests, description: 'All requests of the site.' },
+  matched: { ...Requests, description: 'Requests that matched rules.' },
+  wouldBlock: { ...Requests, description: 'Attacks that were let through and that `block` would have stopped.' },
   blocked: { ...Requests, description: 'Attacks that were stopped.' },
-  rules: Type.Array(TopWafRule, { description: 'Rules that matched, the ten most frequent first.' }),
+  rules: Type.Array(TopWafRule, { description: 'Rules that matched, the ten with the most matches first.' }),
   suspects: Type.Array(
     Type.Object({
       ruleId: Rule,
-      path: Type.String({ description: 'Decoded, in the one form in which rules see it.' }),
-      part: OneOf(Object.keys(WAF_PARTS) as WafPart[], { description: 'all: a part that has no name.' }),
-      name: Type.String({ description: 'Of the argument, cookie or header; empty with all.' }),
-      events: { ...Requests, description: 'Requests, of those that events tell of.' },
-      clients: { ...Requests, description: 'Clients they came from, IPv4 addresses or IPv6 /64.' },
+      path: Type.String({ description: 'Path, decoded, in canonical form as rules see it.' }),
+      part: OneOf(Object.keys(WAF_PARTS) as WafPart[], { description: 'all: a part without a name.' }),
+      name: Type.String({ description: 'Name of the argument, cookie or header; empty with `all`.' }),
+      events: { ...Requests, description: 'Number of requests among the recorded events.' },
+      clients: { ...Requests, description: 'Number of clients, as IPv4 addresses or IPv6 /64.' },
     }),
     {
       description:
-        `What looks false: rules that matched in attacks at the same place of the same path, in at least ${SUSPECT_EVENTS} ` +
-        `requests of at least ${SUSPECT_CLIENTS} clients; those with the most clients first, at most ${MAX_SUSPECTS}.`,
+        'Probable false positives: rules that matched in attacks at the same part of the same path, in at ' +
+        `least ${SUSPECT_EVENTS} requests of at least ${SUSPECT_CLIENTS} clients. Most clients first, at ` +
+        `most ${MAX_SUSPECTS}.`,
     },
   ),
 });
@@ -46,7 +50,7 @@ export const wafGuidance = resource('sites.waf.guidance', {
   get: procedure({
     method: 'GET',
     path: '/sites/{id}/waf/guidance',
-    summary: 'Answers what block would have stopped on a site that detects, and what of it looks false.',
+    summary: 'Returns the attacks that mode `block` would have stopped on a site, with probable false positives.',
     input: Input({ id: Id }),
     output: WafGuidance,
     status: 200,

@@ -5,14 +5,14 @@ const types = [Type.Literal('cookie302'), Type.Literal('js'), Type.Literal('pow'
 
 export const ChallengeType = Type.Union([...types], {
   description:
-    'cookie302: a redirect that sets a cookie; js: a computation of the page; pow: a proof of work; captcha: ' +
-    'characters of an image.',
+    'cookie302: redirect that sets a cookie; js: JavaScript computation; pow: proof of work; captcha: ' +
+    'characters in an image.',
 });
 export type ChallengeType = Static<typeof ChallengeType>;
 
 /** A pass of a level satisfies every requirement up to it. */
 export const Level = Type.Union([Type.Literal('normal'), ...types], {
-  description: 'normal, cookie302, js, pow, captcha: each asks for more than the one before.',
+  description: 'Challenge level in ascending order: normal, cookie302, js, pow, captcha.',
 });
 export type Level = Static<typeof Level>;
 

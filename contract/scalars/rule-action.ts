@@ -28,7 +28,7 @@ const computed = (description: string) => Type.String({ maxLength: MAX_EXPRESSIO
 const queryParameter = {
   name: Type.String({ pattern: PARAMETER_NAME }),
   value: Type.String({ pattern: '^[\\x20-\\x7e]{0,256}$', default: '', description: 'Printable ASCII.' }),
-  expression: computed('Computes the value, which is empty then.'),
+  expression: computed('Expression that computes the value; `value` is empty then.'),
 };
 
 /** What a redirect and a rewrite have in common; `complete` says whether fields with a default must be there. */
@@ -36,36 +36,38 @@ const target = (preserveQuery: boolean, complete: boolean) => ({
   value: Type.String({
     maxLength: 4096,
     default: '',
-    description: 'Where to; exactly one of value and target is not empty.',
+    description: 'Target of the redirect or rewrite; exactly one of `value` and `target` is not empty.',
   }),
-  target: computed('Value expression that computes where to.'),
-  preserveQuery: on(preserveQuery, "Whether the request's query is kept."),
+  target: computed('Value expression that computes the target.'),
+  preserveQuery: on(preserveQuery, 'Whether the query of the request is kept.'),
   setQuery: Type.Array(object(queryParameter, complete), {
     maxItems: MAX_QUERY_EDITS,
     default: [],
-    description: 'Parameters that replace those of the same name; each name once.',
+    description: 'Parameters that replace those with the same name; each name once.',
   }),
   removeQuery: Type.Array(Type.String({ pattern: PARAMETER_NAME }), {
     maxItems: MAX_QUERY_EDITS,
     uniqueItems: true,
     default: [],
-    description: 'Names of parameters that are taken away; none of setQuery.',
+    description: 'Names of parameters to remove; none of `setQuery`.',
   }),
 });
 
 const header = {
   header: Type.String({
     pattern: `^${TOKEN}$`,
-    description: 'Name, kept in lower case; not one that delivery or sign-in rests on.',
+    description: 'Header name, stored in lower case. Headers that delivery or sign-in needs are not allowed.',
   }),
   value: Type.String({
     maxLength: 4096,
     pattern: '^[^\\u0000-\\u001f\\u007f]*$',
     default: '',
-    description: 'Value; empty with an expression or remove.',
+    description: 'Value of the header; empty with `expression` or `remove`.',
   }),
-  expression: computed('Computes the value; what comes to more than 4096 bytes or has a control character is not set.'),
-  remove: on(false, 'Whether the header is taken away.'),
+  expression: computed(
+    'Expression that computes the value. Results longer than 4096 bytes or with a control character are not set.',
+  ),
+  remove: on(false, 'Whether the header is removed.'),
 };
 
 const timeout = (minimum: number, maximum: number) => Type.Optional(Type.Integer({ minimum, maximum }));
@@ -74,7 +76,11 @@ const config = {
   forceHttps: Type.Optional(Type.Boolean()),
   gzip: Type.Optional(Type.Boolean()),
   requestBodyLimit: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 10_737_418_240, description: 'Largest request body in bytes; 0 unlimited.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 10_737_418_240,
+      description: 'Maximum request body size in bytes; 0: unlimited.',
+    }),
   ),
   brotli: Type.Optional(Type.Boolean()),
   zstd: Type.Optional(Type.Boolean()),
@@ -85,18 +91,20 @@ const config = {
   originConnectTimeoutMs: timeout(100, 120_000),
   originSendTimeoutMs: timeout(100, MAX_TIMEOUT_MS),
   originReadTimeoutMs: timeout(100, MAX_TIMEOUT_MS),
-  logSampleRate: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: 'Parts per 10,000.' })),
+  logSampleRate: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 10_000, description: 'Sampled requests per 10,000.' }),
+  ),
 };
 
 /** Fields of the config action that can stand in the phase cache as well. */
 export const CACHE_PHASE_CONFIG: readonly string[] = ['cacheBypass', 'forceHttps', 'gzip', 'requestBodyLimit'];
 
 const rateLimit = {
-  limit: Type.Integer({ minimum: 1, maximum: 100_000, description: 'Requests in a window.' }),
+  limit: Type.Integer({ minimum: 1, maximum: 100_000, description: 'Number of requests in a window.' }),
   windowSeconds: Type.Integer({ minimum: 1, maximum: 3600 }),
   key: Type.String({
     pattern: `^(ip\\.src|http\\.host|tls\\.ja4|http\\.request\\.headers\\.${TOKEN})$`,
-    description: `What is counted apart: ip.src, http.host, tls.ja4 or ${OF_REQUEST_HEADER}NAME, kept in lower case.`,
+    description: `Key of the counter: ip.src, http.host, tls.ja4 or ${OF_REQUEST_HEADER}NAME, stored in lower case.`,
   }),
   statusCode: status([429, 403], 429),
 };
@@ -105,19 +113,19 @@ const origin = {
   originGroup: Type.String({
     pattern: '^[a-z0-9_-]{0,32}$',
     default: '',
-    description: 'Group of origins of the site; empty overrides nothing, and in platform rules.',
+    description: 'Origin group of the site; empty: no override. Always empty in platform rules.',
   }),
   hostHeader: Type.String({
     maxLength: MAX_HOST_HEADER_BYTES,
     default: '',
-    description: 'Host name or IP address with an optional port; empty overrides nothing.',
+    description: 'Host name or IP address with an optional port; empty: no override.',
   }),
   sni: Type.String({
     maxLength: MAX_HOST_NAME_LENGTH,
     default: '',
-    description: 'TLS server name; empty overrides nothing.',
+    description: 'TLS server name; empty: no override.',
   }),
-  port: Type.Integer({ minimum: 0, maximum: 65_535, default: 0, description: '0 overrides nothing.' }),
+  port: Type.Integer({ minimum: 0, maximum: 65_535, default: 0, description: 'Port of the origin; 0: no override.' }),
 };
 
 const Coding = Type.Union([Type.Literal('zstd'), Type.Literal('br'), Type.Literal('gzip')]);
@@ -137,7 +145,10 @@ const kinds = (complete: boolean) => ({
   request_header: fieldsOf('request_header', header, complete),
   response_header: fieldsOf(
     'response_header',
-    { ...header, append: on(false, 'Whether it is added beside those that are there; not with remove.') },
+    {
+      ...header,
+      append: on(false, 'Whether the header is added to existing lines instead of replacing them; not with `remove`.'),
+    },
     complete,
   ),
   config: fieldsOf('config', config, complete),
@@ -149,7 +160,7 @@ const kinds = (complete: boolean) => ({
       algorithms: Type.Array(Coding, {
         maxItems: 3,
         uniqueItems: true,
-        description: 'In the order of preference; none: not compressed.',
+        description: 'Algorithms in order of preference; none: no compression.',
       }),
     },
     complete,
@@ -180,7 +191,7 @@ export type RuleAction = { [K in ActionKind]: ActionOf<K> }[ActionKind];
 
 const union = (of: Record<ActionKind, TSchema>) =>
   Type.Unsafe<RuleAction>(
-    Type.Union(Object.values(of), { description: 'What it does; the kind says which fields it has.' }),
+    Type.Union(Object.values(of), { description: 'Action of the rule; `kind` determines its fields.' }),
   );
 
 export const RuleAction = union(ACTIONS);

@@ -14,10 +14,10 @@ export const MAX_READS = 2000;
 export const ShownValue = Type.Object({
   text: {
     ...Nullable(Type.String()),
-    description: `The value, at most its first ${MAX_SHOWN_BYTES} bytes; null when they are not UTF-8 without control characters.`,
+    description: `The value, at most its first ${MAX_SHOWN_BYTES} bytes; null unless it is UTF-8 without control characters.`,
   },
-  base64: { ...Nullable(Type.String()), description: 'The same bytes in base64 when they are no text; else null.' },
-  bytes: Type.Integer({ minimum: 0, description: 'Length of all of it in bytes.' }),
+  base64: { ...Nullable(Type.String()), description: 'The same bytes in base64 if they are not text; else null.' },
+  bytes: Type.Integer({ minimum: 0, description: 'Full length in bytes.' }),
 });
 export type ShownValue = Static<typeof ShownValue>;
 
@@ -26,16 +26,20 @@ export const READ_KINDS = ['field', 'function', 'condition'] as const;
 const Read = Type.Object({
   part: Type.String({
     description:
-      'Path in the rule of the text that was evaluated: /expression, /action/target, /action/setQuery/0/expression, …',
+      'Path of the evaluated expression in the rule, for example /expression, /action/target or ' +
+      '/action/setQuery/0/expression.',
   }),
-  at: Type.Integer({ minimum: 0, description: 'Offset in that text of the first character, in UTF-16 code units.' }),
-  end: Type.Integer({ minimum: 0, description: 'Offset after the last one.' }),
+  at: Type.Integer({
+    minimum: 0,
+    description: 'Offset of the first character in that expression, in UTF-16 code units.',
+  }),
+  end: Type.Integer({ minimum: 0, description: 'Offset after the last character.' }),
   kind: OneOf(READ_KINDS),
-  name: Type.String({ description: 'The field as it is written, the function, or the operator.' }),
+  name: Type.String({ description: 'Field as written, function or operator.' }),
   type: OneOf(['string', 'number', 'boolean', 'ip']),
   value: {
     ...ShownValue,
-    description: 'Numbers are decimal, booleans true or false; an address that there is none of is empty.',
+    description: 'Numbers are decimal, booleans true or false; a missing address is empty.',
   },
 });
 export type Read = Static<typeof Read>;
@@ -62,12 +66,12 @@ export const EFFECTS = [
 const Effect = Type.Object({
   kind: OneOf(EFFECTS, {
     description:
-      'header_left: the header stays as it is, because its value could not be computed or sent, rules have put 32 KiB ' +
-      'into the header, or the node made the answer and keeps it; counted: by a rate limit, whose counters are not ' +
-      'simulated.',
+      'header_left: the header stays unchanged, because its value could not be computed or sent, rules ' +
+      'have used up 32 KiB of headers, or the node created the response and keeps it. counted: the request ' +
+      'counts in a rate limit; counters are not simulated.',
   }),
-  name: Type.String({ description: 'Of the header or setting; empty where there is only one.' }),
-  value: { ...Nullable(ShownValue), description: 'What it is now; null when it is gone or has no value.' },
+  name: Type.String({ description: 'Name of the header or setting; empty if there is only one.' }),
+  value: { ...Nullable(ShownValue), description: 'New value; null: removed or without a value.' },
 });
 export type Effect = Static<typeof Effect>;
 
@@ -76,71 +80,74 @@ export const SKIPPED_WHY = ['disabled', 'broken', 'allowed', 'ended', 'no_respon
 export const RUN_FAILURES = ['result_too_long', 'pattern_budget', 'unusable_result'] as const;
 
 const identity = {
-  id: { ...Id, description: 'Id of the rule; made up for one that was given without.' },
+  id: { ...Id, description: 'ID of the rule; generated if none was given.' },
   name: Type.String(),
-  position: Type.Integer({ minimum: 0, description: 'Place in its list, from 0.' }),
-  platform: Type.Boolean({ description: 'Whether it is a platform rule.' }),
+  position: Type.Integer({ minimum: 0, description: 'Position in its list, from 0.' }),
+  platform: Type.Boolean({ description: 'Whether the rule is a platform rule.' }),
 };
 
 const RuleRun = Type.Object({
   ...identity,
   result: OneOf(RULE_RESULTS, {
     description:
-      'failed: the evaluation failed, which answers 503 in the phases of a request and skips the rule in those of a ' +
-      'response; unknown: it reads what the request does not say, and is taken for one that did not match.',
+      'failed: the evaluation failed. Request phases then return 503; response phases skip the rule. ' +
+      'unknown: the rule reads a field that the request omits, and counts as not matched.',
   }),
   skipped: {
     ...Nullable(OneOf(SKIPPED_WHY)),
     description:
-      'broken: it was saved and the language does not take it any more, nodes have the form it had; allowed: a rule of ' +
-      'the same list allowed the request; ended: an earlier rule answered it; no_response: no response was given, or ' +
-      'the node made it and the rule is about compression; too_costly: the rules before have used up what one try may ' +
-      'cost. Null when it was run.',
+      'Why the rule was skipped; null: it was evaluated. broken: the saved rule is no longer valid, and ' +
+      'nodes keep its earlier form. allowed: a rule of the same list allowed the request. ended: an ' +
+      'earlier rule ended the request. no_response: no response was given, or the node created it and the ' +
+      'rule is a compression rule. too_costly: earlier rules used up the cost limit.',
   },
   failure: {
     ...Nullable(OneOf(RUN_FAILURES)),
     description:
-      'Why it failed: result_too_long, a function made more than 8192 bytes; pattern_budget, a pattern took too many ' +
-      'steps; unusable_result, a target that leads nowhere.',
+      'Why the evaluation failed. result_too_long: a function result exceeds 8192 bytes. pattern_budget: a ' +
+      'pattern took too many steps. unusable_result: the computed target is not valid.',
   },
-  unknown: { ...Nullable(Type.String()), description: 'The field that the request would have to say.' },
+  unknown: { ...Nullable(Type.String()), description: 'Field that the request must include for a decision.' },
   reads: Type.Array(Read, {
-    description: 'Fields, functions and conditions as they were evaluated, inner ones first.',
+    description: 'Evaluated fields, functions and conditions, inner ones first.',
   }),
-  readsLeftOut: Type.Integer({ minimum: 0, description: `Values that are not shown, beyond ${MAX_READS} in all.` }),
+  readsLeftOut: Type.Integer({
+    minimum: 0,
+    description: `Number of values that are omitted, because all rules together show at most ${MAX_READS}.`,
+  }),
   effects: Type.Array(Effect),
 });
 export type RuleRun = Static<typeof RuleRun>;
 
 const HeaderState = Type.Object({
   name: Type.String(),
-  lines: Type.Array(ShownValue, { description: 'Its lines; empty when it is gone.' }),
+  lines: Type.Array(ShownValue, { description: 'Header lines; empty: removed.' }),
 });
 
 const After = Type.Object({
-  path: { ...ShownValue, description: 'Decoded and canonical, as rules read it.' },
+  path: { ...ShownValue, description: 'Path, decoded and canonical, as rules see it.' },
   query: ShownValue,
-  target: { ...ShownValue, description: 'Path and query as the origin gets them.' },
-  requestHeaders: Type.Array(HeaderState, { description: 'Headers that rules have changed so far.' }),
+  target: { ...ShownValue, description: 'Path and query as sent to the origin.' },
+  requestHeaders: Type.Array(HeaderState, { description: 'Request headers that rules have changed so far.' }),
   overrides: Type.Array(Type.Object({ name: Type.String(), value: ShownValue }), {
     description: 'Settings that rules have overridden so far, by name.',
   }),
-  originGroup: Type.String({ description: 'Group that rules chose; empty for the default group.' }),
+  originGroup: Type.String({ description: 'Origin group that rules chose; empty: the default group.' }),
   hostHeader: Type.String(),
   sni: Type.String(),
   port: Type.Integer({ minimum: 0, maximum: 65_535 }),
-  responseHeaders: Type.Array(HeaderState, { description: 'Headers of the response that rules have changed so far.' }),
+  responseHeaders: Type.Array(HeaderState, { description: 'Response headers that rules have changed so far.' }),
   codings: {
     ...Nullable(Type.Array(Type.String())),
-    description: 'Codings that a compression rule leaves, in its order; null when none matched.',
+    description: 'Codings that a compression rule allows, in order; null: no compression rule matched.',
   },
 });
 export type After = Static<typeof After>;
 
 const PhaseRun = Type.Object({
   phase: OneOf(PHASES),
-  rules: Type.Array(RuleRun, { description: 'In the order of execution: platform rules first.' }),
-  after: { ...After, description: 'The request, and the response if there is one, after this phase.' },
+  rules: Type.Array(RuleRun, { description: 'In execution order: platform rules first.' }),
+  after: { ...After, description: 'Request, and response if there is one, after this phase.' },
 });
 export type PhaseRun = Static<typeof PhaseRun>;
 
@@ -161,50 +168,58 @@ export type RuleOfRun = Static<typeof RuleOfRun>;
 const Outcome = Type.Object({
   kind: OneOf(OUTCOMES_OF_RUN, {
     description:
-      'origin: it goes to the cache and the origins; redirect, block: by the rule, or the bulk redirect; challenge: the ' +
-      'visitor has no sufficient pass; https_forced: a rule or the site sends it to HTTPS, 503 where the site has none ' +
-      'for the host; body_too_large: ' +
-      '413; failure: 503, the rule could not be evaluated; listed: 403, the address is on a block list.',
+      'origin: the request goes to the cache and the origins. redirect, block: by a rule or a bulk ' +
+      'redirect. challenge: the client has no sufficient pass. https_forced: a rule or the site redirects ' +
+      'to HTTPS, or returns 503 if the site has no HTTPS for the host. body_too_large: 413. failure: 503, ' +
+      'a rule could not be evaluated. listed: 403, the address is on a block list.',
   }),
-  status: { ...Nullable(Type.Integer()), description: "Of the node's own answer; null with origin." },
-  error: { ...Nullable(Type.String()), description: 'Code in X-Svc-Error, for example policy-denied; null without.' },
-  location: { ...Nullable(ShownValue), description: 'Where the visitor is sent; null where to nowhere.' },
-  rule: { ...Nullable(RuleOfRun), description: 'The rule that decided; null when none did.' },
-  bulkRedirect: { ...Nullable(Type.String()), description: 'Source of the bulk redirect that decided; null without.' },
-  list: { ...Nullable(Type.String()), description: 'Name of the block list that decided; null without.' },
-  challenge: { ...Nullable(ChallengeType), description: 'What the visitor has to pass; null with every other kind.' },
+  status: {
+    ...Nullable(Type.Integer()),
+    description: 'Status of the response that the node creates; null with `origin`.',
+  },
+  error: { ...Nullable(Type.String()), description: 'Code in X-Svc-Error, for example policy-denied; null: none.' },
+  location: { ...Nullable(ShownValue), description: 'Redirect target; null: none.' },
+  rule: { ...Nullable(RuleOfRun), description: 'Rule that decided; null: none.' },
+  bulkRedirect: { ...Nullable(Type.String()), description: 'Source of the bulk redirect that decided; null: none.' },
+  list: { ...Nullable(Type.String()), description: 'Name of the block list that decided; null: none.' },
+  challenge: {
+    ...Nullable(ChallengeType),
+    description: 'Challenge that the client must pass; null with every other kind.',
+  },
   exempt: Type.Boolean({
-    description: 'Whether an allow rule or an allow list spares it the challenges of Under Attack and of load.',
+    description:
+      'Whether an allow rule or an allow list exempts the request from challenges of Under Attack and of load.',
   }),
   limits: Type.Array(
     Type.Object({
       rule: RuleOfRun,
-      key: Type.String({ description: 'The field whose values are counted apart.' }),
+      key: Type.String({ description: 'Field whose values are counted separately.' }),
       value: ShownValue,
       limit: Type.Integer(),
       windowSeconds: Type.Integer(),
-      statusCode: Type.Integer({ description: 'Answered once the limit is reached.' }),
+      statusCode: Type.Integer({ description: 'Status returned when the limit is reached.' }),
     }),
-    { description: 'Rate limits that count this request. How many requests there were before is not simulated.' },
+    { description: 'Rate limits that count this request. Earlier requests are not simulated.' },
   ),
   originGroup: {
     ...Nullable(Type.String()),
-    description: 'Group of origins that is asked, empty for the default group; null when none is.',
+    description: 'Origin group that receives the request; empty: the default group; null: none.',
   },
 });
 export type Outcome = Static<typeof Outcome>;
 
 export const RuleTrace = Type.Object({
   outcome: Outcome,
-  phases: Type.Array(PhaseRun, { description: 'All of them, in the order in which a request meets them.' }),
+  phases: Type.Array(PhaseRun, { description: 'All phases, in the order in which a request passes them.' }),
   unknown: Type.Array(Type.String(), {
     description:
-      'Fields that were read and that the request does not say, for example ip.geoip.country: say them to be certain of ' +
-      'the outcome.',
+      'Fields that rules read and the request omits, for example ip.geoip.country. Include them for a ' +
+      'certain outcome.',
   }),
   complete: Type.Boolean({
     description:
-      'Whether all rules were run; else they cost more than one try may, and the outcome is that of those run.',
+      'Whether all rules were evaluated. If false, the cost limit was reached, and the outcome covers only ' +
+      'the evaluated rules.',
   }),
 });
 export type RuleTrace = Static<typeof RuleTrace>;

@@ -9,11 +9,11 @@ export const MAX_SITE_RULES = 64;
 export const MAX_PLATFORM_RULES = 32;
 export const MAX_RULE_NAME = 100;
 
-const enabled = { description: 'Whether nodes get it.' };
+const enabled = { description: 'Whether nodes receive the rule.' };
 const rule = {
   name: Type.String({ minLength: 1, maxLength: MAX_RULE_NAME, pattern: ONE_LINE }),
-  phase: OneOf(PHASES, { description: 'When it runs; in each phase rules of the platform come first.' }),
-  expression: Type.String({ maxLength: MAX_EXPRESSION, description: 'Condition: the requests that it is about.' }),
+  phase: OneOf(PHASES, { description: 'Phase in which the rule runs. In each phase platform rules run first.' }),
+  expression: Type.String({ maxLength: MAX_EXPRESSION, description: 'Condition that a request must match.' }),
 };
 
 export const Rule = Type.Object({ id: Id, ...rule, enabled: Type.Boolean(enabled), action: RuleAction });
@@ -23,7 +23,7 @@ export const RuleInput = Type.Object(
   {
     id: Type.Optional({
       ...Id,
-      description: 'Of the rule that it replaces. Any other is made anew, and one that stands there twice.',
+      description: 'ID of the rule to replace. An unknown or repeated ID creates a new rule.',
     }),
     ...rule,
     // Filled in where it is left out.

@@ -76,73 +76,75 @@ import type {
 } from './models.ts';
 
 export interface AccessKeysListInput {
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface AccessKeysListOutput {
   items: AccessKey[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface AccessKeysCreateInput {
-  /** Not only blanks. 1 to 64 characters. */
+  /** At least one character that is not a space. 1 to 64 characters. */
   name: string;
-  /** read: GET procedures and rule validation only. Default "readwrite". */
+  /** read: GET procedures and rule validation only; readwrite: all procedures for operators. Default "readwrite". */
   scope?: 'read' | 'readwrite' | undefined;
 }
 
 export interface AccessKeysCreateOutput {
   key: AccessKey;
-  /** The key itself, answered once; prefix ewk_. */
+  /** The key itself, returned only here; prefix `ewk_`. */
   secret: string;
 }
 
 export interface AccessKeysRevokeInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type AccessKeysRevokeOutput = AccessKey;
 
 export interface AddressesGetInput {
-  /** IPv4 or IPv6 address, the first one of a range. 1 to 64 characters. */
+  /** IPv4 or IPv6 address; for a range, its first address. 1 to 64 characters. */
   address: string;
-  /** Prefix length of a range; without it, one address. 0 to 128. */
+  /** Prefix length of the range in bits; if omitted, a single address. 0 to 128. */
   prefix?: number | undefined;
-  /** A site to answer for as well. 1 to 64 characters. */
+  /** A site to include in `sites`. 1 to 64 characters. */
   siteId?: string | undefined;
 }
 
 export type AddressesGetOutput = AddressDossier;
 
 export interface AuditLogsListInput {
-  /** Exactly this action, such as site.update. 1 to 64 characters. */
+  /** Exact action, for example `site.update`. 1 to 64 characters. */
   action?: string | undefined;
-  /** Exactly this type of target, such as site. 1 to 64 characters. */
+  /** Exact target type, for example `site`. 1 to 64 characters. */
   targetType?: string | undefined;
-  /** user: the operator in a console session; api_key: the operator with an access key; system: the console itself; anonymous: whoever had not signed in, as with a sign-in that was refused. */
+  /** user: the operator in a console session. api_key: the operator with an access key. system: the console itself. anonymous: a client that is not signed in, for example after a rejected sign-in. */
   actorType?: 'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous' | undefined;
-  /** Part of the actor's name, in any case. Up to 100 characters. */
+  /** Part of the actor's name, case-insensitive. Up to 100 characters. */
   actor?: string | undefined;
-  /** Together with targetType. 1 to 64 characters. */
+  /** Exact target ID; use it together with `targetType`. 1 to 64 characters. */
   targetId?: string | undefined;
-  /** Entries at this time or later. */
+  /** Entries at or after this time. */
   from?: string | undefined;
-  /** Entries before this time; not before from. */
+  /** Entries before this time; not before `from`. */
   to?: string | undefined;
-  /** Field to sort by; with - before it, from the last to the first. */
+  /** Field to sort by, ascending; with a leading -, descending. */
   sort?: 'occurredAt' | '-occurredAt' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface AuditLogsListOutput {
   items: AuditEntry[];
+  /** Number of items on all pages. */
   total: number;
 }
 
@@ -155,60 +157,61 @@ export interface AuditLogsFacetsOutput {
 }
 
 export interface BansListInput {
-  /** site: enforced for one site; platform: on every site and node. */
+  /** site: enforced on one site; platform: enforced on every site and node. */
   scope?: 'site' | 'platform' | undefined;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   siteId?: string | undefined;
   source?: 'manual' | 'auto' | undefined;
-  /** IP address or CIDR: bans covering it or inside it. Up to 256 characters. */
+  /** IP address or CIDR: returns the bans that cover it or lie inside it. Up to 256 characters. */
   address?: string | undefined;
-  /** Field to sort by; with - before it, from the last to the first. */
+  /** Field to sort by, ascending; with a leading -, descending. */
   sort?: 'createdAt' | 'expiresAt' | '-createdAt' | '-expiresAt' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface BansListOutput {
   items: Ban[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface BansCreateInput {
-  /** site: enforced for one site; platform: on every site and node. */
+  /** site: enforced on one site; platform: enforced on every site and node. */
   scope: 'site' | 'platform';
-  /** Required with scope site, forbidden with platform. 1 to 64 characters. */
+  /** Required with scope `site`, forbidden with scope `platform`. 1 to 64 characters. */
   siteId?: string | undefined;
-  /** IP address or CIDR, /16 (IPv4) or /48 (IPv6) or longer. Up to 256 characters. */
+  /** IP address or CIDR. Prefix length at least /16 (IPv4) or /48 (IPv6). Up to 256 characters. */
   cidr: string;
   reason: 'abuse' | 'attack' | 'scanner' | 'spam' | 'other';
-  /** 60 to 604800. */
+  /** Length of the ban in seconds, 60 to 604800. */
   durationSeconds: number;
 }
 
 export type BansCreateOutput = Ban;
 
 export interface BansPreviewInput {
-  /** site: enforced for one site; platform: on every site and node. */
+  /** site: enforced on one site; platform: enforced on every site and node. */
   scope: 'site' | 'platform';
-  /** Required with scope site, forbidden with platform. 1 to 64 characters. */
+  /** Required with scope `site`, forbidden with scope `platform`. 1 to 64 characters. */
   siteId?: string | undefined;
-  /** IP address or CIDR, /16 (IPv4) or /48 (IPv6) or longer. Up to 256 characters. */
+  /** IP address or CIDR. Prefix length at least /16 (IPv4) or /48 (IPv6). Up to 256 characters. */
   cidr: string;
   reason: 'abuse' | 'attack' | 'scanner' | 'spam' | 'other';
-  /** 60 to 604800. */
+  /** Length of the ban in seconds, 60 to 604800. */
   durationSeconds: number;
 }
 
 export interface BansPreviewOutput {
   cidr: string | null;
-  /** How many addresses it covers. */
+  /** Number of addresses that the ban covers. */
   addresses: string;
   renews: {
-    /** Id. 1 to 64 characters. */
+    /** ID. 1 to 64 characters. */
     id: string;
-    /** ISO 8601, UTC. */
+    /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
     expiresAt: string;
   } | null;
   refusal: {
@@ -218,68 +221,69 @@ export interface BansPreviewOutput {
   /** Active bans of the same scope inside the range. */
   coveredBans: number;
   warnings: Array<{
-    /** own_address: the caller is in the range; console: addresses of the console or its node channel are; proxies: reverse proxies of the console, or networks that clusters trust to name clients; origins: origins of sites (of the one site with scope site); sessions: addresses from which people are signed in. */
+    /** own_address: the caller is in the range. console: addresses of the console or its node channel are. proxies: reverse proxies of the console, or networks that clusters trust to name clients. origins: origins of sites (of the one site with scope site). sessions: addresses of signed-in users. */
     kind: 'own_address' | 'console' | 'proxies' | 'origins' | 'sessions';
-    /** One of them. */
+    /** One of the addresses. */
     address: string;
-    /** Addresses, networks, sites or sessions; 100 means 100 or more. 1 or more. */
+    /** Number of addresses, networks, sites or sessions; 100 means 100 or more. 1 or more. */
     count: number;
   }>;
 }
 
 export interface BansDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type BansDeleteOutput = Record<string, never>;
 
 export interface CertificatesListInput {
-  /** Part of the name or of a DNS name, in any case. Up to 100 characters. */
+  /** Part of the name or of a DNS name, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
   source?: 'upload' | 'acme' | undefined;
   status?: 'pending' | 'issuing' | 'ready' | 'error' | undefined;
-  /** ending: it ends within 14 days, or has ended; failed: its last issue failed. */
+  /** ending: expires within 14 days or has expired; failed: the latest issue failed. */
   condition?: 'ending' | 'failed' | undefined;
-  /** Site that gets it once it is issued. 1 to 64 characters. */
+  /** Site that receives the certificate when it is issued. 1 to 64 characters. */
   bindSiteId?: string | undefined;
-  /** Field to sort by; with - before it, from the last to the first. */
+  /** Field to sort by, ascending; with a leading -, descending. */
   sort?: 'name' | 'notAfter' | 'createdAt' | '-name' | '-notAfter' | '-createdAt' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface CertificatesListOutput {
   items: CertificateSummary[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface CertificatesRehearseInput {
-  /** DNS names, each once; *.name for a wildcard, which needs dns01. 1 to 100 entries. */
+  /** DNS names, each once. A wildcard *.name needs `dns01`. 1 to 100 entries. */
   names: string[];
-  /** Address that the authority knows the account by. 3 to 254 characters. */
+  /** Email address of the ACME account. 3 to 254 characters. */
   email: string;
-  /** Default ec256. */
+  /** Key type of the certificate. Default `ec256`. */
   keyType?: 'ec256' | 'rsa2048' | undefined;
-  /** What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS. */
+  /** Validation method: http01 (default) through the nodes, dns01 through DNS records. */
   challenge?: 'http01' | 'dns01' | undefined;
   dnsCredentialId?: string | null | undefined;
-  /** Id of an external account of the authority. Up to 256 characters. */
+  /** Key ID of the external account (EAB) at the CA. Up to 256 characters. */
   eabKid?: string | undefined;
-  /** Its key in base64url; never answered. Up to 1024 characters. */
+  /** HMAC key of the external account in base64url; never returned. Up to 1024 characters. */
   eabHmacKey?: string | undefined;
-  /** Whether the authority is asked wherever the names point. Default false. */
+  /** Whether to skip the check that the names point to the cluster. Default false. */
   skipDnsCheck?: boolean | undefined;
-  /** letsencrypt (default): its staging directory; custom: the authority itself. */
+  /** letsencrypt (default): its staging directory; custom: the custom CA itself. */
   ca?: 'letsencrypt' | 'custom' | undefined;
 }
 
 export interface CertificatesRehearseOutput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   certificateId: string;
-  /** Of the latest order; waiting: it has not begun. */
+  /** State of the latest order; waiting: not started. */
   state: 'waiting' | 'running' | 'done' | 'failed';
   steps: Array<{
     step: 'check' | 'account' | 'order' | 'challenges' | 'present' | 'propagate' | 'validate' | 'finalize' | 'download';
@@ -287,16 +291,16 @@ export interface CertificatesRehearseOutput {
   }>;
   names: Array<{
     name: string;
-    /** asked: the authority looks whether the answer is there. */
+    /** asked: the CA is validating the name. */
     state: 'waiting' | 'asked' | 'valid' | 'invalid';
     error: string | null;
   }>;
   error: {
     code: string;
     params: {
-      /** Names that it is about, the first 20. */
+      /** Affected names, the first 20. */
       names: string[];
-      /** Nodes that it is about, the first 20. */
+      /** Affected nodes, the first 20. */
       nodes: string[];
       until: string | null;
     };
@@ -309,22 +313,22 @@ export interface CertificatesRehearseOutput {
 export interface CertificatesRequestInput {
   /** Name shown in lists. 1 to 100 characters. */
   name: string;
-  /** DNS names, each once; *.name for a wildcard, which needs dns01. 1 to 100 entries. */
+  /** DNS names, each once. A wildcard *.name needs `dns01`. 1 to 100 entries. */
   names: string[];
-  /** Address that the authority knows the account by. 3 to 254 characters. */
+  /** Email address of the ACME account. 3 to 254 characters. */
   email: string;
-  /** Default ec256. */
+  /** Key type of the certificate. Default `ec256`. */
   keyType?: 'ec256' | 'rsa2048' | undefined;
-  /** What shows whose the names are: http01 (default) is answered by nodes, dns01 by records of DNS. */
+  /** Validation method: http01 (default) through the nodes, dns01 through DNS records. */
   challenge?: 'http01' | 'dns01' | undefined;
   dnsCredentialId?: string | null | undefined;
-  /** Id of an external account of the authority. Up to 256 characters. */
+  /** Key ID of the external account (EAB) at the CA. Up to 256 characters. */
   eabKid?: string | undefined;
-  /** Its key in base64url; never answered. Up to 1024 characters. */
+  /** HMAC key of the external account in base64url; never returned. Up to 1024 characters. */
   eabHmacKey?: string | undefined;
-  /** Whether the authority is asked wherever the names point. Default false. */
+  /** Whether to skip the check that the names point to the cluster. Default false. */
   skipDnsCheck?: boolean | undefined;
-  /** Whom to ask. Default letsencrypt. */
+  /** Certificate authority. Default `letsencrypt`. */
   ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
   /** Default true. */
   autoRenew?: boolean | undefined;
@@ -337,73 +341,74 @@ export type CertificatesSettingsInput = Record<string, never>;
 
 export interface CertificatesSettingsOutput {
   acmeDirectory: string | null;
-  /** Whether requests to it carry its external account. */
+  /** Whether requests to the custom CA use its external account. */
   acmeDirectoryEab: boolean;
-  /** Whom a request asks that names nobody. */
+  /** CA of requests that name none. */
   defaultCa: 'letsencrypt' | 'zerossl' | 'custom';
 }
 
 export interface CertificatesUploadInput {
   /** Name shown in lists. 1 to 100 characters. */
   name: string;
-  /** The certificate and those that lead to its authority, in this order, 1 to 10 in PEM. 32 to 131072 characters. */
+  /** The certificate and its intermediates up to the CA, in this order, 1 to 10 in PEM. 32 to 131072 characters. */
   chainPem: string;
-  /** Its key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
+  /** Private key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
   privateKeyPem: string;
 }
 
 export type CertificatesUploadOutput = Certificate;
 
 export interface CertificatesGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type CertificatesGetOutput = Certificate;
 
 export interface CertificatesReplaceInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** The certificate and those that lead to its authority, in this order, 1 to 10 in PEM. 32 to 131072 characters. */
+  /** The certificate and its intermediates up to the CA, in this order, 1 to 10 in PEM. 32 to 131072 characters. */
   chainPem: string;
-  /** Its key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
+  /** Private key in PEM, not encrypted: RSA of at least 2048 bits, or ECDSA P-256, P-384 or P-521. 32 to 32768 characters. */
   privateKeyPem: string;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type CertificatesReplaceOutput = Certificate;
 
 export interface CertificatesDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type CertificatesDeleteOutput = Record<string, never>;
 
 export interface CertificatesNodesInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface CertificatesNodesOutput {
   items: NodeOfCertificate[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface CertificatesProgressInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export interface CertificatesProgressOutput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   certificateId: string;
-  /** Of the latest order; waiting: it has not begun. */
+  /** State of the latest order; waiting: not started. */
   state: 'waiting' | 'running' | 'done' | 'failed';
   steps: Array<{
     step: 'check' | 'account' | 'order' | 'challenges' | 'present' | 'propagate' | 'validate' | 'finalize' | 'download';
@@ -411,16 +416,16 @@ export interface CertificatesProgressOutput {
   }>;
   names: Array<{
     name: string;
-    /** asked: the authority looks whether the answer is there. */
+    /** asked: the CA is validating the name. */
     state: 'waiting' | 'asked' | 'valid' | 'invalid';
     error: string | null;
   }>;
   error: {
     code: string;
     params: {
-      /** Names that it is about, the first 20. */
+      /** Affected names, the first 20. */
       names: string[];
-      /** Nodes that it is about, the first 20. */
+      /** Affected nodes, the first 20. */
       nodes: string[];
       until: string | null;
     };
@@ -431,7 +436,7 @@ export interface CertificatesProgressOutput {
 }
 
 export interface CertificatesRenewInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
@@ -440,47 +445,49 @@ export type CertificatesRenewOutput = Certificate;
 export type ChangesListInput = Record<string, never>;
 
 export interface ChangesListOutput {
-  /** Newest first; without what nodes ban by themselves. Up to 20 entries. */
+  /** Newest first, without automatic bans. Up to 20 entries. */
   items: Change[];
 }
 
 export interface ChangesGetInput {
-  /** <cluster>=<revision> or ban=<epoch>:<seq>. Up to 120 characters. */
+  /** <cluster>=<revision> or ban=<epoch>:<seq>. Example: ban=1:42. Up to 120 characters. */
   id: string;
 }
 
 export type ChangesGetOutput = Change;
 
 export interface ChangesNodesInput {
-  /** <cluster>=<revision> or ban=<epoch>:<seq>. Up to 120 characters. */
+  /** <cluster>=<revision> or ban=<epoch>:<seq>. Example: ban=1:42. Up to 120 characters. */
   id: string;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface ChangesNodesOutput {
   items: Arrival[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface ClustersListInput {
-  /** Part of the name, in any case. Up to 100 characters. */
+  /** Part of the name, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface ClustersListOutput {
   items: Cluster[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface ClustersCreateInput {
-  /** Lower-case letters, digits and hyphens; unique. Up to 64 characters. */
+  /** Lower-case letters, digits and hyphens, unique. Example: eu-west. Up to 64 characters. */
   name: string;
   /** Up to 500 characters; default "". */
   description?: string | undefined;
@@ -489,52 +496,52 @@ export interface ClustersCreateInput {
 export type ClustersCreateOutput = Cluster;
 
 export interface ClustersClientIpGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
 }
 
 export interface ClustersClientIpGetOutput {
   settings: ClientIpSettings;
-  /** Active nodes without client-ip-v1; at most 100. */
+  /** Active nodes without the capability client-ip-v1, at most 100. */
   unsupportedNodes: LackingNode[];
   warnings: Array<{
-    /** proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in it is exempt from bans, limits and challenges; start them with --proxy-peers. */
+    /** proxy_peers_unset: in mode `proxy_protocol` these nodes trust the PROXY header of every peer. No address in it is exempt from bans, limits and challenges. Start the nodes with --proxy-peers. */
     kind: 'proxy_peers_unset';
-    /** Active nodes; at most 100. */
+    /** Active nodes concerned, at most 100. */
     nodes: LackingNode[];
   }>;
 }
 
 export interface ClustersClientIpSetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
   settings: {
-    /** direct: the TCP peer; proxy_protocol: the address in the PROXY header, which every connection must start with; header: the address in a header, believed from trusted peers only. Default "direct". */
+    /** Source of the client address. direct: the TCP peer. proxy_protocol: the PROXY header, with which every connection must start. header: a request header, accepted only from trusted peers. Default "direct". */
     mode: 'direct' | 'proxy_protocol' | 'header';
-    /** Mode header only, 1 to 64: peers whose header is believed; never banned. Up to 64 entries. */
+    /** Mode `header` only, 1 to 64 CIDRs: peers whose header is trusted. They are never banned. Up to 64 entries. */
     trustedCidrs?: string[] | undefined;
-    /** Mode header only: lower-case name of [a-z0-9-]; no hop-by-hop header, host, cookie, authorization, x-request-id or x-svc-*. Up to 64 characters. */
+    /** Mode `header` only: lower-case name of [a-z0-9-], for example cf-connecting-ip. Not allowed: hop-by-hop headers, host, cookie, authorization, x-request-id, x-svc-*. Up to 64 characters. */
     header?: string | undefined;
-    /** Mode direct only: origins get the peer as X-Forwarded-For instead of the client's chain and the peer. */
+    /** Mode `direct` only: whether origins receive only the peer in X-Forwarded-For, without the chain that the client sent. */
     dropForwardedFor?: boolean | undefined;
   };
 }
 
 export interface ClustersClientIpSetOutput {
   settings: ClientIpSettings;
-  /** Active nodes without client-ip-v1; at most 100. */
+  /** Active nodes without the capability client-ip-v1, at most 100. */
   unsupportedNodes: LackingNode[];
   warnings: Array<{
-    /** proxy_peers_unset: in mode proxy_protocol these nodes believe the PROXY header of every peer, so no address in it is exempt from bans, limits and challenges; start them with --proxy-peers. */
+    /** proxy_peers_unset: in mode `proxy_protocol` these nodes trust the PROXY header of every peer. No address in it is exempt from bans, limits and challenges. Start the nodes with --proxy-peers. */
     kind: 'proxy_peers_unset';
-    /** Active nodes; at most 100. */
+    /** Active nodes concerned, at most 100. */
     nodes: LackingNode[];
   }>;
   revision: string | null;
 }
 
 export interface ClustersListenPortsGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
 }
 
@@ -543,12 +550,12 @@ export interface ClustersListenPortsGetOutput {
   httpPorts: number[];
   /** Ports for HTTPS besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
   httpsPorts: number[];
-  /** Active nodes without edge-ports-v1; at most 100. */
+  /** Active nodes without the capability edge-ports-v1, at most 100. */
   unsupportedNodes: LackingNode[];
 }
 
 export interface ClustersListenPortsSetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
   /** Ports for HTTP besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
   httpPorts: number[];
@@ -561,193 +568,195 @@ export interface ClustersListenPortsSetOutput {
   httpPorts: number[];
   /** Ports for HTTPS besides 80 and 443, which every node has; sorted, each once. Up to 16 entries. */
   httpsPorts: number[];
-  /** Active nodes without edge-ports-v1; at most 100. */
+  /** Active nodes without the capability edge-ports-v1, at most 100. */
   unsupportedNodes: LackingNode[];
   revision: string | null;
 }
 
 export interface ClustersSessionTicketKeysRotateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
 }
 
 export interface ClustersSessionTicketKeysRotateOutput {
-  /** Of the keys; rises with each rotation. */
+  /** Version of the keys; rises with each rotation. */
   version: string;
-  /** ISO 8601, UTC. */
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   rotatedAt: string;
 }
 
 export interface ClustersUnknownHostsGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
 }
 
 export interface ClustersUnknownHostsGetOutput {
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
+  /** page: 404 page; close: the connection is closed without a response; site: the default site responds. Default "page". */
   unknownHost: 'page' | 'close' | 'site';
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
+  /** page: 404 page; close: the connection is closed without a response; site: the default site responds. Default "page". */
   ipAccess: 'page' | 'close' | 'site';
-  /** Enabled site of the cluster, needed for site. Default null. */
+  /** Enabled site of the cluster; required with `site`. Default null. */
   defaultSiteId: string | null;
-  /** Whether TLS without a server name shows the certificate of the default site. Default false. */
+  /** Whether TLS connections without a server name receive the certificate of the default site. Default false. */
   defaultCertificate: boolean;
   /** Scan protection. */
   scan: {
-    /** Whether networks that ask for unknown hosts are banned. Default false. */
+    /** Whether networks that request unknown hosts are banned. Default false. */
     enabled: boolean;
-    /** Requests in 60 s of an IPv4 address or IPv6 /64; the next one bans it on all sites and nodes. 10 to 10000; default 100. */
+    /** Requests in 60 s from an IPv4 address or IPv6 /64. The next one bans it on all sites and nodes. 10 to 10000; default 100. */
     threshold: number;
-    /** Length of such a ban. 60 to 86400; default 3600. */
+    /** Length of the ban in seconds. 60 to 86400; default 3600. */
     banSeconds: number;
   };
-  /** Active nodes without unknown-host-v1; at most 100. */
+  /** Active nodes without the capability unknown-host-v1, at most 100. */
   unsupportedNodes: LackingNode[];
 }
 
 export interface ClustersUnknownHostsSetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
+  /** page: 404 page; close: the connection is closed without a response; site: the default site responds. Default "page". */
   unknownHost?: 'page' | 'close' | 'site' | undefined;
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
+  /** page: 404 page; close: the connection is closed without a response; site: the default site responds. Default "page". */
   ipAccess?: 'page' | 'close' | 'site' | undefined;
-  /** Enabled site of the cluster, needed for site. Default null. */
+  /** Enabled site of the cluster; required with `site`. Default null. */
   defaultSiteId?: string | null | undefined;
-  /** Whether TLS without a server name shows the certificate of the default site. Default false. */
+  /** Whether TLS connections without a server name receive the certificate of the default site. Default false. */
   defaultCertificate?: boolean | undefined;
   scan?: {
-    /** Whether networks that ask for unknown hosts are banned. Default false. */
+    /** Whether networks that request unknown hosts are banned. Default false. */
     enabled?: boolean | undefined;
-    /** Requests in 60 s of an IPv4 address or IPv6 /64; the next one bans it on all sites and nodes. 10 to 10000; default 100. */
+    /** Requests in 60 s from an IPv4 address or IPv6 /64. The next one bans it on all sites and nodes. 10 to 10000; default 100. */
     threshold?: number | undefined;
-    /** Length of such a ban. 60 to 86400; default 3600. */
+    /** Length of the ban in seconds. 60 to 86400; default 3600. */
     banSeconds?: number | undefined;
   } | undefined;
 }
 
 export interface ClustersUnknownHostsSetOutput {
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
+  /** page: 404 page; close: the connection is closed without a response; site: the default site responds. Default "page". */
   unknownHost: 'page' | 'close' | 'site';
-  /** page: 404 page; close: the connection ends without an answer; site: the default site answers. Default "page". */
+  /** page: 404 page; close: the connection is closed without a response; site: the default site responds. Default "page". */
   ipAccess: 'page' | 'close' | 'site';
-  /** Enabled site of the cluster, needed for site. Default null. */
+  /** Enabled site of the cluster; required with `site`. Default null. */
   defaultSiteId: string | null;
-  /** Whether TLS without a server name shows the certificate of the default site. Default false. */
+  /** Whether TLS connections without a server name receive the certificate of the default site. Default false. */
   defaultCertificate: boolean;
   /** Scan protection. */
   scan: {
-    /** Whether networks that ask for unknown hosts are banned. Default false. */
+    /** Whether networks that request unknown hosts are banned. Default false. */
     enabled: boolean;
-    /** Requests in 60 s of an IPv4 address or IPv6 /64; the next one bans it on all sites and nodes. 10 to 10000; default 100. */
+    /** Requests in 60 s from an IPv4 address or IPv6 /64. The next one bans it on all sites and nodes. 10 to 10000; default 100. */
     threshold: number;
-    /** Length of such a ban. 60 to 86400; default 3600. */
+    /** Length of the ban in seconds. 60 to 86400; default 3600. */
     banSeconds: number;
   };
-  /** Active nodes without unknown-host-v1; at most 100. */
+  /** Active nodes without the capability unknown-host-v1, at most 100. */
   unsupportedNodes: LackingNode[];
   revision: string | null;
 }
 
 export interface ClustersGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ClustersGetOutput = Cluster;
 
 export interface ClustersUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Lower-case letters, digits and hyphens; unique. Up to 64 characters. */
+  /** Lower-case letters, digits and hyphens, unique. Example: eu-west. Up to 64 characters. */
   name?: string | undefined;
   /** Up to 500 characters. */
   description?: string | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type ClustersUpdateOutput = Cluster;
 
 export interface ClustersDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ClustersDeleteOutput = Record<string, never>;
 
 export interface ClustersRevisionsInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface ClustersRevisionsOutput {
   items: Revision[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface ClustersRevisionDiffInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Number of a revision. */
+  /** Revision number. Example: 42. */
   revision: string;
-  /** The revision to compare from; the one before, unless given. 0: before the first. */
+  /** Revision to compare with. Default: the one before. 0: before the first. */
   against?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface ClustersRevisionDiffOutput {
   items: ObjectChange[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface ClustersRollbackInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Number of a revision. */
+  /** Revision number. Example: 42. */
   revision: string;
-  /** Puts saved settings back as well, so that the next save does not bring back what is taken away. Default false. */
+  /** Whether to restore the saved settings as well. Otherwise the next save publishes the present settings again. Default false. */
   restoreSettings?: boolean | undefined;
-  /** Why, for the list of revisions and the audit. Up to 200 characters. */
+  /** Reason, shown in the list of revisions and in the audit log. Up to 200 characters. */
   note?: string | undefined;
 }
 
 export interface ClustersRollbackOutput {
-  /** The revision it made; null: nodes have what it had. */
+  /** New revision; null: nodes already have this configuration. */
   revision: string | null;
-  /** Sites and other things whose settings were put back. */
+  /** Number of sites and other objects with restored settings. */
   restoredSettings: number;
 }
 
 export interface ClustersRollbackPreviewInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Number of a revision. */
+  /** Revision number. Example: 42. */
   revision: string;
-  /** Puts saved settings back as well, so that the next save does not bring back what is taken away. Default false. */
+  /** Whether to restore the saved settings as well. Otherwise the next save publishes the present settings again. Default false. */
   restoreSettings?: boolean | undefined;
 }
 
 export interface ClustersRollbackPreviewOutput {
-  /** Decimal number. */
+  /** Decimal number as a string. Example: 42. */
   revision: string;
-  /** null: the cluster has none. */
+  /** null: the cluster has no revision. */
   currentRevision: string | null;
-  /** Nodes run what the rollback would publish. */
+  /** Whether nodes already run the result of the rollback. */
   unchanged: boolean;
   sites: {
-    /** Served again. Up to 100 entries. */
+    /** Sites that are served again. Up to 100 entries. */
     added: LackingNode[];
     /** Up to 100 entries. */
     changed: LackingNode[];
-    /** Not served any more: made or enabled since. Up to 100 entries. */
+    /** Sites that are no longer served, because they were created or enabled later. Up to 100 entries. */
     removed: LackingNode[];
   };
   siteCounts: {
@@ -755,206 +764,208 @@ export interface ClustersRollbackPreviewOutput {
     changed: number;
     removed: number;
   };
-  /** Sites that the revision serves and that stay as they are, because they are disabled now. Up to 100 entries. */
+  /** Sites that the revision serves but that stay disabled, because they are disabled now. Up to 100 entries. */
   keptDisabled: LackingNode[];
-  /** Entries that the rollback changes. */
+  /** Number of entries that the rollback changes. */
   entryCount: number;
-  /** Saved settings that differ from those of the revision. Without restoreSettings they stay, and the next save publishes them. */
+  /** Saved settings that differ from the revision. Without `restoreSettings` they stay, and the next save publishes them. */
   settings: {
     total: number;
-    /** From what is saved to what would be. Up to 100 entries. */
+    /** Changes from the saved to the restored settings. Up to 100 entries. */
     items: ObjectChange[];
   };
 }
 
 export interface ClustersRolloutInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ClustersRolloutOutput = Rollout;
 
 export interface ClustersRolloutEventsInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface ClustersRolloutEventsOutput {
   items: RolloutEvent[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface ClustersRolloutEventInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   eventId: string;
 }
 
 export type ClustersRolloutEventOutput = RolloutEventDetails;
 
 export interface ClustersRolloutPolicyInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export interface ClustersRolloutPolicyOutput {
-  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes the candidate. */
   enabled: boolean;
-  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  /** How long the canary nodes are watched with a change, in seconds. Default 300. 60 to 3600. */
   windowSeconds: number;
-  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  /** Whether a healthy candidate is promoted automatically at the end of the window. Default true. */
   autoPromote: boolean;
-  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  /** How many times the 5xx share of the other nodes a canary may reach. Default 2. 1 to 100. */
   errorRatioMultiplier: number;
-  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  /** Share of 5xx responses that a canary may always reach, 0 to 1. Default 0.05. 0.001 to 1. */
   errorRatioFloor: number;
-  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests: number;
-  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
   undoDirect: boolean;
-  /** policyUpdatedAt of the rollout. */
+  /** Same value as `policyUpdatedAt` of the rollout. */
   updatedAt: string;
 }
 
 export interface ClustersSetRolloutPolicyInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes the candidate. */
   enabled?: boolean | undefined;
-  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  /** How long the canary nodes are watched with a change, in seconds. Default 300. 60 to 3600. */
   windowSeconds?: number | undefined;
-  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  /** Whether a healthy candidate is promoted automatically at the end of the window. Default true. */
   autoPromote?: boolean | undefined;
-  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  /** How many times the 5xx share of the other nodes a canary may reach. Default 2. 1 to 100. */
   errorRatioMultiplier?: number | undefined;
-  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  /** Share of 5xx responses that a canary may always reach, 0 to 1. Default 0.05. 0.001 to 1. */
   errorRatioFloor?: number | undefined;
-  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests?: number | undefined;
-  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
   undoDirect?: boolean | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export interface ClustersSetRolloutPolicyOutput {
-  /** Whether changes go to the nodes of canary groups first. Turning it off promotes what is being tried. */
+  /** Whether changes go to the nodes of canary groups first. Turning it off promotes the candidate. */
   enabled: boolean;
-  /** How long a change is watched on the canary nodes, in seconds. Default 300. 60 to 3600. */
+  /** How long the canary nodes are watched with a change, in seconds. Default 300. 60 to 3600. */
   windowSeconds: number;
-  /** Whether a change that does well goes to all nodes by itself when the time is over. Default true. */
+  /** Whether a healthy candidate is promoted automatically at the end of the window. Default true. */
   autoPromote: boolean;
-  /** How many times the share of 5xx answers of the other nodes a canary may have. Default 2. 1 to 100. */
+  /** How many times the 5xx share of the other nodes a canary may reach. Default 2. 1 to 100. */
   errorRatioMultiplier: number;
-  /** Share of 5xx answers that a canary may have in any case. Default 0.05. 0.001 to 1. */
+  /** Share of 5xx responses that a canary may always reach, 0 to 1. Default 0.05. 0.001 to 1. */
   errorRatioFloor: number;
-  /** Requests that canary nodes must have had before their 5xx answers count. Default 100. 1 to 1000000. */
+  /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests: number;
-  /** Whether changes that went to all nodes at once are watched, too, and taken back by themselves. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
   undoDirect: boolean;
-  /** policyUpdatedAt of the rollout. */
+  /** Same value as `policyUpdatedAt` of the rollout. */
   updatedAt: string;
 }
 
 export interface ClustersAbortRolloutInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ClustersAbortRolloutOutput = Rollout;
 
 export interface ClustersPromoteRolloutInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ClustersPromoteRolloutOutput = Rollout;
 
 export interface DnsCredentialsListInput {
-  /** Part of the name or of the zone, in any case. Up to 100 characters. */
+  /** Part of the name or of the zone, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface DnsCredentialsListOutput {
   items: DnsCredential[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface DnsCredentialsCreateInput {
   /** Name shown in lists. 1 to 100 characters. */
   name: string;
-  /** Of a webhook: where changes are sent; https, or http at an address of a private network. 1 to 2048 characters. */
+  /** Webhook only: URL that receives the changes; https, or http for an address of a private network. 1 to 2048 characters. */
   url?: string | undefined;
-  /** Of rfc2136: the server that takes changes, host or host:port; port 53 unless given. 1 to 261 characters. */
+  /** rfc2136 only: server that receives the updates, as host or host:port. Default port 53. 1 to 261 characters. */
   server?: string | undefined;
-  /** Of rfc2136: name of its TSIG key. 1 to 253 characters. */
+  /** rfc2136 only: name of the TSIG key. 1 to 253 characters. */
   keyName?: string | undefined;
-  /** Of rfc2136: default hmac-sha256. */
+  /** rfc2136 only: TSIG algorithm. Default `hmac-sha256`. */
   algorithm?: 'hmac-sha256' | 'hmac-sha512' | undefined;
-  /** Servers that are asked whether records are there, host or host:port; empty: those that NS records of the zone name. Up to 8 entries. */
+  /** Servers that are queried for the records, as host or host:port; empty: the servers in the NS records of the zone. Up to 8 entries. */
   nameservers?: string[] | undefined;
   provider: 'webhook' | 'rfc2136';
-  /** Zone that records are written to. 1 to 253 characters. */
+  /** Zone in which records are written. 1 to 253 characters. */
   zone: string;
-  /** Of a webhook: what its requests are signed with; of rfc2136: the TSIG key in base64. Never answered. 16 to 1024 characters. */
+  /** Webhook: key that signs the requests; rfc2136: TSIG key in base64. Never returned. 16 to 1024 characters. */
   secret: string;
 }
 
 export type DnsCredentialsCreateOutput = DnsCredential;
 
 export interface DnsCredentialsGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type DnsCredentialsGetOutput = DnsCredential;
 
 export interface DnsCredentialsUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** Name shown in lists. 1 to 100 characters. */
   name: string;
-  /** Of a webhook: where changes are sent; https, or http at an address of a private network. 1 to 2048 characters. */
+  /** Webhook only: URL that receives the changes; https, or http for an address of a private network. 1 to 2048 characters. */
   url?: string | undefined;
-  /** Of rfc2136: the server that takes changes, host or host:port; port 53 unless given. 1 to 261 characters. */
+  /** rfc2136 only: server that receives the updates, as host or host:port. Default port 53. 1 to 261 characters. */
   server?: string | undefined;
-  /** Of rfc2136: name of its TSIG key. 1 to 253 characters. */
+  /** rfc2136 only: name of the TSIG key. 1 to 253 characters. */
   keyName?: string | undefined;
-  /** Of rfc2136: default hmac-sha256. */
+  /** rfc2136 only: TSIG algorithm. Default `hmac-sha256`. */
   algorithm?: 'hmac-sha256' | 'hmac-sha512' | undefined;
-  /** Servers that are asked whether records are there, host or host:port; empty: those that NS records of the zone name. Up to 8 entries. */
+  /** Servers that are queried for the records, as host or host:port; empty: the servers in the NS records of the zone. Up to 8 entries. */
   nameservers?: string[] | undefined;
-  /** Of a webhook: what its requests are signed with; of rfc2136: the TSIG key in base64. Never answered. 16 to 1024 characters. */
+  /** Webhook: key that signs the requests; rfc2136: TSIG key in base64. Never returned. 16 to 1024 characters. */
   secret?: string | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type DnsCredentialsUpdateOutput = DnsCredential;
 
 export interface DnsCredentialsDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type DnsCredentialsDeleteOutput = Record<string, never>;
 
 export interface DnsCredentialsTryInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export interface DnsCredentialsTryOutput {
-  /** A value was written, seen at each server of the zone within 8 s, removed. */
+  /** Steps of the trial: a test value is written, seen at each server of the zone within 8 s, and removed. */
   steps: Array<{
     step: 'write' | 'look' | 'remove';
     state: 'done' | 'failed' | 'skipped';
@@ -963,7 +974,7 @@ export interface DnsCredentialsTryOutput {
 }
 
 export interface EnrollmentTokensCreateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
   nodeGroupId?: string | null | undefined;
   nodeName?: string | null | undefined;
@@ -974,80 +985,82 @@ export interface EnrollmentTokensCreateInput {
 export type EnrollmentTokensCreateOutput = NewEnrollmentToken;
 
 export interface EnrollmentTokensGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type EnrollmentTokensGetOutput = EnrollmentProgress;
 
 export interface SecurityIncidentsInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId?: string | undefined;
 }
 
 export type SecurityIncidentsOutput = Incidents;
 
 export interface IpListsListInput {
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface IpListsListOutput {
   items: IpListSummary[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface IpListsCreateInput {
-  /** Unique; stays as it is for good. */
+  /** Unique; cannot be changed later. */
   name: string;
   /** collection: used by rules only; allow: exempt from block lists, bans and challenges on all sites; block: 403 on all sites. */
   kind: 'collection' | 'allow' | 'block';
-  /** IP addresses and CIDRs; answered in canonical form, without duplicates, sorted. Up to 100000 entries. */
+  /** IP addresses and CIDRs; returned in canonical form, sorted, without duplicates. Up to 100000 entries. */
   entries: string[];
 }
 
 export type IpListsCreateOutput = IpList;
 
 export interface IpListsGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type IpListsGetOutput = IpList;
 
 export interface IpListsUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** collection: used by rules only; allow: exempt from block lists, bans and challenges on all sites; block: 403 on all sites. */
   kind: 'collection' | 'allow' | 'block';
-  /** IP addresses and CIDRs; answered in canonical form, without duplicates, sorted. Up to 100000 entries. */
+  /** IP addresses and CIDRs; returned in canonical form, sorted, without duplicates. Up to 100000 entries. */
   entries: string[];
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type IpListsUpdateOutput = IpList;
 
 export interface IpListsDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type IpListsDeleteOutput = Record<string, never>;
 
 export interface IpListsUsageInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface IpListsUsageOutput {
   items: IpListUser[];
+  /** Number of items on all pages. */
   total: number;
 }
 
@@ -1056,27 +1069,28 @@ export type AccountMeInput = Record<string, never>;
 export type AccountMeOutput = Me;
 
 export interface NodeGroupsListInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId?: string | undefined;
-  /** Part of the name, in any case. Up to 100 characters. */
+  /** Part of the name, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface NodeGroupsListOutput {
   items: NodeGroup[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface NodeGroupsCreateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId: string;
   /** 1 to 64 characters. */
   name: string;
-  /** See canaryInEffect. Default false. */
+  /** Whether its nodes are canary nodes; see `canaryInEffect`. Default false. */
   isCanary?: boolean | undefined;
   regionId?: string | null | undefined;
 }
@@ -1084,106 +1098,107 @@ export interface NodeGroupsCreateInput {
 export type NodeGroupsCreateOutput = NodeGroup;
 
 export interface NodeGroupsUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** 1 to 64 characters. */
   name?: string | undefined;
-  /** See canaryInEffect. */
+  /** Whether its nodes are canary nodes; see `canaryInEffect`. */
   isCanary?: boolean | undefined;
   regionId?: string | null | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type NodeGroupsUpdateOutput = NodeGroup;
 
 export interface NodeGroupsDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type NodeGroupsDeleteOutput = Record<string, never>;
 
 export interface NodesListInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId?: string | undefined;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   nodeGroupId?: string | undefined;
   status?: 'active' | 'disabled' | undefined;
   online?: boolean | undefined;
   /** Part of the name, the host name or the remote address. Up to 100 characters. */
   search?: string | undefined;
-  /** Capability: nodes that do not report it, those that never reported anything included. */
+  /** Capability: lists nodes that do not report it, including nodes that never reported. */
   lacks?: string | undefined;
-  /** Field to sort by; with - before it, from the last to the first. */
+  /** Field to sort by, ascending; with a leading -, descending. */
   sort?: 'name' | 'lastSeenAt' | 'cpuPercent' | 'memoryPercent' | '-name' | '-lastSeenAt' | '-cpuPercent' | '-memoryPercent' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface NodesListOutput {
   items: Node[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface NodesGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type NodesGetOutput = Node;
 
 export interface NodesUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** 1 to 64 characters. */
   name?: string | undefined;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   nodeGroupId?: string | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type NodesUpdateOutput = Node;
 
 export interface NodesDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type NodesDeleteOutput = Record<string, never>;
 
 export interface NodesDisableInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type NodesDisableOutput = Node;
 
 export interface NodesEnableInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type NodesEnableOutput = Node;
 
 export interface NodesMetricsInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export interface NodesMetricsOutput {
-  /** When the first point begins; the last one is the running one. */
+  /** Start of the first point. The last point is the current, incomplete one. */
   from: string;
-  /** What one point stands for. 1 or more. */
+  /** Length of one point in seconds. 1 or more. */
   stepSeconds: number;
-  /** Averages, oldest first, 288 of them; null where the node reported none. */
+  /** Averages, oldest first, 288 of them; null: the node reported none. */
   points: Array<{
     cpuPercent: number;
     load1: number;
@@ -1195,23 +1210,23 @@ export interface NodesMetricsOutput {
 }
 
 export interface OverviewGetInput {
-  /** Everything is about this cluster then; default all of them. 1 to 64 characters. */
+  /** Limits the response to this cluster. Default: all clusters. 1 to 64 characters. */
   clusterId?: string | undefined;
 }
 
 export type OverviewGetOutput = Overview;
 
 export interface OverviewTrafficInput {
-  /** Everything is about this cluster then; default all of them. 1 to 64 characters. */
+  /** Limits the response to this cluster. Default: all clusters. 1 to 64 characters. */
   clusterId?: string | undefined;
   /** 1 to 24; default 3. */
   hours?: number | undefined;
 }
 
 export interface OverviewTrafficOutput {
-  /** First of the minutes; null: no data yet. */
+  /** First minute of the series; null: no data yet. */
   from: string | null;
-  /** Of each minute since, oldest first, up to the latest that every node has had the time to report. */
+  /** One value per minute, oldest first, up to the latest minute that every node had time to report. */
   requestsPerSecond: number[];
 }
 
@@ -1222,64 +1237,65 @@ export type PlatformRulesGetOutput = PlatformRules;
 export interface PlatformRulesSetInput {
   /** Up to 32 entries. */
   rules: RuleInput[];
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type PlatformRulesSetOutput = PlatformRules;
 
 export interface RuleHitsPlatformInput {
-  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  /** How far back to count. Beyond the last 2 hours, partly included hours count as a whole. Default "24h". */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
 }
 
 export interface RuleHitsPlatformOutput {
-  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
+  /** Always true: nodes count only the log rules that matched most in each minute, and report within 2 minutes. */
   approximate: true;
-  /** The most frequent first, at most 500; rules that never matched are left out. */
+  /** Most matches first, at most 500; rules without matches are omitted. */
   items: RuleHit[];
-  /** Active nodes that lack rule-log-v1: they count nothing. */
+  /** Active nodes without the capability rule-log-v1; their requests are not counted. */
   unsupportedNodes: number;
 }
 
 export interface RegionsListInput {
-  /** Part of the name or the code, in any case. Up to 100 characters. */
+  /** Part of the name or the code, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface RegionsListOutput {
   items: Region[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface RegionsCreateInput {
   /** 1 to 64 characters. */
   name: string;
-  /** Unique. */
+  /** Unique code. Example: eu-central. */
   code: string;
 }
 
 export type RegionsCreateOutput = Region;
 
 export interface RegionsUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** 1 to 64 characters. */
   name?: string | undefined;
-  /** Unique. */
+  /** Unique code. Example: eu-central. */
   code?: string | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type RegionsUpdateOutput = Region;
 
 export interface RegionsDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
@@ -1288,30 +1304,31 @@ export type RegionsDeleteOutput = Record<string, never>;
 export interface RulesValidateInput {
   /** Up to 16384 characters. */
   expression: string;
-  /** Phase of the rule. Without it, and for a cacheRule, fields of the response cannot be read. */
+  /** Phase of the rule. If omitted, and for a cacheRule, response fields cannot be read. */
   phase?: 'request-transform' | 'redirect' | 'config' | 'waf-custom' | 'ratelimit' | 'cache' | 'origin' | 'response-transform' | 'compression' | undefined;
-  /** condition: of a rule; value: computes a text; cacheRule: condition of a cache rule, which may be longer. Default "condition". */
+  /** condition: condition of a rule. value: expression that computes a string. cacheRule: condition of a cache rule, which may be longer. Default "condition". */
   kind?: 'condition' | 'value' | 'cacheRule' | undefined;
 }
 
 export type RulesValidateOutput = ExpressionCheck;
 
 export interface ServiceAccountsListInput {
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface ServiceAccountsListOutput {
   items: ServiceAccount[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface ServiceAccountsCreateInput {
   /** Unique. 1 to 64 characters. */
   name: string;
-  /** What the account may call; answered in alphabetical order. Up to 5 entries; default []. */
+  /** Procedures that the account may call; returned in alphabetical order. Up to 5 entries; default []. */
   scopes?: Array<'clusters:read' | 'sites:read' | 'sites:write' | 'system:read' | 'usage:read'> | undefined;
   /** Default true. */
   enabled?: boolean | undefined;
@@ -1320,43 +1337,43 @@ export interface ServiceAccountsCreateInput {
 export type ServiceAccountsCreateOutput = ServiceAccount;
 
 export interface ServiceAccountsUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** 1 to 64 characters. */
   name?: string | undefined;
-  /** What the account may call; answered in alphabetical order. Up to 5 entries. */
+  /** Procedures that the account may call; returned in alphabetical order. Up to 5 entries. */
   scopes?: Array<'clusters:read' | 'sites:read' | 'sites:write' | 'system:read' | 'usage:read'> | undefined;
   enabled?: boolean | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type ServiceAccountsUpdateOutput = ServiceAccount;
 
 export interface ServiceAccountsDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ServiceAccountsDeleteOutput = Record<string, never>;
 
 export interface ServiceAccountsCreateKeyInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Tells keys apart; default the name of the account. 1 to 64 characters. */
+  /** Name for recognition. Default: the name of the account. 1 to 64 characters. */
   name?: string | undefined;
 }
 
 export interface ServiceAccountsCreateKeyOutput {
   key: ServiceAccountKey;
-  /** The key itself, answered once; prefix ews_. */
+  /** The key itself, returned only here; prefix `ews_`. */
   secret: string;
 }
 
 export interface ServiceAccountsRevokeKeyInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   keyId: string;
 }
 
@@ -1370,34 +1387,34 @@ export type SettingsAcmeDirectoryGetInput = Record<string, never>;
 
 export interface SettingsAcmeDirectoryGetOutput {
   url: string | null;
-  /** Authorities that vouch for its server, 1 to 10 in PEM; empty: those of the system. Up to 131072 characters. */
+  /** CA certificates that verify the directory server, 1 to 10 in PEM; empty: the CAs of the system. Up to 131072 characters. */
   caPem: string;
-  /** Id of an external account of the authority. Up to 256 characters. */
+  /** Key ID of the external account (EAB) at the CA. Up to 256 characters. */
   eabKid: string;
-  /** Whether the key of the external account is there. */
+  /** Whether the key of the external account is set. */
   eabHmacKeySet: boolean;
   updatedAt: string | null;
 }
 
 export interface SettingsAcmeDirectorySetInput {
   url: string | null;
-  /** Authorities that vouch for its server, 1 to 10 in PEM; empty: those of the system. Up to 131072 characters. */
+  /** CA certificates that verify the directory server, 1 to 10 in PEM; empty: the CAs of the system. Up to 131072 characters. */
   caPem?: string | undefined;
-  /** Id of an external account of the authority. Up to 256 characters. */
+  /** Key ID of the external account (EAB) at the CA. Up to 256 characters. */
   eabKid?: string | undefined;
-  /** Its key in base64url; left out: stays with its id. Up to 1024 characters. */
+  /** HMAC key of the external account in base64url. If omitted, the key of the same `eabKid` stays. Up to 1024 characters. */
   eabHmacKey?: string | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export interface SettingsAcmeDirectorySetOutput {
   url: string | null;
-  /** Authorities that vouch for its server, 1 to 10 in PEM; empty: those of the system. Up to 131072 characters. */
+  /** CA certificates that verify the directory server, 1 to 10 in PEM; empty: the CAs of the system. Up to 131072 characters. */
   caPem: string;
-  /** Id of an external account of the authority. Up to 256 characters. */
+  /** Key ID of the external account (EAB) at the CA. Up to 256 characters. */
   eabKid: string;
-  /** Whether the key of the external account is there. */
+  /** Whether the key of the external account is set. */
   eabHmacKeySet: boolean;
   updatedAt: string | null;
 }
@@ -1405,47 +1422,47 @@ export interface SettingsAcmeDirectorySetOutput {
 export type SettingsAuditRetentionGetInput = Record<string, never>;
 
 export interface SettingsAuditRetentionGetOutput {
-  /** Older audit entries are deleted, within an hour. 30 to 3650. */
+  /** Days that audit entries are kept; older ones are deleted within 1 hour. 30 to 3650. */
   days: number;
 }
 
 export interface SettingsAuditRetentionSetInput {
-  /** Older audit entries are deleted, within an hour. 30 to 3650. */
+  /** Days that audit entries are kept; older ones are deleted within 1 hour. 30 to 3650. */
   days: number;
 }
 
 export interface SettingsAuditRetentionSetOutput {
-  /** Older audit entries are deleted, within an hour. 30 to 3650. */
+  /** Days that audit entries are kept; older ones are deleted within 1 hour. 30 to 3650. */
   days: number;
 }
 
 export type SettingsBansGetInput = Record<string, never>;
 
 export interface SettingsBansGetOutput {
-  /** Most active manual bans; default 10000. 100 to 100000. */
+  /** Highest number of active manual bans. Default 10000. 100 to 100000. */
   maxTotal: number;
-  /** Whether automatic bans go to other nodes, default true; a change affects bans added afterwards. */
+  /** Whether automatic bans are distributed to other nodes. Default true. A change affects only later bans. */
   shareAutoBans: boolean;
 }
 
 export interface SettingsBansSetInput {
-  /** Most active manual bans; default 10000. 100 to 100000. */
+  /** Highest number of active manual bans. Default 10000. 100 to 100000. */
   maxTotal?: number | undefined;
-  /** Whether automatic bans go to other nodes, default true; a change affects bans added afterwards. */
+  /** Whether automatic bans are distributed to other nodes. Default true. A change affects only later bans. */
   shareAutoBans?: boolean | undefined;
 }
 
 export interface SettingsBansSetOutput {
-  /** Most active manual bans; default 10000. 100 to 100000. */
+  /** Highest number of active manual bans. Default 10000. 100 to 100000. */
   maxTotal: number;
-  /** Whether automatic bans go to other nodes, default true; a change affects bans added afterwards. */
+  /** Whether automatic bans are distributed to other nodes. Default true. A change affects only later bans. */
   shareAutoBans: boolean;
 }
 
 export interface SettingsBansRehearseInput {
-  /** Most active manual bans; default 10000. 100 to 100000. */
+  /** Highest number of active manual bans. Default 10000. 100 to 100000. */
   maxTotal?: number | undefined;
-  /** Whether automatic bans go to other nodes, default true; a change affects bans added afterwards. */
+  /** Whether automatic bans are distributed to other nodes. Default true. A change affects only later bans. */
   shareAutoBans?: boolean | undefined;
 }
 
@@ -1456,54 +1473,54 @@ export type SettingsCcTemplateGetInput = Record<string, never>;
 export type SettingsCcTemplateGetOutput = CcThresholds;
 
 export interface SettingsCcTemplateSetInput {
-  /** Highest level that load can raise the site to. */
+  /** Highest level to which load can raise the site. */
   maxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-  /** The captcha level asks for the high-difficulty proof of work instead. */
+  /** Whether the captcha level uses the high-difficulty proof of work instead. */
   highPowInsteadOfCaptcha?: boolean | undefined;
-  /** Length of the window that rates are of. 5 to 60. */
+  /** Length of the window for rates, in seconds. 5 to 60. */
   windowSeconds?: number | undefined;
-  /** Requests per second of the whole site, on one node; 0 = off. 0 to 1000000. */
+  /** Requests per second of the whole site, on one node; 0: off. 0 to 1000000. */
   siteQps?: number | undefined;
-  /** Requests per second of one path, on one node; 0 = off. 0 to 1000000. */
+  /** Requests per second of one path, on one node; 0: off. 0 to 1000000. */
   urlQps?: number | undefined;
-  /** Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it, on one node; 0 = off. 0 to 1000000. */
+  /** Requests per second of one client (IPv4 address or IPv6 /64), above which the client is banned, on one node; 0: off. 0 to 1000000. */
   ipQps?: number | undefined;
-  /** Length of such a ban. 60 to 86400. */
+  /** Length of this ban in seconds. 60 to 86400. */
   ipBanSeconds?: number | undefined;
-  /** 5xx answers and failed connections of the origin, in per cent; 0 = off. 0 to 100. */
+  /** 5xx responses and failed connections of the origin, in percent; 0: off. 0 to 100. */
   originErrorPercent?: number | undefined;
   /** Origin requests in the window below which errors do not count. 0 to 1000000. */
   originErrorMinRequests?: number | undefined;
-  /** How long a threshold is exceeded before the level rises. 1 to 3600. */
+  /** How long a threshold must be exceeded before the level rises, in seconds. 1 to 3600. */
   escalateAfterSeconds?: number | undefined;
-  /** How long everything stays below 80 % of the thresholds before the level falls. 1 to 86400. */
+  /** How long all figures must stay below 80 % of the thresholds before the level falls, in seconds. 1 to 86400. */
   cooldownSeconds?: number | undefined;
 }
 
 export type SettingsCcTemplateSetOutput = CcThresholds;
 
 export interface SettingsCcTemplateRehearseInput {
-  /** Highest level that load can raise the site to. */
+  /** Highest level to which load can raise the site. */
   maxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-  /** The captcha level asks for the high-difficulty proof of work instead. */
+  /** Whether the captcha level uses the high-difficulty proof of work instead. */
   highPowInsteadOfCaptcha?: boolean | undefined;
-  /** Length of the window that rates are of. 5 to 60. */
+  /** Length of the window for rates, in seconds. 5 to 60. */
   windowSeconds?: number | undefined;
-  /** Requests per second of the whole site, on one node; 0 = off. 0 to 1000000. */
+  /** Requests per second of the whole site, on one node; 0: off. 0 to 1000000. */
   siteQps?: number | undefined;
-  /** Requests per second of one path, on one node; 0 = off. 0 to 1000000. */
+  /** Requests per second of one path, on one node; 0: off. 0 to 1000000. */
   urlQps?: number | undefined;
-  /** Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it, on one node; 0 = off. 0 to 1000000. */
+  /** Requests per second of one client (IPv4 address or IPv6 /64), above which the client is banned, on one node; 0: off. 0 to 1000000. */
   ipQps?: number | undefined;
-  /** Length of such a ban. 60 to 86400. */
+  /** Length of this ban in seconds. 60 to 86400. */
   ipBanSeconds?: number | undefined;
-  /** 5xx answers and failed connections of the origin, in per cent; 0 = off. 0 to 100. */
+  /** 5xx responses and failed connections of the origin, in percent; 0: off. 0 to 100. */
   originErrorPercent?: number | undefined;
   /** Origin requests in the window below which errors do not count. 0 to 1000000. */
   originErrorMinRequests?: number | undefined;
-  /** How long a threshold is exceeded before the level rises. 1 to 3600. */
+  /** How long a threshold must be exceeded before the level rises, in seconds. 1 to 3600. */
   escalateAfterSeconds?: number | undefined;
-  /** How long everything stays below 80 % of the thresholds before the level falls. 1 to 86400. */
+  /** How long all figures must stay below 80 % of the thresholds before the level falls, in seconds. 1 to 86400. */
   cooldownSeconds?: number | undefined;
 }
 
@@ -1514,7 +1531,7 @@ export type SettingsNodeChannelGetInput = Record<string, never>;
 export type SettingsNodeChannelGetOutput = NodeChannelSettings;
 
 export interface SettingsNodeChannelSetInput {
-  /** https://host[:port] without anything else, or empty. Up to 512 characters. */
+  /** https://host[:port] without anything else, or empty. Example: https://nodes.example.com:8444. Up to 512 characters. */
   url: string;
 }
 
@@ -1527,17 +1544,17 @@ export type SettingsNodeChannelCheckOutput = NodeChannelCheck;
 export type SettingsOriginAllowListGetInput = Record<string, never>;
 
 export interface SettingsOriginAllowListGetOutput {
-  /** Special-purpose ranges that origins may be in all the same. Up to 256 entries. */
+  /** Special-purpose ranges in which origins are allowed. Example: 10.0.0.0/8. Up to 256 entries. */
   cidrs: string[];
 }
 
 export interface SettingsOriginAllowListSetInput {
-  /** Special-purpose ranges that origins may be in all the same. Up to 256 entries. */
+  /** Special-purpose ranges in which origins are allowed. Example: 10.0.0.0/8. Up to 256 entries. */
   cidrs: string[];
 }
 
 export interface SettingsOriginAllowListSetOutput {
-  /** Special-purpose ranges that origins may be in all the same. Up to 256 entries. */
+  /** Special-purpose ranges in which origins are allowed. Example: 10.0.0.0/8. Up to 256 entries. */
   cidrs: string[];
 }
 
@@ -1546,11 +1563,11 @@ export type SettingsProtectionGetInput = Record<string, never>;
 export type SettingsProtectionGetOutput = ProtectionSettings;
 
 export interface SettingsProtectionSetInput {
-  /** Whether every visitor of every site is challenged. */
+  /** Whether every client of every site is challenged. */
   underAttack?: boolean | undefined;
   /** Challenge of Under Attack on all sites. */
   underAttackChallenge?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-  /** How long security events are kept; default 30. 7 to 365. */
+  /** Days that security events are kept. Default 30. 7 to 365. */
   eventRetentionDays?: number | undefined;
 }
 
@@ -1561,57 +1578,58 @@ export type SettingsUsageGetInput = Record<string, never>;
 export type SettingsUsageGetOutput = UsageSettings;
 
 export interface SettingsUsageSetInput {
-  /** How long usage is kept; default 100. 35 to 400. */
+  /** Days that usage is kept. Default 100. 35 to 400. */
   retentionDays?: number | undefined;
-  /** completeUntil waits so long for a node that does not report; default 60. 5 to 1440. */
+  /** Minutes that `completeUntil` waits for a node that does not report. Default 60. 5 to 1440. */
   offlineThresholdMinutes?: number | undefined;
 }
 
 export type SettingsUsageSetOutput = UsageSettings;
 
 export interface SitesListInput {
-  /** Part of the name or of any domain, in any case. Up to 100 characters. */
+  /** Part of the name or of any domain, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   clusterId?: string | undefined;
-  /** unserved: nobody serves the enabled site; pending: it is on its way; else as delivery.state. */
+  /** unserved: no node serves the enabled site; pending: the site is on its way; else as `delivery.state`. */
   state?: 'unserved' | 'pending' | 'partial' | 'live' | 'disabled' | undefined;
-  /** Exactly this level, or any above normal, at a connected node. */
+  /** Exactly this level, or any level above normal, on a connected node. */
   level?: 'above_normal' | 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-  /** Field to sort by; with - before it, from the last to the first. */
+  /** Field to sort by, ascending; with a leading -, descending. */
   sort?: 'name' | 'createdAt' | 'updatedAt' | '-name' | '-createdAt' | '-updatedAt' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 20. */
+  /** Items per page. 1 to 100; default 20. */
   pageSize?: number | undefined;
 }
 
 export interface SitesListOutput {
   items: ListedSite[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface SitesCreateInput {
-  /** Name shown in lists; defaults to the first domain, cut at 100 characters. 1 to 100 characters. */
+  /** Name shown in lists. Default: the first domain, cut at 100 characters. 1 to 100 characters. */
   name?: string | undefined;
-  /** Cluster that serves the site, for good; default the oldest. 1 to 64 characters. */
+  /** Cluster that serves the site; cannot be changed later. Default: the oldest cluster. 1 to 64 characters. */
   clusterId?: string | undefined;
-  /** a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). 1 to 50 entries. */
+  /** Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). 1 to 50 entries. */
   domains: string[];
-  /** At least one in the default group and at least one that is no backup. 1 to 32 entries. */
+  /** At least one origin in the default group, and at least one that is not a backup. 1 to 32 entries. */
   origins: OriginInput[];
   originSettings?: {
-    /** consistent_hash: by the request's path and query. Default "weighted_random". */
+    /** consistent_hash: by path and query of the request. Default "weighted_random". */
     policy?: 'weighted_random' | 'round_robin' | 'consistent_hash' | undefined;
-    /** Whether https origins must show a valid certificate. Default true. */
+    /** Whether HTTPS origins must present a valid certificate. Default true. */
     tlsVerify?: boolean | undefined;
     /** Default true. */
     websocket?: boolean | undefined;
-    /** Whether connections to origins are used again. Default true. */
+    /** Whether connections to origins are reused. Default true. */
     keepalive?: boolean | undefined;
-    /** Failures in a row after which an origin is down. 1 to 100; default 3. */
+    /** Consecutive failures after which an origin is down. 1 to 100; default 3. */
     maxFails?: number | undefined;
-    /** How long it is down then. 1 to 3600; default 30. */
+    /** How long an origin stays down, in seconds. 1 to 3600; default 30. */
     recoverySeconds?: number | undefined;
     /** 100 to 120000; default 10000. */
     connectTimeoutMs?: number | undefined;
@@ -1625,14 +1643,14 @@ export interface SitesCreateInput {
     keepaliveMaxRequests?: number | undefined;
     /** Attempts per request. 1 to 5; default 3. */
     tries?: number | undefined;
-    /** Whether 502, 503 and 504 answers are tried again. Default true. */
+    /** Whether requests are retried after 502, 503 and 504 responses. Default true. */
     statusRetry?: boolean | undefined;
   } | undefined;
   contentSettings?: {
-    /** Largest request body in bytes; default 104857600, 0 unlimited. 0 to 10737418240. */
+    /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
     requestBodyLimit?: number | undefined;
   } | undefined;
-  /** A list that is omitted has the usual port: 80, 443. Not both may be empty. */
+  /** An omitted list has the usual port: 80, 443. At least one list must not be empty. */
   ports?: {
     /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     http?: number[] | undefined;
@@ -1644,33 +1662,33 @@ export interface SitesCreateInput {
 export type SitesCreateOutput = SiteChange;
 
 export interface SitesGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesGetOutput = Site;
 
 export interface SitesUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Name shown in lists; defaults to the first domain, cut at 100 characters. 1 to 100 characters. */
+  /** Name shown in lists. Default: the first domain, cut at 100 characters. 1 to 100 characters. */
   name?: string | undefined;
-  /** a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). 1 to 50 entries. */
+  /** Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). 1 to 50 entries. */
   domains?: string[] | undefined;
-  /** At least one in the default group and at least one that is no backup. 1 to 32 entries. */
+  /** At least one origin in the default group, and at least one that is not a backup. 1 to 32 entries. */
   origins?: OriginInput[] | undefined;
   originSettings?: {
-    /** consistent_hash: by the request's path and query. Default "weighted_random". */
+    /** consistent_hash: by path and query of the request. Default "weighted_random". */
     policy?: 'weighted_random' | 'round_robin' | 'consistent_hash' | undefined;
-    /** Whether https origins must show a valid certificate. Default true. */
+    /** Whether HTTPS origins must present a valid certificate. Default true. */
     tlsVerify?: boolean | undefined;
     /** Default true. */
     websocket?: boolean | undefined;
-    /** Whether connections to origins are used again. Default true. */
+    /** Whether connections to origins are reused. Default true. */
     keepalive?: boolean | undefined;
-    /** Failures in a row after which an origin is down. 1 to 100; default 3. */
+    /** Consecutive failures after which an origin is down. 1 to 100; default 3. */
     maxFails?: number | undefined;
-    /** How long it is down then. 1 to 3600; default 30. */
+    /** How long an origin stays down, in seconds. 1 to 3600; default 30. */
     recoverySeconds?: number | undefined;
     /** 100 to 120000; default 10000. */
     connectTimeoutMs?: number | undefined;
@@ -1684,28 +1702,28 @@ export interface SitesUpdateInput {
     keepaliveMaxRequests?: number | undefined;
     /** Attempts per request. 1 to 5. */
     tries?: number | undefined;
-    /** Whether 502, 503 and 504 answers are tried again. */
+    /** Whether requests are retried after 502, 503 and 504 responses. */
     statusRetry?: boolean | undefined;
   } | undefined;
   contentSettings?: {
-    /** Largest request body in bytes; default 104857600, 0 unlimited. 0 to 10737418240. */
+    /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
     requestBodyLimit?: number | undefined;
   } | undefined;
-  /** A list that is omitted stays as it is. Not both may be empty. */
+  /** An omitted list stays unchanged. At least one list must not be empty. */
   ports?: {
     /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     http?: number[] | undefined;
     /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https?: number[] | undefined;
   } | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type SitesUpdateOutput = SiteChange;
 
 export interface SitesDeleteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
@@ -1714,44 +1732,44 @@ export interface SitesDeleteOutput {
 }
 
 export interface SitesBulkRedirectsGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesBulkRedirectsGetOutput = BulkRedirects;
 
 export interface SitesBulkRedirectsSetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Each source once. Up to 5000 entries. */
+  /** Each source only once. Up to 5000 entries. */
   redirects: Array<{
-    /** /path on any host of the site, or host/path with the host in lower case, which comes first where both match; 2 to 512 bytes. Kept in one form: escapes decoded where they need not be, dot segments and repeated slashes resolved. 2 to 512 characters. */
+    /** /path on any host of the site, or host/path with a lower-case host; 2 to 512 bytes. host/path wins if both match. Stored in canonical form: unnecessary escapes decoded, dot segments and repeated slashes resolved. 2 to 512 characters. */
     source: string;
-    /** Path with one leading slash, or http(s) URL without credentials; at most 1024 bytes. 1 to 1024 characters. */
+    /** Path with one leading slash, or HTTP(S) URL without credentials; at most 1024 bytes. 1 to 1024 characters. */
     target: string;
     /** Default 301. */
     statusCode?: 301 | 302 | 307 | 308 | undefined;
     /** Whether the request's query is appended to the target. Default false. */
     preserveQuery?: boolean | undefined;
   }>;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type SitesBulkRedirectsSetOutput = SavedBulkRedirects;
 
 export interface SitesSetEnabledInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   enabled: boolean;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type SitesSetEnabledOutput = SiteChange;
 
 export interface SitesFeaturesInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
@@ -1831,106 +1849,106 @@ export interface SitesFeaturesOutput {
 }
 
 export interface SitesHttpsGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesHttpsGetOutput = SiteHttps;
 
 export interface SitesHttpsSetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** All of them: what is left out goes back to its default. */
+  /** All settings; omitted fields return to their defaults. */
   settings: {
     /** Certificate of the site; null: HTTP only. Default null. */
     certificateId?: string | null | undefined;
-    /** Others, for more domains or another type of key: of those that cover a name clients get the best that they support. Up to 3 entries; default []. */
+    /** Further certificates, for more domains or another key type. Clients receive the best one that they support for the name. Up to 3 entries; default []. */
     additionalCertificateIds?: string[] | undefined;
-    /** Whether plain requests are redirected; needs a certificate. Default false. */
+    /** Whether HTTP requests are redirected to HTTPS; needs a certificate. Default false. */
     forceHttps?: boolean | undefined;
     /** Default 301. */
     redirectStatus?: 301 | 302 | 303 | 307 | 308 | undefined;
-    /** 443 or an HTTPS port of the site. 1 to 65535; default 443. */
+    /** Port of the redirect: 443 or an HTTPS port of the site. 1 to 65535; default 443. */
     redirectPort?: number | undefined;
     /** Domains of the site that are not redirected. Up to 50 entries; default []. */
     redirectExcludedDomains?: string[] | undefined;
-    /** Seconds for which browsers use HTTPS alone; 0: they are not told. 0 to 63072000; default 0. */
+    /** HSTS max-age in seconds; 0: no HSTS header. 0 to 63072000; default 0. */
     hstsMaxAge?: number | undefined;
     /** Default false. */
     hstsIncludeSubdomains?: boolean | undefined;
     /** Default false. */
     hstsPreload?: boolean | undefined;
-    /** Oldest version of TLS. Default "1.2". */
+    /** Minimum TLS version. Default "1.2". */
     minimumVersion?: '1.2' | '1.3' | undefined;
-    /** Of TLS 1.2 only, that of TLS 1.3 is fixed. modern: ECDHE with AES128-GCM and CHACHA20; compatible: AES256-GCM too. Default "modern". */
+    /** Cipher suites of TLS 1.2; those of TLS 1.3 are fixed. modern: ECDHE with AES128-GCM and CHACHA20; compatible: also AES256-GCM. Default "modern". */
     cipherProfile?: 'modern' | 'compatible' | undefined;
     /** Default true. */
     http2?: boolean | undefined;
-    /** Whether clients are told that HTTP/3 is there. Default false. */
+    /** Whether HTTP/3 is advertised to clients. Default false. */
     http3?: boolean | undefined;
-    /** Whether nodes send along what the authority says of the certificate. Default false. */
+    /** Whether nodes staple OCSP responses. Default false. */
     ocspStapling?: boolean | undefined;
-    /** Whether answers are compressed with gzip. Default true. */
+    /** Whether responses are compressed with gzip. Default true. */
     gzip?: boolean | undefined;
-    /** 0: what nodes find best. 0 to 9; default 0. */
+    /** 0: chosen by the node. 0 to 9; default 0. */
     gzipLevel?: number | undefined;
-    /** Shortest answer that is compressed, bytes. 1 to 1048576; default 256. */
+    /** Minimum response size for compression, in bytes. 1 to 1048576; default 256. */
     gzipMinLength?: number | undefined;
     /** Media types that are compressed, without parameters. Up to 32 entries; default ["text/html","text/plain","text/css","text/javascript","application/javascript","application/json","image/svg+xml"]. */
     gzipTypes?: string[] | undefined;
-    /** Whether answers are compressed with brotli. Default false. */
+    /** Whether responses are compressed with brotli. Default false. */
     brotli?: boolean | undefined;
     /** 1 to 11; default 6. */
     brotliLevel?: number | undefined;
-    /** Shortest answer that is compressed, bytes. 1 to 1048576; default 256. */
+    /** Minimum response size for compression, in bytes. 1 to 1048576; default 256. */
     brotliMinLength?: number | undefined;
     /** Media types that are compressed, without parameters. Up to 32 entries; default ["text/html","text/plain","text/css","text/javascript","application/javascript","application/json","image/svg+xml"]. */
     brotliTypes?: string[] | undefined;
-    /** Whether answers are compressed with zstd. Default false. */
+    /** Whether responses are compressed with zstd. Default false. */
     zstd?: boolean | undefined;
     /** 1 to 19; default 3. */
     zstdLevel?: number | undefined;
-    /** Shortest answer that is compressed, bytes. 1 to 1048576; default 256. */
+    /** Minimum response size for compression, in bytes. 1 to 1048576; default 256. */
     zstdMinLength?: number | undefined;
     /** Media types that are compressed, without parameters. Up to 32 entries; default ["text/html","text/plain","text/css","text/javascript","application/javascript","application/json","image/svg+xml"]. */
     zstdTypes?: string[] | undefined;
-    /** Longest answer that is compressed, bytes; 0: any. 0 to 9007199254740991; default 0. */
+    /** Maximum response size for compression, in bytes; 0: no limit. 0 to 9007199254740991; default 0. */
     compressMaxLength?: number | undefined;
     clientCertificate?: {
-      /** optional: clients may send one; required: others get 403. Not together with HTTP/3. Default "off". */
+      /** optional: clients may send a certificate; required: clients without one receive 403. Not available together with HTTP/3. Default "off". */
       mode?: 'off' | 'optional' | 'required' | undefined;
-      /** Authorities whose certificates count, 1 to 10 in PEM; may be empty while off. Up to 65536 characters; default "". */
+      /** CA certificates that verify client certificates, 1 to 10 in PEM; may be empty while the mode is off. Up to 65536 characters; default "". */
       caPem?: string | undefined;
-      /** Most certificates between that of the client and its authority, neither of the two counted. 1 to 5; default 2. */
+      /** Highest number of intermediate certificates between the client certificate and its CA. 1 to 5; default 2. */
       depth?: number | undefined;
-      /** Whether origins are told of the certificate. Default false. */
+      /** Whether origins receive the client certificate in headers. Default false. */
       forwardHeaders?: boolean | undefined;
     } | undefined;
   };
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type SitesHttpsSetOutput = SavedSiteHttps;
 
 export interface SitesHttpsCheckInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Default letsencrypt. */
+  /** Certificate authority. Default `letsencrypt`. */
   ca?: 'letsencrypt' | 'zerossl' | 'custom' | undefined;
 }
 
 export interface SitesHttpsCheckOutput {
-  /** What to ask the authority for. */
+  /** Suggested certificate request. */
   request: {
     name: string;
     names: string[];
-    /** Of the latest request; empty where there was none. */
+    /** Email address of the latest request; empty without one. */
     email: string;
     challenge: 'http01' | 'dns01';
     dnsCredentialId: string | null;
   };
-  /** All that stands in its way. */
+  /** Problems that would make the request fail. */
   blockers: Array<{
     code: 'no_certificate_names';
   } | {
@@ -1951,124 +1969,124 @@ export interface SitesHttpsCheckOutput {
     code: 'dns_credential_failed';
     /** Name of the DNS credential. */
     credential: string;
-    /** Code of what its last use failed with. */
+    /** Error code of the latest use of the DNS credential. */
     error: string;
   } | {
     code: 'caa_forbidden';
     name: string;
   } | {
     code: 'directory_failed';
-    /** How far the own authority is reached. */
+    /** Why the custom CA cannot be reached. */
     reason: 'url' | 'answer' | 'refused' | 'unreachable' | 'timeout' | 'too_large' | 'tls' | 'missing';
   }>;
-  /** Certificates that cover every domain already, those that last longest first; at most 20. */
+  /** Existing certificates that cover every domain, latest expiry first; at most 20. */
   certificates: LackingNode[];
 }
 
 export interface SitesLaunchInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesLaunchOutput = Launch;
 
 export interface ProtectionGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type ProtectionGetOutput = SiteProtection;
 
 export interface ProtectionUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Whether every visitor is challenged. */
+  /** Whether every client is challenged. */
   underAttack?: boolean | undefined;
-  /** Challenge of Under Attack. */
+  /** Challenge used for Under Attack. */
   underAttackChallenge?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-  /** How long a passed challenge counts. 300 to 86400. */
+  /** How long a passed challenge is valid, in seconds. 300 to 86400. */
   passTtlSeconds?: number | undefined;
-  /** Leading zero bits of a proof of work; each doubles the work. 8 to 24. */
+  /** Leading zero bits of the proof of work. Each bit doubles the work. 8 to 24. */
   powDifficulty?: number | undefined;
-  /** The same of the high-difficulty proof of work; at least powDifficulty. 8 to 26. */
+  /** Leading zero bits of the high-difficulty proof of work; at least `powDifficulty`. 8 to 26. */
   powHighDifficulty?: number | undefined;
-  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, and nothing is recorded. */
+  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet, so the value is stored without effect. */
   logJa4?: boolean | undefined;
   cc?: {
     /** Whether load raises the challenge level. */
     enabled?: boolean | undefined;
-    /** Whether the template's thresholds count, now and when they change, instead of these. */
+    /** Whether the site follows the thresholds of the template, including later changes, instead of its own. */
     followTemplate?: boolean | undefined;
-    /** Highest level that load can raise the site to. */
+    /** Highest level to which load can raise the site. */
     maxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-    /** The captcha level asks for the high-difficulty proof of work instead. */
+    /** Whether the captcha level uses the high-difficulty proof of work instead. */
     highPowInsteadOfCaptcha?: boolean | undefined;
-    /** Length of the window that rates are of. 5 to 60. */
+    /** Length of the window for rates, in seconds. 5 to 60. */
     windowSeconds?: number | undefined;
-    /** Requests per second of the whole site, on one node; 0 = off. 0 to 1000000. */
+    /** Requests per second of the whole site, on one node; 0: off. 0 to 1000000. */
     siteQps?: number | undefined;
-    /** Requests per second of one path, on one node; 0 = off. 0 to 1000000. */
+    /** Requests per second of one path, on one node; 0: off. 0 to 1000000. */
     urlQps?: number | undefined;
-    /** Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it, on one node; 0 = off. 0 to 1000000. */
+    /** Requests per second of one client (IPv4 address or IPv6 /64), above which the client is banned, on one node; 0: off. 0 to 1000000. */
     ipQps?: number | undefined;
-    /** Length of such a ban. 60 to 86400. */
+    /** Length of this ban in seconds. 60 to 86400. */
     ipBanSeconds?: number | undefined;
-    /** 5xx answers and failed connections of the origin, in per cent; 0 = off. 0 to 100. */
+    /** 5xx responses and failed connections of the origin, in percent; 0: off. 0 to 100. */
     originErrorPercent?: number | undefined;
     /** Origin requests in the window below which errors do not count. 0 to 1000000. */
     originErrorMinRequests?: number | undefined;
-    /** How long a threshold is exceeded before the level rises. 1 to 3600. */
+    /** How long a threshold must be exceeded before the level rises, in seconds. 1 to 3600. */
     escalateAfterSeconds?: number | undefined;
-    /** How long everything stays below 80 % of the thresholds before the level falls. 1 to 86400. */
+    /** How long all figures must stay below 80 % of the thresholds before the level falls, in seconds. 1 to 86400. */
     cooldownSeconds?: number | undefined;
   } | undefined;
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type ProtectionUpdateOutput = SiteProtection;
 
 export interface ProtectionRehearseInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** Whether every visitor is challenged. */
+  /** Whether every client is challenged. */
   underAttack?: boolean | undefined;
-  /** Challenge of Under Attack. */
+  /** Challenge used for Under Attack. */
   underAttackChallenge?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-  /** How long a passed challenge counts. 300 to 86400. */
+  /** How long a passed challenge is valid, in seconds. 300 to 86400. */
   passTtlSeconds?: number | undefined;
-  /** Leading zero bits of a proof of work; each doubles the work. 8 to 24. */
+  /** Leading zero bits of the proof of work. Each bit doubles the work. 8 to 24. */
   powDifficulty?: number | undefined;
-  /** The same of the high-difficulty proof of work; at least powDifficulty. 8 to 26. */
+  /** Leading zero bits of the high-difficulty proof of work; at least `powDifficulty`. 8 to 26. */
   powHighDifficulty?: number | undefined;
-  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet: until they do this is kept, and nothing is recorded. */
+  /** Whether sampled access logs record the TLS fingerprint JA4. Nodes keep no access logs yet, so the value is stored without effect. */
   logJa4?: boolean | undefined;
   cc?: {
     /** Whether load raises the challenge level. */
     enabled?: boolean | undefined;
-    /** Whether the template's thresholds count, now and when they change, instead of these. */
+    /** Whether the site follows the thresholds of the template, including later changes, instead of its own. */
     followTemplate?: boolean | undefined;
-    /** Highest level that load can raise the site to. */
+    /** Highest level to which load can raise the site. */
     maxLevel?: 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-    /** The captcha level asks for the high-difficulty proof of work instead. */
+    /** Whether the captcha level uses the high-difficulty proof of work instead. */
     highPowInsteadOfCaptcha?: boolean | undefined;
-    /** Length of the window that rates are of. 5 to 60. */
+    /** Length of the window for rates, in seconds. 5 to 60. */
     windowSeconds?: number | undefined;
-    /** Requests per second of the whole site, on one node; 0 = off. 0 to 1000000. */
+    /** Requests per second of the whole site, on one node; 0: off. 0 to 1000000. */
     siteQps?: number | undefined;
-    /** Requests per second of one path, on one node; 0 = off. 0 to 1000000. */
+    /** Requests per second of one path, on one node; 0: off. 0 to 1000000. */
     urlQps?: number | undefined;
-    /** Requests per second of one client (IPv4 address or IPv6 /64), which is banned beyond it, on one node; 0 = off. 0 to 1000000. */
+    /** Requests per second of one client (IPv4 address or IPv6 /64), above which the client is banned, on one node; 0: off. 0 to 1000000. */
     ipQps?: number | undefined;
-    /** Length of such a ban. 60 to 86400. */
+    /** Length of this ban in seconds. 60 to 86400. */
     ipBanSeconds?: number | undefined;
-    /** 5xx answers and failed connections of the origin, in per cent; 0 = off. 0 to 100. */
+    /** 5xx responses and failed connections of the origin, in percent; 0: off. 0 to 100. */
     originErrorPercent?: number | undefined;
     /** Origin requests in the window below which errors do not count. 0 to 1000000. */
     originErrorMinRequests?: number | undefined;
-    /** How long a threshold is exceeded before the level rises. 1 to 3600. */
+    /** How long a threshold must be exceeded before the level rises, in seconds. 1 to 3600. */
     escalateAfterSeconds?: number | undefined;
-    /** How long everything stays below 80 % of the thresholds before the level falls. 1 to 86400. */
+    /** How long all figures must stay below 80 % of the thresholds before the level falls, in seconds. 1 to 86400. */
     cooldownSeconds?: number | undefined;
   } | undefined;
 }
@@ -2076,117 +2094,117 @@ export interface ProtectionRehearseInput {
 export type ProtectionRehearseOutput = Rehearsal;
 
 export interface SitesRulesGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesRulesGetOutput = SiteRules;
 
 export interface SitesRulesSetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** Up to 64 entries. */
   rules: RuleInput[];
-  /** ISO 8601, UTC. */
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
 
 export type SitesRulesSetOutput = SavedSiteRules;
 
 export interface RuleHitsSiteInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  /** How far back to count. Beyond the last 2 hours, partly included hours count as a whole. Default "24h". */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
 }
 
 export interface RuleHitsSiteOutput {
-  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
+  /** Always true: nodes count only the log rules that matched most in each minute, and report within 2 minutes. */
   approximate: true;
-  /** The most frequent first, at most 500; rules that never matched are left out. */
+  /** Most matches first, at most 500; rules without matches are omitted. */
   items: RuleHit[];
-  /** Active nodes that lack rule-log-v1: they count nothing. */
+  /** Active nodes without the capability rule-log-v1; their requests are not counted. */
   unsupportedNodes: number;
 }
 
 export interface RuleHitsLoggedInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  /** How far back to count. Beyond the last 2 hours, partly included hours count as a whole. Default "24h". */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
   /** 1 to 50; default 10. */
   limit?: number | undefined;
 }
 
 export interface RuleHitsLoggedOutput {
-  /** Nodes count each minute the log rules that matched most, and tell it within two minutes. */
+  /** Always true: nodes count only the log rules that matched most in each minute, and report within 2 minutes. */
   approximate: true;
-  /** Log rules of the site and of the platform that matched most, the most frequent first. */
+  /** Log rules of the site and of the platform, most matches first. */
   items: LoggedRule[];
-  /** Active nodes that lack rule-log-v1: they count nothing. */
+  /** Active nodes without the capability rule-log-v1; their requests are not counted. */
   unsupportedNodes: number;
 }
 
 export interface SitesRulesTryInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   request: {
     /** Default "GET". */
     method?: string | undefined;
-    /** What is asked for, with scheme and host. What follows # is not sent. Up to 8192 characters. */
+    /** Full URL with scheme and host. The part after # is not sent. Up to 8192 characters. */
     url: string;
     /** Default "HTTP/1.1". */
     version?: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0' | undefined;
-    /** Lines of its header; at most 32768 bytes in all. X-Svc-… and Host are left out. Up to 100 entries; default []. */
+    /** Header lines, at most 32768 bytes in total. X-Svc-* and Host are ignored. Up to 100 entries; default []. */
     headers?: Array<{
       name: string;
       /** Up to 8192 characters. */
       value: string;
     }> | undefined;
-    /** IP address of the visitor. Up to 45 characters. */
+    /** IP address of the client. Up to 45 characters. */
     address: string;
-    /** IP address of who is connected; without it that of the visitor. Up to 45 characters. */
+    /** IP address of the connected peer. Default: the client address. Up to 45 characters. */
     peer?: string | undefined;
-    /** When it arrives; without it now. ISO 8601, UTC. */
+    /** Arrival time. Default: now. ISO 8601, UTC. */
     at?: string | undefined;
-    /** Of its body, in bytes. 0 to 9007199254740991; default 0. */
+    /** Size of the request body in bytes. 0 to 9007199254740991; default 0. */
     bodySize?: number | undefined;
-    /** What the visitor has passed already. Default "normal". */
+    /** Highest challenge level that the client has passed. Default "normal". */
     passLevel?: 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
-    /** TLS fingerprint, which plain HTTP has not. Without it rules that read it are not decided. Up to 64 characters. */
+    /** TLS fingerprint; plain HTTP has none. If omitted, rules that read it are not decided. Up to 64 characters. */
     ja4?: string | undefined;
-    /** Country of the address; empty for none. Without it rules that read it are not decided. */
+    /** Country code of the address; empty: none. If omitted, rules that read it are not decided. */
     country?: string | undefined;
-    /** Part of that country; empty for none. Without it rules that read it are not decided. Up to 64 characters. */
+    /** Subdivision of the country; empty: none. If omitted, rules that read it are not decided. Up to 64 characters. */
     subdivision?: string | undefined;
-    /** Number of the autonomous system of the address; 0 for none. Without it rules that read it are not decided. 0 to 4294967295. */
+    /** Autonomous system number of the address; 0: none. If omitted, rules that read it are not decided. 0 to 4294967295. */
     asnum?: number | undefined;
-    /** Name of that autonomous system; empty for none. Without it rules that read it are not decided. Up to 256 characters. */
+    /** Name of the autonomous system; empty: none. If omitted, rules that read it are not decided. Up to 256 characters. */
     asName?: string | undefined;
   };
-  /** What the cache or an origin answers. Without it the phases of the response are left out. */
+  /** Response of the cache or an origin. If omitted, the response phases are skipped. */
   response?: {
     /** 100 to 599. */
     status: number;
-    /** Lines of its header; at most 32768 bytes in all. X-Svc-… and Host are left out. Up to 100 entries; default []. */
+    /** Header lines, at most 32768 bytes in total. X-Svc-* and Host are ignored. Up to 100 entries; default []. */
     headers?: Array<{
       name: string;
       /** Up to 8192 characters. */
       value: string;
     }> | undefined;
-    /** What the cache says of it, for example HIT. Without it rules that read it are not decided. Up to 16 characters. */
+    /** Cache status, for example HIT. If omitted, rules that read it are not decided. Up to 16 characters. */
     cacheStatus?: string | undefined;
   } | undefined;
-  /** Rules in the place of those that the site has, for example before they are saved. Up to 64 entries. */
+  /** Rules to try instead of those of the site, for example before saving them. Up to 64 entries. */
   rules?: RuleInput[] | undefined;
-  /** Rules in the place of those of the platform. Up to 32 entries. */
+  /** Rules to try instead of those of the platform. Up to 32 entries. */
   platformRules?: RuleInput[] | undefined;
 }
 
 export type SitesRulesTryOutput = RuleTrace;
 
 export interface SecurityStateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   /** 1 to 168; default 24. */
   hours?: number | undefined;
@@ -2195,143 +2213,145 @@ export interface SecurityStateInput {
 export type SecurityStateOutput = SecurityState;
 
 export interface SecurityEventsInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** site_level, path_level: a level changed; ip_banned: a client was banned; waf_share: the WAF takes far more of the requests for attacks than before. */
+  /** site_level, path_level: a challenge level changed. ip_banned: a client was banned. waf_share: the share of requests that the WAF rates as attacks rose sharply. */
   kind?: 'site_level' | 'path_level' | 'ip_banned' | 'waf_share' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface SecurityEventsOutput {
   items: SecurityEvent[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface SitesStandingInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesStandingOutput = SiteStanding;
 
 export interface SitesWafGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesWafGetOutput = SiteWaf;
 
 export interface SitesWafUpdateInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** detect: attacks are recorded and go on; block: they are answered with 403. */
+  /** detect: attacks are recorded and passed on; block: attacks receive 403. */
   mode?: 'off' | 'detect' | 'block' | undefined;
-  /** Higher levels have more rules, and more mistakes. 1 to 4. */
+  /** Paranoia level. Higher levels have more rules and more false positives. 1 to 4. */
   paranoiaLevel?: number | undefined;
-  /** Score from which a request is an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 (notice). 1 to 1000. */
+  /** Score at which a request counts as an attack. Rules add 5 (critical), 4 (error), 3 (warning) or 2 (notice). 1 to 1000. */
   anomalyThreshold?: number | undefined;
-  /** Bytes of a request body that are inspected; the rest goes on as it is. 0: none. 0 to 134217728. */
+  /** Number of request body bytes that are inspected; the rest passes uninspected. 0: none. 0 to 134217728. */
   requestBodyLimit?: number | undefined;
-  /** Rules that do not run, ascending; none of 901xxx, 949xxx, 959xxx and 980xxx. Up to 200 entries. */
+  /** IDs of disabled rules, ascending. Not allowed: 901xxx, 949xxx, 959xxx, 980xxx. Up to 200 entries. */
   excludedRuleIds?: number[] | undefined;
-  /** Rules that do not run, by the first three digits of their ids, ascending; none of 901, 949, 959, 980. Up to 20 entries. */
+  /** Disabled rules by the first three digits of their IDs, ascending. Not allowed: 901, 949, 959, 980. Up to 20 entries. */
   excludedFamilies?: number[] | undefined;
-  /** Parts of some requests that rules leave alone. Up to 200 entries. */
+  /** Parts of requests that rules skip. Up to 200 entries. */
   exclusions?: GivenExclusion[] | undefined;
-  /** Methods that are no offence; empty: GET, HEAD, POST, OPTIONS, PUT, PATCH, DELETE. Up to 32 entries. */
+  /** Methods that raise no match; empty: GET, HEAD, POST, OPTIONS, PUT, PATCH, DELETE. Up to 32 entries. */
   allowedMethods?: string[] | undefined;
-  /** Media types of bodies that are no offence, without parameters; empty: application/x-www-form-urlencoded, multipart/form-data, multipart/related, text/xml, application/xml, application/soap+xml, application/json, text/plain, application/cloudevents+json, application/cloudevents-batch+json, application/csp-report, application/reports+json, application/graphql, application/graphql+json, application/graphql-response+json, application/ld+json, application/merge-patch+json, application/json-patch+json, application/vnd.api+json, application/problem+json, application/x-ndjson, application/octet-stream. Up to 64 entries. */
+  /** Media types of bodies that raise no match, without parameters; empty: application/x-www-form-urlencoded, multipart/form-data, multipart/related, text/xml, application/xml, application/soap+xml, application/json, text/plain, application/cloudevents+json, application/cloudevents-batch+json, application/csp-report, application/reports+json, application/graphql, application/graphql+json, application/graphql-response+json, application/ld+json, application/merge-patch+json, application/json-patch+json, application/vnd.api+json, application/problem+json, application/x-ndjson, application/octet-stream. Up to 64 entries. */
   allowedContentTypes?: string[] | undefined;
-  /** Charsets of bodies that are no offence; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
+  /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets?: string[] | undefined;
-  /** Whether events tell what matched in arguments and headers, masked: letters are x, digits 0, words of attacks and punctuation stay; nothing of cookies and of what its name says is a secret. */
+  /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
   eventValues?: boolean | undefined;
-  /** null: nothing was saved yet. */
+  /** null: never saved. */
   expectedUpdatedAt?: string | null | undefined;
 }
 
 export type SitesWafUpdateOutput = SavedSiteWaf;
 
 export interface SitesWafEventsListInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  /** How far back to count. Beyond the last 2 hours, partly included hours count as a whole. Default "24h". */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
   blocked?: boolean | undefined;
   /** 900000 to 999999. */
   ruleId?: number | undefined;
   /** 1 to 128 characters. */
   requestId?: string | undefined;
-  /** Paths that begin with it. 1 to 1024 characters. */
+  /** Paths that begin with this text. 1 to 1024 characters. */
   path?: string | undefined;
-  /** Clients with this IPv4 or IPv6 address, or of a range of them. 1 to 64 characters. */
+  /** Clients with this IPv4 or IPv6 address, or in this range. 1 to 64 characters. */
   address?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface SitesWafEventsListOutput {
   items: WafEvent[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface SitesWafExclusionsHitsInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export interface SitesWafExclusionsHitsOutput {
-  /** Nodes tell of some requests in which rules matched, not of all. */
+  /** Always true: nodes report only some of the requests that matched rules. */
   approximate: true;
-  /** Events of the last 7 days that were looked at, the newest 5000 at most. */
+  /** Number of events examined: those of the last 7 days, the newest 5000 at most. */
   looked: number;
   /** In the order of the settings. */
   items: ExclusionHit[];
 }
 
 export interface SitesWafExclusionsPreviewInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
   exclusion: GivenExclusion;
 }
 
 export interface SitesWafExclusionsPreviewOutput {
-  /** Nodes tell of some requests in which rules matched, not of all. */
+  /** Always true: nodes report only some of the requests that matched rules. */
   approximate: true;
-  /** Events of the last 7 days that were looked at, the newest 5000 at most. */
+  /** Number of events examined: those of the last 7 days, the newest 5000 at most. */
   looked: number;
   exclusion: SavedExclusion;
-  /** Events that it would have silenced, at least: attacks whose score would have been below the threshold, and others of which nothing would be left; null for a tag of which the console does not know the rules. */
+  /** Lower bound of events that the exclusion would have prevented: attacks whose score would have been below the threshold, and others without any remaining match; null: the console does not know the rules of the tag. */
   events: number | null;
-  /** Events with a match that it leaves alone, whatever else matched there; null for a tag of which the console does not know the rules. */
+  /** Events with at least one match that the exclusion skips; null: the console does not know the rules of the tag. */
   matched: number | null;
 }
 
 export interface SitesWafGuidanceGetInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
 }
 
 export type SitesWafGuidanceGetOutput = WafGuidance;
 
 export interface SitesWafTopRulesInput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   id: string;
-  /** How far back; beyond the last two hours, an hour of which a part is in the range counts whole. Default "24h". */
+  /** How far back to count. Beyond the last 2 hours, partly included hours count as a whole. Default "24h". */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined;
   /** 1 to 50; default 10. */
   limit?: number | undefined;
 }
 
 export interface SitesWafTopRulesOutput {
-  /** Nodes count each minute the 20 rules of a site that matched most, and tell it within two minutes. */
+  /** Always true: nodes count only the 20 rules of a site that matched most in each minute, and report within 2 minutes. */
   approximate: true;
-  /** The most frequent first; none of 901xxx, 949xxx, 959xxx and 980xxx. */
+  /** Most matches first, without 901xxx, 949xxx, 959xxx and 980xxx. */
   items: TopWafRule[];
 }
 
@@ -2342,12 +2362,12 @@ export interface SystemSetupInput {
   name: string;
   /** Up to 254 characters. */
   email: string;
-  /** 12 to 128 characters. 12 to 128 characters. */
+  /** Password of 12 to 128 characters. 12 to 128 characters. */
   password: string;
 }
 
 export interface SystemSetupOutput {
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   userId: string;
 }
 
@@ -2356,13 +2376,13 @@ export type SystemStatusInput = Record<string, never>;
 export type SystemStatusOutput = SystemStatus;
 
 export interface UsageListInput {
-  /** Start of the first window, a multiple of five minutes. */
+  /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
   from: string;
-  /** End of the last window, a multiple of five minutes; after from. */
+  /** End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z. */
   to: string;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   siteId?: string | undefined;
-  /** nextCursor of the page before, with the same range. 1 to 200 characters. */
+  /** `nextCursor` of the previous page, with the same range. 1 to 200 characters. */
   cursor?: string | undefined;
   /** 1 to 5000; default 1000. */
   limit?: number | undefined;
@@ -2370,14 +2390,14 @@ export interface UsageListInput {
 
 export interface UsageListOutput {
   items: UsageRecord[];
-  /** null on the last page. */
+  /** null: this is the last page. */
   nextCursor: string | null;
-  /** Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet. */
+  /** Windows that end at or before this time contain the data of every node active then. Late data creates revisions. null: unknown. */
   completeUntil: string | null;
 }
 
 export interface UsageChangesInput {
-  /** lastSeq of the answer before. Default "0". */
+  /** `lastSeq` of the previous response. Default "0". */
   afterSeq?: string | undefined;
   /** 1 to 5000; default 1000. */
   limit?: number | undefined;
@@ -2385,91 +2405,93 @@ export interface UsageChangesInput {
 
 export interface UsageChangesOutput {
   items: UsageRecord[];
-  /** What to ask for next as afterSeq. */
+  /** Value of `afterSeq` for the next request. */
   lastSeq: string;
-  /** Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet. */
+  /** Windows that end at or before this time contain the data of every node active then. Late data creates revisions. null: unknown. */
   completeUntil: string | null;
 }
 
 export interface UsageExportInput {
-  /** Start of the first window, a multiple of five minutes. */
+  /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
   from: string;
-  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  /** End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z. At most 400 days after `from`. */
   to: string;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   siteId?: string | undefined;
 }
 
 export type UsageExportOutput = string;
 
 export interface UsageGapsInput {
-  /** Start of the first window, a multiple of five minutes. */
+  /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
   from: string;
-  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  /** End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z. At most 400 days after `from`. */
   to: string;
   /** Only gaps of nodes that may serve the site. 1 to 64 characters. */
   siteId?: string | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface UsageGapsOutput {
   items: UsageGap[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface UsageSitesInput {
-  /** Start of the first window, a multiple of five minutes. */
+  /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
   from: string;
-  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  /** End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z. At most 400 days after `from`. */
   to: string;
-  /** Part of the name or of a domain. Up to 100 characters. */
+  /** Part of the name or of a domain, case-insensitive. Up to 100 characters. */
   search?: string | undefined;
-  /** Field to sort by; with - before it, from the last to the first. */
+  /** Field to sort by, ascending; with a leading -, descending. */
   sort?: 'requests' | 'bytesSent' | 'bytesReceived' | '-requests' | '-bytesSent' | '-bytesReceived' | undefined;
-  /** 1 to 1000000; default 1. */
+  /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** 1 to 100; default 50. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
 export interface UsageSitesOutput {
   items: SiteUsage[];
+  /** Number of items on all pages. */
   total: number;
 }
 
 export interface UsageSummaryInput {
-  /** Start of the first window, a multiple of five minutes. */
+  /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
   from: string;
-  /** End of the last window, a multiple of five minutes; after from. At most 400 days later. */
+  /** End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z. At most 400 days after `from`. */
   to: string;
-  /** Id. 1 to 64 characters. */
+  /** ID. 1 to 64 characters. */
   siteId?: string | undefined;
 }
 
 export interface UsageSummaryOutput {
-  /** Length of what a point sums: the shortest that makes at most 400 points; days are those of UTC. 300 to 86400. */
+  /** Length of a point in seconds: the shortest that gives at most 400 points. Days are UTC days. 300 to 86400. */
   bucketSeconds: number;
-  /** From that of from, each once, also without traffic. */
+  /** Points from `from` on, including points without traffic. */
   points: UsagePoint[];
   totals: {
-    /** Decimal integer, exact however large. */
+    /** Exact decimal integer of any size. */
     requests: string;
-    /** Decimal integer, exact however large. */
+    /** Exact decimal integer of any size. */
     bytesSent: string;
-    /** Decimal integer, exact however large. */
+    /** Exact decimal integer of any size. */
     bytesReceived: string;
   };
-  /** Windows that end at or before it contain the data of every node that was active then; later data makes revisions. null: not known yet. */
+  /** Windows that end at or before this time contain the data of every node active then. Late data creates revisions. null: unknown. */
   completeUntil: string | null;
 }
 
-/** Codes that every operation can answer. */
+/** Codes that every operation can return. */
 export type GeneralCode = 'BAD_REQUEST' | 'INTERNAL_SERVER_ERROR' | 'NOT_FOUND' | 'PAYLOAD_TOO_LARGE' | 'SERVICE_UNAVAILABLE' | 'UNAUTHORIZED';
 
-/** Input, answer and error codes of each operation. */
+/** Input, response and error codes of each operation. */
 export interface Operations {
   'accessKeys.list': {
     input: AccessKeysListInput;
@@ -3367,7 +3389,7 @@ export interface Operations {
   };
 }
 
-/** How each operation is asked for. `path` names inputs in braces; `query` tells where the others go, `text` that the answer is no JSON. */
+/** Request of each operation. `path` names inputs in braces; `query`: the others go into the query; `text`: the response is not JSON. */
 export const OPERATIONS = {
   'accessKeys.list': { method: 'GET', path: '/access-keys', query: true, text: false },
   'accessKeys.create': { method: 'POST', path: '/access-keys', query: false, text: false },
@@ -3523,389 +3545,389 @@ export const OPERATIONS = {
 /** All operations, under their names. */
 export interface Api {
   accessKeys: {
-    /** Creates an access key; its secret is answered once. `POST /access-keys`: From a signed-in console session only; access keys are refused. Takes no Idempotency-Key: the answer is given once. */
+    /** Creates an access key and returns its secret once. `POST /access-keys`: Needs a signed-in console session; access keys are rejected. Takes no Idempotency-Key, because the response contains a one-time secret. */
     create: Call<'accessKeys.create'>;
-    /** Lists access keys, newest first, revoked ones included. `GET /access-keys`: Operators; a read-only access key suffices. */
+    /** Lists access keys, newest first, including revoked ones. `GET /access-keys`: For operators; a read-only access key suffices. */
     list: Call<'accessKeys.list'>;
-    /** Revokes an access key; it stays listed. `DELETE /access-keys/{id}`: Operators; not with a read-only access key. */
+    /** Revokes an access key; it stays in the list. `DELETE /access-keys/{id}`: For operators; a read-only access key is rejected. */
     revoke: Call<'accessKeys.revoke'>;
   };
   account: {
-    /** Answers who calls. `GET /me`: Operators; a read-only access key suffices. Service accounts of any scope. */
+    /** Returns the caller. `GET /me`: For operators; a read-only access key suffices. For service accounts of any scope. */
     me: Call<'account.me'>;
   };
   addresses: {
-    /** Answers what is known of an address or range, and what a request from it meets now. `GET /addresses/{address}`: Operators; a read-only access key suffices. */
+    /** Returns the bans, lists and events of an address or range, and the outcome of a request from it now. `GET /addresses/{address}`: For operators; a read-only access key suffices. */
     get: Call<'addresses.get'>;
   };
   auditLogs: {
-    /** Answers which actions, target types and actor types there are entries of. `GET /audit-logs/facets`: Operators; a read-only access key suffices. */
+    /** Lists the actions, target types and actor types that occur in the audit log. `GET /audit-logs/facets`: For operators; a read-only access key suffices. */
     facets: Call<'auditLogs.facets'>;
-    /** Lists audit entries, newest first unless sorted otherwise. `GET /audit-logs`: Operators; a read-only access key suffices. */
+    /** Lists audit entries, newest first unless sorted otherwise. `GET /audit-logs`: For operators; a read-only access key suffices. */
     list: Call<'auditLogs.list'>;
   };
   bans: {
-    /** Bans an address or range for a time; an active ban of the same scope and address is renewed. `POST /bans`: Operators; not with a read-only access key. */
+    /** Bans an address or range for a limited time, or renews the active ban of the same scope and address. `POST /bans`: For operators; a read-only access key is rejected. */
     create: Call<'bans.create'>;
-    /** Lifts a manual or automatic ban. `DELETE /bans/{id}`: Operators; not with a read-only access key. */
+    /** Lifts a manual or automatic ban. `DELETE /bans/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'bans.delete'>;
-    /** Lists active bans, newest first unless sorted otherwise. `GET /bans`: Operators; a read-only access key suffices. */
+    /** Lists active bans, newest first unless sorted otherwise. `GET /bans`: For operators; a read-only access key suffices. */
     list: Call<'bans.list'>;
-    /** Answers what creating the ban would do; changes nothing. `POST /bans/preview`: Operators; not with a read-only access key. */
+    /** Previews the effect of creating a ban; changes nothing. `POST /bans/preview`: For operators; a read-only access key is rejected. */
     preview: Call<'bans.preview'>;
   };
   certificates: {
-    /** Deletes a certificate that no site uses, and its key. `DELETE /certificates/{id}`: Operators; not with a read-only access key. */
+    /** Deletes an unused certificate and its key. `DELETE /certificates/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'certificates.delete'>;
-    /** Answers one certificate with its chain; its key is never answered. `GET /certificates/{id}`: Operators; a read-only access key suffices. */
+    /** Returns a certificate with its chain, never its key. `GET /certificates/{id}`: For operators; a read-only access key suffices. */
     get: Call<'certificates.get'>;
-    /** Lists certificates, newest first unless sorted otherwise. `GET /certificates`: Operators; a read-only access key suffices. */
+    /** Lists certificates, newest first unless sorted otherwise. `GET /certificates`: For operators; a read-only access key suffices. */
     list: Call<'certificates.list'>;
-    /** Lists the active nodes of the clusters that use a certificate, with whether they serve it. `GET /certificates/{id}/nodes`: Operators; a read-only access key suffices. */
+    /** Lists the active nodes of clusters that use a certificate, with the state of the certificate on each. `GET /certificates/{id}/nodes`: For operators; a read-only access key suffices. */
     nodes: Call<'certificates.nodes'>;
-    /** Tells how far the latest order of a certificate, or a rehearsal, is, step by step and name by name. `GET /certificates/{id}/progress`: Operators; a read-only access key suffices. */
+    /** Returns the progress of the latest order or rehearsal, by step and by name. `GET /certificates/{id}/progress`: For operators; a read-only access key suffices. */
     progress: Call<'certificates.progress'>;
-    /** Orders a certificate from a directory for trials and throws it away; progress of its id tells each step, for a day. `POST /certificates/rehearse`: Operators; not with a read-only access key. */
+    /** Orders a test certificate and discards it. Its progress is kept for 1 day. `POST /certificates/rehearse`: For operators; a read-only access key is rejected. */
     rehearse: Call<'certificates.rehearse'>;
-    /** Asks the authority for the next certificate now. `POST /certificates/{id}/renew`: Operators; not with a read-only access key. */
+    /** Orders the next issue of a certificate from its CA now. `POST /certificates/{id}/renew`: For operators; a read-only access key is rejected. */
     renew: Call<'certificates.renew'>;
-    /** Replaces an uploaded certificate and its key; sites that use it serve the new one at once. `PUT /certificates/{id}`: Operators; not with a read-only access key. */
+    /** Replaces an uploaded certificate and its key; sites that use it serve the new one at once. `PUT /certificates/{id}`: For operators; a read-only access key is rejected. */
     replace: Call<'certificates.replace'>;
-    /** Asks an authority for a certificate; its progress tells how far it is. `POST /certificates/request`: Operators; not with a read-only access key. */
+    /** Orders a certificate from a CA; its progress shows each step. `POST /certificates/request`: For operators; a read-only access key is rejected. */
     request: Call<'certificates.request'>;
-    /** Answers whom certificates can be asked of. `GET /certificates/settings`: Operators; a read-only access key suffices. */
+    /** Returns the certificate authorities that can issue certificates. `GET /certificates/settings`: For operators; a read-only access key suffices. */
     settings: Call<'certificates.settings'>;
-    /** Takes a certificate with its key. `POST /certificates/upload`: Operators; not with a read-only access key. */
+    /** Uploads a certificate with its key. `POST /certificates/upload`: For operators; a read-only access key is rejected. */
     upload: Call<'certificates.upload'>;
   };
   changes: {
-    /** Tells how far a change has come: <cluster>=<revision> or ban=<epoch>:<seq>, as in X-Svc-Change. `GET /changes/{id}`: Operators; a read-only access key suffices. */
+    /** Returns the progress of a change. Its ID is <cluster>=<revision> or ban=<epoch>:<seq>, as in X-Svc-Change. `GET /changes/{id}`: For operators; a read-only access key suffices. */
     get: Call<'changes.get'>;
-    /** Lists the newest 20 changes of all clusters that somebody saved, and how far each has come. `GET /changes`: Operators; a read-only access key suffices. */
+    /** Lists the newest 20 saved changes of all clusters with their progress. `GET /changes`: For operators; a read-only access key suffices. */
     list: Call<'changes.list'>;
-    /** Lists the nodes that a change concerns, those that have not applied it first. `GET /changes/{id}/nodes`: Operators; a read-only access key suffices. */
+    /** Lists the nodes that a change concerns, nodes that have not applied it first. `GET /changes/{id}/nodes`: For operators; a read-only access key suffices. */
     nodes: Call<'changes.nodes'>;
   };
   clusters: {
-    /** Takes what the canary tries back from its nodes. `POST /clusters/{id}/rollout/abort`: Operators; not with a read-only access key. */
+    /** Aborts the canary; its nodes return to the stable revision. `POST /clusters/{id}/rollout/abort`: For operators; a read-only access key is rejected. */
     abortRollout: Call<'clusters.abortRollout'>;
     clientIp: {
-      /** Answers how the client address of requests is found. `GET /clusters/{clusterId}/client-ip`: Operators; a read-only access key suffices. */
+      /** Returns how nodes find the client address of a request. `GET /clusters/{clusterId}/client-ip`: For operators; a read-only access key suffices. */
       get: Call<'clusters.clientIp.get'>;
-      /** Sets how the client address of requests is found, for bans, limits, rules and logs. `PUT /clusters/{clusterId}/client-ip`: Operators; not with a read-only access key. */
+      /** Sets how nodes find the client address of a request, for bans, limits, rules and logs. `PUT /clusters/{clusterId}/client-ip`: For operators; a read-only access key is rejected. */
       set: Call<'clusters.clientIp.set'>;
     };
-    /** Creates a cluster with its default node group and its first revision. `POST /clusters`: Operators; not with a read-only access key. */
+    /** Creates a cluster with its default node group and its first revision. `POST /clusters`: For operators; a read-only access key is rejected. */
     create: Call<'clusters.create'>;
-    /** Deletes a cluster without nodes and sites. `DELETE /clusters/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a cluster that has no nodes and no sites. `DELETE /clusters/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'clusters.delete'>;
-    /** Answers one cluster. `GET /clusters/{id}`: Operators; a read-only access key suffices. Service accounts with the scope clusters:read. */
+    /** Returns a cluster. `GET /clusters/{id}`: For operators; a read-only access key suffices. For service accounts with the scope clusters:read. */
     get: Call<'clusters.get'>;
-    /** Lists clusters by name. `GET /clusters`: Operators; a read-only access key suffices. Service accounts with the scope clusters:read. */
+    /** Lists clusters by name. `GET /clusters`: For operators; a read-only access key suffices. For service accounts with the scope clusters:read. */
     list: Call<'clusters.list'>;
     listenPorts: {
-      /** Answers which ports sites of the cluster may use besides 80 and 443. `GET /clusters/{clusterId}/listen-ports`: Operators; a read-only access key suffices. */
+      /** Returns the ports that sites of a cluster may use besides 80 and 443. `GET /clusters/{clusterId}/listen-ports`: For operators; a read-only access key suffices. */
       get: Call<'clusters.listenPorts.get'>;
-      /** Replaces the ports that sites of the cluster may use besides 80 and 443; open connections go on. `PUT /clusters/{clusterId}/listen-ports`: Operators; not with a read-only access key. */
+      /** Replaces the ports that sites of a cluster may use besides 80 and 443; open connections continue. `PUT /clusters/{clusterId}/listen-ports`: For operators; a read-only access key is rejected. */
       set: Call<'clusters.listenPorts.set'>;
     };
-    /** Gives what the canary tries to all nodes now. `POST /clusters/{id}/rollout/promote`: Operators; not with a read-only access key. */
+    /** Promotes the candidate to all nodes now. `POST /clusters/{id}/rollout/promote`: For operators; a read-only access key is rejected. */
     promoteRollout: Call<'clusters.promoteRollout'>;
-    /** Lists what differs in the settings of two revisions, by object and field. `GET /clusters/{id}/revisions/{revision}/diff`: Operators; a read-only access key suffices. */
+    /** Lists the changed settings between two revisions, by object and field. `GET /clusters/{id}/revisions/{revision}/diff`: For operators; a read-only access key suffices. */
     revisionDiff: Call<'clusters.revisionDiff'>;
-    /** Lists the latest 200 published revisions of a cluster, newest first. `GET /clusters/{id}/revisions`: Operators; a read-only access key suffices. */
+    /** Lists the latest 200 published revisions of a cluster, newest first. `GET /clusters/{id}/revisions`: For operators; a read-only access key suffices. */
     revisions: Call<'clusters.revisions'>;
-    /** Publishes what an earlier revision had as a new one. `POST /clusters/{id}/rollback`: Operators; not with a read-only access key. */
+    /** Publishes the configuration of an earlier revision as a new revision. `POST /clusters/{id}/rollback`: For operators; a read-only access key is rejected. */
     rollback: Call<'clusters.rollback'>;
-    /** Tells what a rollback to a revision would do, or refuses as it would; writes nothing. `GET /clusters/{id}/rollback-preview`: Operators; a read-only access key suffices. */
+    /** Previews a rollback to a revision and returns the same errors as the rollback; changes nothing. `GET /clusters/{id}/rollback-preview`: For operators; a read-only access key suffices. */
     rollbackPreview: Call<'clusters.rollbackPreview'>;
-    /** Answers which change a cluster is trying on its canary nodes, and what came of the last one. `GET /clusters/{id}/rollout`: Operators; a read-only access key suffices. */
+    /** Returns the running canary of a cluster, and the result of the last one. `GET /clusters/{id}/rollout`: For operators; a read-only access key suffices. */
     rollout: Call<'clusters.rollout'>;
-    /** Answers one of them with the nodes and changes that it is about. `GET /clusters/{id}/rollout-events/{eventId}`: Operators; a read-only access key suffices. */
+    /** Returns a rollout event with its nodes and changes. `GET /clusters/{id}/rollout-events/{eventId}`: For operators; a read-only access key suffices. */
     rolloutEvent: Call<'clusters.rolloutEvent'>;
-    /** Lists how canaries of a cluster began and ended, and what was taken back, newest first. `GET /clusters/{id}/rollout-events`: Operators; a read-only access key suffices. */
+    /** Lists rollout events of a cluster, newest first: canaries started and ended, changes undone. `GET /clusters/{id}/rollout-events`: For operators; a read-only access key suffices. */
     rolloutEvents: Call<'clusters.rolloutEvents'>;
-    /** Answers how changes of a cluster are tried out. `GET /clusters/{id}/rollout-policy`: Operators; a read-only access key suffices. */
+    /** Returns the rollout policy of a cluster. `GET /clusters/{id}/rollout-policy`: For operators; a read-only access key suffices. */
     rolloutPolicy: Call<'clusters.rolloutPolicy'>;
     sessionTicketKeys: {
-      /** Rotates the keys of TLS session tickets, which rotate by themselves once a day. Tickets of the former keys are resumed until the rotation after this one; after three nothing of the present keys is left. `POST /clusters/{clusterId}/session-ticket-keys/rotate`: Operators; not with a read-only access key. */
+      /** Rotates the TLS session ticket keys, which also rotate daily. Tickets of the previous keys are accepted until the next rotation; after three rotations, all present keys are replaced. `POST /clusters/{clusterId}/session-ticket-keys/rotate`: For operators; a read-only access key is rejected. */
       rotate: Call<'clusters.sessionTicketKeys.rotate'>;
     };
-    /** Sets how changes of a cluster are tried out; what is left out stays. `PUT /clusters/{id}/rollout-policy`: Operators; not with a read-only access key. */
+    /** Sets the rollout policy of a cluster; omitted fields keep their values. `PUT /clusters/{id}/rollout-policy`: For operators; a read-only access key is rejected. */
     setRolloutPolicy: Call<'clusters.setRolloutPolicy'>;
     unknownHosts: {
-      /** Answers what requests for hosts of no site get. `GET /clusters/{clusterId}/unknown-hosts`: Operators; a read-only access key suffices. */
+      /** Returns the response to requests for unknown hosts. `GET /clusters/{clusterId}/unknown-hosts`: For operators; a read-only access key suffices. */
       get: Call<'clusters.unknownHosts.get'>;
-      /** Sets what requests for hosts of no site, and requests by IP address, get. `PUT /clusters/{clusterId}/unknown-hosts`: Operators; not with a read-only access key. */
+      /** Sets the response to requests for unknown hosts and to requests by IP address. `PUT /clusters/{clusterId}/unknown-hosts`: For operators; a read-only access key is rejected. */
       set: Call<'clusters.unknownHosts.set'>;
     };
-    /** Changes the name or the description of a cluster. `PATCH /clusters/{id}`: Operators; not with a read-only access key. */
+    /** Changes the name or description of a cluster. `PATCH /clusters/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'clusters.update'>;
   };
   dnsCredentials: {
-    /** Adds a credential with which the console shows authorities names by DNS. `POST /dns-credentials`: Operators; not with a read-only access key. */
+    /** Creates a DNS credential for DNS-01 validation. `POST /dns-credentials`: For operators; a read-only access key is rejected. */
     create: Call<'dnsCredentials.create'>;
-    /** Deletes a credential that no certificate is asked for with. `DELETE /dns-credentials/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a DNS credential that no certificate uses. `DELETE /dns-credentials/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'dnsCredentials.delete'>;
-    /** Answers one credential for DNS without its secret. `GET /dns-credentials/{id}`: Operators; a read-only access key suffices. */
+    /** Returns a DNS credential without its secret. `GET /dns-credentials/{id}`: For operators; a read-only access key suffices. */
     get: Call<'dnsCredentials.get'>;
-    /** Lists credentials for DNS by name, without their secrets. `GET /dns-credentials`: Operators; a read-only access key suffices. */
+    /** Lists DNS credentials by name, without their secrets. `GET /dns-credentials`: For operators; a read-only access key suffices. */
     list: Call<'dnsCredentials.list'>;
-    /** Writes a record of no meaning with a credential for DNS, looks whether it is answered, and removes it. `POST /dns-credentials/{id}/try`: Operators; not with a read-only access key. */
+    /** Tests a DNS credential: writes a test record, queries it and removes it. `POST /dns-credentials/{id}/try`: For operators; a read-only access key is rejected. */
     try: Call<'dnsCredentials.try'>;
-    /** Replaces how a zone is reached; provider and zone stay, the secret does unless one is given. `PUT /dns-credentials/{id}`: Operators; not with a read-only access key. */
+    /** Replaces the access settings of a DNS credential. Provider and zone stay; the secret stays if omitted. `PUT /dns-credentials/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'dnsCredentials.update'>;
   };
   enrollmentTokens: {
-    /** Creates a one-time token with which one node joins a cluster. `POST /enrollment-tokens`: Operators; not with a read-only access key. Takes no Idempotency-Key: the answer is given once. */
+    /** Creates a one-time token that enrolls one node in a cluster. `POST /enrollment-tokens`: For operators; a read-only access key is rejected. Takes no Idempotency-Key, because the response contains a one-time secret. */
     create: Call<'enrollmentTokens.create'>;
-    /** Tells how far the enrollment with a token has come. `GET /enrollment-tokens/{id}`: Operators; a read-only access key suffices. */
+    /** Returns the progress of the enrollment with a token. `GET /enrollment-tokens/{id}`: For operators; a read-only access key suffices. */
     get: Call<'enrollmentTokens.get'>;
   };
   ipLists: {
-    /** Creates an IP list and publishes it on every cluster. `POST /ip-lists`: Operators; not with a read-only access key. */
+    /** Creates an IP list and publishes it on every cluster. `POST /ip-lists`: For operators; a read-only access key is rejected. */
     create: Call<'ipLists.create'>;
-    /** Deletes an IP list that nothing refers to. `DELETE /ip-lists/{id}`: Operators; not with a read-only access key. */
+    /** Deletes an unused IP list. `DELETE /ip-lists/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'ipLists.delete'>;
-    /** Answers one IP list with its entries. `GET /ip-lists/{id}`: Operators; a read-only access key suffices. */
+    /** Returns an IP list with its entries. `GET /ip-lists/{id}`: For operators; a read-only access key suffices. */
     get: Call<'ipLists.get'>;
-    /** Lists IP lists by name, without their entries. `GET /ip-lists`: Operators; a read-only access key suffices. */
+    /** Lists IP lists by name, without their entries. `GET /ip-lists`: For operators; a read-only access key suffices. */
     list: Call<'ipLists.list'>;
-    /** Replaces the entries and the kind of an IP list on every cluster. `PUT /ip-lists/{id}`: Operators; not with a read-only access key. */
+    /** Replaces the entries and the kind of an IP list on every cluster. `PUT /ip-lists/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'ipLists.update'>;
-    /** Lists what refers to an IP list; its kind alone gives it an effect on all sites. `GET /ip-lists/{id}/usage`: Operators; a read-only access key suffices. */
+    /** Lists the rules that use an IP list. Lists of kind `allow` and `block` apply to all sites without a rule. `GET /ip-lists/{id}/usage`: For operators; a read-only access key suffices. */
     usage: Call<'ipLists.usage'>;
   };
   nodeGroups: {
-    /** Adds a node group to a cluster. `POST /node-groups`: Operators; not with a read-only access key. */
+    /** Creates a node group in a cluster. `POST /node-groups`: For operators; a read-only access key is rejected. */
     create: Call<'nodeGroups.create'>;
-    /** Deletes a node group; its nodes move to the default group of the cluster. `DELETE /node-groups/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a node group; its nodes move to the default group of the cluster. `DELETE /node-groups/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'nodeGroups.delete'>;
-    /** Lists node groups by name, of one cluster or of all. `GET /node-groups`: Operators; a read-only access key suffices. */
+    /** Lists node groups by name, of one cluster or of all. `GET /node-groups`: For operators; a read-only access key suffices. */
     list: Call<'nodeGroups.list'>;
-    /** Changes a node group. `PATCH /node-groups/{id}`: Operators; not with a read-only access key. */
+    /** Changes a node group. `PATCH /node-groups/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'nodeGroups.update'>;
   };
   nodes: {
-    /** Deletes a node and revokes its certificates. `DELETE /nodes/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a node and revokes its certificates. `DELETE /nodes/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'nodes.delete'>;
-    /** Disables a node: it keeps serving what it has and may only renew its certificate. `POST /nodes/{id}/disable`: Operators; not with a read-only access key. */
+    /** Disables a node. It keeps serving its configuration and can only renew its certificate. `POST /nodes/{id}/disable`: For operators; a read-only access key is rejected. */
     disable: Call<'nodes.disable'>;
-    /** Enables a disabled node. `POST /nodes/{id}/enable`: Operators; not with a read-only access key. */
+    /** Enables a disabled node. `POST /nodes/{id}/enable`: For operators; a read-only access key is rejected. */
     enable: Call<'nodes.enable'>;
-    /** Answers one node. `GET /nodes/{id}`: Operators; a read-only access key suffices. */
+    /** Returns a node. `GET /nodes/{id}`: For operators; a read-only access key suffices. */
     get: Call<'nodes.get'>;
-    /** Lists nodes, by name unless sorted otherwise. `GET /nodes`: Operators; a read-only access key suffices. */
+    /** Lists nodes, by name unless sorted otherwise. `GET /nodes`: For operators; a read-only access key suffices. */
     list: Call<'nodes.list'>;
-    /** Answers the last 24 hours of what a node with metrics-v1 reported of its machine. `GET /nodes/{id}/metrics`: Operators; a read-only access key suffices. */
+    /** Returns the machine metrics that a node with metrics-v1 reported in the last 24 hours. `GET /nodes/{id}/metrics`: For operators; a read-only access key suffices. */
     metrics: Call<'nodes.metrics'>;
-    /** Renames a node or moves it to another group of its cluster. `PATCH /nodes/{id}`: Operators; not with a read-only access key. */
+    /** Renames a node or moves it to another group of its cluster. `PATCH /nodes/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'nodes.update'>;
   };
   overview: {
-    /** Answers what needs attention, the sizes of things, and how fast changes reach the nodes. `GET /overview`: Operators; a read-only access key suffices. */
+    /** Returns the items that need attention, key figures, and the propagation time of changes. `GET /overview`: For operators; a read-only access key suffices. */
     get: Call<'overview.get'>;
-    /** Answers requests per second of all sites, or of those of a cluster, minute by minute. `GET /overview/traffic`: Operators; a read-only access key suffices. */
+    /** Returns requests per second, minute by minute, of all sites or of one cluster. `GET /overview/traffic`: For operators; a read-only access key suffices. */
     traffic: Call<'overview.traffic'>;
   };
   platformRules: {
-    /** Answers the rules of all sites, which come before those of each site in every phase. `GET /platform-rules`: Operators; a read-only access key suffices. */
+    /** Returns the rules of all sites. In every phase they run before the rules of each site. `GET /platform-rules`: For operators; a read-only access key suffices. */
     get: Call<'platformRules.get'>;
-    /** Replaces the rules of all sites. `PUT /platform-rules`: Operators; not with a read-only access key. Body up to 16777216 bytes. */
+    /** Replaces the rules of all sites. `PUT /platform-rules`: For operators; a read-only access key is rejected. The body has at most 16777216 bytes. */
     set: Call<'platformRules.set'>;
   };
   protection: {
-    /** Answers how a site challenges its visitors. `GET /sites/{id}/protection`: Operators; a read-only access key suffices. */
+    /** Returns the protection settings of a site. `GET /sites/{id}/protection`: For operators; a read-only access key suffices. */
     get: Call<'protection.get'>;
-    /** Answers what the change would have done in the last hour, by what nodes reported; changes nothing. `POST /sites/{id}/protection/rehearse`: Operators; not with a read-only access key. */
+    /** Previews the effect that the change would have had in the last hour, from reports of nodes; changes nothing. `POST /sites/{id}/protection/rehearse`: For operators; a read-only access key is rejected. */
     rehearse: Call<'protection.rehearse'>;
-    /** Changes the given fields, inside cc as well; omitted ones keep their values. `PATCH /sites/{id}/protection`: Operators; not with a read-only access key. */
+    /** Changes the given protection settings of a site, also inside `cc`; omitted fields keep their values. `PATCH /sites/{id}/protection`: For operators; a read-only access key is rejected. */
     update: Call<'protection.update'>;
   };
   regions: {
-    /** Adds a region. `POST /regions`: Operators; not with a read-only access key. */
+    /** Creates a region. `POST /regions`: For operators; a read-only access key is rejected. */
     create: Call<'regions.create'>;
-    /** Deletes a region; its node groups stay without one. `DELETE /regions/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a region; its node groups stay without a region. `DELETE /regions/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'regions.delete'>;
-    /** Lists regions by code. `GET /regions`: Operators; a read-only access key suffices. */
+    /** Lists regions by code. `GET /regions`: For operators; a read-only access key suffices. */
     list: Call<'regions.list'>;
-    /** Changes the name or the code of a region. `PATCH /regions/{id}`: Operators; not with a read-only access key. */
+    /** Changes the name or the code of a region. `PATCH /regions/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'regions.update'>;
   };
   ruleHits: {
-    /** Answers which log rules matched most on a site, and how often. `GET /sites/{id}/rules/logged`: Operators; a read-only access key suffices. */
+    /** Lists the log rules that matched most on a site, with counts. `GET /sites/{id}/rules/logged`: For operators; a read-only access key suffices. */
     logged: Call<'ruleHits.logged'>;
-    /** Answers how often the rules of the platform matched on all sites, by what became of the requests. `GET /platform-rules/hits`: Operators; a read-only access key suffices. */
+    /** Returns how often the rules of the platform matched on all sites, by action taken. `GET /platform-rules/hits`: For operators; a read-only access key suffices. */
     platform: Call<'ruleHits.platform'>;
-    /** Answers how often the rules of a site matched, by what became of the requests. `GET /sites/{id}/rules/hits`: Operators; a read-only access key suffices. */
+    /** Returns how often the rules of a site matched, by action taken. `GET /sites/{id}/rules/hits`: For operators; a read-only access key suffices. */
     site: Call<'ruleHits.site'>;
   };
   rules: {
-    /** Tells whether an expression of a rule is valid, and if not, which character is wrong and why. `POST /rules/validate`: Operators; a read-only access key suffices. */
+    /** Validates a rule expression, and returns the position and cause of an error. `POST /rules/validate`: For operators; a read-only access key suffices. */
     validate: Call<'rules.validate'>;
   };
   security: {
-    /** Lists a site's security events, newest first. `GET /sites/{id}/security/events`: Operators; a read-only access key suffices. */
+    /** Lists the security events of a site, newest first. `GET /sites/{id}/security/events`: For operators; a read-only access key suffices. */
     events: Call<'security.events'>;
-    /** Answers which sites are above normal, the newest automatic bans and the heaviest addresses. `GET /incidents`: Operators; a read-only access key suffices. */
+    /** Returns the sites above normal, the newest automatic bans and the heaviest addresses. `GET /incidents`: For operators; a read-only access key suffices. */
     incidents: Call<'security.incidents'>;
-    /** Answers a site's challenge level on each node, and who and what weighed most lately. `GET /sites/{id}/security`: Operators; a read-only access key suffices. */
+    /** Returns the challenge level of a site on each node, with its heaviest clients and paths. `GET /sites/{id}/security`: For operators; a read-only access key suffices. */
     state: Call<'security.state'>;
   };
   serviceAccounts: {
-    /** Creates a service account without keys. `POST /service-accounts`: Operators; not with a read-only access key. */
+    /** Creates a service account without keys. `POST /service-accounts`: For operators; a read-only access key is rejected. */
     create: Call<'serviceAccounts.create'>;
-    /** Creates a key of a service account; its secret is answered once. `POST /service-accounts/{id}/keys`: Operators; not with a read-only access key. Takes no Idempotency-Key: the answer is given once. */
+    /** Creates a key of a service account and returns its secret once. `POST /service-accounts/{id}/keys`: For operators; a read-only access key is rejected. Takes no Idempotency-Key, because the response contains a one-time secret. */
     createKey: Call<'serviceAccounts.createKey'>;
-    /** Deletes a service account and its keys. `DELETE /service-accounts/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a service account and its keys. `DELETE /service-accounts/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'serviceAccounts.delete'>;
-    /** Lists service accounts by name, with their keys. `GET /service-accounts`: Operators; a read-only access key suffices. */
+    /** Lists service accounts by name, with their keys. `GET /service-accounts`: For operators; a read-only access key suffices. */
     list: Call<'serviceAccounts.list'>;
-    /** Revokes a key of a service account; it stays listed. `POST /service-accounts/{id}/keys/{keyId}/revoke`: Operators; not with a read-only access key. */
+    /** Revokes a key of a service account; it stays in the list. `POST /service-accounts/{id}/keys/{keyId}/revoke`: For operators; a read-only access key is rejected. */
     revokeKey: Call<'serviceAccounts.revokeKey'>;
-    /** Changes the given fields of a service account; its keys follow at once. `PUT /service-accounts/{id}`: Operators; not with a read-only access key. */
+    /** Changes the given fields of a service account; its keys follow at once. `PUT /service-accounts/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'serviceAccounts.update'>;
   };
   settings: {
     acmeDirectory: {
-      /** Answers where your own certificate authority is. `GET /settings/acme-directory`: Operators; a read-only access key suffices. */
+      /** Returns the ACME directory of your own certificate authority. `GET /settings/acme-directory`: For operators; a read-only access key suffices. */
       get: Call<'settings.acmeDirectory.get'>;
-      /** Sets where your own certificate authority is; its directory is read first. `PUT /settings/acme-directory`: Operators; not with a read-only access key. */
+      /** Sets the ACME directory of your own certificate authority, after reading it. `PUT /settings/acme-directory`: For operators; a read-only access key is rejected. */
       set: Call<'settings.acmeDirectory.set'>;
     };
     auditRetention: {
-      /** Answers for how many days audit entries are kept. `GET /settings/audit-retention`: Operators; a read-only access key suffices. */
+      /** Returns how many days audit entries are kept. `GET /settings/audit-retention`: For operators; a read-only access key suffices. */
       get: Call<'settings.auditRetention.get'>;
-      /** Sets for how many days audit entries are kept. `PUT /settings/audit-retention`: Operators; not with a read-only access key. */
+      /** Sets how many days audit entries are kept. `PUT /settings/audit-retention`: For operators; a read-only access key is rejected. */
       set: Call<'settings.auditRetention.set'>;
     };
     bans: {
-      /** Answers the ban settings. `GET /settings/bans`: Operators; a read-only access key suffices. */
+      /** Returns the ban settings. `GET /settings/bans`: For operators; a read-only access key suffices. */
       get: Call<'settings.bans.get'>;
-      /** Answers what the change would have done in the last hour; changes nothing. `POST /settings/bans/rehearse`: Operators; not with a read-only access key. */
+      /** Previews the effect that the change would have had in the last hour; changes nothing. `POST /settings/bans/rehearse`: For operators; a read-only access key is rejected. */
       rehearse: Call<'settings.bans.rehearse'>;
-      /** Changes the ban settings; omitted ones keep their values. `PUT /settings/bans`: Operators; not with a read-only access key. */
+      /** Changes the ban settings; omitted ones keep their values. `PUT /settings/bans`: For operators; a read-only access key is rejected. */
       set: Call<'settings.bans.set'>;
     };
     ccTemplate: {
-      /** Answers the thresholds of sites that follow the template. `GET /settings/cc-template`: Operators; a read-only access key suffices. */
+      /** Returns the CC mitigation thresholds of sites that follow the template. `GET /settings/cc-template`: For operators; a read-only access key suffices. */
       get: Call<'settings.ccTemplate.get'>;
-      /** Answers what the change would have done to the sites that follow it in the last hour; changes nothing. `POST /settings/cc-template/rehearse`: Operators; not with a read-only access key. */
+      /** Previews the effect that the change would have had in the last hour on sites that follow the template; changes nothing. `POST /settings/cc-template/rehearse`: For operators; a read-only access key is rejected. */
       rehearse: Call<'settings.ccTemplate.rehearse'>;
-      /** Changes the template, and with it every site that follows it; omitted fields keep their values. `PUT /settings/cc-template`: Operators; not with a read-only access key. */
+      /** Changes the CC mitigation template and every site that follows it; omitted fields keep their values. `PUT /settings/cc-template`: For operators; a read-only access key is rejected. */
       set: Call<'settings.ccTemplate.set'>;
     };
-    /** Answers what the console is and where it is reached. `GET /settings`: Operators; a read-only access key suffices. Service accounts with the scope system:read. */
+    /** Returns the version and URLs of the console. `GET /settings`: For operators; a read-only access key suffices. For service accounts with the scope system:read. */
     get: Call<'settings.get'>;
     nodeChannel: {
-      /** Tells whether the node channel answers at its address, as of at most 30 s ago. Advisory. `GET /settings/node-channel-check`: Operators; a read-only access key suffices. */
+      /** Checks whether the node channel responds at its URL, at most 30 s ago. Informational only. `GET /settings/node-channel-check`: For operators; a read-only access key suffices. */
       check: Call<'settings.nodeChannel.check'>;
-      /** Answers the address nodes connect to. `GET /settings/node-channel`: Operators; a read-only access key suffices. */
+      /** Returns the URL that nodes connect to. `GET /settings/node-channel`: For operators; a read-only access key suffices. */
       get: Call<'settings.nodeChannel.get'>;
-      /** Saves the address nodes connect to; an empty string clears it. Enrolled nodes keep theirs. `PUT /settings/node-channel`: Operators; not with a read-only access key. */
+      /** Saves the URL that nodes connect to; an empty string clears it. Enrolled nodes keep theirs. `PUT /settings/node-channel`: For operators; a read-only access key is rejected. */
       set: Call<'settings.nodeChannel.set'>;
     };
     originAllowList: {
-      /** Answers the special-purpose ranges that origins may be in. `GET /settings/origin-allow-list`: Operators; a read-only access key suffices. */
+      /** Returns the special-purpose ranges in which origins are allowed. `GET /settings/origin-allow-list`: For operators; a read-only access key suffices. */
       get: Call<'settings.originAllowList.get'>;
-      /** Replaces the special-purpose ranges that origins may be in, on every cluster. `PUT /settings/origin-allow-list`: Operators; not with a read-only access key. */
+      /** Replaces the special-purpose ranges in which origins are allowed, on every cluster. `PUT /settings/origin-allow-list`: For operators; a read-only access key is rejected. */
       set: Call<'settings.originAllowList.set'>;
     };
     protection: {
-      /** Answers the protection settings of all sites. `GET /settings/protection`: Operators; a read-only access key suffices. */
+      /** Returns the protection settings of all sites. `GET /settings/protection`: For operators; a read-only access key suffices. */
       get: Call<'settings.protection.get'>;
-      /** Changes the protection settings of all sites; omitted fields keep their values. `PUT /settings/protection`: Operators; not with a read-only access key. */
+      /** Changes the protection settings of all sites; omitted fields keep their values. `PUT /settings/protection`: For operators; a read-only access key is rejected. */
       set: Call<'settings.protection.set'>;
     };
     usage: {
-      /** Answers how long usage is kept, and how long is waited for nodes. `GET /settings/usage`: Operators; a read-only access key suffices. */
+      /** Returns the usage settings: retention and the wait for offline nodes. `GET /settings/usage`: For operators; a read-only access key suffices. */
       get: Call<'settings.usage.get'>;
-      /** Changes the settings of usage; omitted fields keep their values. `PUT /settings/usage`: Operators; not with a read-only access key. */
+      /** Changes the usage settings; omitted fields keep their values. `PUT /settings/usage`: For operators; a read-only access key is rejected. */
       set: Call<'settings.usage.set'>;
     };
   };
   sites: {
     bulkRedirects: {
-      /** Answers the bulk redirects of a site. `GET /sites/{id}/bulk-redirects`: Operators; a read-only access key suffices. */
+      /** Returns the bulk redirects of a site. `GET /sites/{id}/bulk-redirects`: For operators; a read-only access key suffices. */
       get: Call<'sites.bulkRedirects.get'>;
-      /** Replaces the bulk redirects of a site; nodes get what differs. `PUT /sites/{id}/bulk-redirects`: Operators; not with a read-only access key. Body up to 25165824 bytes. */
+      /** Replaces the bulk redirects of a site. Nodes receive only the differences. `PUT /sites/{id}/bulk-redirects`: For operators; a read-only access key is rejected. The body has at most 25165824 bytes. */
       set: Call<'sites.bulkRedirects.set'>;
     };
-    /** Creates an enabled site and publishes it. `POST /sites`: Operators; not with a read-only access key. */
+    /** Creates an enabled site and publishes it. `POST /sites`: For operators; a read-only access key is rejected. */
     create: Call<'sites.create'>;
-    /** Deletes a site and lifts its bans. `DELETE /sites/{id}`: Operators; not with a read-only access key. */
+    /** Deletes a site and lifts its bans. `DELETE /sites/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'sites.delete'>;
-    /** Answers which features every active node of the cluster can serve the site with. `GET /sites/{id}/features`: Operators; a read-only access key suffices. */
+    /** Lists the site features, with whether every active node of the cluster has the capability. `GET /sites/{id}/features`: For operators; a read-only access key suffices. */
     features: Call<'sites.features'>;
-    /** Answers one site. `GET /sites/{id}`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
+    /** Returns a site. `GET /sites/{id}`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
     get: Call<'sites.get'>;
     https: {
-      /** Tells what one request for a certificate of the site asks for, and what stands in its way. `GET /sites/{id}/https/check`: Operators; a read-only access key suffices. */
+      /** Returns the certificate request that suits a site, and the problems that would make it fail. `GET /sites/{id}/https/check`: For operators; a read-only access key suffices. */
       check: Call<'sites.https.check'>;
-      /** Answers how a site is reached over HTTPS, and how its answers are compressed. `GET /sites/{id}/https`: Operators; a read-only access key suffices. */
+      /** Returns the HTTPS and compression settings of a site. `GET /sites/{id}/https`: For operators; a read-only access key suffices. */
       get: Call<'sites.https.get'>;
-      /** Replaces all HTTPS and compression settings of a site; missing fields take their defaults. `PUT /sites/{id}/https`: Operators; not with a read-only access key. */
+      /** Replaces all HTTPS and compression settings of a site; omitted fields return to their defaults. `PUT /sites/{id}/https`: For operators; a read-only access key is rejected. */
       set: Call<'sites.https.set'>;
     };
-    /** Answers what is left to do before visitors reach the site; resolves its domains, which can take seconds. `GET /sites/{id}/launch`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
+    /** Returns the remaining steps before clients reach the site. Resolves its domains, which can take seconds. `GET /sites/{id}/launch`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
     launch: Call<'sites.launch'>;
-    /** Lists sites, newest first unless sorted otherwise. `GET /sites`: Operators; a read-only access key suffices. Service accounts with the scope sites:read. */
+    /** Lists sites, newest first unless sorted otherwise. `GET /sites`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
     list: Call<'sites.list'>;
     rules: {
-      /** Answers the rules of a site. `GET /sites/{id}/rules`: Operators; a read-only access key suffices. */
+      /** Returns the rules of a site. `GET /sites/{id}/rules`: For operators; a read-only access key suffices. */
       get: Call<'sites.rules.get'>;
-      /** Replaces the rules of a site. `PUT /sites/{id}/rules`: Operators; not with a read-only access key. Body up to 16777216 bytes. */
+      /** Replaces the rules of a site. `PUT /sites/{id}/rules`: For operators; a read-only access key is rejected. The body has at most 16777216 bytes. */
       set: Call<'sites.rules.set'>;
-      /** Tells what rules make of a request that is made up, in every phase. Nothing is saved, counted or asked for. `POST /sites/{id}/rules/try`: Operators; not with a read-only access key. Body up to 25165824 bytes. */
+      /** Simulates rules on an invented request in every phase. Nothing is saved, counted or sent. `POST /sites/{id}/rules/try`: For operators; a read-only access key is rejected. The body has at most 25165824 bytes. */
       try: Call<'sites.rules.try'>;
     };
-    /** Enables or disables a site; the state it already has changes nothing. `PUT /sites/{id}/enabled`: Operators; not with a read-only access key. Service accounts with the scope sites:write. */
+    /** Enables or disables a site; has no effect if the site already has this state. `PUT /sites/{id}/enabled`: For operators; a read-only access key is rejected. For service accounts with the scope sites:write. */
     setEnabled: Call<'sites.setEnabled'>;
-    /** Answers the level and the load of a site, whether it is under attack, and who changed it last. `GET /sites/{id}/standing`: Operators; a read-only access key suffices. */
+    /** Returns the level, load and Under Attack state of a site, with its last change. `GET /sites/{id}/standing`: For operators; a read-only access key suffices. */
     standing: Call<'sites.standing'>;
-    /** Changes the given fields. Inside originSettings, omitted tries and statusRetry keep their values and every other omitted field goes back to its default. `PATCH /sites/{id}`: Operators; not with a read-only access key. */
+    /** Changes the given fields of a site. Inside `originSettings`, omitted `tries` and `statusRetry` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'sites.update'>;
     waf: {
       events: {
-        /** Lists requests of a site in which rules of the WAF matched, newest first: of each node and minute the first ten attacks and two others. `GET /sites/{id}/waf/events`: Operators; a read-only access key suffices. */
+        /** Lists requests of a site that matched WAF rules, newest first. Each node records ten attacks and two other requests per minute. `GET /sites/{id}/waf/events`: For operators; a read-only access key suffices. */
         list: Call<'sites.waf.events.list'>;
       };
       exclusions: {
-        /** Answers of each exclusion of a site how many events of the last 7 days it would have silenced. `GET /sites/{id}/waf/exclusions/hits`: Operators; a read-only access key suffices. */
+        /** Returns, for each exclusion of a site, how many events of the last 7 days it would have prevented. `GET /sites/{id}/waf/exclusions/hits`: For operators; a read-only access key suffices. */
         hits: Call<'sites.waf.exclusions.hits'>;
-        /** Answers how many events of the last 7 days an exclusion would have silenced; changes nothing. `POST /sites/{id}/waf/exclusions/preview`: Operators; not with a read-only access key. */
+        /** Previews how many events of the last 7 days an exclusion would have prevented; changes nothing. `POST /sites/{id}/waf/exclusions/preview`: For operators; a read-only access key is rejected. */
         preview: Call<'sites.waf.exclusions.preview'>;
       };
-      /** Answers how requests of a site are inspected. `GET /sites/{id}/waf`: Operators; a read-only access key suffices. */
+      /** Returns the WAF settings of a site. `GET /sites/{id}/waf`: For operators; a read-only access key suffices. */
       get: Call<'sites.waf.get'>;
       guidance: {
-        /** Answers what block would have stopped on a site that detects, and what of it looks false. `GET /sites/{id}/waf/guidance`: Operators; a read-only access key suffices. */
+        /** Returns the attacks that mode `block` would have stopped on a site, with probable false positives. `GET /sites/{id}/waf/guidance`: For operators; a read-only access key suffices. */
         get: Call<'sites.waf.guidance.get'>;
       };
-      /** Answers which rules of the WAF matched most on a site, and how often. `GET /sites/{id}/waf/rules`: Operators; a read-only access key suffices. */
+      /** Lists the WAF rules that matched most on a site, with counts. `GET /sites/{id}/waf/rules`: For operators; a read-only access key suffices. */
       topRules: Call<'sites.waf.topRules'>;
-      /** Changes the given fields, each as a whole; omitted ones keep their values. `PATCH /sites/{id}/waf`: Operators; not with a read-only access key. Body up to 2097152 bytes. */
+      /** Changes the given WAF settings of a site, each as a whole; omitted fields keep their values. `PATCH /sites/{id}/waf`: For operators; a read-only access key is rejected. The body has at most 2097152 bytes. */
       update: Call<'sites.waf.update'>;
     };
   };
   system: {
-    /** Creates the operator and the first cluster, once, with the setup token from the log. `POST /system/setup`: Needs no credentials. */
+    /** Creates the operator and the first cluster with the setup token from the log. Works once. `POST /system/setup`: Needs no credentials. */
     setup: Call<'system.setup'>;
-    /** Tells whether the console is set up, its version and its public address. `GET /system/status`: Needs no credentials. */
+    /** Returns whether the console is set up, its version and its public URL. `GET /system/status`: Needs no credentials. */
     status: Call<'system.status'>;
   };
   usage: {
-    /** Lists usage records that were made or revised after a sequence number, in the order of their own. `GET /usage/changes`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    /** Lists usage records created or revised after a sequence number, in sequence order. `GET /usage/changes`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     changes: Call<'usage.changes'>;
-    /** Answers all usage records of a range, by window and site, as CSV. `GET /usage/export`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    /** Returns all usage records of a range as CSV, by window and site. `GET /usage/export`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     export: Call<'usage.export'>;
-    /** Lists times of a range of which usage is missing for good, the latest first. `GET /usage/gaps`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    /** Lists the periods of a range whose usage is permanently missing, latest first. `GET /usage/gaps`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     gaps: Call<'usage.gaps'>;
-    /** Lists usage records of five-minute windows, by window and site. `GET /usage`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    /** Lists usage records of 5-minute windows, by window and site. `GET /usage`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     list: Call<'usage.list'>;
-    /** Lists sites by their usage in a range, those that were deleted too. `GET /usage/sites`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    /** Lists sites by their usage in a range, including deleted ones. `GET /usage/sites`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     sites: Call<'usage.sites'>;
-    /** Sums usage of a range, of one site or of all, by five minutes, hours or days. `GET /usage/summary`: Operators; a read-only access key suffices. Service accounts with the scope usage:read. */
+    /** Returns the usage of one site or of all in a range, summed by 5 minutes, hours or days. `GET /usage/summary`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     summary: Call<'usage.summary'>;
   };
 }

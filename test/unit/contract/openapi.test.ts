@@ -182,7 +182,7 @@ test('every operation has a summary of one sentence, and says who may call it', 
   t.is(new Set(summaries).size, summaries.length);
   for (const { operation, name } of operations) {
     t.regex(operation.summary, /^[A-Z][^\n]*\.$/, name);
-    t.regex(operation.description, /^(Operators|Needs no|From a signed-in)/, name);
+    t.regex(operation.description, /^(For operators|Needs no|Needs a signed-in)/, name);
   }
 });
 

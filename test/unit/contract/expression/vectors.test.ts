@@ -88,8 +88,8 @@ test('an error has one sentence, its parameters in it, and what would be accepte
     const result = checkCondition(source, { phase: 'waf-custom' });
     return result.valid ? '' : result.error.message;
   };
-  t.is(message('http.hots eq "a"'), 'There is no such field. Accepted: http.host.');
-  t.is(message('ssl and true'), 'This is no operator. Accepted: eq, ne, in.');
+  t.is(message('http.hots eq "a"'), 'This field does not exist. Accepted: http.host.');
+  t.is(message('ssl and true'), 'This operator does not exist. Accepted: eq, ne, in.');
   t.regex(message('substring("a")'), /Accepted: substring\(s, start\[, length\]\)[.]$/);
 });
 
