@@ -139,7 +139,7 @@ test.serial('a table whose rows take arrows is a grid, and says so to those who 
   const visitor = await parts.show(browser, 'table', { width: 1280 });
   const { page } = visitor;
   const grid = page.getByRole('grid', { name: 'Trees' });
-  const hint = page.getByText('Arrow keys move between rows, Enter opens one, Space selects it.');
+  const hint = page.getByText('Arrow keys move between rows, Enter opens a row, Space selects it.');
   t.is(await grid.getByRole('gridcell', { name: 'amber', exact: true }).count(), 1);
   t.false(await hint.isVisible());
   await grid.getByRole('row').nth(1).focus();
@@ -230,9 +230,9 @@ test.serial('times and sizes are typed as people write them, with the exact valu
   await page.getByText('Values: [120,1610612736,10]').waitFor();
   t.is(await described(size), '1,610,612,736 bytes');
   await time!.fill('two minutes');
-  await page.getByText('This has the wrong form.').waitFor();
+  await page.getByText('This value has the wrong type.').waitFor();
   t.is(await page.getByRole('alert').count(), 0, 'nobody is interrupted while typing');
-  t.is(await described(time), 'This has the wrong form. How long.');
+  t.is(await described(time), 'This value has the wrong type. How long.');
   t.is(await time!.inputValue(), 'two minutes');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -243,14 +243,14 @@ test.serial('things are added up to the limit of the contract, and removed with 
   const { page } = visitor;
   const focused = () => page.evaluate<string>(`document.activeElement.innerText || document.activeElement.value`);
   await page.getByRole('button', { name: 'Add a rule' }).click();
-  await page.getByText('This is needed.').waitFor();
+  await page.getByText('This field is required.').waitFor();
   t.is(await page.getByText('One of them is not right.').count(), 0, 'the field tells it');
   await page.keyboard.type('third');
   await page.getByText('Values: first second third').waitFor();
-  await page.getByText('There is room for 3.').waitFor();
+  await page.getByText('The maximum is 3.').waitFor();
   t.true(await page.getByRole('button', { name: 'Add a rule' }).isDisabled());
   await page.getByRole('button', { name: 'Remove Rule 2' }).click();
-  await page.getByText('Rule 2 was removed.').waitFor();
+  await page.getByText('Removed Rule 2.').waitFor();
   t.is(await focused(), 'Undo');
   await page.keyboard.press('Enter');
   await page.getByText('Values: first second third').waitFor();
@@ -265,7 +265,7 @@ test.serial('where their order counts, things are moved by keyboard and keep the
   await page.getByLabel('Match').first().focus();
   await page.keyboard.press('Alt+ArrowDown');
   await page.getByText('Values: second first').waitFor();
-  await page.getByText('Now at place 2 of 2.').waitFor({ state: 'attached' });
+  await page.getByText('Now at position 2 of 2.').waitFor({ state: 'attached' });
   await page.getByRole('button', { name: 'Move Rule 2 up' }).click();
   await page.getByText('Values: first second').waitFor();
   t.is(await page.evaluate(`document.activeElement.getAttribute('aria-label')`), 'Move Rule 1 up');
@@ -380,7 +380,7 @@ test.serial('a chart spans what was asked, and reads its values to arrow keys an
   await page.keyboard.press('ArrowLeft');
   t.true((await read())!.endsWith('9 leaves'));
   t.regex((await read())!, /2026.*:58:00/, 'with the exact time');
-  await page.getByText('Arrow keys read the values.').waitFor();
+  await page.getByText('Use the arrow keys to read the values.').waitFor();
   await page.keyboard.press('Home');
   t.true((await read())!.endsWith('1 leaves'));
   for (let step = 0; step < 3; step++) await page.keyboard.press('ArrowRight');

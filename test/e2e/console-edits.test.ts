@@ -87,12 +87,12 @@ const ACTIVITY = {
   en: {
     open: /^Activity/,
     title: 'Activity',
-    underWay: 'Under way',
+    underWay: 'In progress',
     done: 'Done',
     nodes: '3 nodes',
-    mine: 'Mine',
-    whose: 'Whose',
-    what: 'What it changed',
+    mine: 'Only mine',
+    whose: 'User',
+    what: 'Changes',
     revision: /^Revision /,
   },
   'zh-CN': {
@@ -102,7 +102,7 @@ const ACTIVITY = {
     done: '已完成',
     nodes: '3 个节点',
     mine: '仅自己',
-    whose: '范围',
+    whose: '用户',
     what: '更改内容',
     revision: /^版本 /,
   },
@@ -169,7 +169,7 @@ test.serial('what follows a save never covers Save', async (t) => {
     slow.holdAcks(true);
     await page.getByLabel('Name', { exact: true }).fill(`Wide ${width}`);
     await saveButton(page).click();
-    await page.getByRole('button', { name: 'Activity: 1 change is under way' }).waitFor();
+    await page.getByRole('button', { name: 'Activity: 1 change in progress' }).waitFor();
     await page.getByLabel('Name', { exact: true }).fill(`Wider ${width}`);
     const box = (await saveButton(page).boundingBox())!;
     const covering = await page.evaluate<string>(
@@ -195,10 +195,10 @@ test.serial('two tabs edit one field: a person chooses, and the other edits of t
   await saveButton(first.page).click();
   await eventually(async () => (await stories.readSite(site.id)).name === 'Theirs');
   await saveButton(second.page).click();
-  const dialog = second.page.getByRole('dialog', { name: 'Somebody else changed the same fields' });
+  const dialog = second.page.getByRole('dialog', { name: 'Another user changed the same fields' });
   await dialog.getByText('Theirs').waitFor();
   await dialog.getByText(mine).click();
-  await dialog.getByRole('button', { name: 'Save this choice' }).click();
+  await dialog.getByRole('button', { name: 'Save these values' }).click();
   await eventually(async () => (await stories.readSite(site.id)).name === mine);
   t.is((await stories.readSite(site.id)).contentSettings.requestBodyLimit, 1_048_576);
   t.deepEqual([...first.faults(), ...second.faults()], []);

@@ -84,7 +84,7 @@ async function newSite(): Promise<Body> {
 const endSessions = () => sql.query("delete from session where user_agent like '%Chrome%'");
 const nameField = (page: Page) => page.getByLabel('Name', { exact: true });
 const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true });
-const tracker = (page: Page) => page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
+const tracker = (page: Page) => page.getByRole('complementary', { name: 'Latest changes' }).locator('.svc-badge');
 /** How often something was done to a target. */
 async function done(action: string, targetId: string): Promise<number> {
   const { items } = await api('GET', `/audit-logs?action=${action}&pageSize=100`);
@@ -153,7 +153,7 @@ test.serial(
     const renewal = page.getByRole('dialog', { name: 'Your session has ended' });
     await renewal.getByLabel('Password', { exact: true }).fill('not the password');
     await page.keyboard.press('Enter');
-    await renewal.getByText('E-mail address or password is wrong.').waitFor();
+    await renewal.getByText('The email address or password is wrong.').waitFor();
     await renewal.getByLabel('Password', { exact: true }).fill(TEST_OPERATOR.password);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'renewed.example.com', level: 1 }).waitFor();
@@ -167,7 +167,7 @@ test.serial('a session that ends on the account page is renewed there too', asyn
   const visitor = await operatorVisit('/account');
   const { page } = visitor;
   const form = page.locator('form').filter({ has: page.getByLabel('New password', { exact: true }) });
-  await form.getByLabel('Present password', { exact: true }).fill('not the password');
+  await form.getByLabel('Current password', { exact: true }).fill('not the password');
   await form.getByLabel('New password', { exact: true }).fill('another correct horse');
   await endSessions();
   await form.getByRole('button', { name: 'Change password' }).click();
@@ -175,7 +175,7 @@ test.serial('a session that ends on the account page is renewed there too', asyn
   await renewal.getByLabel('Password', { exact: true }).fill(TEST_OPERATOR.password);
   await page.keyboard.press('Enter');
   await form.getByText('The password is wrong.').waitFor();
-  t.is(await form.getByLabel('Present password', { exact: true }).getAttribute('aria-invalid'), 'true');
+  t.is(await form.getByLabel('Current password', { exact: true }).getAttribute('aria-invalid'), 'true');
   t.is(await form.getByLabel('New password', { exact: true }).inputValue(), 'another correct horse');
   await form.getByLabel('New password', { exact: true }).fill('');
   t.deepEqual(visitor.faults(), []);
@@ -320,7 +320,7 @@ test.serial('a node that comes and goes: the tracker counts it once it is there,
   await eventually(
     async () => {
       await silence();
-      return page.getByText('is offline and gets it when it returns').isVisible();
+      return page.getByText('is offline and gets the change when it reconnects').isVisible();
     },
     { everyMs: 500, what: 'the node to be called offline' },
   );

@@ -590,10 +590,10 @@ test.serial('sign-in: text of any kind is wrong or refused at its field, and wha
   await field(page, 'shared.signIn.email').fill('somebody@example.com');
   await field(page, 'shared.signIn.password').fill(HOSTILE);
   await press(page, 'shared.signIn.signIn');
-  await page.getByText('E-mail address or password is wrong.').waitFor();
+  await page.getByText('The email address or password is wrong.').waitFor();
   await field(page, 'shared.signIn.email').fill(HOSTILE);
   await press(page, 'shared.signIn.signIn');
-  await page.getByText('E-mail address or password is wrong.').waitFor();
+  await page.getByText('The email address or password is wrong.').waitFor();
   t.is(await field(page, 'shared.signIn.email').inputValue(), HOSTILE);
   await field(page, 'shared.signIn.email').fill(`${label(250)}@example.com`);
   await press(page, 'shared.signIn.signIn');

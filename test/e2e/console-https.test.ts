@@ -152,7 +152,7 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await saveButton(page).click();
   // Leaving before it is saved would be asked about.
   await tracker(page).first().waitFor();
-  await eventually(async () => (await page.getByText(/change is not saved|changes are not saved/).count()) === 0);
+  await eventually(async () => (await page.getByText(/unsaved changes?/).count()) === 0);
   await page.getByRole('link', { name: 'Open the certificate' }).click();
   await page.getByText('Issued and renewed automatically').waitFor();
   await page.getByText('Serving', { exact: true }).waitFor();

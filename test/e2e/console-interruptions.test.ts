@@ -81,7 +81,7 @@ test.serial(
     );
     await page.getByLabel('Name', { exact: true }).fill('Second attempt');
     await saveButton(page).click();
-    const note = page.getByRole('alert').filter({ hasText: 'Something failed in the console.' });
+    const note = page.getByRole('alert').filter({ hasText: 'The console had an internal error.' });
     await note.getByText('request-4711').waitFor();
     t.notRegex((await note.textContent()) ?? '', /secret detail/);
     await note.getByRole('button', { name: 'Try again' }).click();

@@ -99,7 +99,7 @@ test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is 
   const { page } = visitor;
   const dialog = page.getByRole('dialog');
   await page.goto('/login');
-  await typeInto(page, page.getByLabel('E-mail address'), TEST_OPERATOR.email);
+  await typeInto(page, page.getByLabel('Email address'), TEST_OPERATOR.email);
   await typeInto(page, page.getByLabel('Password', { exact: true }), TEST_OPERATOR.password);
   await page.keyboard.press('Enter');
   await enter(page, page.getByRole('link', { name: 'Sites', exact: true }));

@@ -300,7 +300,7 @@ test.serial('the load of a node over the last day is drawn and read; without fig
   for (const name of ['CPU', 'Memory', 'Egress', 'Open connections'])
     await page.getByRole('slider', { name }).locator('canvas').waitFor();
   const cpu = page.getByRole('region', { name: 'CPU' });
-  await cpu.getByText('As a table').click();
+  await cpu.getByText('Show as table').click();
   const read = (await cpu.getByRole('row').allTextContents()).filter((row) => row.includes('%'));
   t.deepEqual(
     read.map((row) => /\d+%/.exec(row)?.[0]),
@@ -357,23 +357,23 @@ test.serial('usage is summed, drawn, listed by site and exported; what is missin
   const { page } = visitor;
   await page.getByRole('navigation', { name: 'Navigation' }).getByRole('link', { name: 'Traffic' }).click();
   await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
-  await page.getByText('No traffic in this time.').waitFor();
+  await page.getByText('No traffic in this period.').waitFor();
   await usedSites();
   await page.reload();
   const sums = page.getByRole('region').filter({ has: page.locator('.usage-totals') });
   await sums.getByText('5,405', { exact: true }).waitFor();
   await sums.getByText('3.1 GB').waitFor();
   await sums.getByText('3,144,007,000 bytes').waitFor();
-  await sums.getByText(/^All nodes have reported up to .* UTC; later numbers may still rise\.$/).waitFor();
+  await sums.getByText(/^The numbers are complete up to .* UTC\. Later numbers may still rise\.$/).waitFor();
   const sites = page.getByRole('table', { name: 'Sites by usage' });
   await sites.getByRole('link', { name: 'Shop', exact: true }).waitFor();
   await sites.getByText('Old shop (deleted)').waitFor();
-  await page.getByRole('region', { name: 'What is missing for good' }).getByText('data plane was killed').waitFor();
+  await page.getByRole('region', { name: 'Lost counts' }).getByText('data plane was killed').waitFor();
 
   // Days of one’s own, by keyboard; each is a bar.
-  await page.getByRole('combobox', { name: 'Time', exact: true }).press('Enter');
+  await page.getByRole('combobox', { name: 'Period', exact: true }).press('Enter');
   await page.getByRole('option', { name: 'Today' }).click();
-  await page.getByText('No traffic in this time.').waitFor();
+  await page.getByText('No traffic in this period.').waitFor();
   await page.goto(`/traffic/usage?range=custom&from=${dayText(TODAY - 20 * DAY_MS)}&to=${dayText(TODAY - DAY_MS)}`);
   const chart = page.getByRole('slider', { name: 'Bytes sent' });
   await chart.locator('canvas').waitFor();

@@ -108,11 +108,11 @@ test.serial('the start page of an empty console shows the next step, and leads t
   await attention(page).getByText('All clear').waitFor();
   await page.getByRole('banner').getByRole('button', { name: 'All clear' }).waitFor();
   const steps = page.getByRole('list', { name: 'First steps' });
-  await steps.locator('[aria-current=step]', { hasText: 'A node is enrolled' }).waitFor();
+  await steps.locator('[aria-current=step]', { hasText: 'Enroll a node' }).waitFor();
   const build = reportEdgeBuild(downloads);
-  await page.getByText('This machine builds the program of the edge').waitFor();
+  await page.getByText('Building the edge program on this machine').waitFor();
   build.end('built');
-  await page.getByText('This machine builds the program of the edge').waitFor({ state: 'detached' });
+  await page.getByText('Building the edge program on this machine').waitFor({ state: 'detached' });
   const next = page.getByRole('link', { name: 'Add a node' });
   await next.focus();
   await page.keyboard.press('Enter');
@@ -131,8 +131,8 @@ test.serial('with a real node and a site, a publication and a ban show how fast 
   });
   const visitor = await operatorVisit('/overview');
   const { page } = visitor;
-  const facts = region(page, 'Propagation of changes');
-  await facts.getByText('Appears with the first ban that a connected node takes.').waitFor();
+  const facts = region(page, 'Change propagation');
+  await facts.getByText('Appears after the first ban that a connected node enforces.').waitFor();
   const requests: string[] = [];
   page.on('request', (request) => requests.push(new URL(request.url()).pathname));
   const site = await api.site(clusterId, 'shop.example.com', { name: 'Shop', origins: [{ address: '93.184.216.34' }] });
@@ -282,8 +282,8 @@ test.serial('with much to tell, every number, the chart and the list fit and can
   await page.locator('.series canvas').waitFor();
   // What is there does not move when the rest comes.
   t.true((await page.evaluate<number>(SHIFTS)) < 0.01);
-  await region(page, 'Propagation of changes')
-    .getByText(/Last 2[0-9] revisions: p95 .* until every connected node/)
+  await region(page, 'Change propagation')
+    .getByText(/Last 2[0-9] revisions: p95 .* to every connected node/)
     .waitFor();
   await attention(page)
     .getByText('9 nodes of a-cluster-with-a-name-that-somebody-made-rather-long do not work')

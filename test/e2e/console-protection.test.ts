@@ -332,7 +332,7 @@ test.serial('a site under attack: levels of nodes, who weighs most, and a ban in
   await now.getByText('not known').waitFor();
   await now.getByText('Has not reported yet').waitFor();
   await page.getByRole('slider', { name: 'Highest level over time' }).locator('canvas').waitFor();
-  await page.getByText('As a table').click();
+  await page.getByText('Show as table').click();
   const drawn = page.getByRole('table', { name: 'Highest level over time' }).getByRole('row');
   t.deepEqual(
     (await drawn.allTextContents()).slice(1).map((row) => row.replace(/^.*[AP]M/, '').trim()),
@@ -394,7 +394,7 @@ const INCIDENTS = {
   en: {
     above: 'Sites above normal',
     bans: 'Newest automatic bans',
-    came: 'One row came or went; leave the rows to see them as they are now.',
+    came: 'One row changed. Move out of the table to update it.',
     lift: (cidr: string) => `Lift the ban of ${cidr}`,
     confirm: 'Lift',
     calm: 'No site is above its normal level.',
@@ -473,7 +473,7 @@ const HEAD = {
     level: 'JavaScript check',
     requests: '2 requests/s',
     changed: 'Site protection changed',
-    all: 'History of the site',
+    all: 'Site history',
   },
   'zh-CN': { level: 'JavaScript 校验', requests: '每秒 2 个请求', changed: '更改站点防护', all: '站点历史' },
 } as const;

@@ -87,7 +87,7 @@ test.serial('a rule is made from a template, refused where it is wrong, mended, 
   await gone(page);
   await button(page, 'Second').focus();
   await page.keyboard.press('Alt+ArrowUp');
-  await page.getByText('Now at place 1 of 2.').waitFor();
+  await page.getByText('Now at position 1 of 2.').waitFor();
   t.is(await page.evaluate<string>('document.activeElement.textContent'), 'Second', 'the focus goes along');
   await page
     .getByRole('group', { name: /^Rule Second/ })
@@ -127,12 +127,12 @@ test.serial(
     await saveRules(site.id, [rules[0]!, { ...two, name: 'Two of theirs' }, { ...three, name: 'Three of theirs' }]);
     await button(page, 'Review and save').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
-    const choice = page.getByRole('dialog', { name: 'Somebody else changed the same fields' });
+    const choice = page.getByRole('dialog', { name: 'Another user changed the same fields' });
     await choice.getByText('Two of theirs').first().waitFor();
     t.is(await choice.getByRole('group').count(), 1, 'only one was changed by both');
     t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
-    await choice.getByText('Yours').click();
-    await button(page, 'Save this choice').click();
+    await choice.getByText('Your value').click();
+    await button(page, 'Save these values').click();
     await gone(page);
     await page.getByRole('region', { name: 'Changes that are not saved' }).waitFor({ state: 'detached' });
     t.deepEqual(
@@ -304,7 +304,7 @@ test.serial('a rule is dragged to another place, and it is the one that counts a
   const { page } = visitor;
   const row = (name: string) => page.getByRole('group', { name: new RegExp(`^Rule ${name}`) });
   await row('Two').locator('.rule__grip').dragTo(row('One'));
-  await page.getByText('Now at place 1 of 3.').waitFor();
+  await page.getByText('Now at position 1 of 3.').waitFor();
   await button(page, 'Review and save').click();
   const moved = page.getByRole('dialog').getByRole('listitem');
   await moved.getByText('from place 2 to 1 of its phase').waitFor();

@@ -23,13 +23,13 @@ test.serial('first run: from the setup token to a site that every node serves', 
     await page.goto('/');
     await page.getByRole('heading', { name: 'Create your account' }).waitFor();
     await page.getByRole('button', { name: 'Create account' }).click();
-    t.is(await page.getByText('This is needed.').count(), 4);
+    t.is(await page.getByText('This field is required.').count(), 4);
     await page.getByLabel('Setup token').fill('wrong');
     await page.getByLabel('Your name').fill(TEST_OPERATOR.name);
-    await page.getByLabel('E-mail address').fill(TEST_OPERATOR.email);
+    await page.getByLabel('Email address').fill(TEST_OPERATOR.email);
     await page.getByLabel('Password', { exact: true }).fill(TEST_OPERATOR.password);
     await page.getByRole('button', { name: 'Create account' }).click();
-    await page.getByText('This is not the setup token.').waitFor();
+    await page.getByText('The setup token is wrong.').waitFor();
     await page.getByLabel('Setup token').fill(fresh.setupToken!);
     await page.getByRole('button', { name: 'Create account' }).click();
 
@@ -49,7 +49,7 @@ test.serial('first run: from the setup token to a site that every node serves', 
     await page.getByRole('button', { name: 'Go on' }).click();
 
     await page.getByLabel('Which domain do visitors use?').fill('first.example.com');
-    await page.getByLabel('Where is its content now?').fill('https://93.184.216.34:8443');
+    await page.getByLabel('Where is the content now?').fill('https://93.184.216.34:8443');
     await page.getByRole('button', { name: 'Create site' }).click();
     await page.getByText('Your nodes serve the site.').waitFor();
     await page.getByRole('link', { name: 'Open the site' }).click();
@@ -73,8 +73,8 @@ test.serial('sign-in: under another address than the public one the page says wh
   t.deepEqual(visitor.faults(), []);
   await link.click();
   await page.waitForURL((url) => url.origin === stories.console.origin && url.pathname === '/login');
-  await page.getByLabel('E-mail address').waitFor();
-  t.is(await page.getByText('another address than its own').count(), 0);
+  await page.getByLabel('Email address').waitFor();
+  t.is(await page.getByText('not the public address of the console').count(), 0);
   await visitor.close();
 });
 
@@ -83,13 +83,13 @@ test.serial('sign-in: a wrong password, then the right one, and on to the page t
   const { page } = visitor;
   await page.goto('/sites?search=nothing-is-called-so');
   await page.waitForURL(/\/login\?to=/);
-  await page.getByLabel('E-mail address').fill(TEST_OPERATOR.email);
+  await page.getByLabel('Email address').fill(TEST_OPERATOR.email);
   await page.getByLabel('Password', { exact: true }).fill('not the password');
   await page.keyboard.press('Enter');
-  await page.getByText('E-mail address or password is wrong.').waitFor();
+  await page.getByText('The email address or password is wrong.').waitFor();
   await page.getByLabel('Password', { exact: true }).fill(TEST_OPERATOR.password);
   await page.keyboard.press('Enter');
-  await page.getByText('Nothing matches these filters.').waitFor();
+  await page.getByText('No entries match these filters.').waitFor();
   t.true(page.url().endsWith('/sites?search=nothing-is-called-so'));
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -99,11 +99,11 @@ test.serial('account: two-factor by QR secret and code, a sign-in with it, a bac
   const visitor = await stories.operatorVisit('/account');
   const { page } = visitor;
   await page.getByRole('button', { name: 'Switch on' }).click();
-  await page.getByLabel('Present password').first().fill(TEST_OPERATOR.password);
+  await page.getByLabel('Current password').first().fill(TEST_OPERATOR.password);
   await page.getByRole('button', { name: 'Go on' }).click();
-  const secret = await page.getByLabel('Secret for typing in').inputValue();
+  const secret = await page.getByLabel('Secret for manual entry').inputValue();
   const codes = new TOTP({ secret });
-  await page.getByLabel('Code of the app').fill(codes.generate());
+  await page.getByLabel('Authenticator code').fill(codes.generate());
   await page.getByRole('button', { name: 'Confirm' }).click();
   const backup = (await page.getByRole('dialog').getByLabel('Backup codes').inputValue()).split('\n');
   t.is(backup.length, 10);
@@ -115,12 +115,12 @@ test.serial('account: two-factor by QR secret and code, a sign-in with it, a bac
   const other = await stories.visit();
   try {
     await other.page.goto('/login');
-    await other.page.getByLabel('E-mail address').fill(TEST_OPERATOR.email);
+    await other.page.getByLabel('Email address').fill(TEST_OPERATOR.email);
     await other.page.getByLabel('Password', { exact: true }).fill(TEST_OPERATOR.password);
     await other.page.getByRole('button', { name: 'Sign in' }).click();
-    await other.page.getByLabel('Code of the app').fill('000000');
+    await other.page.getByLabel('Authenticator code').fill('000000');
     await other.page.getByRole('button', { name: 'Confirm' }).click();
-    await other.page.getByText('This code is wrong or was used already.').waitFor();
+    await other.page.getByText('The code is wrong or already used.').waitFor();
     await other.page.getByRole('button', { name: 'Use a backup code' }).click();
     await other.page.getByLabel('Backup code').fill(backup[0]!);
     await other.page.getByRole('button', { name: 'Confirm' }).click();
@@ -129,7 +129,7 @@ test.serial('account: two-factor by QR secret and code, a sign-in with it, a bac
   } finally {
     await other.close();
     await page.getByRole('button', { name: 'Switch off' }).click();
-    await page.getByLabel('Present password').first().fill(TEST_OPERATOR.password);
+    await page.getByLabel('Current password').first().fill(TEST_OPERATOR.password);
     await page.getByRole('button', { name: 'Switch off' }).click();
     await page.getByRole('button', { name: 'Switch on' }).waitFor();
   }
@@ -163,7 +163,7 @@ test.serial('account: a passkey is added, signs in without a password, and is de
   await page.goto('/account');
   await page.getByRole('button', { name: 'Delete the passkey Laptop' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-  await page.getByText('No passkey yet.').waitFor();
+  await page.getByText('No passkeys yet.').waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });

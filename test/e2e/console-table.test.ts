@@ -175,7 +175,7 @@ test.serial('many sites at once: chosen over two pages, disabled a few at a time
     (await api.ok('GET', '/sites?pageSize=100')).items.filter(({ enabled }: Body) => !enabled).length;
   t.is(await disabled(), 20);
   t.deepEqual(await accessibilityFaults(page), []);
-  await dialog.getByRole('button', { name: 'Try one again' }).click();
+  await dialog.getByRole('button', { name: 'Retry one' }).click();
   await dialog.getByText('21 of 21 done, 0 failed').waitFor();
   t.is(await disabled(), 21);
   await dialog.getByRole('button', { name: 'Close' }).last().click();

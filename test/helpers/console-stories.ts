@@ -81,4 +81,4 @@ export async function offersRare(page: Page, name: string): Promise<void> {
 export const saveButton = (page: Page) => page.getByRole('button', { name: 'Save', exact: true });
 /** The badge of the change tracker; its words are also said to screen readers. */
 export const tracker = (page: Page) =>
-  page.getByRole('complementary', { name: 'What was just saved' }).locator('.svc-badge');
+  page.getByRole('complementary', { name: 'Latest changes' }).locator('.svc-badge');
