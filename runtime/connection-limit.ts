@@ -53,7 +53,7 @@ export function connectionLimit(
 function counter(metrics: Runtime['metrics']): Counter<'listener'> {
   const options = {
     name: 'svc_refused_connections_total',
-    help: 'Connections refused because their address had as many open as it may have, by listener',
+    help: 'Connections refused because their address has too many open, by listener',
     labelNames: ['listener'] as const,
     registers: [metrics],
   };

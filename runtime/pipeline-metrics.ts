@@ -29,25 +29,39 @@ export function pipelineMetrics(registry: Registry): PipelineMetrics {
     relayed: new Counter({ name: 'svc_relayed_total', help: 'Outbox rows moved to Redis.', registers }),
     batches: new Counter({
       name: 'svc_fanout_batches_total',
-      help: 'Batches emitted to nodes.',
+      help: 'Batches of changes sent to nodes.',
       labelNames,
       registers,
     }),
-    batchBytes: new Counter({ name: 'svc_fanout_bytes_total', help: 'Bytes of batches.', labelNames, registers }),
-    partitions: new Gauge({ name: 'svc_partitions_owned', help: 'Partitions owned here.', labelNames, registers }),
+    batchBytes: new Counter({
+      name: 'svc_fanout_bytes_total',
+      help: 'Bytes of batches sent to nodes.',
+      labelNames,
+      registers,
+    }),
+    partitions: new Gauge({
+      name: 'svc_partitions_owned',
+      help: 'Partitions (clusters of a feed) that this worker owns.',
+      labelNames,
+      registers,
+    }),
     unknownRows: new Gauge({
       name: 'svc_outbox_unknown_rows',
-      help: 'Outbox rows of topics that no feed has.',
+      help: 'Outbox rows whose topic this version does not know.',
       labelNames: ['topic'],
       registers,
     }),
     refused: new Counter({
       name: 'svc_refused_messages_total',
-      help: 'Messages that came through Redis without a valid seal.',
+      help: 'Messages in Redis without a valid seal.',
       labelNames: ['of'],
       registers,
     }),
-    deadLetters: new Counter({ name: 'svc_dead_letters_total', help: 'Messages set aside.', registers }),
+    deadLetters: new Counter({
+      name: 'svc_dead_letters_total',
+      help: 'Messages moved to the dead letters after repeated failures.',
+      registers,
+    }),
   };
   made.set(registry, metrics);
   return metrics;

@@ -12,7 +12,7 @@ interface TarnPool {
 export function registerStoreMetrics({ metrics, pools, redis }: Pick<Runtime, 'metrics' | 'pools' | 'redis'>): void {
   const connections = new Gauge({
     name: 'svc_database_pool_connections',
-    help: 'Connections of a database pool by state; waiting: requests without a connection',
+    help: 'Connections of a database pool by state; waiting: requests that wait for a connection',
     labelNames: ['pool', 'state'],
     registers: [metrics],
     collect() {
@@ -32,7 +32,7 @@ export function registerStoreMetrics({ metrics, pools, redis }: Pick<Runtime, 'm
   });
   const up = new Gauge({
     name: 'svc_redis_up',
-    help: '1 while the connection for commands is ready',
+    help: '1 while Redis responds to this process',
     registers: [metrics],
     collect() {
       up.set(redis.status === 'ready' ? 1 : 0);

@@ -23,7 +23,7 @@ export interface KnownCredentials {
 export function knownCredentials(runtime: Runtime, ask: Ask, onEnded: () => void = () => undefined): KnownCredentials {
   const questions = new Counter({
     name: 'svc_gateway_credential_questions_total',
-    help: 'Questions whose key or session a request brought, because the gateway did not remember it',
+    help: 'Credentials looked up in the database, because the process did not remember them',
     labelNames: ['kind'],
     registers: [runtime.metrics],
   });

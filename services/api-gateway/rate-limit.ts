@@ -21,7 +21,7 @@ export function createRateLimit(runtime: Runtime): RateLimit {
   const shared = new SharedCounts(runtime.redis, prefix, REQUESTS_IN_A_ROW, RESTART_MS);
   const countedAlone = new Counter({
     name: 'svc_gateway_requests_counted_alone_total',
-    help: 'Requests with an access key that this process counted by itself because Redis did not answer',
+    help: 'Requests with an access key that were counted without Redis',
     registers: [runtime.metrics],
   });
   /** Set while Redis is away: what this process let pass since then. */

@@ -8,13 +8,13 @@ export type RequestMetrics = (exchange: Exchange, status: number) => void;
 export function createRequestMetrics({ metrics, log }: Runtime): RequestMetrics {
   const answered = new Counter({
     name: 'svc_gateway_requests_total',
-    help: 'Answered requests by surface (api, rpc, auth) and status',
+    help: 'Responses by surface (api, rpc, auth) and status',
     labelNames: ['surface', 'status'],
     registers: [metrics],
   });
   const seconds = new Histogram({
     name: 'svc_gateway_request_seconds',
-    help: 'Time from the head of a request to its answer, by procedure',
+    help: 'Time from the headers of a request to its response, by procedure',
     labelNames: ['procedure'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers: [metrics],

@@ -46,7 +46,7 @@ function refreshedCookie(token: string, { session, refreshed }: FoundSession): P
 export default (runtime: Runtime): ServiceSchema => {
   const hashes = new Counter({
     name: 'svc_password_hashes_total',
-    help: 'Passwords and backup codes hashed by sign-in.',
+    help: 'Passwords and backup codes hashed.',
     registers: [runtime.metrics],
   });
   const passwords = new Passwords(() => hashes.inc());

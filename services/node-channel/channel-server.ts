@@ -211,7 +211,7 @@ export class ChannelServer implements Listener {
 function watchMetrics(runtime: Runtime, hub: WatchHub): void {
   new Gauge({
     name: 'svc_node_channel_streams',
-    help: 'Nodes with an open Watch stream on this process.',
+    help: 'Nodes connected to this process.',
     registers: [runtime.metrics],
     collect() {
       this.set(hub.streamCount);

@@ -63,13 +63,13 @@ export class StatsIngest {
     const registers = [runtime.metrics];
     this.#misfits = new Counter({
       name: 'svc_usage_misfit_rows_total',
-      help: 'Counts of a site and minute that were left out of their batch, or moved to another minute.',
+      help: 'Usage rows of a site and minute that were rejected or moved to another minute.',
       labelNames: ['reason'],
       registers,
     });
     this.#stored = new Counter({
       name: 'svc_usage_batches_total',
-      help: 'Batches of counts that nodes sent.',
+      help: 'Batches of usage counts received from nodes.',
       labelNames: ['verdict'],
       registers,
     });

@@ -51,7 +51,7 @@ export class VitalIngest {
     this.#now = now;
     this.#counted = new Counter({
       name: 'svc_vital_reports_total',
-      help: 'Reports of nodes on how sites that just changed fare.',
+      help: 'Reports of nodes on sites that were just changed.',
       labelNames: ['verdict'],
       registers: [runtime.metrics],
     });

@@ -123,7 +123,7 @@ func (f *figures) WriteMetrics(w io.Writer) {
 func (m *metrics) write(w io.Writer, now time.Time) {
 	m.watched.Store(now.Add(watchedFor).UnixNano())
 	m.watching.Store(true)
-	fmt.Fprint(w, "# HELP svc_edge_answers_total Answers by the stage that made them and code.\n# TYPE svc_edge_answers_total counter\n")
+	fmt.Fprint(w, "# HELP svc_edge_answers_total Responses by the stage that made them and code.\n# TYPE svc_edge_answers_total counter\n")
 	for i := range m.stages {
 		s := &m.stages[i]
 		s.coded.Range(func(code, n any) bool {
@@ -136,7 +136,7 @@ func (m *metrics) write(w io.Writer, now time.Time) {
 			}
 		}
 	}
-	fmt.Fprintf(w, "# HELP svc_edge_stage_seconds Time in a stage, of one in %d requests while somebody reads this.\n# TYPE svc_edge_stage_seconds histogram\n", sampleEvery)
+	fmt.Fprintf(w, "# HELP svc_edge_stage_seconds Time in a stage, sampled while metrics are read.\n# TYPE svc_edge_stage_seconds histogram\n")
 	for i := range m.stages {
 		s := &m.stages[i]
 		sum := uint64(0)

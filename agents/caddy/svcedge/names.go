@@ -82,6 +82,6 @@ func (l *nameLog) note(siteID string, names []string, total int) {
 
 // WriteMetrics writes how many there were.
 func (l *nameLog) WriteMetrics(w io.Writer) {
-	fmt.Fprintf(w, "# HELP svc_edge_dropped_fields_total Request fields that origins did not get because of their names.\n"+
+	fmt.Fprintf(w, "# HELP svc_edge_dropped_fields_total Request headers that were not passed to origins because of their names.\n"+
 		"# TYPE svc_edge_dropped_fields_total counter\nsvc_edge_dropped_fields_total %d\n", l.total.Load())
 }

@@ -103,11 +103,11 @@ func (e *encoders) WriteMetrics(w io.Writer) {
 		name, kind, help string
 		value            func(*line) any
 	}{
-		{"svc_edge_compressed_answers_total", "counter", "Answers that were compressed.", func(l *line) any { return l.answers.Load() }},
-		{"svc_edge_compression_passed_total", "counter", "Times a coding was passed over because too many of its encoders were at work.", func(l *line) any { return l.passed.Load() }},
-		{"svc_edge_compression_taken_bytes_total", "counter", "Bytes of answers before they were compressed.", func(l *line) any { return l.taken.Load() }},
-		{"svc_edge_compression_given_bytes_total", "counter", "Bytes of answers after they were compressed.", func(l *line) any { return l.given.Load() }},
-		{"svc_edge_compression_active", "gauge", "Encoders at work.", func(l *line) any { return l.active.Load() }},
+		{"svc_edge_compressed_answers_total", "counter", "Responses that were compressed.", func(l *line) any { return l.answers.Load() }},
+		{"svc_edge_compression_passed_total", "counter", "Times a coding was skipped because all of its encoders were in use.", func(l *line) any { return l.passed.Load() }},
+		{"svc_edge_compression_taken_bytes_total", "counter", "Bytes of responses before compression.", func(l *line) any { return l.taken.Load() }},
+		{"svc_edge_compression_given_bytes_total", "counter", "Bytes of responses after compression.", func(l *line) any { return l.given.Load() }},
+		{"svc_edge_compression_active", "gauge", "Encoders in use.", func(l *line) any { return l.active.Load() }},
 	} {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
 		for _, coding := range usualOrder {

@@ -83,10 +83,10 @@ func (l *Limiter) WriteMetrics(w io.Writer) {
 		name, kind, help string
 		value            uint64
 	}{
-		{"svc_edge_rate_limit_places", "gauge", "Places for counters of rate limits.", f.places},
-		{"svc_edge_rate_limit_refused_total", "counter", "Requests over a rate limit.", f.refused},
-		{"svc_edge_rate_limit_evicted_total", "counter", "Counters given up for others.", f.evicted},
-		{"svc_edge_rate_limit_crowded_total", "counter", "Requests counted together with others for want of a place.", f.crowded},
+		{"svc_edge_rate_limit_places", "gauge", "Rate limit counters that fit into the table.", f.places},
+		{"svc_edge_rate_limit_refused_total", "counter", "Requests refused because of a rate limit.", f.refused},
+		{"svc_edge_rate_limit_evicted_total", "counter", "Rate limit counters dropped for others.", f.evicted},
+		{"svc_edge_rate_limit_crowded_total", "counter", "Requests that shared a counter because the table is full.", f.crowded},
 	} {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
 	}

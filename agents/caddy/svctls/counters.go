@@ -104,14 +104,14 @@ func (t *Terminator) FillStatus(status *edgev1.GetStatusResponse) {
 
 // WriteMetrics writes how handshakes fared.
 func (t *Terminator) WriteMetrics(w io.Writer) {
-	fmt.Fprintf(w, "# HELP svc_edge_tls_handshakes_total Handshakes of TLS that succeeded, by whether they resumed a session.\n# TYPE svc_edge_tls_handshakes_total counter\n")
+	fmt.Fprintf(w, "# HELP svc_edge_tls_handshakes_total Completed TLS handshakes, by whether they resumed a session.\n# TYPE svc_edge_tls_handshakes_total counter\n")
 	resumed := t.counters.resumed.Load()
 	full := t.counters.handshakes.Load() - min(resumed, t.counters.handshakes.Load())
 	fmt.Fprintf(w, "svc_edge_tls_handshakes_total{resumed=\"no\"} %d\nsvc_edge_tls_handshakes_total{resumed=\"yes\"} %d\n", full, resumed)
-	fmt.Fprintf(w, "# HELP svc_edge_tls_refused_total Handshakes of TLS that failed, by the reason.\n# TYPE svc_edge_tls_refused_total counter\n")
+	fmt.Fprintf(w, "# HELP svc_edge_tls_refused_total Failed TLS handshakes, by reason.\n# TYPE svc_edge_tls_refused_total counter\n")
 	for reason, name := range reasonNames {
 		fmt.Fprintf(w, "svc_edge_tls_refused_total{reason=%q} %d\n", name, t.counters.refused[reason].Load())
 	}
-	fmt.Fprintf(w, "# HELP svc_edge_tls_certificates Certificates there is material of.\n# TYPE svc_edge_tls_certificates gauge\nsvc_edge_tls_certificates %d\n", t.pack.size())
-	fmt.Fprintf(w, "# HELP svc_edge_tls_certificates_parsed Certificates that are parsed at the moment.\n# TYPE svc_edge_tls_certificates_parsed gauge\nsvc_edge_tls_certificates_parsed %d\n", t.cache.parsed())
+	fmt.Fprintf(w, "# HELP svc_edge_tls_certificates Certificates on this node.\n# TYPE svc_edge_tls_certificates gauge\nsvc_edge_tls_certificates %d\n", t.pack.size())
+	fmt.Fprintf(w, "# HELP svc_edge_tls_certificates_parsed Certificates parsed in memory.\n# TYPE svc_edge_tls_certificates_parsed gauge\nsvc_edge_tls_certificates_parsed %d\n", t.cache.parsed())
 }

@@ -139,11 +139,11 @@ func (e *engine) WriteMetrics(w io.Writer) {
 	if e.rules.Load() != nil {
 		built = 1
 	}
-	fmt.Fprintf(w, "# TYPE svc_waf_rule_set gauge\nsvc_waf_rule_set{version=%q,checksum=%q} %d\n", rulesVersion, rulesChecksum, built)
+	fmt.Fprintf(w, "# HELP svc_waf_rule_set 1 while the rule set is loaded; it is loaded when a site uses it.\n# TYPE svc_waf_rule_set gauge\nsvc_waf_rule_set{version=%q,checksum=%q} %d\n", rulesVersion, rulesChecksum, built)
 	e.verdicts.mu.Lock()
 	hits := e.verdicts.hits
 	e.verdicts.mu.Unlock()
-	fmt.Fprintf(w, "# TYPE svc_waf_requests_total counter\n")
+	fmt.Fprintf(w, "# HELP svc_waf_requests_total Requests by outcome of inspection.\n# TYPE svc_waf_requests_total counter\n")
 	c := &e.counters
 	for _, figure := range []struct {
 		name  string
@@ -154,7 +154,7 @@ func (e *engine) WriteMetrics(w io.Writer) {
 	} {
 		fmt.Fprintf(w, "svc_waf_requests_total{outcome=%q} %d\n", figure.name, figure.value)
 	}
-	fmt.Fprintf(w, "# TYPE svc_waf_unknown_tags_total counter\nsvc_waf_unknown_tags_total %d\n", c.unknownTags.Load())
-	fmt.Fprintf(w, "# TYPE svc_waf_body_bytes gauge\nsvc_waf_body_bytes{in=\"memory\"} %d\nsvc_waf_body_bytes{in=\"files\"} %d\n",
+	fmt.Fprintf(w, "# HELP svc_waf_unknown_tags_total Excluded rule tags that the rule set does not have.\n# TYPE svc_waf_unknown_tags_total counter\nsvc_waf_unknown_tags_total %d\n", c.unknownTags.Load())
+	fmt.Fprintf(w, "# HELP svc_waf_body_bytes Request bodies kept for inspection, in bytes.\n# TYPE svc_waf_body_bytes gauge\nsvc_waf_body_bytes{in=\"memory\"} %d\nsvc_waf_body_bytes{in=\"files\"} %d\n",
 		e.room.memory.held(), e.room.files.held())
 }

@@ -240,7 +240,7 @@ const STOPPING = encode({ type: 'end', reason: 'stopping' });
 function measure({ metrics }: Runtime, count: () => number): void {
   new Gauge({
     name: 'svc_live_streams',
-    help: 'Open streams of live updates',
+    help: 'Open pages that follow live updates',
     registers: [metrics],
     collect() {
       this.set(count());
