@@ -1,7 +1,9 @@
 // What the demo remembers between starts, and what it tells scripts.
 import { randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Operator } from './console-client.ts';
+import { Refusal } from './progress.ts';
 
 /** Grows step by step; each step is saved when it is done, so that a killed start goes on where it was. */
 export interface DemoState {
@@ -35,6 +37,16 @@ export interface DemoFacts {
   clientIpHeader: string;
   site: { id: string; host: string };
   pids: { console: number; agent: number; caddy: number };
+}
+
+/** What the demo in `folder` told scripts; a refusal when none is ready there. */
+export function readDemoFacts(folder: string): DemoFacts {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'demo.json'), 'utf8')) as DemoFacts;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new Refusal(`no demo is ready in ${folder}. Start one with: npm run demo`);
+  }
 }
 
 function writePrivate(file: string, value: unknown): void {

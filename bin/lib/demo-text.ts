@@ -52,7 +52,7 @@ In another terminal:
   curl -i http://$EDGE/ -H "Host: $SITE_HOST" -H "$CLIENT_IP_HEADER: 203.0.113.8"       # 200
   curl -i --cacert "$CA_FILE" --connect-to "::$EDGE_HTTPS" "https://$SITE_HOST/"        # HTTP/2 200
 
-A flood, and what the edge does about it (more in the README under "See it work"):
+A flood, and what the edge does about it (more in docs/demo.md):
 
   curl -X PATCH $CONSOLE/api/v1/sites/$SITE_ID/protection -H "x-api-key: $KEY" -H 'content-type: application/json' \\
     -d '{"cc":{"enabled":true,"followTemplate":false,"windowSeconds":5,"siteQps":300,"ipQps":50,"escalateAfterSeconds":5,"cooldownSeconds":10}}'
