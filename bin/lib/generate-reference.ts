@@ -1,25 +1,29 @@
-// The reference of the API for people: a page per group of operations, from the OpenAPI document.
+// The reference for people: the API from the OpenAPI document, and pages of other generators.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS } from '../../contract/errors.ts';
 import type { JsonSchema } from '../../contract/examples.ts';
 import { type ApiDocument, type Endpoint, EXAMPLE_URL, endpoints, referred } from './api-document.ts';
+import { indexPage } from './generate-index.ts';
 import { languagePage } from './generate-language.ts';
+import { metricsPage } from './generate-metrics.ts';
 import { variablesPage } from './generate-variables.ts';
 import { cell, table } from './markdown.ts';
 import { limitsOf } from './schema-types.ts';
 
 const NOTE = '<!-- Written by `npm run generate` from the code. Changes here are lost. -->\n';
 
-/** Writes errors.md, expressions.md and variables.md into the folder, and below api/ README.md, objects.md and a page per group. */
+/** Writes the pages of the reference into the folder; below api/ an index, objects.md and a page per group of operations. */
 export function generateReference(document: ApiDocument, folder: string): void {
   mkdirSync(join(folder, 'api'), { recursive: true });
   const all = endpoints(document);
   const general = generalCodes(all);
   const groups = Map.groupBy(all, ({ operation }) => operation.tags[0]!);
   const pages = new Map<string, string>([
+    ['README.md', indexPage()],
     ['errors.md', errorsPage(all)],
     ['expressions.md', languagePage()],
+    ['metrics.md', metricsPage()],
     ['variables.md', variablesPage()],
     ['api/README.md', index(groups, general)],
     ['api/objects.md', objectsPage(document)],
