@@ -29,7 +29,9 @@ export const DOCUMENTS: readonly string[] = [
 export function documentLines(file: string, ...names: string[]): string {
   const text = read(file);
   const blocks = names.map((name) => {
-    const lines = new RegExp(`<!-- run: ${name} -->\n\`\`\`sh\n([\\s\\S]*?)\n\`\`\``).exec(text)?.[1];
+    const found = new RegExp(`^( *)<!-- run: ${name} -->\n *\`\`\`sh\n([\\s\\S]*?)\n *\`\`\``, 'm').exec(text);
+    // Inside a list the block is indented.
+    const lines = found && found[2]!.replaceAll(new RegExp(`^${found[1]}`, 'gm'), '');
     if (!lines) throw new Error(`${file} has no block ${name}`);
     return lines;
   });

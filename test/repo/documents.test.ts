@@ -1,10 +1,9 @@
 // What the documents state about codes, metrics, addresses and headings, held against what knows better.
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { ENROLL_OPTIONS, STATUS_OPTIONS, SUPERVISE_OPTIONS } from '../../agents/edge/options.ts';
 import { environmentName } from '../../agents/kit/options.ts';
-import { root } from '../../bin/lib/root.ts';
+import { consoleMetrics, edgeMetrics } from '../../bin/lib/metrics-catalog.ts';
 import { ERRORS } from '../../contract/errors.ts';
 import { VARIABLES } from '../../runtime/env-variables.ts';
 import { DOCUMENTS, read } from '../helpers/documents.ts';
@@ -28,15 +27,26 @@ const REFUSALS = [
     .matchAll(/'([A-Z_]+)'/g),
 ].map(([, reason]) => reason!);
 
-test('every metric of the console is explained', (t) => {
-  const sources = ['mixins', 'pipeline', 'runtime', 'services'].flatMap((folder) =>
-    (readdirSync(join(root, folder), { recursive: true }) as string[])
-      .filter((name) => name.endsWith('.ts'))
-      .map((name) => read(`${folder}/${name}`)),
-  );
-  const made = sources.flatMap((text) => [...text.matchAll(/name: '(svc_[a-z_]+)'/g)].map(([, name]) => name!));
-  const told = table('docs/running.md', 'metrics').flatMap(([metrics]) => quoted(metrics!));
-  t.deepEqual(told.toSorted(), made.toSorted());
+test('every metric has a threshold and an action', (t) => {
+  for (const [name, metrics] of [
+    ['console metrics', consoleMetrics()],
+    ['node metrics', edgeMetrics()],
+  ] as const) {
+    const told = table('docs/monitoring.md', name).flatMap(([cell]) =>
+      quoted(cell!).map((text) => text.split('{')[0]!),
+    );
+    const known = metrics.map((each) => each.name);
+    t.deepEqual(
+      known.filter((each) => !told.includes(each)),
+      [],
+      name,
+    );
+    t.deepEqual(
+      told.filter((each) => !known.includes(each)),
+      [],
+      name,
+    );
+  }
 });
 
 test('every reason for which a node is refused is explained', (t) => {

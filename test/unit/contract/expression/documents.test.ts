@@ -1,17 +1,16 @@
-// What docs/expressions.md shows.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+// Expressions that documents show.
 import test from 'ava';
-import { root } from '../../../../bin/lib/root.ts';
 import { checkCondition, checkValue } from '../../../../contract/expression/expression.ts';
+import { DOCUMENTS, read } from '../../../helpers/documents.ts';
 
-const text = readFileSync(join(root, 'docs/expressions.md'), 'utf8');
+const text = read('docs/expressions.md');
+const all = DOCUMENTS.map(read).join('\n');
 const linesOf = (kind: string) =>
-  [...text.matchAll(new RegExp(`^\`\`\`${kind}\\n([^\`]*)^\`\`\`$`, 'gm'))].flatMap(([, lines]) =>
+  [...all.matchAll(new RegExp(`^\`\`\`${kind}\\n([^\`]*)^\`\`\`$`, 'gm'))].flatMap(([, lines]) =>
     lines!.trim().split('\n'),
   );
 
-test('every expression that the document shows is valid', (t) => {
+test('every expression that a document shows is valid', (t) => {
   const options = { phase: 'redirect' } as const;
   const shown = [
     ...linesOf('expression').map((line) => ({ line, result: checkCondition(line, options) })),
