@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svccount"
 )
 
@@ -28,7 +28,7 @@ func TestAnOrderlyStopKeepsAllCounts(t *testing.T) {
 			t.Fatal("it does not stop")
 		}
 	}
-	batch := svccount.Of(svccore.New(svccore.Options{StateDir: e.dir})).Drain(0)
+	batch := svccount.Of(core.New(core.Options{StateDir: e.dir})).Drain(0)
 	if len(batch.GetGaps()) != 0 {
 		t.Errorf("%v", batch.GetGaps())
 	}

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svcchallenge"
-	"edge.svc/caddy/svccore"
 )
 
 const keysOfCluster = `{"clusterId":"cluster","version":"7","keys":{"current":{"id":"k1","secret":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}}`
@@ -61,7 +61,7 @@ func TestACoreContinuesWhatAFormerOneHeld(t *testing.T) {
 					}
 				}
 			}
-			c := svccore.New(svccore.Options{StateDir: dir})
+			c := core.New(core.Options{StateDir: dir})
 			if got := svcbans.Of(c).State().GetEntries(); got != test.bans {
 				t.Errorf("%d bans, want %d", got, test.bans)
 			}

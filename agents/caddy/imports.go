@@ -9,11 +9,11 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
 	// The edge, and its features: what is registered by being here.
+	_ "edge.svc/caddy/core"
 	_ "edge.svc/caddy/svcapi"
 	_ "edge.svc/caddy/svcbans"
 	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
-	_ "edge.svc/caddy/svccore"
 	_ "edge.svc/caddy/svccount"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svcgeo"

@@ -9,20 +9,20 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/internal/confine"
 	"edge.svc/caddy/internal/heaproom"
 	"edge.svc/caddy/internal/lifesign"
-	"edge.svc/caddy/svccore"
 )
 
 func main() {
 	server, _ := caddy.Version()
 	caddy.CustomBinaryName = "svc-caddy"
-	caddy.CustomVersion = svccore.Version
+	caddy.CustomVersion = core.Version
 	if len(os.Args) == 2 {
 		switch os.Args[1] {
 		case "version", "-version", "--version", "-v":
-			fmt.Printf("svc-caddy %s (caddy %s, %s %s/%s)\n", svccore.Version, server, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Printf("svc-caddy %s (caddy %s, %s %s/%s)\n", core.Version, server, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return
 		}
 	}

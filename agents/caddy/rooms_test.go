@@ -23,21 +23,21 @@ const (
 // internal helpers, the edge's error pages and the language of rules are open to all but exchange.
 var rooms = map[string][]string{
 	"exchange":  {standardLibrary},
-	"svccore":   {"exchange"},
-	"svclisten": {"exchange", "svccore", "svcerrors"},
+	"core":      {"exchange"},
+	"svclisten": {"exchange", "core", "svcerrors"},
 	"svcedge":   {allOfThem},
-	"svcapi":    {"svccore"},
+	"svcapi":    {"core"},
 	"svcerrors": {"exchange"},
 	"svcexpr":   {},
 	".":         {allOfThem},
 }
 
-// Features import exchange and svccore, never one another.
-var feature = []string{"exchange", "svccore", "svcerrors", "svcexpr"}
+// Features import exchange and core, never one another.
+var feature = []string{"exchange", "core", "svcerrors", "svcexpr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "svccore", "svclisten", "svcbans", "svccc", "svcchallenge", "svcorigin", "svcrules", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "core", "svclisten", "svcbans", "svccc", "svcchallenge", "svcorigin", "svcrules", "svcedge", "svcapi"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -87,21 +87,21 @@ func TestRoomsAreClosed(t *testing.T) {
 	}{
 		{"exchange", "net/http", true},
 		{"exchange", "google.golang.org/protobuf/proto", false},
-		{"exchange", module + "svccore", false},
-		{"svccore", module + "exchange", true},
-		{"svccore", module + "gen/svc/edge/v1", true},
-		{"svccore", "go.uber.org/zap", true},
-		{"svccore", module + "svcbans", false},
+		{"exchange", module + "core", false},
+		{"core", module + "exchange", true},
+		{"core", module + "gen/svc/edge/v1", true},
+		{"core", "go.uber.org/zap", true},
+		{"core", module + "svcbans", false},
 		{"svcrules", module + "svcexpr", true},
 		{"svcexpr", module + "exchange", false},
-		{"svcbans", module + "svccore", true},
+		{"svcbans", module + "core", true},
 		{"svcbans", module + "svccc", false},
 		{"svcnew", module + "svclisten", false},
 		{"svcnew", module + "internal/ranges", true},
 		{"svclisten", module + "svcbans", false},
 		{"svcapi", module + "svclisten", false},
 		{"svcedge", module + "svcbans", true},
-		{"internal/ranges", module + "svccore", false},
+		{"internal/ranges", module + "core", false},
 	} {
 		if problem := problemOf(c.name, c.imported); (problem == "") != c.allowed {
 			t.Errorf("%s imports %s: %q", c.name, c.imported, problem)

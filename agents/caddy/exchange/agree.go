@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What features ask of one another without knowing each other: svccore finds who can do it.
+// What features ask of one another without knowing each other: core finds who can do it.
 
 // Bans knows who is banned.
 type Bans interface {

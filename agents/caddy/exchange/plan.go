@@ -37,7 +37,7 @@ var partNames []string
 // Part is a slot of plans: what one feature keeps for a site. Make it with NewPart while the program starts.
 type Part[T any] struct{ index int }
 
-// NewPart registers a part. Call it from a package variable or init; svccore knows how a part comes about.
+// NewPart registers a part. Call it from a package variable or init; core knows how a part comes about.
 func NewPart[T any](name string) Part[T] {
 	partNames = append(partNames, name)
 	return Part[T]{len(partNames) - 1}

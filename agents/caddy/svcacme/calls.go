@@ -6,18 +6,18 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 func init() {
-	svccore.RegisterCapability("http01-v1")
-	svccore.RegisterCall(edgev1connect.EdgeServiceSetAcmeTokensProcedure, setTokens)
+	core.RegisterCapability("http01-v1")
+	core.RegisterCall(edgev1connect.EdgeServiceSetAcmeTokensProcedure, setTokens)
 }
 
-func setTokens(_ context.Context, c *svccore.Core, r *edgev1.SetAcmeTokensRequest) (*edgev1.SetAcmeTokensResponse, error) {
+func setTokens(_ context.Context, c *core.Core, r *edgev1.SetAcmeTokensRequest) (*edgev1.SetAcmeTokensResponse, error) {
 	if err := Tokens.Of(c).Set(r.GetComplete(), tokensOf(r.GetUpserts()), tokensOf(r.GetRemoved())); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/core"
 )
 
 // Tokens is the registrar of the process: what certificate authorities are answered.
-var Tokens = svccore.NewComponent("ACME tokens", func(c *svccore.Core) *Registrar {
+var Tokens = core.NewComponent("ACME tokens", func(c *core.Core) *Registrar {
 	return &Registrar{now: c.Now, known: map[question]answer{}}
 })
 
@@ -51,7 +51,7 @@ var (
 // it fails.
 func (r *Registrar) Set(complete bool, upserts, removed []Token) error {
 	for _, t := range upserts {
-		if host, kind := svccore.NormalizeHost(t.Host); kind == svccore.HostInvalid || host != t.Host || !isToken(t.Token) ||
+		if host, kind := core.NormalizeHost(t.Host); kind == core.HostInvalid || host != t.Host || !isToken(t.Token) ||
 			len(t.Token) > maxTokenBytes || t.Authorization == "" || len(t.Authorization) > maxAuthorizationBytes {
 			return errToken
 		}

@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // asked is what a certificate authority is answered, "" where the node does not answer itself.
-func asked(core *svccore.Core, host, token string) string {
+func asked(c *core.Core, host, token string) string {
 	x := new(exchange.Exchange)
 	r := httptest.NewRequest("GET", "/.well-known/acme-challenge/"+token, nil)
 	r.Host = host
 	x.Begin(httptest.NewRecorder(), r)
-	if a := Stage(core)(x); a != nil {
+	if a := Stage(c)(x); a != nil {
 		if kind := a.Header["Content-Type"]; len(kind) != 1 || kind[0] != "text/plain" {
 			return fmt.Sprintf("of type %q", kind)
 		}
@@ -30,19 +30,19 @@ func asked(core *svccore.Core, host, token string) string {
 
 func TestTokensOfTheAgent(t *testing.T) {
 	now := time.Now()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Now: func() time.Time { return now }})
+	c := core.New(core.Options{StateDir: t.TempDir(), Now: func() time.Time { return now }})
 	token := func(host, name string) *nodev1.AcmeToken {
 		return &nodev1.AcmeToken{Host: host, Token: name, KeyAuthorization: name + ".print", ExpiresAtMs: now.Add(time.Minute).UnixMilli()}
 	}
 	set := func(r *edgev1.SetAcmeTokensRequest) error {
-		_, err := setTokens(context.Background(), core, r)
+		_, err := setTokens(context.Background(), c, r)
 		return err
 	}
 	type answers map[string]string
 	want := func(when string, expected answers) {
 		t.Helper()
 		for host, authorization := range expected {
-			if got := asked(core, host, "one"); got != authorization {
+			if got := asked(c, host, "one"); got != authorization {
 				t.Errorf("%s: %s is answered %q", when, host, got)
 			}
 		}

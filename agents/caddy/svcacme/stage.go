@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const prefix = "/.well-known/acme-challenge/"
@@ -16,8 +16,8 @@ const mostPerSecond = 10
 
 // Stage answers for tokens that are known, and marks other questions as ones of a certificate authority: GET or HEAD of a
 // token in its one spelling, without query and body.
-func Stage(core *svccore.Core) exchange.Stage {
-	tokens := Tokens.Of(core)
+func Stage(c *core.Core) exchange.Stage {
+	tokens := Tokens.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		token, ok := strings.CutPrefix(x.In.Target.Canonical, prefix)
 		if !ok || !isToken(token) || !x.In.Target.Exact() || strings.Contains(x.In.Target.Raw, "?") || x.Body.Exists() ||
@@ -25,8 +25,8 @@ func Stage(core *svccore.Core) exchange.Stage {
 			return nil
 		}
 		*exchange.Validation.Of(x) = true
-		host, kind := svccore.NormalizeHost(x.In.HostRaw)
-		if kind == svccore.HostInvalid {
+		host, kind := core.NormalizeHost(x.In.HostRaw)
+		if kind == core.HostInvalid {
 			return nil
 		}
 		authorization, known := tokens.answer(host, token)
@@ -77,7 +77,7 @@ func (p *pace) take(second uint64) bool {
 }
 
 // Limit makes an ordinary request of a question that is one too many for its site.
-func Limit(core *svccore.Core) exchange.Stage {
+func Limit(c *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if validation, _ := exchange.Validation.Known(x); !validation {
 			return nil
@@ -86,7 +86,7 @@ func Limit(core *svccore.Core) exchange.Stage {
 		if at == nil {
 			at = paces.Put(x.Plan, new(pace))
 		}
-		if !at.take(uint64(core.Now().Unix())) {
+		if !at.take(uint64(c.Now().Unix())) {
 			*exchange.Validation.Of(x) = false
 		}
 		return nil

@@ -16,10 +16,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/core"
 )
 
-func init() { svccore.API = Serve }
+func init() { core.API = Serve }
 
 const maxMessageBytes = 64 << 20
 
@@ -30,7 +30,7 @@ var process struct {
 }
 
 // Serve serves core on the socket for the rest of the process; calling it again with the same socket does nothing.
-func Serve(core *svccore.Core, socket string) error {
+func Serve(c *core.Core, socket string) error {
 	process.Lock()
 	defer process.Unlock()
 	if process.socket != "" {
@@ -44,7 +44,7 @@ func Serve(core *svccore.Core, socket string) error {
 		return err
 	}
 	process.socket = socket
-	go func() { _ = NewServer(core).Serve(ln) }()
+	go func() { _ = NewServer(c).Serve(ln) }()
 	return nil
 }
 
@@ -104,7 +104,7 @@ func unlimited(next http.Handler) http.Handler {
 }
 
 // NewServer returns a server of the calls that features registered, for HTTP/1.1 and HTTP/2 without TLS.
-func NewServer(core *svccore.Core) *http.Server {
+func NewServer(c *core.Core) *http.Server {
 	mux := http.NewServeMux()
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxMessageBytes),
@@ -112,8 +112,8 @@ func NewServer(core *svccore.Core) *http.Server {
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("panic: %v", p))
 		}),
 	}
-	for _, call := range svccore.Calls() {
-		handler := call.Handler(core, options...)
+	for _, call := range core.Calls() {
+		handler := call.Handler(c, options...)
 		if call.Stream {
 			handler = unlimited(handler)
 		}

@@ -11,10 +11,10 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 func TestSocketIsPrivateAndReplacesOnlyAStaleOne(t *testing.T) {
@@ -67,7 +67,7 @@ func serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 10, "ban_max_mib": 1}}))
+	server := NewServer(core.New(core.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 10, "ban_max_mib": 1}}))
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { server.Close(); os.RemoveAll(dir) })
 	return socket

@@ -8,20 +8,20 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
-	"edge.svc/caddy/svccore"
 )
 
 // protectedCore serves a site that bans above 1 request a second.
-func protectedCore(t *testing.T) *svccore.Core {
+func protectedCore(t *testing.T) *core.Core {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
-	_, failed, err := core.Apply(core.Status().Position, edgetest.Position(1), []*configv1.Entry{
+	c := core.New(core.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
+	_, failed, err := c.Apply(c.Status().Position, edgetest.Position(1), []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")),
 		edgetest.Entry("protection", "a", &configv1.SiteProtection{Cc: &configv1.CcPolicy{Thresholds: &configv1.CcThresholds{
 			MaxLevel: 4, WindowSeconds: 5, IpQps: 1, IpBanSeconds: 60, EscalateAfterSeconds: 5, CooldownSeconds: 60,
@@ -30,26 +30,26 @@ func protectedCore(t *testing.T) *svccore.Core {
 	if err != nil || len(failed) > 0 {
 		t.Fatal(failed, err)
 	}
-	return core
+	return c
 }
 
-func serveCore(t *testing.T, core *svccore.Core) string {
+func serveCore(t *testing.T, c *core.Core) string {
 	t.Helper()
 	socket := t.TempDir() + "/s"
 	ln, err := Listen(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(core)
+	server := NewServer(c)
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { server.Close() })
 	return socket
 }
 
-func flood(core *svccore.Core, addr string) {
-	tables := core.Tables()
+func flood(c *core.Core, addr string) {
+	tables := c.Tables()
 	for range 6 {
-		guard, thresholds := svccc.Of(core), svccc.ThresholdsOf(tables, svccore.PlanOfSite(tables, "a"))
+		guard, thresholds := svccc.Of(c), svccc.ThresholdsOf(tables, core.PlanOfSite(tables, "a"))
 		site, _ := guard.CountRequest("a", thresholds, netip.MustParseAddr(addr), false, "/")
 		if ban := guard.CountClient(site, thresholds, netip.MustParseAddr(addr), false); ban != nil {
 			ban()
@@ -58,8 +58,8 @@ func flood(core *svccore.Core, addr string) {
 }
 
 func TestSecurityStreamResendsWhatIsNotAcknowledged(t *testing.T) {
-	core := protectedCore(t)
-	api := client(serveCore(t, core), false)
+	c := protectedCore(t)
+	api := client(serveCore(t, c), false)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	watch := func(instance string, after uint64) *connect.ServerStreamForClient[edgev1.SecurityBatch] {
@@ -79,14 +79,14 @@ func TestSecurityStreamResendsWhatIsNotAcknowledged(t *testing.T) {
 	}
 
 	// The stream is open although nothing happens.
-	first := watch(core.InstanceID, 0)
-	flood(core, "192.0.2.1")
+	first := watch(c.InstanceID, 0)
+	flood(c, "192.0.2.1")
 	batch := receive(first)
 	if batch.GetSequence() != 1 || len(batch.GetBans()) != 1 || len(batch.GetEvents()) != 1 || batch.GetBans()[0].GetCidr() != "192.0.2.1/32" ||
-		batch.GetEvents()[0].GetId() != core.InstanceID+"-1" {
+		batch.GetEvents()[0].GetId() != c.InstanceID+"-1" {
 		t.Fatalf("%v", batch)
 	}
-	flood(core, "192.0.2.2")
+	flood(c, "192.0.2.2")
 	if second := receive(first); second.GetSequence() != 2 || second.GetBans()[0].GetCidr() != "192.0.2.2/32" {
 		t.Fatalf("%v", second)
 	}
@@ -98,19 +98,19 @@ func TestSecurityStreamResendsWhatIsNotAcknowledged(t *testing.T) {
 		t.Errorf("%v %v", one, two)
 	}
 	again.Close()
-	acknowledged := watch(core.InstanceID, 1)
+	acknowledged := watch(c.InstanceID, 1)
 	if b := receive(acknowledged); b.GetSequence() != 2 {
 		t.Errorf("%v", b)
 	}
-	flood(core, "192.0.2.3")
+	flood(c, "192.0.2.3")
 	if b := receive(acknowledged); b.GetSequence() != 3 {
 		t.Errorf("%v", b)
 	}
 }
 
 func TestRestoredBansAndLevels(t *testing.T) {
-	core := protectedCore(t)
-	api := client(serveCore(t, core), true)
+	c := protectedCore(t)
+	api := client(serveCore(t, c), true)
 	now := time.Now()
 	_, err := api.RestoreSecurity(t.Context(), connect.NewRequest(&edgev1.RestoreSecurityRequest{
 		Bans: []*nodev1.OwnBan{
@@ -139,7 +139,7 @@ func TestRestoredBansAndLevels(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 	for addr, want := range map[string]bool{"192.0.2.1": true, "2001:db8::5": true, "192.0.2.9": false} {
-		if _, banned := svcbans.Of(core).Lookup("a", netip.MustParseAddr(addr)); banned != want {
+		if _, banned := svcbans.Of(c).Lookup("a", netip.MustParseAddr(addr)); banned != want {
 			t.Errorf("%s banned: %v", addr, banned)
 		}
 	}
@@ -149,7 +149,7 @@ func TestRestoredBansAndLevels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flood(core, "192.0.2.7")
+	flood(c, "192.0.2.7")
 	if !stream.Receive() || len(stream.Msg().GetBans()) != 1 || stream.Msg().GetBans()[0].GetCidr() != "192.0.2.7/32" || len(stream.Msg().GetSites()) != 0 {
 		t.Errorf("%v %v", stream.Msg(), stream.Err())
 	}

@@ -11,12 +11,12 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/lifesign"
-	"edge.svc/caddy/svccore"
 )
 
 const bansJournal = "bans.journal"
@@ -24,24 +24,24 @@ const bansJournal = "bans.journal"
 // Bans is the ban table of a core, with the journal that it comes from.
 type Bans struct {
 	*Table
-	core *svccore.Core
+	core *core.Core
 	// Serialises readings of the journal.
 	reloading sync.Mutex
 }
 
 var (
-	capacity  = svccore.NewOption("ban_capacity", 100_000, positive)
-	maxMiB    = svccore.NewOption("ban_max_mib", 32, positive)
-	component = svccore.NewComponent("bans", func(c *svccore.Core) *Bans {
+	capacity  = core.NewOption("ban_capacity", 100_000, positive)
+	maxMiB    = core.NewOption("ban_max_mib", 32, positive)
+	component = core.NewComponent("bans", func(c *core.Core) *Bans {
 		return &Bans{Table: New(capacity.Of(c), int64(maxMiB.Of(c))<<20, c.Clock()), core: c}
 	})
 )
 
 func init() {
-	svccore.RegisterCapability("bans-v1")
-	svccore.RegisterCall(edgev1connect.EdgeServiceApplyBansProcedure, applyBans)
-	svccore.RegisterCall(edgev1connect.EdgeServiceReloadBansProcedure, reloadBans)
-	svccore.RegisterCall(edgev1connect.EdgeServiceRetryBansProcedure, retryBans)
+	core.RegisterCapability("bans-v1")
+	core.RegisterCall(edgev1connect.EdgeServiceApplyBansProcedure, applyBans)
+	core.RegisterCall(edgev1connect.EdgeServiceReloadBansProcedure, reloadBans)
+	core.RegisterCall(edgev1connect.EdgeServiceRetryBansProcedure, retryBans)
 }
 
 func positive(n int) error {
@@ -52,7 +52,7 @@ func positive(n int) error {
 }
 
 // Of returns the bans of a core.
-func Of(c *svccore.Core) *Bans { return component.Of(c) }
+func Of(c *core.Core) *Bans { return component.Of(c) }
 
 // Restore reads the journals when the process starts: the console's bans, and the node's own. What cannot be read stands in
 // the status.
@@ -63,7 +63,7 @@ func (b *Bans) Restore() {
 	b.loadOwn()
 }
 
-// ReloadBans reads the ban journal and swaps to what it says. It fails with svccore.ErrJournal, changing nothing, when the
+// ReloadBans reads the ban journal and swaps to what it says. It fails with core.ErrJournal, changing nothing, when the
 // journal does not say it.
 func (b *Bans) ReloadBans() (*edgev1.BanState, error) { return b.readJournal(false) }
 
@@ -74,8 +74,8 @@ func (b *Bans) readJournal(isNew bool) (*edgev1.BanState, error) {
 	// Bans by id, in the order in which they came.
 	at := map[string]int{}
 	var bans []*nodev1.Ban
-	var r svccore.Reading
-	r.Header, r.Damage = svccore.ReadJournal(filepath.Join(b.core.StateDir(), bansJournal), func(record *edgev1.JournalRecord) {
+	var r core.Reading
+	r.Header, r.Damage = core.ReadJournal(filepath.Join(b.core.StateDir(), bansJournal), func(record *edgev1.JournalRecord) {
 		change := record.GetBans()
 		for _, id := range change.GetRemovedIds() {
 			if i, ok := at[id]; ok {
@@ -118,7 +118,7 @@ func (b *Bans) tellLifted(lifted []*nodev1.OwnBanLift) {
 	if len(lifted) == 0 {
 		return
 	}
-	watchers := svccore.Each[exchange.LiftWatcher](b.core)
+	watchers := core.Each[exchange.LiftWatcher](b.core)
 	for _, l := range lifted {
 		if prefix, err := netip.ParsePrefix(l.GetCidr()); err == nil {
 			for _, w := range watchers {
@@ -134,9 +134,9 @@ func (b *Bans) RestoreSecurity(r *edgev1.RestoreSecurityRequest) { b.RestoreOwn(
 // FillStatus says what bans are held.
 func (b *Bans) FillStatus(status *edgev1.GetStatusResponse) { status.Bans = b.State() }
 
-func applyBans(_ context.Context, c *svccore.Core, r *edgev1.ApplyBansRequest) (*edgev1.ApplyBansResponse, error) {
+func applyBans(_ context.Context, c *core.Core, r *edgev1.ApplyBansRequest) (*edgev1.ApplyBansResponse, error) {
 	if r.GetTarget() == nil {
-		return nil, svccore.ErrNoTarget
+		return nil, core.ErrNoTarget
 	}
 	state, err := Of(c).ApplyBans(r.GetBase(), r.GetTarget(), r.GetUpserts(), r.GetRemovedIds(), r.GetLiftedOwn())
 	if errors.Is(err, ErrBase) {
@@ -145,7 +145,7 @@ func applyBans(_ context.Context, c *svccore.Core, r *edgev1.ApplyBansRequest) (
 	return &edgev1.ApplyBansResponse{State: state}, err
 }
 
-func reloadBans(_ context.Context, c *svccore.Core, _ *edgev1.ReloadBansRequest) (*edgev1.ApplyBansResponse, error) {
+func reloadBans(_ context.Context, c *core.Core, _ *edgev1.ReloadBansRequest) (*edgev1.ApplyBansResponse, error) {
 	state, err := Of(c).ReloadBans()
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func reloadBans(_ context.Context, c *svccore.Core, _ *edgev1.ReloadBansRequest)
 	return &edgev1.ApplyBansResponse{State: state}, nil
 }
 
-func retryBans(_ context.Context, c *svccore.Core, _ *edgev1.RetryBansRequest) (*edgev1.ApplyBansResponse, error) {
+func retryBans(_ context.Context, c *core.Core, _ *edgev1.RetryBansRequest) (*edgev1.ApplyBansResponse, error) {
 	return &edgev1.ApplyBansResponse{State: Of(c).Retry()}, nil
 }
 

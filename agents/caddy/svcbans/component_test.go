@@ -10,13 +10,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
-func loadWith(t *testing.T, config, bans []byte) *svccore.Core {
+func loadWith(t *testing.T, config, bans []byte) *core.Core {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{"config.journal": config, bansJournal: bans} {
@@ -27,7 +27,7 @@ func loadWith(t *testing.T, config, bans []byte) *svccore.Core {
 			t.Fatal(err)
 		}
 	}
-	return svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
+	return core.New(core.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 }
 
 func TestBanJournalIsReplayedInOrder(t *testing.T) {
@@ -95,8 +95,8 @@ func BenchmarkLoadBans(b *testing.B) {
 		}
 	}
 	edgetest.WriteJournal(b, filepath.Join(dir, bansJournal), edgetest.Header("node"), edgetest.Bans(1, bans))
-	core := svccore.New(svccore.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 2 * count, "ban_max_mib": 64}})
-	held := Of(core)
+	c := core.New(core.Options{StateDir: dir, Values: map[string]any{"ban_capacity": 2 * count, "ban_max_mib": 64}})
+	held := Of(c)
 	for b.Loop() {
 		if state, _ := held.ReloadBans(); state.GetEntries() != count {
 			b.Fatal(state)

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // Each of these once lifted every ban of the console.
@@ -35,7 +35,7 @@ func TestReloadOfAnUnreadableJournalKeepsTheBans(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := Of(c).ReloadBans(); !errors.Is(err, svccore.ErrJournal) {
+		if _, err := Of(c).ReloadBans(); !errors.Is(err, core.ErrJournal) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if state := Of(c).State(); state.GetEntries() != 2 || state.GetPosition().GetSequence() != 2 || len(c.Status().Warnings) != 1 {

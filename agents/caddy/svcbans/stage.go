@@ -1,8 +1,8 @@
 package svcbans
 
 import (
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -10,10 +10,10 @@ import (
 var blocked = exchange.NewCount("blocked.ban")
 
 // Stage refuses banned clients, of the whole node and of the site.
-func Stage(core *svccore.Core) exchange.Stage {
-	bans := Of(core)
+func Stage(c *core.Core) exchange.Stage {
+	bans := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		if _, banned := bans.Lookup(x.Plan.SiteID, x.In.Client); banned && !svccore.ExemptClient(x) {
+		if _, banned := bans.Lookup(x.Plan.SiteID, x.In.Client); banned && !core.ExemptClient(x) {
 			x.Mark(blocked)
 			return svcerrors.RespondBanned(x)
 		}

@@ -3,21 +3,21 @@ package svccc
 import (
 	"context"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
-	"edge.svc/caddy/svccore"
 )
 
 const securityJournal = "security.journal"
 
-var component = svccore.NewComponent("CC mitigation", func(c *svccore.Core) *Guard {
+var component = core.NewComponent("CC mitigation", func(c *core.Core) *Guard {
 	return New(Options{
-		Bans: svccore.Find[exchange.OwnBans](c), InstanceID: c.InstanceID, Now: c.Clock(),
+		Bans: core.Find[exchange.OwnBans](c), InstanceID: c.InstanceID, Now: c.Clock(),
 		// Those that hold now, nil while the policy of a site is off or it is gone.
 		Thresholds: func(siteID string) *Thresholds {
 			tables := c.Tables()
-			if plan := svccore.PlanOfSite(tables, siteID); plan != nil {
+			if plan := core.PlanOfSite(tables, siteID); plan != nil {
 				return ThresholdsOf(tables, plan)
 			}
 			return nil
@@ -28,12 +28,12 @@ var component = svccore.NewComponent("CC mitigation", func(c *svccore.Core) *Gua
 })
 
 func init() {
-	svccore.RegisterStream(edgev1connect.EdgeServiceWatchSecurityProcedure, watchSecurity)
-	svccore.RegisterCall(edgev1connect.EdgeServiceRestoreSecurityProcedure, restoreSecurity)
+	core.RegisterStream(edgev1connect.EdgeServiceWatchSecurityProcedure, watchSecurity)
+	core.RegisterCall(edgev1connect.EdgeServiceRestoreSecurityProcedure, restoreSecurity)
 }
 
 // Of returns the CC mitigation of a core.
-func Of(c *svccore.Core) *Guard { return component.Of(c) }
+func Of(c *core.Core) *Guard { return component.Of(c) }
 
 // Restore continues the levels of the agent's journal when the process starts.
 func (g *Guard) Restore() {
@@ -49,13 +49,13 @@ func (g *Guard) FillStatus(status *edgev1.GetStatusResponse) { status.Security =
 // RestoreSecurity takes in the levels of a former process.
 func (g *Guard) RestoreSecurity(r *edgev1.RestoreSecurityRequest) { g.RestoreLevels(r.GetSites()) }
 
-func watchSecurity(ctx context.Context, c *svccore.Core, r *edgev1.WatchSecurityRequest, send func(*edgev1.SecurityBatch) error) error {
+func watchSecurity(ctx context.Context, c *core.Core, r *edgev1.WatchSecurityRequest, send func(*edgev1.SecurityBatch) error) error {
 	return Of(c).Watch(ctx, r.GetInstanceId(), r.GetAfter(), send)
 }
 
 // restoreSecurity has everybody take what is theirs of what a former process knew.
-func restoreSecurity(_ context.Context, c *svccore.Core, r *edgev1.RestoreSecurityRequest) (*edgev1.RestoreSecurityResponse, error) {
-	for _, restorer := range svccore.Each[interface {
+func restoreSecurity(_ context.Context, c *core.Core, r *edgev1.RestoreSecurityRequest) (*edgev1.RestoreSecurityResponse, error) {
+	for _, restorer := range core.Each[interface {
 		RestoreSecurity(r *edgev1.RestoreSecurityRequest)
 	}](c) {
 		restorer.RestoreSecurity(r)

@@ -3,10 +3,10 @@ package svccc
 import (
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svccore"
 )
 
 // Policy is how a site answers a flood. Ask ThresholdsOf for the values that hold. It is immutable.
@@ -23,7 +23,7 @@ var defaultTemplate = &Thresholds{
 }
 
 var (
-	policy = svccore.PartOf("protection", "cc policy", compilePolicy)
+	policy = core.PartOf("protection", "cc policy", compilePolicy)
 	// Template has the thresholds of sites that follow the template.
 	Template = exchange.NewSetting("cc-template", defaultTemplate)
 	// ScanProtection is nil while it is off.
@@ -31,13 +31,13 @@ var (
 )
 
 func init() {
-	svccore.ConfigureKind("protection", svccore.KindOptions{Features: []string{"challenge-v1"}})
-	svccore.SettingKind("cc-template", Template, func(m *configv1.CcTemplate) (*Thresholds, error) {
+	core.ConfigureKind("protection", core.KindOptions{Features: []string{"challenge-v1"}})
+	core.SettingKind("cc-template", Template, func(m *configv1.CcTemplate) (*Thresholds, error) {
 		var check ranges.Check
 		next := readThresholds(&check, m.GetThresholds())
 		return &next, check.Err
 	})
-	svccore.SettingKind("unknown-hosts", ScanProtection, compileScan)
+	core.SettingKind("unknown-hosts", ScanProtection, compileScan)
 }
 
 // ThresholdsOf returns the thresholds that hold for a site, nil while it has no policy.
@@ -53,7 +53,7 @@ func ThresholdsOf(t *exchange.Tables, p *exchange.Plan) *Thresholds {
 }
 
 // compilePolicy returns nil while the policy is off.
-func compilePolicy(_ *svccore.Core, _ string, m *configv1.SiteProtection) (*Policy, error) {
+func compilePolicy(_ *core.Core, _ string, m *configv1.SiteProtection) (*Policy, error) {
 	cc := m.GetCc()
 	if cc == nil {
 		return nil, nil

@@ -7,10 +7,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 func strictThresholds() *configv1.CcThresholds {
@@ -20,13 +20,13 @@ func strictThresholds() *configv1.CcThresholds {
 	}
 }
 
-func newCore(t *testing.T) *svccore.Core {
+func newCore(t *testing.T) *core.Core {
 	t.Helper()
-	return svccore.New(svccore.Options{StateDir: t.TempDir()})
+	return core.New(core.Options{StateDir: t.TempDir()})
 }
 
-func thresholdsIn(c *svccore.Core, siteID string) *Thresholds {
-	return ThresholdsOf(c.Tables(), svccore.PlanOfSite(c.Tables(), siteID))
+func thresholdsIn(c *core.Core, siteID string) *Thresholds {
+	return ThresholdsOf(c.Tables(), core.PlanOfSite(c.Tables(), siteID))
 }
 
 func TestPolicyOfASite(t *testing.T) {

@@ -1,8 +1,8 @@
 package svccc
 
 import (
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -18,14 +18,14 @@ var blocked = exchange.NewCount("blocked.cc")
 var countedAt = exchange.NewFact[counted]()
 
 // Count is the stage that counts a request for its site and path, and asks for their levels.
-func Count(core *svccore.Core) exchange.Stage {
-	guard := Of(core)
+func Count(c *core.Core) exchange.Stage {
+	guard := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		thresholds := ThresholdsOf(x.Tables, x.Plan)
 		if thresholds == nil {
 			return nil
 		}
-		site, demand := guard.CountRequest(x.Plan.SiteID, thresholds, x.In.Client, svccore.ExemptClient(x), x.In.Target.Canonical)
+		site, demand := guard.CountRequest(x.Plan.SiteID, thresholds, x.In.Client, core.ExemptClient(x), x.In.Target.Canonical)
 		*countedAt.Of(x) = counted{site, thresholds}
 		if demand.Level > exchange.Normal {
 			*exchange.FloodDemand.Of(x) = demand
@@ -35,8 +35,8 @@ func Count(core *svccore.Core) exchange.Stage {
 }
 
 // ClientsOfReserved is Clients for what is under the reserved prefix: else floods there would never be banned.
-func ClientsOfReserved(core *svccore.Core) exchange.Stage {
-	clients := Clients(core)
+func ClientsOfReserved(c *core.Core) exchange.Stage {
+	clients := Clients(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if !x.In.Target.Reserved() {
 			return nil
@@ -47,14 +47,14 @@ func ClientsOfReserved(core *svccore.Core) exchange.Stage {
 
 // Clients is the stage that counts a request for its client and answers the one that is too many. Where rules switched CC
 // mitigation off the client is not counted either: else what was let through here would ban it elsewhere.
-func Clients(core *svccore.Core) exchange.Stage {
-	guard := Of(core)
+func Clients(c *core.Core) exchange.Stage {
+	guard := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		at, ok := countedAt.Known(x)
 		if !ok || x.Overrides.CC == exchange.Off {
 			return nil
 		}
-		if ban := guard.CountClient(at.site, at.thresholds, x.In.Client, svccore.ExemptClient(x)); ban != nil {
+		if ban := guard.CountClient(at.site, at.thresholds, x.In.Client, core.ExemptClient(x)); ban != nil {
 			// The answer to this request must not be ended by the ban.
 			x.Leave()
 			ban()
@@ -66,14 +66,14 @@ func Clients(core *svccore.Core) exchange.Stage {
 }
 
 // Scanners is the stage that counts requests for hosts of no site.
-func Scanners(core *svccore.Core) exchange.Stage {
-	guard := Of(core)
+func Scanners(c *core.Core) exchange.Stage {
+	guard := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		scan := ScanProtection.Of(x.Tables)
 		if x.Plan != nil || scan == nil {
 			return nil
 		}
-		if guard.CountUnknown(scan, x.In.Client, svccore.ExemptClient(x), x.In.Claimed) {
+		if guard.CountUnknown(scan, x.In.Client, core.ExemptClient(x), x.In.Claimed) {
 			x.CloseAfter()
 		}
 		return nil
@@ -81,7 +81,7 @@ func Scanners(core *svccore.Core) exchange.Stage {
 }
 
 // Outcome is the response stage that counts how a request fared at the origins.
-func Outcome(*svccore.Core) exchange.ResponseStage {
+func Outcome(*core.Core) exchange.ResponseStage {
 	return func(x *exchange.Exchange, _ *exchange.Answer) {
 		if at, ok := countedAt.Known(x); ok && x.Origin.Asked {
 			at.site.Origin(x.Origin.Status)

@@ -6,31 +6,31 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 var (
 	// Memory at most for answered challenges, in MiB. The default is enough for 8,000 answers a second.
-	replayMiB = svccore.NewOption("challenge_replay_mib", DefaultReplayBytes>>20, func(n int) error {
+	replayMiB = core.NewOption("challenge_replay_mib", DefaultReplayBytes>>20, func(n int) error {
 		if n < 1 {
 			return fmt.Errorf("is %d and must be positive", n)
 		}
 		return nil
 	})
-	component = svccore.NewComponent("challenges", func(c *svccore.Core) *Challenges {
+	component = core.NewComponent("challenges", func(c *core.Core) *Challenges {
 		return New(Options{ReplayBytes: replayMiB.Of(c) << 20, Now: c.Now})
 	})
 )
 
 func init() {
-	svccore.RegisterCall(edgev1connect.EdgeServiceSetChallengeKeysProcedure, setChallengeKeys)
+	core.RegisterCall(edgev1connect.EdgeServiceSetChallengeKeysProcedure, setChallengeKeys)
 }
 
 // Of returns the challenges of a core.
-func Of(c *svccore.Core) *Challenges { return component.Of(c) }
+func Of(c *core.Core) *Challenges { return component.Of(c) }
 
 // FillStatus says which keys are in use, and counts challenges.
 func (c *Challenges) FillStatus(status *edgev1.GetStatusResponse) {
@@ -42,7 +42,7 @@ func (c *Challenges) FillStatus(status *edgev1.GetStatusResponse) {
 	}
 }
 
-func setChallengeKeys(_ context.Context, c *svccore.Core, r *edgev1.SetChallengeKeysRequest) (*edgev1.SetChallengeKeysResponse, error) {
+func setChallengeKeys(_ context.Context, c *core.Core, r *edgev1.SetChallengeKeysRequest) (*edgev1.SetChallengeKeysResponse, error) {
 	keys := r.GetKeys()
 	if err := Of(c).SetKeys(Keys{
 		Version: keys.GetVersion(), Next: keyOf(keys.GetNext()), Current: keyOf(keys.GetCurrent()), Previous: keyOf(keys.GetPrevious()),

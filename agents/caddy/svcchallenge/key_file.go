@@ -10,16 +10,16 @@ import (
 
 	"go.uber.org/zap"
 
-	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/core"
 )
 
 const challengeKeys = "challenge-keys.json"
 
 // keptKeys gives a new process the keys that the agent keeps. The agent sends them again when it finds the process, but
 // it need not be there.
-type keptKeys struct{ core *svccore.Core }
+type keptKeys struct{ core *core.Core }
 
-var _ = svccore.NewComponent("kept challenge keys", func(c *svccore.Core) *keptKeys { return &keptKeys{c} })
+var _ = core.NewComponent("kept challenge keys", func(c *core.Core) *keptKeys { return &keptKeys{c} })
 
 // Restore reads the keys when the process starts. Those of another cluster are not used.
 func (k *keptKeys) Restore() {

@@ -5,10 +5,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svccore"
 )
 
 // Protection is what a site asks of its visitors. It is immutable and shared.
@@ -34,7 +34,7 @@ var (
 	}
 	calmPlatform = &PlatformProtection{Challenge: JS}
 
-	protection = svccore.PartOf("protection", "challenges", compileProtection)
+	protection = core.PartOf("protection", "challenges", compileProtection)
 	// Platform is the setting of the cluster.
 	Platform = exchange.NewSetting("platform-protection", calmPlatform)
 	// Version of the keys that the console made last. Keys never travel in entries: this is the mark of a rotation in the
@@ -43,10 +43,10 @@ var (
 )
 
 func init() {
-	features := svccore.KindOptions{Features: []string{"challenge-v1"}}
-	svccore.ConfigureKind("protection", features)
-	svccore.ConfigureKind("platform-protection", features)
-	svccore.SwitchesOf("protection", func(running, received *configv1.SiteProtection) *configv1.SiteProtection {
+	features := core.KindOptions{Features: []string{"challenge-v1"}}
+	core.ConfigureKind("protection", features)
+	core.ConfigureKind("platform-protection", features)
+	core.SwitchesOf("protection", func(running, received *configv1.SiteProtection) *configv1.SiteProtection {
 		next := &configv1.SiteProtection{}
 		if running != nil {
 			next = proto.CloneOf(running)
@@ -56,8 +56,8 @@ func init() {
 		next.UnderAttack, next.UnderAttackChallenge = received.GetUnderAttack(), received.GetUnderAttackChallenge()
 		return next
 	})
-	svccore.SettingKind("platform-protection", Platform, compilePlatform)
-	svccore.SettingKind("challenge-keys", keysMark, func(m *configv1.ChallengeKeysMarker) (uint64, error) {
+	core.SettingKind("platform-protection", Platform, compilePlatform)
+	core.SettingKind("challenge-keys", keysMark, func(m *configv1.ChallengeKeysMarker) (uint64, error) {
 		return m.GetVersion(), nil
 	})
 }
@@ -71,7 +71,7 @@ func ProtectionOf(p *exchange.Plan) *Protection {
 }
 
 // compileProtection takes an unset field as its default.
-func compileProtection(_ *svccore.Core, _ string, m *configv1.SiteProtection) (*Protection, error) {
+func compileProtection(_ *core.Core, _ string, m *configv1.SiteProtection) (*Protection, error) {
 	p := *defaultProtection
 	var check ranges.Check
 	p.UnderAttack, p.LogJA4 = m.GetUnderAttack(), m.GetLogJa4()

@@ -7,18 +7,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
-func newCore(t *testing.T) *svccore.Core {
+func newCore(t *testing.T) *core.Core {
 	t.Helper()
-	return svccore.New(svccore.Options{StateDir: t.TempDir()})
+	return core.New(core.Options{StateDir: t.TempDir()})
 }
 
-func protectionIn(c *svccore.Core, siteID string) *Protection {
-	return ProtectionOf(svccore.PlanOfSite(c.Tables(), siteID))
+func protectionIn(c *core.Core, siteID string) *Protection {
+	return ProtectionOf(core.PlanOfSite(c.Tables(), siteID))
 }
 
 func TestProtectionOfASite(t *testing.T) {

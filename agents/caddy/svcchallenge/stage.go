@@ -3,15 +3,15 @@ package svcchallenge
 import (
 	"net/http"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // Stage challenges a request that has not the highest level that anybody asks of it. Of equal demands the first one says
 // which challenge it is.
-func Stage(core *svccore.Core) exchange.Stage {
-	challenges := Of(core)
+func Stage(c *core.Core) exchange.Stage {
+	challenges := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		protection := ProtectionOf(x.Plan)
 		demand := demandOf(x, protection)
@@ -64,8 +64,8 @@ func visitOf(x *exchange.Exchange, p *Protection) Visit {
 }
 
 // Reserved is the stage that answers what is under the reserved prefix. Nothing of it ever reaches an origin.
-func Reserved(core *svccore.Core) exchange.Stage {
-	challenges := Of(core)
+func Reserved(c *core.Core) exchange.Stage {
+	challenges := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if !x.In.Target.Reserved() {
 			return nil

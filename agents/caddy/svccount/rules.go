@@ -6,9 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 	maxRuleNumbers = (fieldEnd - fieldRule) / ruleEvents
 )
 
-func init() { svccore.RegisterCapability("rule-log-v1") }
+func init() { core.RegisterCapability("rule-log-v1") }
 
 // ruleKey says which rule of a segment it is.
 type ruleKey struct {

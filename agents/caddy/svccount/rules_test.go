@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 func planOf(siteID string) *exchange.Plan {
@@ -44,15 +44,15 @@ func described(batch *edgev1.DrainStatsResponse) string {
 
 func TestRulesCountBesideTheirSite(t *testing.T) {
 	clock := &fakeClock{start}
-	c := svccore.New(svccore.Options{StateDir: t.TempDir(), Now: clock.now})
+	c := core.New(core.Options{StateDir: t.TempDir(), Now: clock.now})
 	stats := Of(c)
-	if found := svccore.Find[exchange.RuleCounts](c); found != exchange.RuleCounts(stats) {
+	if found := core.Find[exchange.RuleCounts](c); found != exchange.RuleCounts(stats) {
 		t.Fatalf("%v counts rules", found)
 	}
 	edgetest.Change(t, c, []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), edgetest.Entry("site", "b", edgetest.Site(0, "b.com"))})
 	note := func(host string, local bool, rule *exchange.RuleName, events ...exchange.RuleEvent) {
-		x := &exchange.Exchange{Plan: svccore.PlanOfHost(c.Tables(), host), Local: local}
+		x := &exchange.Exchange{Plan: core.PlanOfHost(c.Tables(), host), Local: local}
 		for _, event := range events {
 			stats.Note(x, rule, event)
 		}
@@ -232,8 +232,8 @@ func TestADamagedSegmentTellsNoRuleThatCannotBe(t *testing.T) {
 func TestALogRuleHasOneLineAMinute(t *testing.T) {
 	clock := &fakeClock{start}
 	stats := statsIn(t, t.TempDir(), clock)
-	core, written := observer.New(zap.InfoLevel)
-	stats.log = zap.New(core)
+	c, written := observer.New(zap.InfoLevel)
+	stats.log = zap.New(c)
 	a, rule, platform := &exchange.Exchange{Plan: planOf("a")}, exchange.NewRuleName(false, "r"), exchange.NewRuleName(true, "p")
 	for range 3 {
 		stats.Note(a, rule, exchange.RuleLogged)

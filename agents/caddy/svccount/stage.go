@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // counting is what is known of an exchange: for whom it counts.
@@ -15,8 +15,8 @@ var countedFor = exchange.NewFact[counting]()
 
 // Stage counts a request for its site, with all that its connection carries for it. What came before a site was known
 // counts for the node.
-func Stage(core *svccore.Core) exchange.Stage {
-	stats := Of(core)
+func Stage(c *core.Core) exchange.Stage {
+	stats := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		stats.begin(x, stats.counterOf(x.Plan))
 		return nil
@@ -24,8 +24,8 @@ func Stage(core *svccore.Core) exchange.Stage {
 }
 
 // Answered counts an answer by its status when it begins to leave: what takes hours is known from its first minute on.
-func Answered(core *svccore.Core) exchange.ResponseStage {
-	stats := Of(core)
+func Answered(node *core.Core) exchange.ResponseStage {
+	stats := Of(node)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
 		if x.Local {
 			return
@@ -41,8 +41,8 @@ func Answered(core *svccore.Core) exchange.ResponseStage {
 }
 
 // Finish counts how long an exchange took, tunnels excepted, and what was marked since its answer began.
-func Finish(core *svccore.Core) exchange.FinishStage {
-	stats := Of(core)
+func Finish(node *core.Core) exchange.FinishStage {
+	stats := Of(node)
 	return func(x *exchange.Exchange) {
 		if x.Local {
 			return

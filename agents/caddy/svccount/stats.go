@@ -13,11 +13,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 const flushEvery = time.Second
@@ -46,7 +46,7 @@ type Stats struct {
 }
 
 var (
-	component = svccore.NewComponent("counts", func(c *svccore.Core) *Stats {
+	component = core.NewComponent("counts", func(c *core.Core) *Stats {
 		stats := newStats(filepath.Join(c.StateDir(), "counts"), c.Now, func(doing string, err error) {
 			c.Log().Error("counts are kept in memory or missing, and the edge serves on", zap.String("while", doing), zap.Error(err))
 		})
@@ -56,10 +56,10 @@ var (
 	counters = exchange.NewLive[counter]("counts")
 )
 
-func init() { svccore.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure, drainStats) }
+func init() { core.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure, drainStats) }
 
 // Of returns the counters of a core.
-func Of(c *svccore.Core) *Stats { return component.Of(c) }
+func Of(c *core.Core) *Stats { return component.Of(c) }
 
 func newStats(folder string, now func() time.Time, tell func(doing string, err error)) *Stats {
 	s := &Stats{folder: folder, now: now, tell: tell, log: zap.NewNop()}
@@ -89,7 +89,7 @@ func (s *Stats) counterOf(p *exchange.Plan) *counter {
 // NodeAccount is the account of what belongs to no site.
 func (s *Stats) NodeAccount() *exchange.Account { return &s.node.Account }
 
-func drainStats(_ context.Context, c *svccore.Core, r *edgev1.DrainStatsRequest) (*edgev1.DrainStatsResponse, error) {
+func drainStats(_ context.Context, c *core.Core, r *edgev1.DrainStatsRequest) (*edgev1.DrainStatsResponse, error) {
 	stats := Of(c)
 	response := stats.Drain(r.GetAcknowledged())
 	stats.SetClock(time.Duration(r.GetClockOffsetMs()) * time.Millisecond)

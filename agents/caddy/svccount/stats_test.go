@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // fakeClock is a machine's clock that a test moves.
@@ -48,12 +48,12 @@ func (c *counter) request(sent, received uint64) {
 
 func TestABatchIsHandedOutUntilItIsAcknowledged(t *testing.T) {
 	clock := &fakeClock{start}
-	c := svccore.New(svccore.Options{StateDir: t.TempDir(), Now: clock.now})
+	c := core.New(core.Options{StateDir: t.TempDir(), Now: clock.now})
 	stats := Of(c)
 	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))})
 	count := func(n int) {
 		for range n {
-			site := stats.counterOf(svccore.PlanOfHost(c.Tables(), "a.com"))
+			site := stats.counterOf(core.PlanOfHost(c.Tables(), "a.com"))
 			site.requests.Add(1)
 			site.Touch()
 		}
@@ -138,14 +138,14 @@ func TestRequestsAreCountedThroughReloads(t *testing.T) {
 	edgetest.WriteJournal(t, filepath.Join(dir, "config.journal"), edgetest.Header("node"),
 		edgetest.Config(1, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "old.com", "a.com"))}),
 		edgetest.Config(2, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))}))
-	c := svccore.New(svccore.Options{StateDir: dir})
+	c := core.New(core.Options{StateDir: dir})
 	stats := Of(c)
 	const workers, each = 2, 20_000
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for range each {
-				site := stats.counterOf(svccore.PlanOfHost(c.Tables(), "a.com"))
+				site := stats.counterOf(core.PlanOfHost(c.Tables(), "a.com"))
 				site.requests.Add(1)
 				site.Touch()
 			}

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -26,8 +26,8 @@ var protective = []string{"blocked.", "challenge.shown."}
 var deliberate = []string{svcerrors.SiteDisabled, svcerrors.ChallengeUnavailable}
 
 func init() {
-	svccore.RegisterCapability("vitals-v1")
-	svccore.RegisterCall(edgev1connect.EdgeServiceGetVitalsProcedure, getVitals)
+	core.RegisterCapability("vitals-v1")
+	core.RegisterCall(edgev1connect.EdgeServiceGetVitalsProcedure, getVitals)
 }
 
 // edgeErrors has the counts of answers 5xx that the edge makes, by their code.
@@ -113,11 +113,11 @@ func (s *Stats) Vitals(plans []*exchange.Plan) []*nodev1.Vitals {
 	return vitals
 }
 
-func getVitals(_ context.Context, c *svccore.Core, r *edgev1.GetVitalsRequest) (*edgev1.GetVitalsResponse, error) {
+func getVitals(_ context.Context, c *core.Core, r *edgev1.GetVitalsRequest) (*edgev1.GetVitalsResponse, error) {
 	tables := c.Tables()
 	var plans []*exchange.Plan
 	for _, id := range r.GetSiteIds()[:min(len(r.GetSiteIds()), maxVitals)] {
-		if plan := svccore.PlanOfSite(tables, id); plan != nil {
+		if plan := core.PlanOfSite(tables, id); plan != nil {
 			plans = append(plans, plan)
 		}
 	}

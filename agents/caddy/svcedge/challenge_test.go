@@ -13,12 +13,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/exchangetest"
 	"edge.svc/caddy/svcchallenge"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -95,7 +95,7 @@ func TestHighestDemandWins(t *testing.T) {
 func (h *edge) beforeChallenge(r *http.Request) *exchange.Exchange {
 	x := exchangetest.New(httptest.NewRecorder(), r)
 	x.Tables = h.core.Tables()
-	x.Plan, x.In.ID = svccore.PlanOfHost(x.Tables, "a.com"), "id"
+	x.Plan, x.In.ID = core.PlanOfHost(x.Tables, "a.com"), "id"
 	return x
 }
 

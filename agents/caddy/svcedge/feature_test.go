@@ -7,10 +7,10 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcedge/testdata/svcgreet"
 )
 
@@ -35,8 +35,8 @@ func TestAFeatureIsItsPackageItsImportAndItsLineInTheOrder(t *testing.T) {
 	if w, _ := h.send(request("GET", "a.com", "/")); w.Header().Get("X-Svc-Error") != "no-origin" || w.Header().Get("X-Greeting") != "hello" {
 		t.Errorf("%v", w.Header())
 	}
-	if !slices.Contains(svccore.Capabilities(), "greeting-v1") {
-		t.Errorf("%v", svccore.Capabilities())
+	if !slices.Contains(core.Capabilities(), "greeting-v1") {
+		t.Errorf("%v", core.Capabilities())
 	}
 	// An entry that does not compile keeps the one before.
 	if failed := edgetest.Change(t, h.core, []*configv1.Entry{edgetest.Entry("greeting", "", wrapperspb.String(""))}); len(failed) != 1 {

@@ -5,9 +5,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svccount"
 )
 
@@ -21,7 +21,7 @@ func BenchmarkFinish(b *testing.B) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 		x.Begin(w, r)
 		x.Tables = h.core.Tables()
-		x.Plan = svccore.PlanOfHost(x.Tables, "a.com")
+		x.Plan = core.PlanOfHost(x.Tables, "a.com")
 		answer := &exchange.Answer{Status: 200}
 		var meter exchange.Meter
 		meter.Init(svccount.Of(h.core).NodeAccount())

@@ -6,20 +6,20 @@ import (
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // A guard that exists in this file only; true compiles.
 func init() {
-	svccore.PartOf("test: guard", "test: guard", func(_ *svccore.Core, _ string, m *wrapperspb.BoolValue) (*bool, error) {
+	core.PartOf("test: guard", "test: guard", func(_ *core.Core, _ string, m *wrapperspb.BoolValue) (*bool, error) {
 		if !m.GetValue() {
 			return nil, errors.New("does not compile")
 		}
 		return &m.Value, nil
 	})
-	svccore.ConfigureKind("test: guard", svccore.KindOptions{Guards: true})
+	core.ConfigureKind("test: guard", core.KindOptions{Guards: true})
 }
 
 // What should keep visitors out and does not compile closes its site; everything else goes on.

@@ -9,8 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svclisten"
 )
 
@@ -37,7 +37,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision makes the order ready.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	core, err := svccore.FromContext(ctx)
+	c, err := core.FromContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,10 +45,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	exchange.OnPanic(func(doing string, p any, stack []byte) {
 		log.Error("panic contained", zap.String("doing", doing), zap.Any("panic", p), zap.ByteString("stack", stack))
 	})
-	h.pipeline = newPipeline(core, log, h.Local)
+	h.pipeline = newPipeline(c, log, h.Local)
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if ok && !h.Local {
-		h.takeHTTP3(core, time.Duration(server.WriteIdleTimeout))
+		h.takeHTTP3(c, time.Duration(server.WriteIdleTimeout))
 	}
 	if !h.Direct {
 		return nil

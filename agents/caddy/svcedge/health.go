@@ -3,14 +3,14 @@ package svcedge
 import (
 	"net/http"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const healthPath = "/.svc/health"
 
 // health is the stage that answers for the node itself, for any host.
-func health(*svccore.Core) exchange.Stage {
+func health(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.In.Target.Path != healthPath || x.In.Method != http.MethodGet && x.In.Method != http.MethodHead {
 			return nil
@@ -24,7 +24,7 @@ func health(*svccore.Core) exchange.Stage {
 }
 
 // edgeHeaders is the response stage that sets what the edge says of every answer.
-func edgeHeaders(*svccore.Core) exchange.ResponseStage { return addEdgeHeaders }
+func edgeHeaders(*core.Core) exchange.ResponseStage { return addEdgeHeaders }
 
 func addEdgeHeaders(x *exchange.Exchange, a *exchange.Answer) {
 	if x.In.IDHeader != nil {

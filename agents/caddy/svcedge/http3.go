@@ -4,13 +4,13 @@ import (
 	"net/http"
 	"time"
 
-	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/svclisten"
 )
 
 // takeHTTP3 answers requests over HTTP/3. They take neither Caddy's server nor its chain.
-func (h *Handler) takeHTTP3(core *svccore.Core, writeIdle time.Duration) {
-	svclisten.AnswerHTTP3(core, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) takeHTTP3(c *core.Core, writeIdle time.Duration) {
+	svclisten.AnswerHTTP3(c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.serve(w, r, svclisten.FromContext(r.Context()), writeIdle)
 	}))
 }

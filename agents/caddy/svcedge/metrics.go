@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -86,17 +86,17 @@ func (m *metrics) answered(at int, a *exchange.Answer) {
 
 // figures are those of the orders that serve. A later load of Caddy's configuration counts on in the same.
 type figures struct {
-	core *svccore.Core
+	core *core.Core
 	mu   sync.Mutex
 	// For the visitors' requests, and for the node's own.
 	of [2]*metrics
 }
 
-var allFigures = svccore.NewComponent("stages", func(c *svccore.Core) *figures { return &figures{core: c} })
+var allFigures = core.NewComponent("stages", func(c *core.Core) *figures { return &figures{core: c} })
 
 // metricsOf returns the figures of an order.
-func metricsOf(core *svccore.Core, local bool, stages []stage) *metrics {
-	f := allFigures.Of(core)
+func metricsOf(c *core.Core, local bool, stages []stage) *metrics {
+	f := allFigures.Of(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at := 0

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
-	"edge.svc/caddy/svccore"
 )
 
 // oneASecond bans clients above 5 requests in 5 seconds.
@@ -166,9 +166,9 @@ func TestScanProtectionOutOfRangeFails(t *testing.T) {
 		{Enabled: true, Threshold: 9, BanSeconds: 60}, {Enabled: true, Threshold: 10_001, BanSeconds: 60},
 		{Enabled: true, Threshold: 10, BanSeconds: 59}, {Enabled: true, Threshold: 10, BanSeconds: 86_401},
 	} {
-		core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 10, "ban_max_mib": 1}})
+		c := core.New(core.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 10, "ban_max_mib": 1}})
 		entry := edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{Scan: s})
-		if _, failed, err := core.Apply(core.Status().Position, edgetest.Position(1), []*configv1.Entry{entry}, nil); err != nil || len(failed) != 1 {
+		if _, failed, err := c.Apply(c.Status().Position, edgetest.Position(1), []*configv1.Entry{entry}, nil); err != nil || len(failed) != 1 {
 			t.Errorf("%v: %v %v", s, failed, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -40,7 +40,7 @@ func dropped(x *exchange.Exchange, name string) {
 
 // nameLog counts fields that were dropped for their names and logs the first of each name for a site and day.
 type nameLog struct {
-	core  *svccore.Core
+	core  *core.Core
 	total atomic.Uint64
 
 	mu   sync.Mutex
@@ -48,11 +48,11 @@ type nameLog struct {
 	seen map[[2]string]bool
 }
 
-var names = svccore.NewComponent("dropped names", func(c *svccore.Core) *nameLog { return &nameLog{core: c, seen: map[[2]string]bool{}} })
+var names = core.NewComponent("dropped names", func(c *core.Core) *nameLog { return &nameLog{core: c, seen: map[[2]string]bool{}} })
 
 // noteNames is the stage that tells which fields were dropped, now that the site is known.
-func noteNames(core *svccore.Core) exchange.Stage {
-	log := names.Of(core)
+func noteNames(c *core.Core) exchange.Stage {
+	log := names.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if at, ok := droppedOf.Known(x); ok {
 			log.note(x.Plan.SiteID, at.names, at.total)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svctls"
 )
@@ -25,7 +25,7 @@ const (
 
 // normalise is the stage that brings a request into the form in which all others see it, and refuses what is about the
 // server or the way to it, what has two readings, what is too large and what already passed here.
-func normalise(core *svccore.Core) exchange.Stage {
+func normalise(c *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		in := &x.In
 		fits := strip(x, in.Header)
@@ -40,7 +40,7 @@ func normalise(core *svccore.Core) exchange.Stage {
 			return svcerrors.Respond(x, http.StatusMethodNotAllowed, svcerrors.MethodNotAllowed)
 		case in.Target.Ambiguous || strayFields(in):
 			return svcerrors.Respond(x, http.StatusBadRequest, svcerrors.BadRequest)
-		case passedBefore(in.Header["Cdn-Loop"], core.LoopID()):
+		case passedBefore(in.Header["Cdn-Loop"], c.LoopID()):
 			return svcerrors.Respond(x, http.StatusLoopDetected, svcerrors.LoopDetected)
 		}
 		return nil

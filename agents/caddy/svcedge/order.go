@@ -3,12 +3,12 @@ package svcedge
 import (
 	"net/http"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/svcacme"
 	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svccount"
 	"edge.svc/caddy/svcencode"
 	"edge.svc/caddy/svcerrors"
@@ -26,7 +26,7 @@ type row struct {
 	name string
 	// local says that the stage also concerns what the node itself asks over its own listener.
 	local bool
-	stage func(*svccore.Core) exchange.Stage
+	stage func(*core.Core) exchange.Stage
 	// onPanic is the answer to a panic in the stage; the zero value stands for an internal error.
 	onPanic failure
 }
@@ -83,7 +83,7 @@ type responseRow struct {
 	name string
 	// from says which answers it concerns, by who made them.
 	from  exchange.From
-	stage func(*svccore.Core) exchange.ResponseStage
+	stage func(*core.Core) exchange.ResponseStage
 }
 
 var responseOrder = []responseRow{
@@ -97,10 +97,10 @@ var responseOrder = []responseRow{
 }
 
 // finishOrder hears of the end of every exchange.
-var finishOrder = []func(*svccore.Core) exchange.FinishStage{
+var finishOrder = []func(*core.Core) exchange.FinishStage{
 	svclisten.Finish,
 	svccount.Finish,
 }
 
 // held is the stage that gives the answer that an earlier stage kept back.
-func held(*svccore.Core) exchange.Stage { return (*exchange.Exchange).Held }
+func held(*core.Core) exchange.Stage { return (*exchange.Exchange).Held }

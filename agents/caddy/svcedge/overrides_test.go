@@ -5,13 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
-	"edge.svc/caddy/svccore"
 )
 
 // newRuled is newHandler with a rule in the order, where rules are.
@@ -19,7 +19,7 @@ func newRuled(t testing.TB, rule func(*exchange.Exchange), entries ...*configv1.
 	t.Helper()
 	defer func(before []row) { order = before }(order)
 	at := slices.IndexFunc(order, func(r row) bool { return r.name == "lists" }) + 1
-	order = slices.Insert(slices.Clone(order), at, row{"a rule", forLocal, func(*svccore.Core) exchange.Stage {
+	order = slices.Insert(slices.Clone(order), at, row{"a rule", forLocal, func(*core.Core) exchange.Stage {
 		return func(x *exchange.Exchange) *exchange.Answer { rule(x); return nil }
 	}, policyFails})
 	return newHandler(t, entries...)

@@ -7,14 +7,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // pipeline is the order, made ready for one core.
 type pipeline struct {
-	core     *svccore.Core
+	core     *core.Core
 	log      *zap.Logger
 	local    bool
 	stages   []stage
@@ -36,20 +36,20 @@ type responseStage struct {
 }
 
 // newPipeline makes the order ready. local leaves out what does not concern the node's own requests.
-func newPipeline(core *svccore.Core, log *zap.Logger, local bool) *pipeline {
-	p := &pipeline{core: core, log: log, local: local}
+func newPipeline(c *core.Core, log *zap.Logger, local bool) *pipeline {
+	p := &pipeline{core: c, log: log, local: local}
 	for _, r := range order {
 		if r.local || !local {
-			p.stages = append(p.stages, stage{r.name, r.stage(core), r.onPanic})
+			p.stages = append(p.stages, stage{r.name, r.stage(c), r.onPanic})
 		}
 	}
 	for _, r := range responseOrder {
-		p.response = append(p.response, responseStage{r.name, r.from, r.stage(core)})
+		p.response = append(p.response, responseStage{r.name, r.from, r.stage(c)})
 	}
 	for _, f := range finishOrder {
-		p.finish = append(p.finish, f(core))
+		p.finish = append(p.finish, f(c))
 	}
-	p.metrics = metricsOf(core, local, p.stages)
+	p.metrics = metricsOf(c, local, p.stages)
 	return p
 }
 

@@ -11,19 +11,19 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcbans"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svccount"
 )
 
 // edge is a handler with the core behind it.
 type edge struct {
 	Handler
-	core *svccore.Core
+	core *core.Core
 }
 
 // patternTime is how long an inspection may take, in milliseconds.
@@ -31,9 +31,9 @@ var patternTime = 60_000
 
 func newHandler(t testing.TB, entries ...*configv1.Entry) *edge {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1, "waf_pattern_ms": patternTime}})
-	h := &edge{core: core}
-	h.pipeline = newPipeline(core, zap.NewNop(), false)
+	c := core.New(core.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1, "waf_pattern_ms": patternTime}})
+	h := &edge{core: c}
+	h.pipeline = newPipeline(c, zap.NewNop(), false)
 	h.change(t, entries...)
 	return h
 }

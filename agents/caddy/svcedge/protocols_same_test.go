@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
-	"edge.svc/caddy/svccore"
 )
 
 const visitorAddress = "203.0.113.7"
@@ -233,7 +233,7 @@ func TestEveryProtocolOverTLSRefusesHostsOfAnotherHandshake(t *testing.T) {
 func TestConnectionsOfNoNameAnswerHealthAlone(t *testing.T) {
 	for _, protocol := range []int{1, 2, 3} {
 		h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
-		e := serveBy(t, h, svccore.Find[exchange.TLS](h.core), protocol, func(next http.Handler) http.Handler { return next })
+		e := serveBy(t, h, core.Find[exchange.TLS](h.core), protocol, func(next http.Handler) http.Handler { return next })
 		// No client sends an address as a name.
 		for _, name := range []string{"", "health.svc.invalid"} {
 			c := e.client(t, name)

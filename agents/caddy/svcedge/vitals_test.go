@@ -11,20 +11,20 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svccount"
 )
 
 // vitals asks as the agent does, by site.
 func (h *edge) vitals(t *testing.T, siteIDs ...string) map[string]*nodev1.Vitals {
 	t.Helper()
-	calls := svccore.Calls()
-	call := calls[slices.IndexFunc(calls, func(c svccore.Call) bool { return c.Procedure == edgev1connect.EdgeServiceGetVitalsProcedure })]
+	calls := core.Calls()
+	call := calls[slices.IndexFunc(calls, func(c core.Call) bool { return c.Procedure == edgev1connect.EdgeServiceGetVitalsProcedure })]
 	server := httptest.NewServer(call.Handler(h.core))
 	defer server.Close()
 	client := edgev1connect.NewEdgeServiceClient(server.Client(), server.URL)

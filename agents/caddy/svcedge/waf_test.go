@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // inspected is an edge that inspects, before an origin that answers with the length and the digest of what it got.
@@ -43,8 +43,8 @@ func startInspected(t testing.TB, waf *configv1.SiteWaf, change func(*configv1.S
 	site := edgetest.Site(uint32(origin.Listener.Addr().(*net.TCPAddr).Port), "a.com")
 	change(site)
 	e := &inspected{found: make(chan foundIn, 16)}
-	defer func(before []func(*svccore.Core) exchange.FinishStage) { finishOrder = before }(finishOrder)
-	finishOrder = append(finishOrder[:len(finishOrder):len(finishOrder)], func(*svccore.Core) exchange.FinishStage {
+	defer func(before []func(*core.Core) exchange.FinishStage) { finishOrder = before }(finishOrder)
+	finishOrder = append(finishOrder[:len(finishOrder):len(finishOrder)], func(*core.Core) exchange.FinishStage {
 		return func(x *exchange.Exchange) {
 			found, _ := exchange.WAF.Known(x)
 			select {

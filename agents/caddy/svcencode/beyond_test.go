@@ -5,24 +5,24 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // Where all encoders of a coding are at work an answer gets the next one that its client takes, and none where there is
 // no other.
 func TestBeyondTheBoundComesTheNextCoding(t *testing.T) {
-	core := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	node := core.New(core.Options{StateDir: t.TempDir()})
 	coding := &configv1.CodingSettings{Enabled: true, Level: 3, MinLength: 1, Types: []string{"text/plain"}}
-	if failed := edgetest.Change(t, core, []*configv1.Entry{
+	if failed := edgetest.Change(t, node, []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")),
 		edgetest.Entry(kind, "a", &configv1.SiteCompression{Gzip: coding, Brotli: coding, Zstd: coding}),
 	}); len(failed) > 0 {
 		t.Fatal(failed)
 	}
-	e, respond := component.Of(core), Response(core)
+	e, respond := component.Of(node), Response(node)
 	for _, c := range []struct {
 		accepts string
 		full    []exchange.Coding
@@ -43,8 +43,8 @@ func TestBeyondTheBoundComesTheNextCoding(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept-Encoding", c.accepts)
 		x.Begin(httptest.NewRecorder(), r)
-		x.Tables = core.Tables()
-		x.Plan = svccore.PlanOfHost(x.Tables, "a.com")
+		x.Tables = node.Tables()
+		x.Plan = core.PlanOfHost(x.Tables, "a.com")
 		a := x.Respond(http.StatusOK)
 		a.Header["Content-Type"] = []string{"text/plain"}
 		a.Body = &pieces{list: [][]byte{[]byte("an answer")}}

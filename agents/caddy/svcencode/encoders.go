@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -51,7 +51,7 @@ type line struct {
 // encoders are the encoders of a core, by coding.
 type encoders struct{ lines [exchange.Gzip + 1]line }
 
-var component = svccore.NewComponent("compression", func(*svccore.Core) *encoders { return newEncoders(runtime.GOMAXPROCS(0)) })
+var component = core.NewComponent("compression", func(*core.Core) *encoders { return newEncoders(runtime.GOMAXPROCS(0)) })
 
 func newEncoders(cores int) *encoders {
 	e := &encoders{}

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"strings"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -27,10 +27,10 @@ const (
 )
 
 func init() {
-	svccore.ConfigureKind(kind, svccore.KindOptions{Features: []string{"compression-v1", "brotli-v1", "zstd-v1"}, MaxBody: 64 << 10})
+	core.ConfigureKind(kind, core.KindOptions{Features: []string{"compression-v1", "brotli-v1", "zstd-v1"}, MaxBody: 64 << 10})
 }
 
-var part = svccore.PartOf(kind, "compression", compile)
+var part = core.PartOf(kind, "compression", compile)
 
 // settings are those of a site, immutable.
 type settings struct {
@@ -88,7 +88,7 @@ func sameType(name string) string {
 	return name
 }
 
-func compile(_ *svccore.Core, _ string, m *configv1.SiteCompression) (*settings, error) {
+func compile(_ *core.Core, _ string, m *configv1.SiteCompression) (*settings, error) {
 	s := &settings{maxLength: m.GetMaxLength()}
 	var err error
 	for _, c := range []struct {

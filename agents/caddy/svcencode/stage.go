@@ -1,13 +1,13 @@
 package svcencode
 
 import (
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // Stage is the stage before an answer is fetched. Where the edge compresses, origins are asked for what it can compress,
 // and tags that it weakened are undone.
-func Stage(*svccore.Core) exchange.Stage {
+func Stage(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if of(x).any() {
 			x.Out.Identity = true
@@ -22,8 +22,8 @@ func Stage(*svccore.Core) exchange.Stage {
 }
 
 // Response is the response stage that compresses.
-func Response(core *svccore.Core) exchange.ResponseStage {
-	encoders := component.Of(core)
+func Response(c *core.Core) exchange.ResponseStage {
+	encoders := component.Of(c)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
 		if x.Plan == nil || x.In.Upgrade {
 			return

@@ -9,28 +9,28 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2"
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // refreshEvery is how often the files are looked at: a new one takes effect without a restart.
 const refreshEvery = time.Minute
 
 var (
-	countryFile = svccore.NewOption("geoip_country", "", nil)
-	asnFile     = svccore.NewOption("geoip_asn", "", nil)
-	_           = svccore.NewComponent("geoip", newComponent)
+	countryFile = core.NewOption("geoip_country", "", nil)
+	asnFile     = core.NewOption("geoip_asn", "", nil)
+	_           = core.NewComponent("geoip", newComponent)
 )
 
 var _ exchange.Geo = (*component)(nil)
 
 // What a node understands; whether it has the files is in its status.
-func init() { svccore.RegisterCapability("geoip-country-v1", "geoip-asn-v1") }
+func init() { core.RegisterCapability("geoip-country-v1", "geoip-asn-v1") }
 
 type component struct {
-	core      *svccore.Core
+	core      *core.Core
 	countries *source[string]
 	systems   *source[system]
 	// Closed once both files were read for the first time.
@@ -38,7 +38,7 @@ type component struct {
 }
 
 // newComponent begins to read while the core reads its journals.
-func newComponent(c *svccore.Core) *component {
+func newComponent(c *core.Core) *component {
 	g := &component{
 		core:      c,
 		countries: newSource(countryFile.Of(c), decodeCountry),
@@ -77,7 +77,7 @@ func (g *component) refresh() {
 }
 
 // refreshAndTell logs what becomes of a file, once.
-func refreshAndTell[R comparable](c *svccore.Core, what string, s *source[R]) {
+func refreshAndTell[R comparable](c *core.Core, what string, s *source[R]) {
 	changed, err := s.refresh()
 	switch {
 	case !changed:

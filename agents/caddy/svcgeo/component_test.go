@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // coreWith is a core whose files have been read for the first time.
 func coreWith(t *testing.T, values map[string]any) (*component, exchange.Geo) {
 	t.Helper()
-	c := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: values})
-	geo := svccore.Find[exchange.Geo](c)
+	c := core.New(core.Options{StateDir: t.TempDir(), Values: values})
+	geo := core.Find[exchange.Geo](c)
 	g := geo.(*component)
 	g.Restore()
 	return g, geo

@@ -10,10 +10,10 @@ import (
 	"github.com/gaissmai/bart"
 	"golang.org/x/net/http/httpguts"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/address"
-	"edge.svc/caddy/svccore"
 )
 
 // ClientIPSetting says how the address of a request's client is found. It is immutable.
@@ -33,9 +33,9 @@ var directClientIP = &ClientIPSetting{Mode: configv1.ClientIpMode_CLIENT_IP_MODE
 var ClientIP = exchange.NewSetting("client-ip", directClientIP)
 
 func init() {
-	svccore.SettingKind("client-ip", ClientIP, compileClientIP)
-	svccore.ConfigureKind("client-ip", svccore.KindOptions{Features: []string{"client-ip-v1"}})
-	svccore.RegisterExemption(svccore.Exemption{
+	core.SettingKind("client-ip", ClientIP, compileClientIP)
+	core.ConfigureKind("client-ip", core.KindOptions{Features: []string{"client-ip-v1"}})
+	core.RegisterExemption(core.Exemption{
 		Exempts: func(t *exchange.Tables, addr netip.Addr) bool { return ClientIP.Of(t).Trusts(addr) },
 		Changed: func(before, after *exchange.Tables) bool { return ClientIP.Of(before) != ClientIP.Of(after) },
 	})

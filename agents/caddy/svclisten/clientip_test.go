@@ -5,16 +5,16 @@ import (
 	"net/netip"
 	"testing"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
-func emptyCore(t testing.TB) *svccore.Core {
-	return svccore.New(svccore.Options{StateDir: t.TempDir()})
+func emptyCore(t testing.TB) *core.Core {
+	return core.New(core.Options{StateDir: t.TempDir()})
 }
 
-func clientIPOf(t *testing.T, c *svccore.Core, settings *configv1.ClientIp) *ClientIPSetting {
+func clientIPOf(t *testing.T, c *core.Core, settings *configv1.ClientIp) *ClientIPSetting {
 	t.Helper()
 	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("client-ip", "", settings)})
 	if failed := c.Status().Failed; len(failed) != 0 {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // Enough for a PROXY header with its extensions; a longer one closes the connection.
@@ -36,7 +36,7 @@ type Conn struct {
 	// Set while the hello of TLS is looked at, by the goroutine of the connection; requests come after.
 	handshake *exchange.Handshake
 
-	core     *svccore.Core
+	core     *core.Core
 	registry *Registry
 	// What it carries, for whom. Without TLS only: bytes are those of HTTP.
 	meter exchange.Meter

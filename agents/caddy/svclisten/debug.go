@@ -10,14 +10,14 @@ import (
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // Builds for tests tell the fingerprint of every client that said hello, whatever became of its handshake, by the port that
 // it came from. What nodes run has no such call.
 func init() {
-	svccore.RegisterCall("/debug/fingerprint", func(_ context.Context, _ *svccore.Core, port *wrapperspb.UInt32Value) (*wrapperspb.StringValue, error) {
+	core.RegisterCall("/debug/fingerprint", func(_ context.Context, _ *core.Core, port *wrapperspb.UInt32Value) (*wrapperspb.StringValue, error) {
 		said.Lock()
 		defer said.Unlock()
 		return wrapperspb.String(said.byPort[uint16(port.GetValue())]), nil

@@ -11,26 +11,26 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
-func init() { svccore.RegisterCapability("http3-v1") }
+func init() { core.RegisterCapability("http3-v1") }
 
 // http3Site stands for a site that is reached over HTTP/3.
 type http3Site struct{}
 
 var (
 	offered   = new(http3Site)
-	http3Part = svccore.PartOf("site-https", "http3", func(_ *svccore.Core, _ string, m *configv1.SiteHttps) (*http3Site, error) {
+	http3Part = core.PartOf("site-https", "http3", func(_ *core.Core, _ string, m *configv1.SiteHttps) (*http3Site, error) {
 		if !m.GetHttp3() {
 			return nil, nil
 		}
 		return offered, nil
 	})
-	http3Ports = svccore.NewComponent("http3", func(c *svccore.Core) *http3State {
+	http3Ports = core.NewComponent("http3", func(c *core.Core) *http3State {
 		return &http3State{
 			core: c, beside: map[string]besidePort{}, open: map[string]*quicPort{}, looked: exchange.NewTables(), wanting: map[uint32]struct{}{},
 		}
@@ -45,7 +45,7 @@ const (
 
 // http3State opens a UDP port beside each port of TLS while a site wants HTTP/3.
 type http3State struct {
-	core    *svccore.Core
+	core    *core.Core
 	handler atomic.Pointer[http.Handler]
 	// Ports that are open, by their numbers.
 	announced atomic.Pointer[map[uint16]bool]
@@ -72,8 +72,8 @@ type besidePort struct {
 }
 
 // AnswerHTTP3 says who answers requests over HTTP/3, for as long as nobody else does.
-func AnswerHTTP3(core *svccore.Core, handler http.Handler) {
-	http3Ports.Of(core).handler.Store(&handler)
+func AnswerHTTP3(c *core.Core, handler http.Handler) {
+	http3Ports.Of(c).handler.Store(&handler)
 }
 
 // ServeHTTP answers a request with whoever answers now: ports outlive configurations of Caddy.
@@ -166,7 +166,7 @@ func (s *http3State) wantedBy(tables *exchange.Tables) bool {
 }
 
 func (s *http3State) listen(beside besidePort) (*quicPort, error) {
-	decider := svccore.Find[exchange.TLS](s.core)
+	decider := core.Find[exchange.TLS](s.core)
 	if decider == nil {
 		return nil, errNoTLS
 	}
@@ -221,8 +221,8 @@ func (s *http3State) FillStatus(status *edgev1.GetStatusResponse) {
 
 // AltSvc is the response stage that tells clients of HTTP/3 where their site has it, and keeps from them what an origin says
 // of its own ports. It is the port that they asked, as they know it: in front of the node it may have another number.
-func AltSvc(core *svccore.Core) exchange.ResponseStage {
-	s := http3Ports.Of(core)
+func AltSvc(c *core.Core) exchange.ResponseStage {
+	s := http3Ports.Of(c)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
 		delete(a.Header, "Alt-Svc")
 		if x.In.TLS == nil || x.Plan == nil || http3Part.Of(x.Plan) == nil {

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // crowd is a registry with limits, and the connections that came to it in their order.
 type crowd struct {
 	t       *testing.T
 	r       *Registry
-	core    *svccore.Core
+	core    *core.Core
 	now     time.Time
 	members []*Conn
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/core"
 )
 
 // Every limit has a counter in the metrics.
@@ -13,7 +13,7 @@ func TestLimitsAreCountedInTheMetrics(t *testing.T) {
 	Process.http2Errors.add("test: kind")
 	Process.http3Errors.add("test: kind")
 	var text strings.Builder
-	states.Of(svccore.New(svccore.Options{StateDir: t.TempDir()})).WriteMetrics(&text)
+	states.Of(core.New(core.Options{StateDir: t.TempDir()})).WriteMetrics(&text)
 	for _, want := range []string{
 		"svc_edge_connections ", "svc_edge_connections_waiting ", "svc_edge_connections_accepted_total ",
 		`svc_edge_connections_refused_total{limit="proxy-header"} `, `svc_edge_http2_errors_total{kind="test: kind"} 1`,

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // retryTime is how soon a port that could not be opened is tried again.
@@ -24,21 +24,21 @@ type listenPorts struct{ http, https []uint16 }
 var listenPortsOf = exchange.NewSetting("listen-ports", &listenPorts{})
 
 func init() {
-	svccore.SettingKind("listen-ports", listenPortsOf, compileListenPorts)
-	svccore.ConfigureKind("listen-ports", svccore.KindOptions{Features: []string{"edge-ports-v1"}})
+	core.SettingKind("listen-ports", listenPortsOf, compileListenPorts)
+	core.ConfigureKind("listen-ports", core.KindOptions{Features: []string{"edge-ports-v1"}})
 }
 
 func compileListenPorts(message *configv1.ListenPorts) (*listenPorts, error) {
-	http, err := svccore.Ports(message.GetHttpPorts())
+	http, err := core.Ports(message.GetHttpPorts())
 	if err != nil {
 		return nil, err
 	}
-	https, err := svccore.Ports(message.GetHttpsPorts())
+	https, err := core.Ports(message.GetHttpsPorts())
 	if err != nil {
 		return nil, err
 	}
 	for _, port := range slices.Concat(http, https) {
-		if port == svccore.HTTPPort || port == svccore.HTTPSPort {
+		if port == core.HTTPPort || port == core.HTTPSPort {
 			return nil, fmt.Errorf("port %d is one of the node's usual ones", port)
 		}
 	}
@@ -53,7 +53,7 @@ func compileListenPorts(message *configv1.ListenPorts) (*listenPorts, error) {
 // ports opens and closes what a node listens on: the addresses that Caddy's servers name, and the ports of the cluster on
 // the same hosts.
 type ports struct {
-	core *svccore.Core
+	core *core.Core
 	wake chan struct{}
 
 	mu sync.Mutex
@@ -61,7 +61,7 @@ type ports struct {
 	bases []*sockets
 }
 
-var portsOf = svccore.NewComponent("ports", func(c *svccore.Core) *ports {
+var portsOf = core.NewComponent("ports", func(c *core.Core) *ports {
 	p := &ports{core: c, wake: make(chan struct{}, 1)}
 	c.OnChange(p.look)
 	return p

@@ -18,16 +18,16 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // listening is a server on a port that the system chose, with the ports of its cluster.
 type listening struct {
 	t        *testing.T
-	core     *svccore.Core
+	core     *core.Core
 	ports    *ports
 	registry *Registry
 	base     uint16

@@ -21,11 +21,11 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ja4"
-	"edge.svc/caddy/svccore"
 )
 
 // handshakes decides the handshakes of tests: anybody gets in but the clients of one name.
@@ -37,7 +37,7 @@ type handshakes struct {
 
 const refusedName = "refused.example.com"
 
-var testTLS = svccore.NewComponent("handshakes of tests", func(*svccore.Core) *handshakes {
+var testTLS = core.NewComponent("handshakes of tests", func(*core.Core) *handshakes {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
@@ -78,7 +78,7 @@ type quicEdge struct {
 	registry *Registry
 	tls      *handshakes
 	secret   *quicSecret
-	core     *svccore.Core
+	core     *core.Core
 }
 
 func serveQUIC(t *testing.T, limits Limits, handler http.HandlerFunc) *quicEdge {
@@ -344,16 +344,16 @@ func TestThePortEndsWithGoaway(t *testing.T) {
 
 // Ports of UDP follow what sites want.
 func TestAPortIsOpenWhileASiteWantsHTTP3(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{})
-	s := http3Ports.Of(core)
+	c := newCore(t, &configv1.ClientIp{})
+	s := http3Ports.Of(c)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
-	w := New(core, NewRegistry())
+	w := New(c, NewRegistry())
 	w.openedTLS(tcp.Addr(), 443)
-	AnswerHTTP3(core, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { FromContext(r.Context()) }))
+	AnswerHTTP3(c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { FromContext(r.Context()) }))
 	defer s.End()
 	expect := func(open int, why string) {
 		t.Helper()
@@ -367,7 +367,7 @@ func TestAPortIsOpenWhileASiteWantsHTTP3(t *testing.T) {
 	}
 	change := func(entries ...*configv1.Entry) {
 		t.Helper()
-		if failed := edgetest.Change(t, core, entries); len(failed) > 0 {
+		if failed := edgetest.Change(t, c, entries); len(failed) > 0 {
 			t.Fatal(failed)
 		}
 	}
@@ -393,10 +393,10 @@ func TestAPortIsOpenWhileASiteWantsHTTP3(t *testing.T) {
 	altSvc := func(siteID, host string) []string {
 		x := new(exchange.Exchange)
 		x.In.HostRaw = host
-		x.In.TLS, x.Plan = new(tls.ConnectionState), svccore.PlanOfSite(core.Tables(), siteID)
+		x.In.TLS, x.Plan = new(tls.ConnectionState), core.PlanOfSite(c.Tables(), siteID)
 		x.In.Port = portOf(tcp.Addr())
 		a := &exchange.Answer{Header: http.Header{"Alt-Svc": {`h3=":1"`}}}
-		AltSvc(core)(x, a)
+		AltSvc(c)(x, a)
 		return a.Header["Alt-Svc"]
 	}
 	for host, port := range map[string]string{
@@ -418,23 +418,23 @@ func TestAPortIsOpenWhileASiteWantsHTTP3(t *testing.T) {
 }
 
 func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{})
-	s := http3Ports.Of(core)
+	c := newCore(t, &configv1.ClientIp{})
+	s := http3Ports.Of(c)
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	New(core, NewRegistry()).openedTLS(taken.LocalAddr(), 443)
-	AnswerHTTP3(core, http.NotFoundHandler())
+	New(c, NewRegistry()).openedTLS(taken.LocalAddr(), 443)
+	AnswerHTTP3(c, http.NotFoundHandler())
 	defer s.End()
-	edgetest.Change(t, core, []*configv1.Entry{
+	edgetest.Change(t, c, []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), edgetest.Entry("site-https", "a", &configv1.SiteHttps{Http3: true}),
 	})
 	now := time.Now()
 	s.follow(now)
-	if len(s.open) != 0 || len(core.Report().GetWarnings()) != 1 {
-		t.Fatalf("%d ports, %q", len(s.open), core.Report().GetWarnings())
+	if len(s.open) != 0 || len(c.Report().GetWarnings()) != 1 {
+		t.Fatalf("%d ports, %q", len(s.open), c.Report().GetWarnings())
 	}
 	taken.Close()
 	s.follow(now.Add(http3Retry / 2))
@@ -442,8 +442,8 @@ func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
 		t.Error("it is tried at once")
 	}
 	s.follow(now.Add(2 * http3Retry))
-	if len(s.open) != 1 || len(core.Report().GetWarnings()) != 0 {
-		t.Fatalf("%d ports, %q", len(s.open), core.Report().GetWarnings())
+	if len(s.open) != 1 || len(c.Report().GetWarnings()) != 0 {
+		t.Fatalf("%d ports, %q", len(s.open), c.Report().GetWarnings())
 	}
 }
 
@@ -461,23 +461,23 @@ func TestTheSecretOfAFolderStays(t *testing.T) {
 
 // A process ends when the clients of all its ports have heard of it, those of sockets that Caddy closed before among them.
 func TestTheEndWaitsForWhatIsOpen(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{})
-	s := http3Ports.Of(core)
-	testTLS.Of(core)
+	c := newCore(t, &configv1.ClientIp{})
+	s := http3Ports.Of(c)
+	testTLS.Of(c)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
-	w := New(core, NewRegistry())
+	w := New(c, NewRegistry())
 	w.openedTLS(tcp.Addr(), 443)
-	AnswerHTTP3(core, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	AnswerHTTP3(c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		FromContext(r.Context())
 		w.WriteHeader(200)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
-	edgetest.Change(t, core, []*configv1.Entry{
+	edgetest.Change(t, c, []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), edgetest.Entry("site-https", "a", &configv1.SiteHttps{Http3: true}),
 	})
 	s.follow(time.Now())

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const registryShards = 64
@@ -62,13 +62,13 @@ func (r *Registry) check() {
 }
 
 // watch makes every new ban of core, and the end of an exemption from one, end what its clients have open.
-func (r *Registry) watch(core *svccore.Core) {
+func (r *Registry) watch(c *core.Core) {
 	r.startOnce.Do(func() {
-		if bans := svccore.Find[exchange.Bans](core); bans != nil {
+		if bans := core.Find[exchange.Bans](c); bans != nil {
 			bans.OnBan(func(string, netip.Prefix) { r.check() })
 		}
-		core.OnExemptions(r.check)
-		go r.run(core)
+		c.OnExemptions(r.check)
+		go r.run(c)
 		go r.expire()
 	})
 }
@@ -89,10 +89,10 @@ func (r *Registry) admit(c *Conn, addr netip.Addr) bool {
 
 // run answers bans with one walk over all that is open, however many bans came together: 100,000 connections take some
 // 10 ms. The pause after a walk keeps a flood of bans below a fifth of one processor.
-func (r *Registry) run(core *svccore.Core) {
+func (r *Registry) run(c *core.Core) {
 	for range r.wake {
 		start := time.Now()
-		contained("ending what bans concern", func() { r.sweep(core) })
+		contained("ending what bans concern", func() { r.sweep(c) })
 		time.Sleep(4 * time.Since(start))
 	}
 }
@@ -108,15 +108,15 @@ func contained(doing string, round func()) {
 }
 
 // sweep ends the connections of globally banned clients and the exchanges of all banned ones.
-func (r *Registry) sweep(core *svccore.Core) {
-	bans := svccore.Find[exchange.Bans](core)
+func (r *Registry) sweep(node *core.Core) {
+	bans := core.Find[exchange.Bans](node)
 	if bans == nil {
 		return
 	}
-	tables := core.Tables()
+	tables := node.Tables()
 	setting := ClientIP.Of(tables)
 	banned := func(siteID string, addr, peer netip.Addr) bool {
-		return addr.IsValid() && bans.Banned(siteID, addr) && (claimed(core, setting, addr, peer) || !svccore.Exempt(tables, addr))
+		return addr.IsValid() && bans.Banned(siteID, addr) && (claimed(node, setting, addr, peer) || !core.Exempt(tables, addr))
 	}
 	var closing, ending []*Conn
 	for i := range r.shards {

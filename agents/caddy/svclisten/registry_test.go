@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/svcbans"
-	"edge.svc/caddy/svccore"
 	_ "edge.svc/caddy/svclists"
 )
 
-func newCore(t *testing.T, clientIP *configv1.ClientIp) *svccore.Core {
+func newCore(t *testing.T, clientIP *configv1.ClientIp) *core.Core {
 	t.Helper()
-	c := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
+	c := core.New(core.Options{StateDir: t.TempDir(), Values: map[string]any{"ban_capacity": 100, "ban_max_mib": 1}})
 	_, failed, err := c.Apply(nil, edgetest.Position(1), []*configv1.Entry{
 		edgetest.Entry("client-ip", "", clientIP),
 		edgetest.Entry("ip-list", "allow", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
@@ -33,7 +33,7 @@ func newCore(t *testing.T, clientIP *configv1.ClientIp) *svccore.Core {
 	return c
 }
 
-func banAll(t *testing.T, c *svccore.Core, siteID string, cidrs ...string) {
+func banAll(t *testing.T, c *core.Core, siteID string, cidrs ...string) {
 	t.Helper()
 	var bans []*nodev1.Ban
 	for _, cidr := range cidrs {
@@ -49,10 +49,10 @@ func banAll(t *testing.T, c *svccore.Core, siteID string, cidrs ...string) {
 }
 
 // open is a connection of a peer; the other end is returned too.
-func open(t *testing.T, r *Registry, core *svccore.Core, peer string) (*Conn, net.Conn) {
+func open(t *testing.T, r *Registry, node *core.Core, peer string) (*Conn, net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
-	c := &Conn{Conn: here, Peer: netip.MustParseAddr(peer), core: core}
+	c := &Conn{Conn: here, Peer: netip.MustParseAddr(peer), core: node}
 	r.add(c)
 	t.Cleanup(func() { c.Close(); there.Close() })
 	return c, there
@@ -61,16 +61,16 @@ func open(t *testing.T, r *Registry, core *svccore.Core, peer string) (*Conn, ne
 func (c *Conn) isClosed() bool { return c.closed.Load() }
 
 func TestGlobalBanClosesItsConnections(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{
+	c := newCore(t, &configv1.ClientIp{
 		Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "x", TrustedCidrs: []string{"192.0.2.100/32"},
 	})
 	r := &Registry{}
-	banned, _ := open(t, r, core, "192.0.2.1")
-	other, _ := open(t, r, core, "198.51.100.1")
-	trusted, _ := open(t, r, core, "192.0.2.100")
-	allowed, _ := open(t, r, core, "192.0.2.200")
-	banAll(t, core, "", "192.0.2.0/24")
-	r.sweep(core)
+	banned, _ := open(t, r, c, "192.0.2.1")
+	other, _ := open(t, r, c, "198.51.100.1")
+	trusted, _ := open(t, r, c, "192.0.2.100")
+	allowed, _ := open(t, r, c, "192.0.2.200")
+	banAll(t, c, "", "192.0.2.0/24")
+	r.sweep(c)
 	if !banned.isClosed() || other.isClosed() || trusted.isClosed() || allowed.isClosed() {
 		t.Errorf("closed: banned %v, other %v, trusted %v, allowed %v", banned.isClosed(), other.isClosed(), trusted.isClosed(), allowed.isClosed())
 	}
@@ -82,19 +82,19 @@ func TestGlobalBanClosesItsConnections(t *testing.T) {
 // Where any peer may send a PROXY header, an allow list protects the peers on it, and nobody who names one of them.
 func TestClaimedAddressIsNotExemptFromTheSweep(t *testing.T) {
 	for anyPeer, wantClosed := range map[bool]bool{true: true, false: false} {
-		core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
-		states.Of(core).anyProxyPeer.Store(anyPeer)
+		c := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
+		states.Of(c).anyProxyPeer.Store(anyPeer)
 		r := &Registry{}
 		allowed := netip.MustParseAddr("192.0.2.200")
-		claims, _ := open(t, r, core, "198.51.100.1")
+		claims, _ := open(t, r, c, "198.51.100.1")
 		claims.proxied = allowed
-		own, _ := open(t, r, core, "192.0.2.200")
+		own, _ := open(t, r, c, "192.0.2.200")
 		own.proxied = allowed
 		// The exchange tells its client, and the connection whose it is.
-		onSite, _ := open(t, r, core, "198.51.100.1")
+		onSite, _ := open(t, r, c, "198.51.100.1")
 		onSite.Begin(&Exchange{Client: allowed, SiteID: "a"})
-		banAll(t, core, "", "192.0.2.0/24")
-		r.sweep(core)
+		banAll(t, c, "", "192.0.2.0/24")
+		r.sweep(c)
 		if claims.isClosed() != wantClosed || own.isClosed() || onSite.isClosed() != wantClosed {
 			t.Errorf("any peer %v: closed: claims %v, own %v, exchange %v", anyPeer, claims.isClosed(), own.isClosed(), onSite.isClosed())
 		}
@@ -102,12 +102,12 @@ func TestClaimedAddressIsNotExemptFromTheSweep(t *testing.T) {
 }
 
 func TestEndOfAnExemptionEndsWhatItKeptOpen(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{})
+	c := newCore(t, &configv1.ClientIp{})
 	r := &Registry{wake: make(chan struct{}, 1)}
-	r.watch(core)
-	allowed, there := open(t, r, core, "192.0.2.200")
-	banAll(t, core, "", "192.0.2.0/24")
-	if _, _, err := core.Apply(edgetest.Position(1), edgetest.Position(2), nil, []*configv1.EntryKey{edgetest.Key("ip-list", "allow"), edgetest.Key("ip-list-chunk", "allow/0")}); err != nil {
+	r.watch(c)
+	allowed, there := open(t, r, c, "192.0.2.200")
+	banAll(t, c, "", "192.0.2.0/24")
+	if _, _, err := c.Apply(edgetest.Position(1), edgetest.Position(2), nil, []*configv1.EntryKey{edgetest.Key("ip-list", "allow"), edgetest.Key("ip-list-chunk", "allow/0")}); err != nil {
 		t.Fatal(err)
 	}
 	_ = there.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -139,11 +139,11 @@ func (w *writer) SetWriteDeadline(until time.Time) error {
 }
 
 func TestBanEndsExchangesOfItsClientOnItsSite(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{})
+	c := newCore(t, &configv1.ClientIp{})
 	r := &Registry{}
-	onSite, _ := open(t, r, core, "192.0.2.1")
-	elsewhere, _ := open(t, r, core, "192.0.2.1")
-	http2, _ := open(t, r, core, "192.0.2.1")
+	onSite, _ := open(t, r, c, "192.0.2.1")
+	elsewhere, _ := open(t, r, c, "192.0.2.1")
+	http2, _ := open(t, r, c, "192.0.2.1")
 	address := netip.MustParseAddr("192.0.2.1")
 	onSite.Begin(&Exchange{Client: address, SiteID: "a"})
 	elsewhere.Begin(&Exchange{Client: address, SiteID: "b"})
@@ -156,8 +156,8 @@ func TestBanEndsExchangesOfItsClientOnItsSite(t *testing.T) {
 	gone := &Exchange{Client: address, SiteID: "a", Writer: left, Cancel: endOther}
 	http2.Begin(gone)
 	http2.End(gone)
-	banAll(t, core, "a", "192.0.2.1/32")
-	r.sweep(core)
+	banAll(t, c, "a", "192.0.2.1/32")
+	r.sweep(c)
 	if !onSite.isClosed() || elsewhere.isClosed() || http2.isClosed() {
 		t.Errorf("closed: %v %v %v", onSite.isClosed(), elsewhere.isClosed(), http2.isClosed())
 	}
@@ -167,7 +167,7 @@ func TestBanEndsExchangesOfItsClientOnItsSite(t *testing.T) {
 	if running.Err() != nil || other.limits+left.limits != 0 {
 		t.Errorf("other streams: %v, %d limits", running.Err(), other.limits+left.limits)
 	}
-	r.sweep(core)
+	r.sweep(c)
 	if banned.limits != 2 {
 		t.Errorf("the banned stream was ended again")
 	}
@@ -188,20 +188,20 @@ func TestExchangesLeaveInAnyOrder(t *testing.T) {
 }
 
 func TestRegistryUnderLoad(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{})
+	node := newCore(t, &configv1.ClientIp{})
 	r := &Registry{}
-	banAll(t, core, "", "192.0.2.0/25")
+	banAll(t, node, "", "192.0.2.0/25")
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
 			for i := range 500 {
 				here, there := net.Pipe()
-				c := &Conn{Conn: here, Peer: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + worker)}), core: core}
+				c := &Conn{Conn: here, Peer: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + worker)}), core: node}
 				r.add(c)
 				x := &Exchange{Client: c.Peer, SiteID: "a"}
 				c.Begin(x)
 				if i%10 == 0 {
-					r.sweep(core)
+					r.sweep(node)
 				}
 				c.End(x)
 				c.Close()
@@ -222,8 +222,8 @@ func TestRegistryUnderLoad(t *testing.T) {
 
 func proxied(t *testing.T, header string) (*Conn, string, error) {
 	t.Helper()
-	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
-	c, there := open(t, &Registry{}, core, "192.0.2.1")
+	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
+	c, there := open(t, &Registry{}, node, "192.0.2.1")
 	go func() {
 		_, _ = io.WriteString(there, header+"hello")
 		there.Close()
@@ -261,14 +261,14 @@ func TestProxyHeader(t *testing.T) {
 
 func TestProxyPeersAreReadAsAddressesAndRanges(t *testing.T) {
 	peer := netip.MustParseAddr("10.1.2.3")
-	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
+	c := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
 	for text, want := range map[string]bool{
 		"10.0.0.0/8": true, "10.1.2.3": true, "::ffff:10.1.2.3": true, "::ffff:10.0.0.0/104": true, "::ffff:0:0/96": true,
 		"10.1.2.4": false, "::/0": false,
 	} {
-		w := &Wrapper{ProxyPeers: []string{text}, core: core}
-		if err := w.parsePeers(); err != nil || w.admits(core.Tables(), peer) != want {
-			t.Errorf("%s: admits %v, %v", text, w.admits(core.Tables(), peer), err)
+		w := &Wrapper{ProxyPeers: []string{text}, core: c}
+		if err := w.parsePeers(); err != nil || w.admits(c.Tables(), peer) != want {
+			t.Errorf("%s: admits %v, %v", text, w.admits(c.Tables(), peer), err)
 		}
 	}
 	for _, text := range []string{"", "x", "10.0.0.0/33", "::1%eth0", "::ffff:10.0.0.0/95", "::ffff:0:0/0"} {
@@ -279,9 +279,9 @@ func TestProxyPeersAreReadAsAddressesAndRanges(t *testing.T) {
 }
 
 func TestOnlyProxiesConnectInProxyMode(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
+	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
 	for peers, want := range map[string]bool{"127.0.0.0/8": true, "192.0.2.0/24": false} {
-		w := &Wrapper{ProxyPeers: []string{peers}, core: core, registry: &Registry{}}
+		w := &Wrapper{ProxyPeers: []string{peers}, core: node, registry: &Registry{}}
 		if err := w.parsePeers(); err != nil {
 			t.Fatal(err)
 		}

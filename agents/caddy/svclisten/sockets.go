@@ -16,8 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"golang.org/x/sys/unix"
 
+	"edge.svc/caddy/core"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // The networks on which Caddy's two servers listen: without TLS, and with.
@@ -33,7 +33,7 @@ func init() {
 			if !ok {
 				return nil, errors.New("the network belongs to servers of Caddy")
 			}
-			core, err := svccore.FromContext(module)
+			c, err := core.FromContext(module)
 			if err != nil {
 				return nil, err
 			}
@@ -41,7 +41,7 @@ func init() {
 			if err != nil || offset != 0 {
 				return nil, fmt.Errorf("%q is not one port", portRange)
 			}
-			return portsOf.Of(core).listen(ctx, overTLS, host, uint16(number), config)
+			return portsOf.Of(c).listen(ctx, overTLS, host, uint16(number), config)
 		})
 	}
 }
@@ -82,9 +82,9 @@ type socketConn struct {
 
 func (s *sockets) baseName() uint16 {
 	if s.tls {
-		return svccore.HTTPSPort
+		return core.HTTPSPort
 	}
-	return svccore.HTTPPort
+	return core.HTTPPort
 }
 
 // update opens the ports of the cluster that wants answers true for and closes others; it tries the address itself again
@@ -118,7 +118,7 @@ func (s *sockets) openPort(ctx context.Context, name uint16) error {
 	if name == s.baseName() {
 		number = s.number
 	}
-	if name == svccore.HTTPPort {
+	if name == core.HTTPPort {
 		// As Caddy does: a process that takes over may listen before the former one has ended.
 		config.Control = sharePort
 	}

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // carried is what the listener knows of an exchange: the connection it came over, and its entry there.
@@ -63,7 +63,7 @@ func (c *carried) Gather(bodyBytes int) {
 }
 
 // Client is the stage that finds out who asks.
-func Client(core *svccore.Core) exchange.Stage {
+func Client(node *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		in := &x.In
 		if c := carriedBy.Of(x); c.conn != nil {
@@ -81,7 +81,7 @@ func Client(core *svccore.Core) exchange.Stage {
 		}
 		setting := ClientIP.Of(x.Tables)
 		in.Client = setting.Resolve(in.Peer, in.Proxied, in.Header)
-		in.Claimed = claimed(core, setting, in.Client, in.Peer)
+		in.Claimed = claimed(node, setting, in.Client, in.Peer)
 		in.HideForwardedFor = setting.hidesForwardedFor()
 		return nil
 	}
@@ -89,7 +89,7 @@ func Client(core *svccore.Core) exchange.Stage {
 
 // Register is the stage that makes an exchange known to new bans, until its end. Stages after it look for bans, so that
 // none slips between.
-func Register(*svccore.Core) exchange.Stage {
+func Register(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		c := carriedBy.Of(x)
 		if c.conn == nil {
@@ -118,7 +118,7 @@ func (c *carried) Leave() {
 }
 
 // Finish takes the exchange out of the registry at its end.
-func Finish(*svccore.Core) exchange.FinishStage {
+func Finish(*core.Core) exchange.FinishStage {
 	return func(x *exchange.Exchange) {
 		c := carriedBy.Of(x)
 		c.Leave()

@@ -4,29 +4,29 @@ import (
 	"net/netip"
 	"sync/atomic"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // state is what a core has of its listeners.
 type state struct {
-	core *svccore.Core
+	core *core.Core
 	// A listener believes the PROXY header of every peer.
 	anyProxyPeer atomic.Bool
 }
 
-var states = svccore.NewComponent("listeners", func(c *svccore.Core) *state { return &state{core: c} })
+var states = core.NewComponent("listeners", func(c *core.Core) *state { return &state{core: c} })
 
 // AnyProxyPeer reports whether a listener believes the PROXY header of every peer.
-func AnyProxyPeer(c *svccore.Core) bool { return states.Of(c).anyProxyPeer.Load() }
+func AnyProxyPeer(c *core.Core) bool { return states.Of(c).anyProxyPeer.Load() }
 
 // BelieveAnyProxyPeer notes that a listener does.
-func BelieveAnyProxyPeer(c *svccore.Core) { states.Of(c).anyProxyPeer.Store(true) }
+func BelieveAnyProxyPeer(c *core.Core) { states.Of(c).anyProxyPeer.Store(true) }
 
 // claimed reports whether a client's address is only what its peer says: any peer may send a PROXY header, and this one
 // named somebody else.
-func claimed(c *svccore.Core, setting *ClientIPSetting, client, peer netip.Addr) bool {
+func claimed(c *core.Core, setting *ClientIPSetting, client, peer netip.Addr) bool {
 	return setting.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && client != peer && AnyProxyPeer(c)
 }
 

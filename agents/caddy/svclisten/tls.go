@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -59,7 +59,7 @@ type tlsListener struct {
 }
 
 func newTLSListener(l *listener) *tlsListener {
-	decides := svccore.Find[exchange.TLS](l.wrapper.core)
+	decides := core.Find[exchange.TLS](l.wrapper.core)
 	if decides == nil {
 		decides = nobody{}
 	}

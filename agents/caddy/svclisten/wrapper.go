@@ -17,9 +17,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/gaissmai/bart"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/address"
-	"edge.svc/caddy/svccore"
 )
 
 func init() { caddy.RegisterModule(Wrapper{}) }
@@ -46,7 +46,7 @@ type Wrapper struct {
 
 	// caddy says that the server is one of Caddy's.
 	caddy    bool
-	core     *svccore.Core
+	core     *core.Core
 	registry *Registry
 	accounts exchange.Accounts
 	peers    *bart.Lite
@@ -62,7 +62,7 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	if err := w.parsePeers(); err != nil {
 		return err
 	}
-	core, err := svccore.FromContext(ctx)
+	c, err := core.FromContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,20 +75,20 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 		return err
 	}
 	w.caddy = true
-	w.core, w.registry, w.accounts = core, Process, svccore.Find[exchange.Accounts](core)
+	w.core, w.registry, w.accounts = c, Process, core.Find[exchange.Accounts](c)
 	w.registry.SetLimits(limits)
 	if w.peers == nil {
-		BelieveAnyProxyPeer(core)
+		BelieveAnyProxyPeer(c)
 	}
-	w.registry.watch(core)
+	w.registry.watch(c)
 	server.RegisterConnContext(w.connContext())
 	return nil
 }
 
 // New makes a wrapper for servers outside of Caddy. See Serve.
-func New(core *svccore.Core, registry *Registry) *Wrapper {
-	registry.watch(core)
-	return &Wrapper{core: core, registry: registry, accounts: svccore.Find[exchange.Accounts](core)}
+func New(c *core.Core, registry *Registry) *Wrapper {
+	registry.watch(c)
+	return &Wrapper{core: c, registry: registry, accounts: core.Find[exchange.Accounts](c)}
 }
 
 // limits are those of the configuration.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // counted counts the writes of a connection.
@@ -32,7 +32,7 @@ func (c counted) Write(p []byte) (int, error) {
 
 type countingListener struct {
 	net.Listener
-	core   *svccore.Core
+	core   *core.Core
 	writes atomic.Int64
 }
 
@@ -105,8 +105,8 @@ func TestGatheredAnswers(t *testing.T) {
 // A client that does not read cannot hold a connection for ever, one that reads can for as long as it likes.
 func TestWritesAreBounded(t *testing.T) {
 	const idle = 120 * time.Millisecond
-	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
-	c, there := open(t, &Registry{}, core, "192.0.2.1")
+	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
+	c, there := open(t, &Registry{}, node, "192.0.2.1")
 	go func() {
 		_, _ = io.CopyN(io.Discard, there, 20)
 	}()
@@ -184,8 +184,8 @@ func TestWritesOfEveryRequestAreBounded(t *testing.T) {
 
 // What the server writes by itself before the next request has its limit is bounded as well.
 func TestWritesBetweenRequestsAreBounded(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
-	c, there := open(t, &Registry{}, core, "192.0.2.1")
+	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
+	c, there := open(t, &Registry{}, node, "192.0.2.1")
 	withConn(t.Context(), c)
 	c.BoundWrites(120 * time.Millisecond)
 	go func() { _, _ = io.CopyN(io.Discard, there, 1) }()
@@ -202,12 +202,12 @@ func TestWritesBetweenRequestsAreBounded(t *testing.T) {
 }
 
 func TestPlainConnections(t *testing.T) {
-	core := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
+	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
 	for name, wrap := range map[string]func(net.Conn) net.Conn{
 		"plain": func(c net.Conn) net.Conn { return c },
 		"TLS":   func(c net.Conn) net.Conn { return layer{c} },
 	} {
-		c, _ := open(t, &Registry{}, core, "192.0.2.1")
+		c, _ := open(t, &Registry{}, node, "192.0.2.1")
 		got := FromContext(withConn(context.Background(), wrap(c)))
 		if got != c || got.Plain() != (name == "plain") {
 			t.Errorf("%s: %v", name, got.Plain())

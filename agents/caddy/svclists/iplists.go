@@ -10,25 +10,25 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/address"
-	"edge.svc/caddy/svccore"
 )
 
 var (
 	allow = exchange.NewSetting("allow lists", new(networks))
 	block = exchange.NewSetting("block lists", new(networks))
 	// What arrived of the lists, by their ids.
-	arrived = svccore.NewWriterState(func() *arrivals {
+	arrived = core.NewWriterState(func() *arrivals {
 		return &arrivals{lists: map[string]*ipList{}, touched: map[string]struct{}{}}
 	})
 )
 
 func init() {
-	svccore.RegisterKind(svccore.Kind{Name: "ip-list", Compile: compileIPList, Remove: removeIPList, Settle: settleLists})
-	svccore.RegisterKind(svccore.Kind{Name: "ip-list-chunk", Compile: compileIPListChunk, Remove: removeIPListChunk})
-	svccore.RegisterExemption(svccore.Exemption{
+	core.RegisterKind(core.Kind{Name: "ip-list", Compile: compileIPList, Remove: removeIPList, Settle: settleLists})
+	core.RegisterKind(core.Kind{Name: "ip-list-chunk", Compile: compileIPListChunk, Remove: removeIPListChunk})
+	core.RegisterExemption(core.Exemption{
 		Exempts: Allowed,
 		Changed: func(before, after *exchange.Tables) bool { return allow.Of(before) != allow.Of(after) },
 	})
@@ -64,7 +64,7 @@ type chunkOfList struct {
 	count int
 }
 
-func compileIPList(_ *svccore.Core, id string, body []byte) (svccore.Change, error) {
+func compileIPList(_ *core.Core, id string, body []byte) (core.Change, error) {
 	if id == "" {
 		return nil, errors.New("an IP list needs an id")
 	}
@@ -79,18 +79,18 @@ func compileIPList(_ *svccore.Core, id string, body []byte) (svccore.Change, err
 		return nil, fmt.Errorf("IP list kind %d needs a capability this node lacks", kind)
 	}
 	count := int(message.GetEntryCount())
-	return func(e *svccore.Edit) {
+	return func(e *core.Edit) {
 		l := touch(e, id)
 		l.kind, l.count = kind, count
 	}, nil
 }
 
-func removeIPList(e *svccore.Edit, id string) {
+func removeIPList(e *core.Edit, id string) {
 	l := touch(e, id)
 	l.kind, l.count = configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED, 0
 }
 
-func compileIPListChunk(_ *svccore.Core, id string, body []byte) (svccore.Change, error) {
+func compileIPListChunk(_ *core.Core, id string, body []byte) (core.Change, error) {
 	var message configv1.IpListChunk
 	if err := proto.Unmarshal(body, &message); err != nil {
 		return nil, fmt.Errorf("body is not a chunk of an IP list: %w", err)
@@ -110,16 +110,16 @@ func compileIPListChunk(_ *svccore.Core, id string, body []byte) (svccore.Change
 	slices.SortFunc(prefixes, netip.Prefix.Compare)
 	prefixes = slices.Compact(prefixes)
 	next := chunkOfList{prefixes, len(message.GetCidrs())}
-	return func(e *svccore.Edit) { touch(e, listID).chunks[id] = next }, nil
+	return func(e *core.Edit) { touch(e, listID).chunks[id] = next }, nil
 }
 
-func removeIPListChunk(e *svccore.Edit, id string) {
+func removeIPListChunk(e *core.Edit, id string) {
 	listID, _, _ := strings.Cut(id, "/")
 	delete(touch(e, listID).chunks, id)
 }
 
 // touch answers what arrived of a list that is about to change.
-func touch(e *svccore.Edit, id string) *ipList {
+func touch(e *core.Edit, id string) *ipList {
 	all := arrived.Of(e)
 	all.touched[id] = struct{}{}
 	l := all.lists[id]
@@ -143,7 +143,7 @@ func (l *ipList) held() (n int) {
 }
 
 // settleLists makes the lists that changed count as they are now, those of which a part is missing as they were before.
-func settleLists(e *svccore.Edit) {
+func settleLists(e *core.Edit) {
 	all := arrived.Of(e)
 	for id := range all.touched {
 		l := all.lists[id]

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/exchangetest"
-	"edge.svc/caddy/svccore"
 )
 
 func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -27,23 +27,23 @@ func chunk(listID string, cidrs ...string) *configv1.IpListChunk {
 var seen map[string]*ipList
 
 func init() {
-	svccore.RegisterKind(svccore.Kind{
+	core.RegisterKind(core.Kind{
 		Name: "test: look at the lists",
-		Compile: func(*svccore.Core, string, []byte) (svccore.Change, error) {
-			return func(e *svccore.Edit) { seen = arrived.Of(e).lists }, nil
+		Compile: func(*core.Core, string, []byte) (core.Change, error) {
+			return func(e *core.Edit) { seen = arrived.Of(e).lists }, nil
 		},
-		Remove: func(*svccore.Edit, string) {},
+		Remove: func(*core.Edit, string) {},
 	})
 }
 
-func writerLists(c *svccore.Core) map[string]*ipList {
+func writerLists(c *core.Core) map[string]*ipList {
 	base := c.Position()
 	_, _, _ = c.Apply(base, base, []*configv1.Entry{{Kind: "test: look at the lists"}}, nil)
 	return seen
 }
 
 func TestIPListsByKindAndChunk(t *testing.T) {
-	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	c := core.New(core.Options{StateDir: t.TempDir()})
 	check := func(step string, address string, blocked, allowed bool) {
 		t.Helper()
 		tables := c.Tables()
@@ -82,7 +82,7 @@ func TestIPListsByKindAndChunk(t *testing.T) {
 
 // Published tables never change: readers beside a writer see each change whole or not at all.
 func TestReadersSeeWholeChanges(t *testing.T) {
-	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	c := core.New(core.Options{StateDir: t.TempDir()})
 	on := []*configv1.Entry{
 		edgetest.Entry("site", "a", edgetest.Site(0, "a.com", "~a[0-9]\\.com")), edgetest.Entry("ip-list", "b", list(configv1.IpListKind_IP_LIST_KIND_BLOCK, 1)),
 		edgetest.Entry("ip-list-chunk", "b/0", chunk("b", "192.0.2.0/24")),
@@ -99,7 +99,7 @@ func TestReadersSeeWholeChanges(t *testing.T) {
 				default:
 				}
 				tables := c.Tables()
-				exact, pattern := svccore.PlanOfHost(tables, "a.com") != nil, svccore.PlanOfHost(tables, "a1.com") != nil
+				exact, pattern := core.PlanOfHost(tables, "a.com") != nil, core.PlanOfHost(tables, "a1.com") != nil
 				if blocked := blocks(tables, "192.0.2.1"); exact != pattern || exact != blocked {
 					t.Errorf("half a change: %v %v %v", exact, pattern, blocked)
 					return
@@ -125,15 +125,15 @@ func blocks(tables *exchange.Tables, address string) bool {
 
 // An address that is merely claimed is spared by no list, and denied by one all the same.
 func TestClaimedAddress(t *testing.T) {
-	core := svccore.New(svccore.Options{StateDir: t.TempDir()})
-	edgetest.Change(t, core, []*configv1.Entry{edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
+	c := core.New(core.Options{StateDir: t.TempDir()})
+	edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("ip-list", "a", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_ALLOW, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "a/0", &configv1.IpListChunk{ListId: "a", Cidrs: []string{"192.0.2.0/24"}}),
 		edgetest.Entry("ip-list", "b", &configv1.IpList{ListKind: configv1.IpListKind_IP_LIST_KIND_BLOCK, EntryCount: 1}),
 		edgetest.Entry("ip-list-chunk", "b/0", &configv1.IpListChunk{ListId: "b", Cidrs: []string{"192.0.2.1/32"}})})
 	for _, claimed := range []bool{false, true} {
 		x := exchangetest.New(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-		x.Tables, x.In.Client, x.In.Claimed = core.Tables(), mustAddr("192.0.2.1"), claimed
-		Stage(core)(x)
+		x.Tables, x.In.Client, x.In.Claimed = c.Tables(), mustAddr("192.0.2.1"), claimed
+		Stage(c)(x)
 		if listed, _ := exchange.AllowListed.Known(x); listed == claimed || (x.Held() != nil) != claimed {
 			t.Errorf("claimed %v: listed %v", claimed, listed)
 		}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // Edits of more prefixes than this copy a table once instead of deriving one after the other.
@@ -22,7 +22,7 @@ type networks struct {
 func (n *networks) has(addr netip.Addr) bool { return n.Size() > 0 && n.Contains(addr) }
 
 // changed is the set without some networks and with others. What others may see is never changed.
-func (n *networks) changed(e *svccore.Edit, removed, added []netip.Prefix) *networks {
+func (n *networks) changed(e *core.Edit, removed, added []netip.Prefix) *networks {
 	if changes := len(removed) + len(added); changes > 0 && n.owner != e.Owner() && (changes > bulkPrefixes || e.Whole()) {
 		n = &networks{*n.Clone(), e.Owner()}
 	}

@@ -3,13 +3,13 @@ package svclists
 import (
 	"net/http"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // Stage finds the client on the address lists. A denial is held back: later stages may still count the request.
-func Stage(*svccore.Core) exchange.Stage {
+func Stage(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if !x.In.Claimed && Allowed(x.Tables, x.In.Client) {
 			*exchange.AllowListed.Of(x) = true

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // version is a list whose header and chunks agree. It is immutable.
@@ -33,10 +33,10 @@ var whole = exchange.NewSetting("IP lists", new(versions))
 func versionOf(t *exchange.Tables, id string) *version { return whole.Of(t).lists[id] }
 
 // Members tells rules who is on which list.
-type Members struct{ core *svccore.Core }
+type Members struct{ core *core.Core }
 
 var (
-	_ = svccore.NewComponent("members of IP lists", func(c *svccore.Core) *Members { return &Members{c} })
+	_ = core.NewComponent("members of IP lists", func(c *core.Core) *Members { return &Members{c} })
 
 	_ exchange.IPLists = (*Members)(nil)
 )
@@ -62,7 +62,7 @@ func (m *Members) FillStatus(status *edgev1.GetStatusResponse) {
 }
 
 // version makes the list as it arrived one that counts; before is the one that counts so far, or nil.
-func (l *ipList) version(e *svccore.Edit, before *version) *version {
+func (l *ipList) version(e *core.Edit, before *version) *version {
 	if before == nil {
 		before = &version{members: new(networks)}
 	}
@@ -71,7 +71,7 @@ func (l *ipList) version(e *svccore.Edit, before *version) *version {
 }
 
 // setVersion makes a version of a list the one that counts; nil for none.
-func setVersion(e *svccore.Edit, id string, next *version) {
+func setVersion(e *core.Edit, id string, next *version) {
 	before := versionOf(e.Tables, id)
 	if before == next {
 		return
@@ -97,7 +97,7 @@ func setVersion(e *svccore.Edit, id string, next *version) {
 }
 
 // setIncomplete notes that a part of a list is missing, or is not.
-func setIncomplete(e *svccore.Edit, id string, l *ipList, incomplete bool) {
+func setIncomplete(e *core.Edit, id string, l *ipList, incomplete bool) {
 	if _, known := whole.Of(e.Tables).incomplete[id]; !known && !incomplete {
 		return
 	}
@@ -109,7 +109,7 @@ func setIncomplete(e *svccore.Edit, id string, l *ipList, incomplete bool) {
 }
 
 // ownVersions are those that the edit may change.
-func ownVersions(e *svccore.Edit) *versions {
+func ownVersions(e *core.Edit) *versions {
 	all := whole.Of(e.Tables)
 	if all.owner == e.Owner() {
 		return all
@@ -122,7 +122,7 @@ func ownVersions(e *svccore.Edit) *versions {
 }
 
 // changeUnion changes who is on the lists of a kind; lists that only rules read have no union.
-func changeUnion(e *svccore.Edit, kind configv1.IpListKind, removed, added []netip.Prefix) {
+func changeUnion(e *core.Edit, kind configv1.IpListKind, removed, added []netip.Prefix) {
 	union := &allow
 	switch kind {
 	case configv1.IpListKind_IP_LIST_KIND_ALLOW:

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -21,9 +21,9 @@ const (
 )
 
 // on says who is on a list: "in", "out", or "unknown" where no whole version of it ever came.
-func on(t *testing.T, c *svccore.Core, list, address string) string {
+func on(t *testing.T, c *core.Core, list, address string) string {
 	t.Helper()
-	lists := svccore.Find[exchange.IPLists](c)
+	lists := core.Find[exchange.IPLists](c)
 	if lists == nil {
 		t.Fatal("nobody knows lists")
 	}
@@ -48,7 +48,7 @@ func part(id string, number int, cidrs ...string) *configv1.Entry {
 }
 
 func TestEveryListHasMembersOfItsOwn(t *testing.T) {
-	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	c := core.New(core.Options{StateDir: t.TempDir()})
 	edgetest.Change(t, c, []*configv1.Entry{
 		header("office", collection, 3), part("office", 0, "192.0.2.0/24", "2001:db8::/32"), part("office", 9, "198.51.100.7/32"),
 		header("friends", allowing, 1), part("friends", 3, "203.0.113.1/32"),
@@ -97,7 +97,7 @@ func TestHalfAListCountsForNothing(t *testing.T) {
 		{"nothing is left", nil, []*configv1.EntryKey{edgetest.Key("ip-list-chunk", "l/0"), edgetest.Key("ip-list-chunk", "l/1"),
 			edgetest.Key("ip-list-chunk", "l/5")}, "???", false},
 	}
-	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	c := core.New(core.Options{StateDir: t.TempDir()})
 	kind := configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED
 	for _, step := range steps {
 		edgetest.Change(t, c, step.upserts, step.deletes...)
@@ -121,7 +121,7 @@ func TestHalfAListCountsForNothing(t *testing.T) {
 	}
 }
 
-func warnings(c *svccore.Core) []string {
+func warnings(c *core.Core) []string {
 	return c.Report().GetWarnings()
 }
 
@@ -152,7 +152,7 @@ func TestHalfAListInAJournal(t *testing.T) {
 				t.Helper()
 				edgetest.WriteJournal(t, filepath.Join(dir, "config.journal"), append([]*edgev1.JournalRecord{edgetest.Header("node")}, records...)...)
 			}
-			check := func(c *svccore.Core, members string) {
+			check := func(c *core.Core, members string) {
 				t.Helper()
 				for i, want := range members {
 					address := fmt.Sprintf("192.0.2.%d", i+1)
@@ -166,20 +166,20 @@ func TestHalfAListInAJournal(t *testing.T) {
 				}
 			}
 			write(whole)
-			running := svccore.New(svccore.Options{StateDir: dir})
+			running := core.New(core.Options{StateDir: dir})
 			check(running, "12-")
 			write(row.records)
 			if _, _, err := running.ReloadConfig(); err != nil {
 				t.Fatal(err)
 			}
 			check(running, row.reread)
-			check(svccore.New(svccore.Options{StateDir: dir}), row.started)
+			check(core.New(core.Options{StateDir: dir}), row.started)
 		})
 	}
 }
 
 // fill brings as many lists and entries as there may be.
-func fill(c testing.TB, core *svccore.Core) {
+func fill(c testing.TB, node *core.Core) {
 	var entries []*configv1.Entry
 	for l := range 50 {
 		id := fmt.Sprintf("11111111-1111-4111-8111-%012d", l)
@@ -192,15 +192,15 @@ func fill(c testing.TB, core *svccore.Core) {
 			entries = append(entries, part(id, n, cidrs...))
 		}
 	}
-	if failed := edgetest.Change(c, core, entries); len(failed) > 0 {
+	if failed := edgetest.Change(c, node, entries); len(failed) > 0 {
 		c.Fatal(failed)
 	}
 }
 
 func TestContainsAllocatesNothing(t *testing.T) {
-	c := svccore.New(svccore.Options{StateDir: t.TempDir()})
+	c := core.New(core.Options{StateDir: t.TempDir()})
 	fill(t, c)
-	lists, tables := svccore.Find[exchange.IPLists](c), c.Tables()
+	lists, tables := core.Find[exchange.IPLists](c), c.Tables()
 	const id = "11111111-1111-4111-8111-000000000021"
 	for _, address := range []string{"22.3.7.1", "22.3.8.1", "2001:db8::1"} {
 		addr := mustAddr(address)
@@ -214,9 +214,9 @@ func TestContainsAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkContains(b *testing.B) {
-	c := svccore.New(svccore.Options{StateDir: b.TempDir()})
+	c := core.New(core.Options{StateDir: b.TempDir()})
 	fill(b, c)
-	lists, tables, addr := svccore.Find[exchange.IPLists](c), c.Tables(), mustAddr("22.3.7.1")
+	lists, tables, addr := core.Find[exchange.IPLists](c), c.Tables(), mustAddr("22.3.7.1")
 	b.ReportAllocs()
 	for b.Loop() {
 		lists.Contains(tables, "11111111-1111-4111-8111-000000000021", addr)

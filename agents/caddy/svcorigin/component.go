@@ -3,35 +3,35 @@ package svcorigin
 import (
 	"math"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 var (
 	// policySetting says which addresses origins may have.
 	policySetting = exchange.NewSetting("origin-policy", new(AddressPolicy))
-	pools         = svccore.PartOf("site", "origins", compilePart)
+	pools         = core.PartOf("site", "origins", compilePart)
 
-	states     = svccore.NewComponent("health of origins", func(*svccore.Core) *State { return NewState() })
-	transports = svccore.NewComponent("connections to origins", func(c *svccore.Core) *Transports {
+	states     = core.NewComponent("health of origins", func(*core.Core) *State { return NewState() })
+	transports = core.NewComponent("connections to origins", func(c *core.Core) *Transports {
 		return NewTransportSet(func() *AddressPolicy { return policySetting.Of(c.Tables()) })
 	})
 )
 
-func init() { svccore.SettingKind("origin-policy", policySetting, CompilePolicy) }
+func init() { core.SettingKind("origin-policy", policySetting, CompilePolicy) }
 
 // HealthOf returns the health of the origins of a core; it survives changes of their sites.
-func HealthOf(c *svccore.Core) *State { return states.Of(c) }
+func HealthOf(c *core.Core) *State { return states.Of(c) }
 
 // TransportsOf returns the connections to origins of a core.
-func TransportsOf(c *svccore.Core) *Transports { return transports.Of(c) }
+func TransportsOf(c *core.Core) *Transports { return transports.Of(c) }
 
 // PoolOf returns the origins of a site, nil for a disabled one.
 func PoolOf(p *exchange.Plan) *Pool { return pools.Of(p) }
 
 // compilePart compiles the pool of a site. A disabled site needs none, so that nothing in it is at fault.
-func compilePart(c *svccore.Core, siteID string, m *configv1.Site) (*Pool, error) {
+func compilePart(c *core.Core, siteID string, m *configv1.Site) (*Pool, error) {
 	if m.GetDisabled() {
 		return nil, nil
 	}

@@ -5,17 +5,17 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // Limits is the stage that refuses what the site does not take to its origins.
-func Limits(core *svccore.Core) exchange.Stage {
+func Limits(c *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		pool := PoolOf(x.Plan)
 		if pool == nil {
-			core.Log().Error("site cannot be served", zap.String("site", x.Plan.SiteID))
+			c.Log().Error("site cannot be served", zap.String("site", x.Plan.SiteID))
 			return svcerrors.Respond(x, http.StatusInternalServerError, svcerrors.InternalError)
 		}
 		return pool.Refuse(x)
@@ -23,9 +23,9 @@ func Limits(core *svccore.Core) exchange.Stage {
 }
 
 // Stage fetches from the origins of the site.
-func Stage(core *svccore.Core) exchange.Stage {
-	connections := TransportsOf(core)
+func Stage(c *core.Core) exchange.Stage {
+	connections := TransportsOf(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		return Fetcher{Transports: connections, CDNLoop: core.LoopID(), Pool: PoolOf(x.Plan)}.Fetch(x)
+		return Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan)}.Fetch(x)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"io"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // Limiter counts for a core.
@@ -26,8 +26,8 @@ type Limiter struct {
 }
 
 var (
-	maxMiB    = svccore.NewOption("rate_limit_mib", 64, positive)
-	component = svccore.NewComponent("rate limits", func(c *svccore.Core) *Limiter {
+	maxMiB    = core.NewOption("rate_limit_mib", 64, positive)
+	component = core.NewComponent("rate limits", func(c *core.Core) *Limiter {
 		return newLimiter(maxMiB.Of(c)<<20, c.Clock())
 	})
 )
@@ -43,7 +43,7 @@ func positive(mib int) error {
 }
 
 // Of returns the limiter of a core.
-func Of(c *svccore.Core) *Limiter { return component.Of(c) }
+func Of(c *core.Core) *Limiter { return component.Of(c) }
 
 // newLimiter makes a limiter of at most so many bytes, beside what those without a place take: 1 MiB. now is nil for the
 // real clock.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // clock is one that tests move.
@@ -331,9 +331,9 @@ func TestCountingAllocatesNothing(t *testing.T) {
 }
 
 func TestACoreHasALimiterWithFigures(t *testing.T) {
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{"rate_limit_mib": 1}})
-	l := svccore.Find[exchange.RateLimits](core).(*Limiter)
-	if l != Of(core) || l.table.maxBuckets*bucketBytes*shards != 1<<20 {
+	c := core.New(core.Options{StateDir: t.TempDir(), Values: map[string]any{"rate_limit_mib": 1}})
+	l := core.Find[exchange.RateLimits](c).(*Limiter)
+	if l != Of(c) || l.table.maxBuckets*bucketBytes*shards != 1<<20 {
 		t.Errorf("%d buckets of %d bytes", l.table.maxBuckets, bucketBytes)
 	}
 	l.times(3, plan("a"), byAddress("r", 1, 60).DueOfAddress(address(1)))

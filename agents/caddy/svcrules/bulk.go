@@ -10,10 +10,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/pmap"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svcexpr"
 )
@@ -56,21 +56,21 @@ type chunk map[string]*bulkRedirect
 var (
 	bulkRedirects = exchange.NewSetting[*bulk]("bulk-redirects", nil)
 	// The entries by their ids.
-	chunks = svccore.NewWriterState(func() *map[string]chunk { return &map[string]chunk{} })
+	chunks = core.NewWriterState(func() *map[string]chunk { return &map[string]chunk{} })
 
 	errSource = errors.New("its source is no canonical path, and no host with one")
 	errTarget = errors.New("its target leads nowhere")
 )
 
 func init() {
-	svccore.RegisterKind(svccore.Kind{
+	core.RegisterKind(core.Kind{
 		Name: "bulk-redirects", Features: []string{"rules-v2"}, MaxBody: maxBulkBody, Compile: compileBulk, Remove: removeBulk,
 	})
 }
 
 // compileBulk reads a part of the redirects of a site. A change of one redirect changes its place in the map of the site,
 // and no other.
-func compileBulk(_ *svccore.Core, id string, body []byte) (svccore.Change, error) {
+func compileBulk(_ *core.Core, id string, body []byte) (core.Change, error) {
 	var message configv1.BulkRedirects
 	if err := proto.Unmarshal(body, &message); err != nil {
 		return nil, fmt.Errorf("body is not one of redirects: %w", err)
@@ -93,7 +93,7 @@ func compileBulk(_ *svccore.Core, id string, body []byte) (svccore.Change, error
 		}
 		next[m.GetSource()] = &bulkRedirect{m.GetTarget(), int(m.GetStatus()), m.GetPreserveQuery()}
 	}
-	return func(e *svccore.Edit) { putChunk(e, site, id, next) }, nil
+	return func(e *core.Edit) { putChunk(e, site, id, next) }, nil
 }
 
 func checkRedirect(m *configv1.BulkRedirect) error {
@@ -102,7 +102,7 @@ func checkRedirect(m *configv1.BulkRedirect) error {
 	if slash < 0 || len(source) > maxSource || exchange.CanonicalPath(source[slash:]) != source[slash:] {
 		return errSource
 	}
-	if host, kind := svccore.NormalizeHost(source[:slash]); slash > 0 && (kind == svccore.HostInvalid || host != source[:slash]) {
+	if host, kind := core.NormalizeHost(source[:slash]); slash > 0 && (kind == core.HostInvalid || host != source[:slash]) {
 		return errSource
 	}
 	if len(m.GetTarget()) > maxBulkTarget || !svcexpr.ForRedirect.Accepts(m.GetTarget()) {
@@ -111,13 +111,13 @@ func checkRedirect(m *configv1.BulkRedirect) error {
 	return oneOf("status", m.GetStatus(), 301, 302, 307, 308)
 }
 
-func removeBulk(e *svccore.Edit, id string) {
+func removeBulk(e *core.Edit, id string) {
 	site, _, _ := strings.Cut(id, "/")
 	putChunk(e, site, id, nil)
 }
 
 // putChunk puts an entry in the place of the one before, in the map of its site.
-func putChunk(e *svccore.Edit, site, id string, next chunk) {
+func putChunk(e *core.Edit, site, id string, next chunk) {
 	known := *chunks.Of(e)
 	before := known[id]
 	var sites pmap.Map[sources]

@@ -8,13 +8,13 @@ package svcrules
 import (
 	"sync"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // Rules is what the rules of a core ask others for. What nobody in the program can do is nil.
 type Rules struct {
-	core   *svccore.Core
+	core   *core.Core
 	lists  exchange.IPLists
 	geo    exchange.Geo
 	limits exchange.RateLimits
@@ -24,12 +24,12 @@ type Rules struct {
 	requests sync.Pool
 }
 
-var component = svccore.NewComponent("rules", func(c *svccore.Core) *Rules {
+var component = core.NewComponent("rules", func(c *core.Core) *Rules {
 	return &Rules{
 		core:  c,
-		lists: svccore.Find[exchange.IPLists](c), geo: svccore.Find[exchange.Geo](c),
-		limits: svccore.Find[exchange.RateLimits](c), counts: svccore.Find[exchange.RuleCounts](c),
-		passes:   svccore.Find[exchange.Passes](c),
+		lists: core.Find[exchange.IPLists](c), geo: core.Find[exchange.Geo](c),
+		limits: core.Find[exchange.RateLimits](c), counts: core.Find[exchange.RuleCounts](c),
+		passes:   core.Find[exchange.Passes](c),
 		requests: sync.Pool{New: func() any { return new(request) }},
 	}
 })

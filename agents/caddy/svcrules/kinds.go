@@ -1,9 +1,9 @@
 package svcrules
 
 import (
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -14,19 +14,19 @@ const (
 
 var (
 	platformRules = exchange.NewSetting[*program]("platform-rules", nil)
-	siteRules     = svccore.PartOf("site-rules", "rules", compileSiteRules)
+	siteRules     = core.PartOf("site-rules", "rules", compileSiteRules)
 )
 
 func init() {
 	features := []string{"rules-v1", "rules-v2", "rules-v3"}
 	// Rules read the fingerprint, and count by it.
-	svccore.RegisterCapability("ja4-v1")
-	svccore.ConfigureKind("site-rules", svccore.KindOptions{Features: features, MaxBody: maxSiteBody, Guards: true})
-	svccore.SettingKind("platform-rules", platformRules, compilePlatformRules)
-	svccore.ConfigureKind("platform-rules", svccore.KindOptions{Features: features, MaxBody: maxPlatformBody, Guards: true})
+	core.RegisterCapability("ja4-v1")
+	core.ConfigureKind("site-rules", core.KindOptions{Features: features, MaxBody: maxSiteBody, Guards: true})
+	core.SettingKind("platform-rules", platformRules, compilePlatformRules)
+	core.ConfigureKind("platform-rules", core.KindOptions{Features: features, MaxBody: maxPlatformBody, Guards: true})
 }
 
-func compileSiteRules(_ *svccore.Core, _ string, m *configv1.SiteRules) (*program, error) {
+func compileSiteRules(_ *core.Core, _ string, m *configv1.SiteRules) (*program, error) {
 	return compileRules(m.GetRules(), false, maxSiteRules)
 }
 

@@ -1,15 +1,15 @@
 package svcrules
 
 import (
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // Response is the response stage of the phases that look at answers. What a site answers may be changed and compressed;
 // of what the edge answers, only the header, and not what its answers need.
-func Response(core *svccore.Core) exchange.ResponseStage {
-	rules := Of(core)
+func Response(c *core.Core) exchange.ResponseStage {
+	rules := Of(c)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
 		if x.Plan == nil {
 			return
@@ -36,5 +36,5 @@ func (p *program) looksAtAnswers() bool {
 // noBusinessOfRules names the answers of the edge that belong to no site: of bans, under the reserved prefix, and of
 // sites that answer nothing of their own.
 func noBusinessOfRules(x *exchange.Exchange, a *exchange.Answer) bool {
-	return x.Plan.Disabled || x.Plan.Unserved || !svccore.Guarded(x.Tables, x.Plan) || a.Code == svcerrors.IPBanned || x.In.Target.Reserved()
+	return x.Plan.Disabled || x.Plan.Unserved || !core.Guarded(x.Tables, x.Plan) || a.Code == svcerrors.IPBanned || x.In.Target.Reserved()
 }

@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svccore"
 )
 
 const maxBodyLimit = 10 << 30
@@ -98,7 +98,7 @@ func (c *compiler) origin(m *configv1.OriginAction) (action, error) {
 	if len(host) > maxHostHeader || !httpguts.ValidHostHeader(host) {
 		return nil, errHost
 	}
-	if name, kind := svccore.NormalizeHost(sni); sni != "" && (kind != svccore.HostName || name != sni) {
+	if name, kind := core.NormalizeHost(sni); sni != "" && (kind != core.HostName || name != sni) {
 		return nil, errHost
 	}
 	if m.GetPort() > 65_535 {

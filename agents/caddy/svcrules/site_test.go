@@ -8,17 +8,17 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/exchangetest"
 	"edge.svc/caddy/internal/ruletest"
-	"edge.svc/caddy/svccore"
 )
 
 // rulesOf is a site "a" of the host a.com with rules, asked without the other stages.
 type rulesOf struct {
-	core     *svccore.Core
+	core     *core.Core
 	rules    *Rules
 	stage    exchange.Stage
 	response exchange.ResponseStage
@@ -26,9 +26,9 @@ type rulesOf struct {
 
 func newRules(t testing.TB, entries ...proto.Message) *rulesOf {
 	t.Helper()
-	core := svccore.New(svccore.Options{StateDir: t.TempDir()})
-	s := &rulesOf{core, Of(core), Stage(core), Response(core)}
-	if failed := edgetest.Change(t, core, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))}); len(failed) > 0 {
+	c := core.New(core.Options{StateDir: t.TempDir()})
+	s := &rulesOf{c, Of(c), Stage(c), Response(c)}
+	if failed := edgetest.Change(t, c, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))}); len(failed) > 0 {
 		t.Fatal(failed)
 	}
 	s.change(t, entries...)
@@ -73,7 +73,7 @@ func (s *rulesOf) asked(method, target string, change ...func(*http.Request)) (*
 	x := exchangetest.New(w, r)
 	x.In.Host, x.In.ID, x.In.Port = "a.com", "request-1", 80
 	x.Tables = s.core.Tables()
-	x.Plan = svccore.PlanOfSite(x.Tables, "a")
+	x.Plan = core.PlanOfSite(x.Tables, "a")
 	return x, w
 }
 

@@ -1,19 +1,19 @@
 package svcrules
 
 import (
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // Of returns the rules of a core.
-func Of(c *svccore.Core) *Rules { return component.Of(c) }
+func Of(c *core.Core) *Rules { return component.Of(c) }
 
 // Stage is the stage of all phases before an origin is asked. Answers are held back: a client over its rate has to be
 // counted first. What another stage refuses already meets no rules. The node's own requests meet no rule that denies,
 // and are counted nowhere.
-func Stage(core *svccore.Core) exchange.Stage {
-	rules := Of(core)
+func Stage(c *core.Core) exchange.Stage {
+	rules := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		platform, own, redirects := platformRules.Of(x.Tables), siteRules.Of(x.Plan), bulkRedirects.Of(x.Tables).of(x.Plan.SiteID)
 		if platform == nil && own == nil && redirects.Len() == 0 || x.Holds() {

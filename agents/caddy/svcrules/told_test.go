@@ -7,19 +7,19 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
-	"edge.svc/caddy/svccore"
 )
 
 // A rule that fails writes a line a minute however often it does, with nothing of the request; the line of one that logs is
 // written by who counts it.
 func TestRulesThatFailAreToldOfOnceAMinute(t *testing.T) {
 	log, lines := observer.New(zap.InfoLevel)
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Log: zap.New(log)})
-	s := &rulesOf{core, Of(core), Stage(core), Response(core)}
-	edgetest.Change(t, core, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))})
+	node := core.New(core.Options{StateDir: t.TempDir(), Log: zap.New(log)})
+	s := &rulesOf{node, Of(node), Stage(node), Response(node)}
+	edgetest.Change(t, node, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, "a.com"))})
 	s.change(t, ruletest.Site(
 		always(&configv1.LogAction{}),
 		always(&configv1.HeaderAction{Name: "x", Value: computed(ruletest.Field("http.request.uri.args[v]"))}),

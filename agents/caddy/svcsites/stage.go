@@ -3,20 +3,20 @@ package svcsites
 import (
 	"net/http"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // Find is the stage that finds the site of the host. On a port that it is not bound to a site is unknown, but for questions
 // of certificate authorities, which come to port 80 alone.
-func Find(*svccore.Core) exchange.Stage {
+func Find(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
-		host, kind := svccore.NormalizeHost(x.In.HostRaw)
-		if kind != svccore.HostInvalid {
+		host, kind := core.NormalizeHost(x.In.HostRaw)
+		if kind != core.HostInvalid {
 			x.In.Host = host
-			if plan := svccore.PlanOfHost(x.Tables, host); plan != nil && reachable(x, plan) {
+			if plan := core.PlanOfHost(x.Tables, host); plan != nil && reachable(x, plan) {
 				x.Plan = plan
 			}
 		}
@@ -29,22 +29,22 @@ func Find(*svccore.Core) exchange.Stage {
 
 func reachable(x *exchange.Exchange, plan *exchange.Plan) bool {
 	port, overTLS := x.In.NamedPort, x.In.TLS != nil
-	if svccore.ServesPort(plan, port, overTLS) {
+	if core.ServesPort(plan, port, overTLS) {
 		return true
 	}
 	validation, _ := exchange.Validation.Known(x)
-	return validation && port == svccore.HTTPPort && !overTLS
+	return validation && port == core.HTTPPort && !overTLS
 }
 
 // AnswerUnknown is the stage for hosts of no site: they get the page, no answer at all, or the default site.
-func AnswerUnknown(*svccore.Core) exchange.Stage {
+func AnswerUnknown(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.Plan != nil {
 			return nil
 		}
 		setting := Unknown.Of(x.Tables)
 		action := setting.Host
-		if _, kind := svccore.NormalizeHost(x.In.HostRaw); kind == svccore.HostAddress {
+		if _, kind := core.NormalizeHost(x.In.HostRaw); kind == core.HostAddress {
 			action = setting.Address
 		}
 		switch action {
@@ -61,12 +61,12 @@ func AnswerUnknown(*svccore.Core) exchange.Stage {
 
 // Disabled is the stage that answers for sites that are switched off, and for those that this node cannot serve as they
 // are meant: they need what it lacks, or what guards them does not compile.
-func Disabled(*svccore.Core) exchange.Stage {
+func Disabled(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.Plan.Disabled {
 			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
 		}
-		if x.Plan.Unserved || !svccore.Guarded(x.Tables, x.Plan) {
+		if x.Plan.Unserved || !core.Guarded(x.Tables, x.Plan) {
 			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.PolicyUnavailable)
 		}
 		return nil

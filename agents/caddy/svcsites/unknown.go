@@ -4,10 +4,10 @@ package svcsites
 import (
 	"fmt"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // UnknownHosts says what a request for a host of no site gets.
@@ -25,13 +25,13 @@ var unknownHostPages = &UnknownHosts{
 var Unknown = exchange.NewSetting("unknown-hosts", unknownHostPages)
 
 func init() {
-	svccore.SettingKind("unknown-hosts", Unknown, compileUnknownHosts)
-	svccore.ConfigureKind("unknown-hosts", svccore.KindOptions{Features: []string{"unknown-host-v1"}})
+	core.SettingKind("unknown-hosts", Unknown, compileUnknownHosts)
+	core.ConfigureKind("unknown-hosts", core.KindOptions{Features: []string{"unknown-host-v1"}})
 }
 
 // DefaultSite returns the site that answers for unknown hosts, nil when there is none or it is disabled.
 func DefaultSite(t *exchange.Tables) *exchange.Plan {
-	plan := svccore.PlanOfSite(t, Unknown.Of(t).DefaultSiteID)
+	plan := core.PlanOfSite(t, Unknown.Of(t).DefaultSiteID)
 	if plan == nil || plan.Disabled {
 		return nil
 	}
@@ -56,9 +56,9 @@ func compileUnknownHosts(message *configv1.UnknownHosts) (*UnknownHosts, error) 
 }
 
 // warner names settings that do not do what they seem to.
-type warner struct{ core *svccore.Core }
+type warner struct{ core *core.Core }
 
-var _ = svccore.NewComponent("unknown hosts", func(c *svccore.Core) *warner { return &warner{c} })
+var _ = core.NewComponent("unknown hosts", func(c *core.Core) *warner { return &warner{c} })
 
 // FillStatus warns of a site for unknown hosts that is not there.
 func (w *warner) FillStatus(status *edgev1.GetStatusResponse) {

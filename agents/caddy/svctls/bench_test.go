@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // What of a hello depends on how many sites there are.
@@ -33,7 +33,7 @@ func BenchmarkSiteOfAName(b *testing.B) {
 			names = names[:min(sites, 1000)]
 			find := func(i int) {
 				host, _ := serverName(names[i%len(names)])
-				if _, _, refusal := n.tls.find(host, svccore.HTTPSPort); refusal != nil {
+				if _, _, refusal := n.tls.find(host, core.HTTPSPort); refusal != nil {
 					b.Fatal(refusal)
 				}
 			}

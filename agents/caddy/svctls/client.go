@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 // What origins are told of the client's certificate. No client may say any of it itself.
@@ -36,7 +36,7 @@ func Tells(name string) bool {
 
 // ClientCertificate is the stage that refuses connections without the certificate that the site requires, and that tells
 // origins of the one that there is, where the site says so. Plain requests are ForceHTTPS's.
-func ClientCertificate(*svccore.Core) exchange.Stage {
+func ClientCertificate(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.In.TLS == nil || x.In.Handshake == nil {
 			return nil

@@ -12,18 +12,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // node is an edge with nothing but its handshakes: a connection says "ok" once its handshake is over.
 type node struct {
 	t    testing.TB
-	core *svccore.Core
+	core *core.Core
 	tls  *Terminator
 	addr string
 	dir  string
@@ -35,13 +35,13 @@ type node struct {
 	state     tls.ConnectionState
 }
 
-func newNode(t testing.TB, dir string, options ...func(*svccore.Options)) *node {
+func newNode(t testing.TB, dir string, options ...func(*core.Options)) *node {
 	t.Helper()
-	o := svccore.Options{StateDir: dir}
+	o := core.Options{StateDir: dir}
 	for _, change := range options {
 		change(&o)
 	}
-	n := &node{t: t, core: svccore.New(o), dir: dir, port: svccore.HTTPSPort}
+	n := &node{t: t, core: core.New(o), dir: dir, port: core.HTTPSPort}
 	n.tls = terminators.Of(n.core)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

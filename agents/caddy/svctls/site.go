@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 const kind = "site-https"
@@ -21,13 +21,13 @@ const kind = "site-https"
 var siteHTTPS exchange.Part[site]
 
 func init() {
-	siteHTTPS = svccore.PartOf(kind, "https", compileSite)
+	siteHTTPS = core.PartOf(kind, "https", compileSite)
 	// A part that no site has: an entry compiles once there is material of all that it names. What serves already goes on,
 	// whatever becomes of the pack.
-	svccore.PartOf(kind, "https: material", checkMaterial)
+	core.PartOf(kind, "https: material", checkMaterial)
 	// Who must show a certificate gets in by no other way while it cannot be asked for.
-	svccore.GuardsOf(kind, func(m *configv1.SiteHttps) bool { return m.GetClientCertificates().GetMode() == required })
-	svccore.ConfigureKind(kind, svccore.KindOptions{
+	core.GuardsOf(kind, func(m *configv1.SiteHttps) bool { return m.GetClientCertificates().GetMode() == required })
+	core.ConfigureKind(kind, core.KindOptions{
 		Features: []string{"https-v1", "tls-pending-domains-v1", "probe-health-v1", "client-certificates-v1"},
 		MaxBody:  1 << 20,
 	})
@@ -93,7 +93,7 @@ var (
 	errClientHTTP3  = errors.New("client certificates and HTTP/3 do not go together")
 )
 
-func compileSite(c *svccore.Core, siteID string, m *configv1.SiteHttps) (*site, error) {
+func compileSite(c *core.Core, siteID string, m *configv1.SiteHttps) (*site, error) {
 	s := &site{http3: m.GetHttp3(), staple: m.GetOcspStapling(), pending: domainsOf(m.GetPending())}
 	var err error
 	if s.certificates, err = referencesOf(m); err != nil {
@@ -195,7 +195,7 @@ func clientOf(message *configv1.SiteHttps) (*clientCertificates, error) {
 }
 
 // checkMaterial fails with the name of a certificate of which there is no material, or none that can be used.
-func checkMaterial(c *svccore.Core, siteID string, m *configv1.SiteHttps) (*struct{}, error) {
+func checkMaterial(c *core.Core, siteID string, m *configv1.SiteHttps) (*struct{}, error) {
 	refs, err := referencesOf(m)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func checkMaterial(c *svccore.Core, siteID string, m *configv1.SiteHttps) (*stru
 	defer t.checked(siteID)
 	for _, ref := range refs {
 		if err := t.check(siteID, ref); err != nil {
-			return nil, svccore.Later(fmt.Errorf("certificate %q: %w", ref.name, err))
+			return nil, core.Later(fmt.Errorf("certificate %q: %w", ref.name, err))
 		}
 	}
 	return nil, nil
@@ -242,12 +242,12 @@ func digest(parts ...[]byte) [policyBytes]byte {
 }
 
 // domains are some of a site's.
-type domains []svccore.Domain
+type domains []core.Domain
 
 func domainsOf(list []*configv1.Domain) domains {
 	made := make(domains, len(list))
 	for i, d := range list {
-		made[i] = svccore.Domain{Form: d.GetForm(), Name: d.GetName()}
+		made[i] = core.Domain{Form: d.GetForm(), Name: d.GetName()}
 	}
 	return made
 }
@@ -257,7 +257,7 @@ func (d domains) have(p *exchange.Plan, host string) bool {
 	if len(d) == 0 {
 		return false
 	}
-	found, ok := svccore.DomainOf(p, host)
+	found, ok := core.DomainOf(p, host)
 	return ok && slices.Contains(d, found)
 }
 

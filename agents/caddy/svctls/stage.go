@@ -4,15 +4,15 @@ import (
 	"net/http"
 	"strconv"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
 // SameName is the stage that refuses requests for another host than the one that the handshake was about: the connection
 // was made by the certificate and under the policy of that one. Over a connection that means the node itself nothing but
 // its health is answered.
-func SameName(*svccore.Core) exchange.Stage {
+func SameName(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		h := x.In.Handshake
 		if h == nil || !h.Health && x.In.Host == h.ServerName && (x.Plan == nil || x.Plan.SiteID == h.SiteID) {
@@ -27,7 +27,7 @@ func SameName(*svccore.Core) exchange.Stage {
 // asks; others that cannot be reached over HTTPS are refused where a rule asks. It comes after all rules, and what those hold
 // back already stands. A request that shows no certificate where one is required goes no further either. Questions of
 // certificate authorities are spared.
-func ForceHTTPS(*svccore.Core) exchange.Stage {
+func ForceHTTPS(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.In.TLS != nil || x.Holds() {
 			return nil
@@ -58,8 +58,8 @@ func ForceHTTPS(*svccore.Core) exchange.Stage {
 
 // reaches reports whether a host of the site that waits for no certificate can be reached over HTTPS.
 func (s *site) reaches(p *exchange.Plan, host string) bool {
-	_, known := svccore.DomainOf(p, host)
-	return known && svccore.HTTPSPortOf(p) != 0
+	_, known := core.DomainOf(p, host)
+	return known && core.HTTPSPortOf(p) != 0
 }
 
 func denyPlain(x *exchange.Exchange) *exchange.Answer {
@@ -73,7 +73,7 @@ func requireCertificate(x *exchange.Exchange) *exchange.Answer {
 }
 
 func giveRedirect(x *exchange.Exchange) *exchange.Answer {
-	status, port := http.StatusMovedPermanently, portText(svccore.HTTPSPortOf(x.Plan))
+	status, port := http.StatusMovedPermanently, portText(core.HTTPSPortOf(x.Plan))
 	if r := siteHTTPS.Of(x.Plan).redirect; r != nil {
 		status, port = r.status, r.port
 	}
@@ -89,7 +89,7 @@ func giveRedirect(x *exchange.Exchange) *exchange.Answer {
 func visible(c byte) bool { return c > ' ' && c < 0x7f }
 
 func portText(port uint16) string {
-	if port == svccore.HTTPSPort {
+	if port == core.HTTPSPort {
 		return ""
 	}
 	return ":" + strconv.Itoa(int(port))
@@ -97,7 +97,7 @@ func portText(port uint16) string {
 
 // StrictTransport is the response stage that tells browsers to come over HTTPS alone. What an origin says of it is left
 // out where the site does.
-func StrictTransport(*svccore.Core) exchange.ResponseStage {
+func StrictTransport(*core.Core) exchange.ResponseStage {
 	return func(x *exchange.Exchange, a *exchange.Answer) {
 		h := x.In.Handshake
 		if h == nil || h.Health || x.Plan == nil || x.Plan.SiteID != h.SiteID || x.In.Host != h.ServerName {

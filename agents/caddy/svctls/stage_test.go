@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 // asked is an exchange whose site is known; without a handshake it came in plain.
@@ -22,8 +22,8 @@ func (n *node) asked(host, target string, h *exchange.Handshake) *exchange.Excha
 	r.Host = host
 	x.Begin(httptest.NewRecorder(), r)
 	x.Tables = n.core.Tables()
-	x.In.Host, _ = svccore.NormalizeHost(host)
-	x.Plan = svccore.PlanOfHost(x.Tables, x.In.Host)
+	x.In.Host, _ = core.NormalizeHost(host)
+	x.Plan = core.PlanOfHost(x.Tables, x.In.Host)
 	if x.In.Handshake = h; h != nil {
 		x.In.TLS = &tls.ConnectionState{ServerName: h.ServerName}
 	}
@@ -260,8 +260,8 @@ func TestASiteWhoseRequirementFails(t *testing.T) {
 	guarded := func(when string, want map[string]bool) {
 		t.Helper()
 		for host, open := range want {
-			plan := svccore.PlanOfHost(n.core.Tables(), host)
-			if svccore.Guarded(n.core.Tables(), plan) != open {
+			plan := core.PlanOfHost(n.core.Tables(), host)
+			if core.Guarded(n.core.Tables(), plan) != open {
 				t.Errorf("%s: %s answers: %v", when, host, !open)
 			}
 		}

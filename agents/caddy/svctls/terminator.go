@@ -13,16 +13,16 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/ja4"
-	"edge.svc/caddy/svccore"
 )
 
-var terminators = svccore.NewComponent("TLS", newTerminator)
+var terminators = core.NewComponent("TLS", newTerminator)
 
 // Terminator decides handshakes. It implements exchange.TLS.
 type Terminator struct {
-	core  *svccore.Core
+	core  *core.Core
 	pack  *pack
 	cache *cache
 	// What entries name is tried apart from what clients ask for: trying takes nothing from them.
@@ -39,7 +39,7 @@ type Terminator struct {
 	starting map[string]struct{}
 }
 
-func newTerminator(c *svccore.Core) *Terminator {
+func newTerminator(c *core.Core) *Terminator {
 	t := &Terminator{core: c, tickets: newTickets(c.Now), starting: map[string]struct{}{}}
 	t.pack = newPack(filepath.Join(c.StateDir(), packName))
 	t.cache = newCache(t.pack, cacheBytes, c.Now)
@@ -137,7 +137,7 @@ func (t *Terminator) decide(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 // find finds the site of a name and what it has of HTTPS, or says why there is none.
 func (t *Terminator) find(host string, port uint16) (*exchange.Plan, *site, *refusal) {
 	tables := t.core.Tables()
-	plan := svccore.PlanOfHost(tables, host)
+	plan := core.PlanOfHost(tables, host)
 	if plan == nil {
 		return nil, nil, refusedName
 	}
@@ -148,7 +148,7 @@ func (t *Terminator) find(host string, port uint16) (*exchange.Plan, *site, *ref
 	switch {
 	case s == nil, s.pending.have(plan, host):
 		return nil, nil, refusedName
-	case !svccore.ServesPort(plan, port, true):
+	case !core.ServesPort(plan, port, true):
 		return nil, nil, refusedPort
 	}
 	return plan, s, nil
@@ -165,11 +165,11 @@ func serverName(sni string) (host string, named bool) {
 		_, err := netip.ParseAddr(sni)
 		return "", err != nil
 	}
-	host, kind := svccore.NormalizeHost(sni)
+	host, kind := core.NormalizeHost(sni)
 	switch {
-	case kind == svccore.HostInvalid:
+	case kind == core.HostInvalid:
 		return "", true
-	case kind == svccore.HostAddress:
+	case kind == core.HostAddress:
 		return "", false
 	}
 	return host, host != healthName

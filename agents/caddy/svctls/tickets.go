@@ -12,10 +12,10 @@ import (
 
 	"connectrpc.com/connect"
 
+	"edge.svc/caddy/core"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -107,10 +107,10 @@ func (k *tickets) forget() {
 }
 
 func init() {
-	svccore.RegisterCall(edgev1connect.EdgeServiceSetSessionTicketKeysProcedure, setSessionTicketKeys)
+	core.RegisterCall(edgev1connect.EdgeServiceSetSessionTicketKeysProcedure, setSessionTicketKeys)
 }
 
-func setSessionTicketKeys(_ context.Context, c *svccore.Core, r *edgev1.SetSessionTicketKeysRequest) (*edgev1.SetSessionTicketKeysResponse, error) {
+func setSessionTicketKeys(_ context.Context, c *core.Core, r *edgev1.SetSessionTicketKeysRequest) (*edgev1.SetSessionTicketKeysResponse, error) {
 	if err := terminators.Of(c).tickets.set(r.GetKeys()); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccore"
 )
 
 func ticketKey(n byte) []byte { return bytes.Repeat([]byte{n}, ticketKeyBytes) }
@@ -187,9 +187,9 @@ func TestSessionsAreBoundToTheirSiteAndPolicy(t *testing.T) {
 // clock is one that goes ahead when it is told.
 type clock struct{ ahead atomic.Int64 }
 
-func (c *clock) now() time.Time         { return time.Now().Add(time.Duration(c.ahead.Load())) }
-func (c *clock) pass(d time.Duration)   { c.ahead.Add(int64(d)) }
-func (c *clock) set(o *svccore.Options) { o.Now = c.now }
+func (c *clock) now() time.Time       { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) pass(d time.Duration) { c.ahead.Add(int64(d)) }
+func (c *clock) set(o *core.Options)  { o.Now = c.now }
 
 // A session ends 24 hours after its keys were agreed on, however often it was resumed.
 func TestSessionsEnd(t *testing.T) {
@@ -270,7 +270,7 @@ func TestKeysThatTheAgentKeeps(t *testing.T) {
 	}
 	edgetest.WriteJournal(t, filepath.Join(dir, "config.journal"), edgetest.Header("node"))
 	version := func() uint64 {
-		return svccore.New(svccore.Options{StateDir: dir}).Report().GetSessionTicketKeysVersion()
+		return core.New(core.Options{StateDir: dir}).Report().GetSessionTicketKeysVersion()
 	}
 	if version() != 0 {
 		t.Error("keys without a file")

@@ -7,12 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"edge.svc/caddy/svccore"
+	"edge.svc/caddy/core"
 )
 
 // patternTime is how long one inspection may compute, in milliseconds: patterns are most of it, and counted as they run;
 // what decodes and scans beside them is counted between the rounds of a body.
-var patternTime = svccore.NewOption("waf_pattern_ms", 1000, func(ms int) error {
+var patternTime = core.NewOption("waf_pattern_ms", 1000, func(ms int) error {
 	if ms < 1 || ms > maxPatternTime {
 		return fmt.Errorf("is %d and must be from 1 to %d", ms, maxPatternTime)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 
 // engine is what a core has of the WAF: the rule set while somebody wants it, and the permits to run it.
 type engine struct {
-	core     *svccore.Core
+	core     *core.Core
 	building sync.Mutex
 	build    func(patternTime time.Duration) (*ruleSet, error)
 	rules    atomic.Pointer[ruleSet]
@@ -46,11 +46,11 @@ type engine struct {
 	}
 }
 
-var component = svccore.NewComponent("waf", func(c *svccore.Core) *engine {
+var component = core.NewComponent("waf", func(c *core.Core) *engine {
 	return &engine{
 		core: c, build: buildRuleSet, permits: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxBudgets/2)),
-		room: newRoom(filepath.Join(c.StateDir(), "waf")), wait: maxWait, counts: svccore.Find[exchange.RuleCounts](c),
-		events: svccore.Find[exchange.WAFEvents](c),
+		room: newRoom(filepath.Join(c.StateDir(), "waf")), wait: maxWait, counts: core.Find[exchange.RuleCounts](c),
+		events: core.Find[exchange.WAFEvents](c),
 	}
 })
 

@@ -8,19 +8,19 @@ import (
 	"sync"
 	"testing"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/exchangetest"
-	"edge.svc/caddy/svccore"
 )
 
 // sharedCore is one core for all tests: building the rule set takes longer than most of them.
-var sharedCore = sync.OnceValue(func() *svccore.Core {
+var sharedCore = sync.OnceValue(func() *core.Core {
 	folder, err := os.MkdirTemp("", "waf")
 	if err != nil {
 		panic(err)
 	}
-	return svccore.New(svccore.Options{StateDir: folder, Values: map[string]any{"waf_pattern_ms": maxPatternTime}})
+	return core.New(core.Options{StateDir: folder, Values: map[string]any{"waf_pattern_ms": maxPatternTime}})
 })
 
 func TestMain(m *testing.M) {

@@ -14,9 +14,9 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svccore"
 )
 
 const (
@@ -36,10 +36,10 @@ const (
 )
 
 func init() {
-	svccore.ConfigureKind(kind, svccore.KindOptions{Features: []string{"modsecurity-v1", "waf-exclusions-v1"}, MaxBody: 512 << 10})
+	core.ConfigureKind(kind, core.KindOptions{Features: []string{"modsecurity-v1", "waf-exclusions-v1"}, MaxBody: 512 << 10})
 }
 
-var part = svccore.PartOf(kind, "waf", compile)
+var part = core.PartOf(kind, "waf", compile)
 
 // settings are those of a site whose requests are inspected, immutable.
 type settings struct {
@@ -76,7 +76,7 @@ var (
 )
 
 // compile returns nil where requests are not inspected.
-func compile(core *svccore.Core, site string, m *configv1.SiteWaf) (*settings, error) {
+func compile(c *core.Core, site string, m *configv1.SiteWaf) (*settings, error) {
 	switch m.GetMode() {
 	case configv1.WafMode_WAF_MODE_OFF:
 		return nil, nil
@@ -105,7 +105,7 @@ func compile(core *svccore.Core, site string, m *configv1.SiteWaf) (*settings, e
 	if err := s.takeExcluded(m); err != nil {
 		return nil, err
 	}
-	e := component.Of(core)
+	e := component.Of(c)
 	rules, err := e.need()
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func compile(core *svccore.Core, site string, m *configv1.SiteWaf) (*settings, e
 	}
 	if len(unknown) > 0 {
 		e.counters.unknownTags.Add(uint64(len(unknown)))
-		core.Log().Warn("exclusions of the WAF are left out: no rule has their tags", zap.String("site", site), zap.Strings("tags", unknown))
+		c.Log().Warn("exclusions of the WAF are left out: no rule has their tags", zap.String("site", site), zap.Strings("tags", unknown))
 	}
 	return s, nil
 }

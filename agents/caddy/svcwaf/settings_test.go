@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 func TestSettingsOutOfRange(t *testing.T) {
@@ -88,11 +88,11 @@ func TestTagsThatNoRuleHas(t *testing.T) {
 
 // A rule set that cannot be built fails the settings that need it, and never takes the place of one that was.
 func TestRuleSetsThatCannotBeBuilt(t *testing.T) {
-	core := svccore.New(svccore.Options{StateDir: t.TempDir(), Values: map[string]any{}})
-	e := component.Of(core)
+	c := core.New(core.Options{StateDir: t.TempDir(), Values: map[string]any{}})
+	e := component.Of(c)
 	broken := errors.New("no such file")
 	e.build = func(time.Duration) (*ruleSet, error) { return nil, broken }
-	if s, err := compile(core, "a", blocking(asIs)); s != nil || !errors.Is(err, broken) {
+	if s, err := compile(c, "a", blocking(asIs)); s != nil || !errors.Is(err, broken) {
 		t.Errorf("%v %v", s, err)
 	}
 	rules, err := component.Of(sharedCore()).need()
@@ -100,7 +100,7 @@ func TestRuleSetsThatCannotBeBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.rules.Store(rules)
-	if s, err := compile(core, "a", blocking(asIs)); s == nil || err != nil {
+	if s, err := compile(c, "a", blocking(asIs)); s == nil || err != nil {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 	"edge.svc/caddy/svcerrors"
 )
 
@@ -23,8 +23,8 @@ var (
 
 // Stage inspects requests of sites that want it. The head always is; a body is up to the site's limit, and goes on to the
 // origin untouched. A handshake of a WebSocket has no body: what follows it, once it was accepted, is no request.
-func Stage(core *svccore.Core) exchange.Stage {
-	e := component.Of(core)
+func Stage(c *core.Core) exchange.Stage {
+	e := component.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		s := part.Of(x.Plan)
 		if s == nil {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svccore"
 )
 
 // newEngine is one of its own, with the rules of all tests.
@@ -23,7 +23,7 @@ func newEngine(t testing.TB) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := component.Of(svccore.New(svccore.Options{StateDir: t.TempDir()}))
+	e := component.Of(core.New(core.Options{StateDir: t.TempDir()}))
 	e.build = func(time.Duration) (*ruleSet, error) {
 		rules := *shared
 		return &rules, nil

@@ -20,7 +20,7 @@ const SHARED_STATE = [
   'svcbans',
   'svccc',
   'svcchallenge',
-  'svccore',
+  'core',
   'svccount',
   'svcedge',
   'svclisten',

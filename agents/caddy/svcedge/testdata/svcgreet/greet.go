@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svccore"
 )
 
 var (
@@ -19,17 +19,17 @@ var (
 )
 
 func init() {
-	svccore.SettingKind("greeting", words, func(m *wrapperspb.StringValue) (string, error) {
+	core.SettingKind("greeting", words, func(m *wrapperspb.StringValue) (string, error) {
 		if m.GetValue() == "" {
 			return "", errors.New("a greeting needs words")
 		}
 		return m.GetValue(), nil
 	})
-	svccore.ConfigureKind("greeting", svccore.KindOptions{Features: []string{"greeting-v1"}, MaxBody: 100})
+	core.ConfigureKind("greeting", core.KindOptions{Features: []string{"greeting-v1"}, MaxBody: 100})
 }
 
 // Stage answers those who ask for the words alone, and notes whom to greet.
-func Stage(*svccore.Core) exchange.Stage {
+func Stage(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		text := words.Of(x.Tables)
 		if text == "" {
@@ -46,7 +46,7 @@ func Stage(*svccore.Core) exchange.Stage {
 }
 
 // Response greets in the header of every answer.
-func Response(*svccore.Core) exchange.ResponseStage {
+func Response(*core.Core) exchange.ResponseStage {
 	return func(x *exchange.Exchange, a *exchange.Answer) {
 		if greeted, _ := Greeted.Known(x); greeted {
 			a.Header["X-Greeting"] = []string{words.Of(x.Tables)}
