@@ -17,8 +17,8 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'bench-ban-lookup-'));
   let output = '';
   try {
-    const program = path.join(folder, 'svcbans.test');
-    const cwd = path.join(import.meta.dirname, '../agents/caddy/svcbans');
+    const program = path.join(folder, 'bans.test');
+    const cwd = path.join(import.meta.dirname, '../agents/caddy/features/bans');
     execFileSync('go', ['test', '-c', '-o', program], { cwd, timeout: 600_000 });
     const flags = ['-test.run', '^$', '-test.bench', 'BenchmarkLookup100k', '-test.benchtime', '3000000x'];
     for (let round = 0; round < rounds; round++) {

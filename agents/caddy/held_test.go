@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/bans"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svcchallenge"
 )
 
@@ -62,10 +62,10 @@ func TestACoreContinuesWhatAFormerOneHeld(t *testing.T) {
 				}
 			}
 			c := core.New(core.Options{StateDir: dir})
-			if got := svcbans.Of(c).State().GetEntries(); got != test.bans {
+			if got := bans.Of(c).State().GetEntries(); got != test.bans {
 				t.Errorf("%d bans, want %d", got, test.bans)
 			}
-			if _, banned := svcbans.Of(c).Lookup("", netip.MustParseAddr("192.0.2.1")); banned != (test.bans > 0) {
+			if _, banned := bans.Of(c).Lookup("", netip.MustParseAddr("192.0.2.1")); banned != (test.bans > 0) {
 				t.Errorf("banned: %v", banned)
 			}
 			if got := svcchallenge.Of(c).KeysVersion(); got != test.version {

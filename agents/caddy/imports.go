@@ -10,8 +10,8 @@ import (
 
 	// The edge, and its features: what is registered by being here.
 	_ "edge.svc/caddy/core"
+	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/svcapi"
-	_ "edge.svc/caddy/svcbans"
 	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svccount"

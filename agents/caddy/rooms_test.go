@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "svcerrors", "svcexpr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "svclisten", "svcbans", "svccc", "svcchallenge", "svcorigin", "svcrules", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "svccc", "svcchallenge", "svcorigin", "svcrules", "svcedge", "svcapi"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -91,16 +91,16 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"core", module + "exchange", true},
 		{"core", module + "gen/svc/edge/v1", true},
 		{"core", "go.uber.org/zap", true},
-		{"core", module + "svcbans", false},
+		{"core", module + "features/bans", false},
 		{"svcrules", module + "svcexpr", true},
 		{"svcexpr", module + "exchange", false},
-		{"svcbans", module + "core", true},
-		{"svcbans", module + "svccc", false},
+		{"features/bans", module + "core", true},
+		{"features/bans", module + "svccc", false},
 		{"svcnew", module + "svclisten", false},
 		{"svcnew", module + "internal/ranges", true},
-		{"svclisten", module + "svcbans", false},
+		{"svclisten", module + "features/bans", false},
 		{"svcapi", module + "svclisten", false},
-		{"svcedge", module + "svcbans", true},
+		{"svcedge", module + "features/bans", true},
 		{"internal/ranges", module + "core", false},
 	} {
 		if problem := problemOf(c.name, c.imported); (problem == "") != c.allowed {

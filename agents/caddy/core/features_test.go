@@ -9,7 +9,7 @@ import (
 	"edge.svc/caddy/internal/edgetest"
 
 	// What entries are checked by.
-	_ "edge.svc/caddy/svcbans"
+	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svclisten"

@@ -9,11 +9,11 @@ import (
 	"connectrpc.com/connect"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/bans"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
 )
 
@@ -139,7 +139,7 @@ func TestRestoredBansAndLevels(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 	for addr, want := range map[string]bool{"192.0.2.1": true, "2001:db8::5": true, "192.0.2.9": false} {
-		if _, banned := svcbans.Of(c).Lookup("a", netip.MustParseAddr(addr)); banned != want {
+		if _, banned := bans.Of(c).Lookup("a", netip.MustParseAddr(addr)); banned != want {
 			t.Errorf("%s banned: %v", addr, banned)
 		}
 	}

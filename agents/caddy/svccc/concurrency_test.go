@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/features/bans"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
-	"edge.svc/caddy/svcbans"
 )
 
 // Requests, evaluations, restores, reports and changes of policy at the same time: no request is lost. Run it with -race.
 func TestEverythingAtOnce(t *testing.T) {
 	const writers, each = 8, 5000
 	policy := strict(func(t *Thresholds) { t.SiteQPS, t.IPQPS, t.Window = 1, 1_000_000, time.Minute })
-	g := New(Options{Bans: svcbans.New(1000, 1<<20, nil), InstanceID: "boot", Thresholds: func(string) *Thresholds { return policy }})
+	g := New(Options{Bans: bans.New(1000, 1<<20, nil), InstanceID: "boot", Thresholds: func(string) *Thresholds { return policy }})
 	ctx, cancel := context.WithCancel(t.Context())
 	var beside, requests sync.WaitGroup
 	beside.Go(func() { _ = g.Watch(ctx, "", 0, func(*edgev1.SecurityBatch) error { return nil }) })

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/features/bans"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svcchallenge"
 )
 
@@ -17,14 +17,14 @@ type rig struct {
 	*Guard
 	t      testing.TB
 	at     time.Time
-	bans   *svcbans.Table
+	bans   *bans.Table
 	policy map[string]*Thresholds
 }
 
 func newRig(t testing.TB) *rig {
 	r := &rig{t: t, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), policy: map[string]*Thresholds{}}
 	now := func() time.Time { return r.at }
-	r.bans = svcbans.New(100_000, 32<<20, now)
+	r.bans = bans.New(100_000, 32<<20, now)
 	r.Guard = New(Options{
 		Bans: r.bans, InstanceID: "boot", Now: now, Thresholds: func(siteID string) *Thresholds { return r.policy[siteID] },
 	})
@@ -88,15 +88,15 @@ func (r *rig) level(path string) Level {
 	return max(p.level, p.paths[path])
 }
 
-func (r *rig) drain() (events []*nodev1.SecurityEvent, bans []*nodev1.OwnBan, sites []*edgev1.SiteLevelState) {
+func (r *rig) drain() (events []*nodev1.SecurityEvent, banned []*nodev1.OwnBan, sites []*edgev1.SiteLevelState) {
 	batches, _ := r.outbox.next(0)
 	for _, b := range batches {
-		events, bans, sites = append(events, b.GetEvents()...), append(bans, b.GetBans()...), append(sites, b.GetSites()...)
+		events, banned, sites = append(events, b.GetEvents()...), append(banned, b.GetBans()...), append(sites, b.GetSites()...)
 	}
 	r.outbox.mu.Lock()
 	r.outbox.acknowledge(1 << 62)
 	r.outbox.mu.Unlock()
-	return events, bans, sites
+	return events, banned, sites
 }
 
 func TestSiteQPSEscalatesAndCoolsDown(t *testing.T) {

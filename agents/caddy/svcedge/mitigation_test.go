@@ -9,10 +9,10 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/bans"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
 )
 
@@ -90,7 +90,7 @@ func TestBanOfAClientIsOfItsSite(t *testing.T) {
 	if w, _ := h.send(request("GET", "b.com", "/")); w.Header().Get("X-Svc-Error") != "no-origin" {
 		t.Errorf("%v", w.Header())
 	}
-	if state := svcbans.Of(h.core).State(); state.GetEntries() != 1 {
+	if state := bans.Of(h.core).State(); state.GetEntries() != 1 {
 		t.Errorf("%v", state)
 	}
 }
@@ -136,11 +136,11 @@ func TestScannersOfUnknownHosts(t *testing.T) {
 		for range 10 {
 			h.send(request("GET", c.host, "/"))
 		}
-		if n := svcbans.Of(h.core).State().GetEntries(); n != 0 {
+		if n := bans.Of(h.core).State().GetEntries(); n != 0 {
 			t.Errorf("%s: banned at the threshold", c.name)
 		}
 		h.send(request("GET", c.host, "/"))
-		if n := svcbans.Of(h.core).State().GetEntries(); (n == 1) != c.banned {
+		if n := bans.Of(h.core).State().GetEntries(); (n == 1) != c.banned {
 			t.Errorf("%s: %d bans", c.name, n)
 		}
 		w, _ := h.send(request("GET", "a.com", "/"))
@@ -156,7 +156,7 @@ func TestScannersOfUnknownHosts(t *testing.T) {
 		off.send(request("GET", "x.com", "/"))
 		proxy.send(request("GET", "x.com", "/"))
 	}
-	if svcbans.Of(off.core).State().GetEntries()+svcbans.Of(proxy.core).State().GetEntries() != 0 {
+	if bans.Of(off.core).State().GetEntries()+bans.Of(proxy.core).State().GetEntries() != 0 {
 		t.Error("banned without scan protection, or a trusted proxy")
 	}
 }
@@ -191,7 +191,7 @@ func TestScanBansAreLimitedWithoutProxyPeers(t *testing.T) {
 				h.send(r)
 			}
 		}
-		if n := svcbans.Of(h.core).State().GetEntries(); n != want {
+		if n := bans.Of(h.core).State().GetEntries(); n != want {
 			t.Errorf("claimed %v: %d bans, not %d", claimed, n, want)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/bans"
 	"edge.svc/caddy/svcacme"
-	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccount"
@@ -62,7 +62,7 @@ var order = []row{
 	{"disabled", forLocal, svcsites.Disabled, failure{}},
 	{"client-certificate", notForLocal, svctls.ClientCertificate, policyFails},
 	{"register", notForLocal, svclisten.Register, failure{}},
-	{"bans", notForLocal, svcbans.Stage, failure{}},
+	{"bans", notForLocal, bans.Stage, failure{}},
 	{"cc", notForLocal, svccc.Count, failure{}},
 	{"cc-reserved", notForLocal, svccc.ClientsOfReserved, failure{}},
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},

@@ -13,10 +13,10 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/bans"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcbans"
 	"edge.svc/caddy/svccount"
 )
 
@@ -49,13 +49,13 @@ func (h *edge) change(t testing.TB, entries ...*configv1.Entry) {
 
 func (h *edge) ban(t *testing.T, siteID, cidr string) {
 	t.Helper()
-	base := svcbans.Of(h.core).State().GetPosition()
+	base := bans.Of(h.core).State().GetPosition()
 	target := proto.CloneOf(base)
 	target.Sequence++
 	ban := &nodev1.Ban{
 		Id: "b", SiteId: siteID, Cidr: cidr, Source: nodev1.BanSource_BAN_SOURCE_MANUAL, ExpiresAtMs: time.Now().Add(time.Hour).UnixMilli(),
 	}
-	if _, err := svcbans.Of(h.core).Apply(base, target, []*nodev1.Ban{ban}, nil, nil); err != nil {
+	if _, err := bans.Of(h.core).Apply(base, target, []*nodev1.Ban{ban}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,10 +128,10 @@ func TestOrderOfTheStages(t *testing.T) {
 	expect(r, 503, "site-disabled")
 	h.change(t, site(func(s *configv1.Site) { s.Disabled = false }))
 	expect(r, 403, "ip-banned")
-	state := svcbans.Of(h.core).State().GetPosition()
+	state := bans.Of(h.core).State().GetPosition()
 	lifted := proto.CloneOf(state)
 	lifted.Sequence++
-	if _, err := svcbans.Of(h.core).Apply(state, lifted, nil, []string{"b"}, nil); err != nil {
+	if _, err := bans.Of(h.core).Apply(state, lifted, nil, []string{"b"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(r, 404, "not-found")

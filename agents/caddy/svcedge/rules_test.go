@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/bans"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
-	"edge.svc/caddy/svcbans"
 	_ "edge.svc/caddy/svcrate"
 )
 
@@ -88,7 +88,7 @@ func TestClientsAreCountedBeforeRulesAnswer(t *testing.T) {
 	if want := strings.Repeat("policy-denied ", 5) + "ip-banned ip-banned"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
-	if n := svcbans.Of(h.core).State().GetEntries(); n != 1 {
+	if n := bans.Of(h.core).State().GetEntries(); n != 1 {
 		t.Errorf("%d bans", n)
 	}
 	// A list that rules ask is not one that spares.

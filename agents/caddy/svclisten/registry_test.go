@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/bans"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcbans"
 	_ "edge.svc/caddy/svclists"
 )
 
@@ -35,15 +35,15 @@ func newCore(t *testing.T, clientIP *configv1.ClientIp) *core.Core {
 
 func banAll(t *testing.T, c *core.Core, siteID string, cidrs ...string) {
 	t.Helper()
-	var bans []*nodev1.Ban
+	var banned []*nodev1.Ban
 	for _, cidr := range cidrs {
-		bans = append(bans, &nodev1.Ban{
+		banned = append(banned, &nodev1.Ban{
 			Id: "ban-" + cidr[:9], SiteId: siteID, Cidr: cidr, Source: nodev1.BanSource_BAN_SOURCE_MANUAL,
 			ExpiresAtMs: time.Now().Add(time.Hour).UnixMilli(),
 		})
 	}
-	base := svcbans.Of(c).State().GetPosition()
-	if _, err := svcbans.Of(c).Apply(base, &nodev1.BanPosition{Epoch: 1, Sequence: base.GetSequence() + 1}, bans, nil, nil); err != nil {
+	base := bans.Of(c).State().GetPosition()
+	if _, err := bans.Of(c).Apply(base, &nodev1.BanPosition{Epoch: 1, Sequence: base.GetSequence() + 1}, banned, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }

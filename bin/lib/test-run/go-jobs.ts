@@ -17,7 +17,7 @@ interface GoEvent {
 /** Packages of the data plane with state that goroutines share: the race detector sees their tests each time. */
 const SHARED_STATE = [
   'exchange',
-  'svcbans',
+  'features/bans',
   'svccc',
   'svcchallenge',
   'core',

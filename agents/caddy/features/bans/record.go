@@ -1,4 +1,4 @@
-package svcbans
+package bans
 
 import (
 	"errors"
