@@ -11,7 +11,7 @@ import { root } from '../../../../../bin/lib/root.ts';
 const BUILT = new Date('2026-06-17T19:00:00Z');
 const v4 = (text: string): bigint => text.split('.').reduce((sum, part) => sum * 256n + BigInt(part), 0n);
 
-/** What agents/caddy/svcgeo/testdata/asn.mmdb is made of. */
+/** What agents/caddy/features/geo/testdata/asn.mmdb is made of. */
 const LISTS = {
   32: [
     [v4('198.51.100.0'), v4('198.51.100.130'), 64500, '"Example, ""The"" Net"'],
@@ -27,7 +27,7 @@ const csv = (rows: readonly (readonly (bigint | number | string)[])[]): string =
   rows.map((row) => `${row.join(',')}\n`).join('');
 
 test('the database of autonomous systems is the one that the edge is tested with', (t) => {
-  const file = join(root, 'agents', 'caddy', 'svcgeo', 'testdata', 'asn.mmdb');
+  const file = join(root, 'agents', 'caddy', 'features', 'geo', 'testdata', 'asn.mmdb');
   const made = systemsDatabase({ 32: csv(LISTS[32]), 128: csv(LISTS[128]) }, BUILT);
   if (!existsSync(file)) {
     writeFileSync(file, made);

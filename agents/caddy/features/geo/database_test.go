@@ -1,4 +1,4 @@
-package svcgeo
+package geo
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 )
 
 // The packages that nodes get their databases from.
-var countryPackage = filepath.Join("..", "..", "..", "node_modules", "@ip-location-db", "iptoasn-country-mmdb", "iptoasn-country.mmdb")
+var countryPackage = filepath.Join("..", "..", "..", "..", "node_modules", "@ip-location-db", "iptoasn-country-mmdb", "iptoasn-country.mmdb")
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()

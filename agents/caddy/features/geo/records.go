@@ -1,4 +1,4 @@
-package svcgeo
+package geo
 
 import (
 	"fmt"

@@ -1,5 +1,5 @@
-// Package svcgeo knows the country and the autonomous system of an address from two files in MaxMind's format.
-package svcgeo
+// Package geo knows the country and the autonomous system of an address from two files in MaxMind's format.
+package geo
 
 import (
 	"net/netip"
