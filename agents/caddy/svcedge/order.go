@@ -6,6 +6,7 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/lists"
 	"edge.svc/caddy/svcacme"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
@@ -13,7 +14,6 @@ import (
 	"edge.svc/caddy/svcencode"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
-	"edge.svc/caddy/svclists"
 	"edge.svc/caddy/svcorigin"
 	"edge.svc/caddy/svcrules"
 	"edge.svc/caddy/svcsites"
@@ -66,7 +66,7 @@ var order = []row{
 	{"cc", notForLocal, svccc.Count, failure{}},
 	{"cc-reserved", notForLocal, svccc.ClientsOfReserved, failure{}},
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
-	{"lists", notForLocal, svclists.Stage, policyFails},
+	{"lists", notForLocal, lists.Stage, policyFails},
 	{"rules", forLocal, svcrules.Stage, policyFails},
 	{"https", notForLocal, svctls.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, svccc.Clients, failure{}},

@@ -13,10 +13,10 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/features/bans"
+	_ "edge.svc/caddy/features/lists"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	_ "edge.svc/caddy/svclists"
 )
 
 func newCore(t *testing.T, clientIP *configv1.ClientIp) *core.Core {

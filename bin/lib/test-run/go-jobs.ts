@@ -24,7 +24,7 @@ const SHARED_STATE = [
   'svccount',
   'svcedge',
   'svclisten',
-  'svclists',
+  'features/lists',
   'svcorigin',
   'svcsites',
   'svcwaf',

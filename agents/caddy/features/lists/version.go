@@ -1,4 +1,4 @@
-package svclists
+package lists
 
 import (
 	"fmt"

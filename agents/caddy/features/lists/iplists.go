@@ -1,5 +1,5 @@
-// Package svclists holds the address lists of the cluster: who is let in whatever else is said, and who is kept out.
-package svclists
+// Package lists holds the address lists of the cluster: who is let in whatever else is said, and who is kept out.
+package lists
 
 import (
 	"errors"
