@@ -5,9 +5,9 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
 	"edge.svc/caddy/features/lists"
-	"edge.svc/caddy/svcacme"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccount"
@@ -51,14 +51,14 @@ var order = []row{
 	{"health", forLocal, health, failure{}},
 	{"normalise", forLocal, normalise, failure{}},
 	{"client", forLocal, svclisten.Client, failure{}},
-	{"acme", notForLocal, svcacme.Stage, failure{}},
+	{"acme", notForLocal, acme.Stage, failure{}},
 	{"site", forLocal, svcsites.Find, failure{}},
 	{"scan", notForLocal, svccc.Scanners, failure{}},
 	{"sni", notForLocal, svctls.SameName, failure{}},
 	{"unknown-host", forLocal, svcsites.AnswerUnknown, failure{}},
 	{"count", notForLocal, svccount.Stage, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
-	{"acme-limit", notForLocal, svcacme.Limit, failure{}},
+	{"acme-limit", notForLocal, acme.Limit, failure{}},
 	{"disabled", forLocal, svcsites.Disabled, failure{}},
 	{"client-certificate", notForLocal, svctls.ClientCertificate, policyFails},
 	{"register", notForLocal, svclisten.Register, failure{}},

@@ -1,6 +1,6 @@
-// Package svcacme answers certificate authorities that ask who controls a host (RFC 8555, section 8.3), and lets those
+// Package acme answers certificate authorities that ask who controls a host (RFC 8555, section 8.3), and lets those
 // questions that are an origin's own business pass.
-package svcacme
+package acme
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package svcacme
+package acme
 
 import (
 	"net/http"
