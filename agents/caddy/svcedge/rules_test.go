@@ -14,10 +14,10 @@ import (
 
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/bans"
+	_ "edge.svc/caddy/features/rate"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
-	_ "edge.svc/caddy/svcrate"
 )
 
 func siteRules(rules ...*configv1.Rule) *configv1.Entry {

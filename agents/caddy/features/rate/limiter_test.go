@@ -1,4 +1,4 @@
-package svcrate
+package rate
 
 import (
 	"math/rand/v2"
