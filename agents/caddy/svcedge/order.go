@@ -7,11 +7,11 @@ import (
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/lists"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccount"
-	"edge.svc/caddy/svcencode"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svcorigin"
@@ -74,7 +74,7 @@ var order = []row{
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
 	{"limits", forLocal, svcorigin.Limits, failure{}},
 	{"waf", notForLocal, svcwaf.Stage, wafFails},
-	{"encode", forLocal, svcencode.Stage, failure{}},
+	{"encode", forLocal, encode.Stage, failure{}},
 	{"fetch", forLocal, svcorigin.Stage, failure{}},
 }
 
@@ -92,7 +92,7 @@ var responseOrder = []responseRow{
 	{"hsts", exchange.FromAll, svctls.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
 	{"rules", exchange.FromAll, svcrules.Response},
-	{"encode", exchange.FromSite, svcencode.Response},
+	{"encode", exchange.FromSite, encode.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 }
 

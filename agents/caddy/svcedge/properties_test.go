@@ -171,7 +171,7 @@ func TestNothingWritesToTheClientButSend(t *testing.T) {
 		"exchange/send.go": "it sends", "exchange/sink.go": "it sends", "exchange/body.go": "limits on reading",
 		"svclisten/exchange.go": "a ban sets limits", "svclisten/http3body.go": "limits on reading", "svclisten/http3heads.go": "limits on reading",
 		"svclisten/stage.go":     "bans learn whose limits to set",
-		"svcchallenge/stitch.go": "compresses", "svcencode/body.go": "flushes sinks", "svcapi/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
+		"svcchallenge/stitch.go": "compresses", "features/encode/body.go": "flushes sinks", "svcapi/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
 		"svcorigin/body.go": "flushes sinks", "svcorigin/fetch.go": "flushes sinks", "svcorigin/standard.go": "flushes sinks",
 	}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

@@ -1,4 +1,4 @@
-package svcencode
+package encode
 
 import (
 	"fmt"
