@@ -14,6 +14,7 @@ import (
 	_ "edge.svc/caddy/features/geo"
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/rate"
+	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/svcapi"
 	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
@@ -21,7 +22,6 @@ import (
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
 	_ "edge.svc/caddy/svcorigin"
-	_ "edge.svc/caddy/svcsites"
 	_ "edge.svc/caddy/svctls"
 	_ "edge.svc/caddy/svcwaf"
 )

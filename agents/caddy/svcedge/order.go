@@ -9,6 +9,7 @@ import (
 	"edge.svc/caddy/features/bans"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/lists"
+	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svccount"
@@ -16,7 +17,6 @@ import (
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svcorigin"
 	"edge.svc/caddy/svcrules"
-	"edge.svc/caddy/svcsites"
 	"edge.svc/caddy/svctls"
 	"edge.svc/caddy/svcwaf"
 )
@@ -52,14 +52,14 @@ var order = []row{
 	{"normalise", forLocal, normalise, failure{}},
 	{"client", forLocal, svclisten.Client, failure{}},
 	{"acme", notForLocal, acme.Stage, failure{}},
-	{"site", forLocal, svcsites.Find, failure{}},
+	{"site", forLocal, sites.Find, failure{}},
 	{"scan", notForLocal, svccc.Scanners, failure{}},
 	{"sni", notForLocal, svctls.SameName, failure{}},
-	{"unknown-host", forLocal, svcsites.AnswerUnknown, failure{}},
+	{"unknown-host", forLocal, sites.AnswerUnknown, failure{}},
 	{"count", notForLocal, svccount.Stage, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
 	{"acme-limit", notForLocal, acme.Limit, failure{}},
-	{"disabled", forLocal, svcsites.Disabled, failure{}},
+	{"disabled", forLocal, sites.Disabled, failure{}},
 	{"client-certificate", notForLocal, svctls.ClientCertificate, policyFails},
 	{"register", notForLocal, svclisten.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},

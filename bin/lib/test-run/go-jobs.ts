@@ -26,7 +26,7 @@ const SHARED_STATE = [
   'svclisten',
   'features/lists',
   'svcorigin',
-  'svcsites',
+  'features/sites',
   'svcwaf',
 ];
 /** With the race detector a test takes several times as long. */

@@ -1,5 +1,5 @@
-// Package svcsites says what becomes of requests for hosts of no site.
-package svcsites
+// Package sites says what becomes of requests for hosts of no site.
+package sites
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package svcsites
+package sites
 
 import (
 	"net/http"
