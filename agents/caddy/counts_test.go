@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/count"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccount"
 )
 
 // What the program counted lies in its folder once it has stopped in order, the running second included, and no gap with it.
@@ -28,7 +28,7 @@ func TestAnOrderlyStopKeepsAllCounts(t *testing.T) {
 			t.Fatal("it does not stop")
 		}
 	}
-	batch := svccount.Of(core.New(core.Options{StateDir: e.dir})).Drain(0)
+	batch := count.Of(core.New(core.Options{StateDir: e.dir})).Drain(0)
 	if len(batch.GetGaps()) != 0 {
 		t.Errorf("%v", batch.GetGaps())
 	}

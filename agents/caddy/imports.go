@@ -11,6 +11,7 @@ import (
 	// The edge, and its features: what is registered by being here.
 	_ "edge.svc/caddy/core"
 	_ "edge.svc/caddy/features/bans"
+	_ "edge.svc/caddy/features/count"
 	_ "edge.svc/caddy/features/geo"
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/rate"
@@ -18,7 +19,6 @@ import (
 	_ "edge.svc/caddy/svcapi"
 	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
-	_ "edge.svc/caddy/svccount"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
 	_ "edge.svc/caddy/svcorigin"

@@ -7,14 +7,14 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccount"
 )
 
 // What counting costs a request: its site, its answer and its end.
 func BenchmarkFinish(b *testing.B) {
 	h := newHandler(b, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
-	stage, answered, finish := svccount.Stage(h.core), svccount.Answered(h.core), svccount.Finish(h.core)
+	stage, answered, finish := count.Stage(h.core), count.Answered(h.core), count.Finish(h.core)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		x := &exchange.Exchange{}
@@ -24,7 +24,7 @@ func BenchmarkFinish(b *testing.B) {
 		x.Plan = core.PlanOfHost(x.Tables, "a.com")
 		answer := &exchange.Answer{Status: 200}
 		var meter exchange.Meter
-		meter.Init(svccount.Of(h.core).NodeAccount())
+		meter.Init(count.Of(h.core).NodeAccount())
 		x.Meter = &meter
 		for pb.Next() {
 			meter.Begin(0, false)

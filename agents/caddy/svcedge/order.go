@@ -7,12 +7,12 @@ import (
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/lists"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
-	"edge.svc/caddy/svccount"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svcorigin"
@@ -56,7 +56,7 @@ var order = []row{
 	{"scan", notForLocal, svccc.Scanners, failure{}},
 	{"sni", notForLocal, svctls.SameName, failure{}},
 	{"unknown-host", forLocal, sites.AnswerUnknown, failure{}},
-	{"count", notForLocal, svccount.Stage, failure{}},
+	{"count", notForLocal, count.Stage, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
 	{"acme-limit", notForLocal, acme.Limit, failure{}},
 	{"disabled", forLocal, sites.Disabled, failure{}},
@@ -87,7 +87,7 @@ type responseRow struct {
 }
 
 var responseOrder = []responseRow{
-	{"count", exchange.FromAll, svccount.Answered},
+	{"count", exchange.FromAll, count.Answered},
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
 	{"hsts", exchange.FromAll, svctls.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
@@ -99,7 +99,7 @@ var responseOrder = []responseRow{
 // finishOrder hears of the end of every exchange.
 var finishOrder = []func(*core.Core) exchange.FinishStage{
 	svclisten.Finish,
-	svccount.Finish,
+	count.Finish,
 }
 
 // held is the stage that gives the answer that an earlier stage kept back.

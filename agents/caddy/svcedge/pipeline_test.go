@@ -14,10 +14,10 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/count"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccount"
 )
 
 // edge is a handler with the core behind it.
@@ -228,7 +228,7 @@ func TestHealthCountsForTheNodeAlone(t *testing.T) {
 			t.Errorf("%s: %d %q %v", method, w.Code, w.Body, w.Header())
 		}
 	}
-	if minutes := svccount.Of(h.core).Drain(0).GetMinutes(); len(minutes) != 1 || minutes[0].GetSiteId() != "" || minutes[0].GetRequests() != 2 {
+	if minutes := count.Of(h.core).Drain(0).GetMinutes(); len(minutes) != 1 || minutes[0].GetSiteId() != "" || minutes[0].GetRequests() != 2 {
 		t.Errorf("%v", minutes)
 	}
 }

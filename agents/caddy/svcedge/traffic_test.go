@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/features/count"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccount"
 	"edge.svc/caddy/svclisten"
 )
 
@@ -257,7 +257,7 @@ func serveTraffic(t *testing.T) (*edge, *countingProxy) {
 
 // drainInto takes what was counted and adds it up by site.
 func drainInto(h *edge, sums map[string]*nodev1.SiteMinute, acknowledged *uint64) {
-	batch := svccount.Of(h.core).Drain(*acknowledged)
+	batch := count.Of(h.core).Drain(*acknowledged)
 	*acknowledged = batch.GetSequence()
 	for _, minute := range batch.GetMinutes() {
 		sum := sums[minute.GetSiteId()]

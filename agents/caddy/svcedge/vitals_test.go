@@ -12,12 +12,12 @@ import (
 	"connectrpc.com/connect"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/count"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccount"
 )
 
 // vitals asks as the agent does, by site.
@@ -45,8 +45,8 @@ func (h *edge) vitals(t *testing.T, siteIDs ...string) map[string]*nodev1.Vitals
 func expectVitals(t *testing.T, name string, vitals *nodev1.Vitals, requests, originErrors uint64, edgeErrors map[string]uint64) {
 	t.Helper()
 	codes := map[string]uint64{}
-	for _, count := range vitals.GetEdgeErrors() {
-		codes[count.GetName()] = count.GetCount()
+	for _, each := range vitals.GetEdgeErrors() {
+		codes[each.GetName()] = each.GetCount()
 	}
 	if vitals.GetRequests() != requests || vitals.GetOriginErrors() != originErrors || !maps.Equal(codes, edgeErrors) {
 		t.Errorf("%s: %d requests, %d errors of origins, %v; expected %d, %d, %v", name, vitals.GetRequests(), vitals.GetOriginErrors(), codes,
@@ -100,7 +100,7 @@ func TestVitalsSayWhoMadeTheErrors(t *testing.T) {
 	}
 
 	// What is drained, refused or the same site's next version changes nothing.
-	stats := svccount.Of(h.core)
+	stats := count.Of(h.core)
 	stats.Drain(stats.Drain(0).GetSequence())
 	h.ban(t, "", "192.0.2.0/24")
 	ask("good.com", "/?status=500", 403)

@@ -21,7 +21,7 @@ const SHARED_STATE = [
   'svccc',
   'svcchallenge',
   'core',
-  'svccount',
+  'features/count',
   'svcedge',
   'svclisten',
   'features/lists',

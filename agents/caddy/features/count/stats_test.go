@@ -1,4 +1,4 @@
-package svccount
+package count
 
 import (
 	"fmt"
@@ -433,7 +433,7 @@ func TestWhatIsCountedAroundTheEndOfAMinuteBelongsToItsSecond(t *testing.T) {
 
 // The console reads the same list.
 func TestLatencyBoundsAreThoseOfTheContract(t *testing.T) {
-	source, err := os.ReadFile("../../../contract/latency-buckets.ts")
+	source, err := os.ReadFile("../../../../contract/latency-buckets.ts")
 	if err != nil {
 		t.Fatal(err)
 	}

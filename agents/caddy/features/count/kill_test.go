@@ -1,4 +1,4 @@
-package svccount
+package count
 
 import (
 	"bufio"
