@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "svcerrors", "svcexpr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "svccc", "svcchallenge", "svcorigin", "svcrules", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "svccc", "svcchallenge", "svcorigin", "features/rules", "svcedge", "svcapi"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -92,7 +92,7 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"core", module + "gen/svc/edge/v1", true},
 		{"core", "go.uber.org/zap", true},
 		{"core", module + "features/bans", false},
-		{"svcrules", module + "svcexpr", true},
+		{"features/rules", module + "svcexpr", true},
 		{"svcexpr", module + "exchange", false},
 		{"features/bans", module + "core", true},
 		{"features/bans", module + "svccc", false},

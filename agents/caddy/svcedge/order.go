@@ -10,13 +10,13 @@ import (
 	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/lists"
+	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svcorigin"
-	"edge.svc/caddy/svcrules"
 	"edge.svc/caddy/svctls"
 	"edge.svc/caddy/svcwaf"
 )
@@ -67,7 +67,7 @@ var order = []row{
 	{"cc-reserved", notForLocal, svccc.ClientsOfReserved, failure{}},
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
 	{"lists", notForLocal, lists.Stage, policyFails},
-	{"rules", forLocal, svcrules.Stage, policyFails},
+	{"rules", forLocal, rules.Stage, policyFails},
 	{"https", notForLocal, svctls.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, svccc.Clients, failure{}},
 	{"held", forLocal, held, failure{}},
@@ -91,7 +91,7 @@ var responseOrder = []responseRow{
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
 	{"hsts", exchange.FromAll, svctls.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
-	{"rules", exchange.FromAll, svcrules.Response},
+	{"rules", exchange.FromAll, rules.Response},
 	{"encode", exchange.FromSite, encode.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 }

@@ -1,4 +1,4 @@
-package svcrules
+package rules
 
 import (
 	"crypto/tls"
@@ -84,7 +84,7 @@ func (nowhere) AS(netip.Addr) (uint32, string, bool) { return 0, "", true }
 
 // The console shows what becomes of a request by rules; it is what becomes of it here.
 func TestRunsAreThoseOfTheConsole(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "test", "vectors", "rule-runs.json"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "test", "vectors", "rule-runs.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package svcrules
+package rules
 
 import (
 	"net/netip"
