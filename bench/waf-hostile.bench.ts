@@ -17,11 +17,11 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'bench-waf-hostile-'));
   const samples = new Map<string, number[]>();
   try {
-    const program = path.join(folder, 'svcwaf.test');
+    const program = path.join(folder, 'waf.test');
     const env = { ...process.env, CGO_ENABLED: '0' };
     log('building the benchmark');
     const build = ['test', ...GO_TEST_TAGS, '-trimpath', '-c', '-o', program];
-    execFileSync('go', build, { cwd: path.join(caddySources, 'svcwaf'), env, timeout: 600_000 });
+    execFileSync('go', build, { cwd: path.join(caddySources, 'features/waf'), env, timeout: 600_000 });
     const words = ['-test.run', '^$', '-test.bench', `^${BENCHMARK}$`, '-test.cpu', '1'];
     words.push('-test.benchtime', quick ? '1x' : '5x');
     for (let round = 0; round < rounds; round++) {

@@ -1,5 +1,5 @@
 // What the console knows of the rule set that nodes have (OWASP Core Rule Set). A test of the edge compares it with the rule
-// set itself (agents/caddy/svcwaf/contract_test.go).
+// set itself (agents/caddy/features/waf/contract_test.go).
 
 export const WAF_RULE_SET_VERSION = '4.25.0';
 /** SHA-256 of its files, by name and length. */

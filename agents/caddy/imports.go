@@ -16,6 +16,7 @@ import (
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/rate"
 	_ "edge.svc/caddy/features/sites"
+	_ "edge.svc/caddy/features/waf"
 	_ "edge.svc/caddy/svcapi"
 	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
@@ -23,5 +24,4 @@ import (
 	_ "edge.svc/caddy/svclisten"
 	_ "edge.svc/caddy/svcorigin"
 	_ "edge.svc/caddy/svctls"
-	_ "edge.svc/caddy/svcwaf"
 )

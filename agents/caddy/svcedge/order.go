@@ -12,13 +12,13 @@ import (
 	"edge.svc/caddy/features/lists"
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
+	"edge.svc/caddy/features/waf"
 	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
 	"edge.svc/caddy/svcorigin"
 	"edge.svc/caddy/svctls"
-	"edge.svc/caddy/svcwaf"
 )
 
 // row is a place in the order.
@@ -73,7 +73,7 @@ var order = []row{
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
 	{"limits", forLocal, svcorigin.Limits, failure{}},
-	{"waf", notForLocal, svcwaf.Stage, wafFails},
+	{"waf", notForLocal, waf.Stage, wafFails},
 	{"encode", forLocal, encode.Stage, failure{}},
 	{"fetch", forLocal, svcorigin.Stage, failure{}},
 }

@@ -27,7 +27,7 @@ const SHARED_STATE = [
   'features/lists',
   'svcorigin',
   'features/sites',
-  'svcwaf',
+  'features/waf',
 ];
 /** With the race detector a test takes several times as long. */
 const RACE = ['-race', '-timeout', '30m'];

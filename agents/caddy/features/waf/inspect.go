@@ -1,0 +1,160 @@
+package waf
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
+	"github.com/corazawaf/coraza/v3/types"
+
+	"edge.svc/caddy/exchange"
+)
+
+// verdict is what the rules say of a request, immutable.
+type verdict struct {
+	rules []int
+	score int
+	// Where they matched, of some of them.
+	matches []exchange.WAFMatch
+}
+
+// errTime says that the patterns of an inspection took longer than they may.
+var errTime = errors.New("inspecting a request takes too long")
+
+// fill gives a transaction the settings of the site.
+func (s *settings) fill(vars plugintypes.TransactionVariables) {
+	to := vars.TX()
+	to.Set("blocking_paranoia_level", s.paranoia)
+	to.Set("detection_paranoia_level", s.paranoia)
+	to.Set("inbound_anomaly_score_threshold", s.limit)
+	to.Set("allowed_methods", s.methods)
+	to.Set("allowed_request_content_type", s.types)
+	to.Set("allowed_request_content_type_charset", s.charsets)
+}
+
+// restrictedHeaders are the rule set's own.
+const restrictedHeaders = "/content-encoding/ /proxy/ /lock-token/ /content-range/ /if/ /x-http-method-override/ /x-http-method/ /x-method-override/" +
+	" /x-middleware-subrequest/ /expect/"
+
+var contentRange = regexp.MustCompile(`^bytes \d+-\d+/(\d+|\*)$`)
+
+// restricted are fields of a header that no request may have. Editors say in one which method they mean, and have to mean
+// one that the site takes; uploads say in one which piece of a file they are, and have to be a file.
+func (s *settings) restricted(header http.Header) string {
+	list := restrictedHeaders
+	if meant := header["X-Http-Method-Override"]; len(meant) == 1 && slices.Contains(strings.Fields(s.methods[0]), meant[0]) {
+		list = strings.Replace(list, "/x-http-method-override/ ", "", 1)
+	}
+	if piece := header["Content-Range"]; len(piece) == 1 && contentRange.MatchString(piece[0]) {
+		if contentType := header.Get("Content-Type"); contentType == "application/octet-stream" || bodyKind(contentType) == bodyMultipart {
+			list = strings.Replace(list, "/content-range/ ", "", 1)
+		}
+	}
+	return list
+}
+
+// readHead gives a transaction what the origin gets of the head: the target that rules may have rewritten, and the header
+// as the client sent it.
+func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transaction, vars plugintypes.TransactionVariables) {
+	tx.ProcessConnection(x.In.Client.String(), 0, "", int(x.In.Port))
+	// The engine forgets what follows a "#", and origins do not.
+	tx.ProcessURI(strings.ReplaceAll(target.Raw, "#", "%23"), x.Method(), x.In.Proto)
+	set(vars.RequestURIRaw(), target.Raw)
+	// Those without a name have one address.
+	if unnamed := vars.ArgsGet().Get(""); len(unnamed) > 1 {
+		vars.ArgsGet().Remove("")
+		for _, v := range unnamed {
+			vars.ArgsGet().Add(apart(""), v)
+		}
+	}
+	if sent := vars.ArgsGet().Get("query"); len(sent) > 0 {
+		vars.ArgsGet().Remove("query")
+		each := &arguments{add: vars.ArgsGet().Add, endless: true}
+		for _, v := range sent {
+			each.put("query", v)
+		}
+	}
+	if strings.Count(target.Query, "&") >= maxArguments {
+		// The engine takes as many and forgets the others.
+		taken := 0
+		rest := &arguments{count: maxArguments, add: vars.ArgsGet().Add}
+		readPairs(target.Query, &arguments{add: func(name, value string) {
+			if taken++; taken > maxArguments {
+				rest.put(name, value)
+			}
+		}, endless: true})
+		rest.end()
+	}
+	tx.SetServerName(x.In.Host)
+	tx.AddRequestHeader("Host", x.In.HostRaw)
+	cookies := &arguments{add: vars.RequestCookies().Add}
+	for name, values := range x.In.Header {
+		for _, v := range values {
+			if name != "Cookie" {
+				tx.AddRequestHeader(apart(name), v)
+			} else if rest := readCookies(v, cookies); rest != "" {
+				vars.RequestHeaders().Add(apart(name), rest)
+			}
+		}
+	}
+	cookies.end()
+}
+
+// readTrailer gives a transaction the fields that came after the body, which tell nothing of how it is read.
+func readTrailer(trailer http.Header, vars plugintypes.TransactionVariables) {
+	for name, values := range trailer {
+		for _, v := range values {
+			vars.RequestHeaders().Add(apart(name), v)
+		}
+	}
+}
+
+const (
+	// Matches of a request that are told, and bytes of a name.
+	maxMatches   = 16
+	maxMatchName = 256
+)
+
+// partOf are the parts of a request that exclusions know, by the engine's name of a collection without its tail.
+var partOf = map[string]string{
+	"ARGS": "argument", "ARGS_GET": "argument", "ARGS_POST": "argument", "REQUEST_COOKIES": "cookie", "REQUEST_HEADERS": "header",
+}
+
+// matchOf says where a rule matched first in what has a name, else in any part, and what there if that is wanted.
+func matchOf(id int, data []types.MatchData, values bool) exchange.WAFMatch {
+	for _, d := range data {
+		part, known := partOf[strings.TrimSuffix(d.Variable().Name(), "_NAMES")]
+		if name := d.Key(); known && name != "" && len(name) <= maxMatchName {
+			m := exchange.WAFMatch{Rule: id, Part: part, Name: strings.Clone(name)}
+			if values && mayBeTold(part, name) {
+				m.Value = masked(around(d.Value(), d.Data()))
+			}
+			return m
+		}
+	}
+	return exchange.WAFMatch{Rule: id, Part: "all"}
+}
+
+// verdictOf reads what matched.
+func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables, values bool) (v verdict) {
+	for _, m := range tx.MatchedRules() {
+		id := m.Rule().ID()
+		if logged, ok := m.(interface{ Log() bool }); ok && !logged.Log() || id < firstRule || excludable(uint32(min(id, lastRule))) != nil {
+			continue
+		}
+		if !slices.Contains(v.rules, id) {
+			v.rules = append(v.rules, id)
+			if len(v.matches) < maxMatches {
+				v.matches = append(v.matches, matchOf(id, m.MatchedDatas(), values))
+			}
+		}
+	}
+	if score := vars.TX().Get("blocking_inbound_anomaly_score"); len(score) > 0 {
+		v.score, _ = strconv.Atoi(score[0])
+	}
+	return v
+}

@@ -1,0 +1,170 @@
+package waf
+
+import (
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"go.uber.org/zap"
+
+	"edge.svc/caddy/core"
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svcerrors"
+)
+
+// What is counted for a site.
+var (
+	countMatched = exchange.NewCount("waf.matched")
+	countAttack  = exchange.NewCount("waf.attack")
+	countBlocked = exchange.NewCount("blocked.waf")
+	countBusy    = exchange.NewCount("waf.busy")
+)
+
+// Stage inspects requests of sites that want it. The head always is; a body is up to the site's limit, and goes on to the
+// origin untouched. A handshake of a WebSocket has no body: what follows it, once it was accepted, is no request.
+func Stage(c *core.Core) exchange.Stage {
+	e := component.Of(c)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		s := part.Of(x.Plan)
+		if s == nil {
+			return nil
+		}
+		return e.stage(x, s)
+	}
+}
+
+func (e *engine) stage(x *exchange.Exchange, s *settings) *exchange.Answer {
+	if !x.Body.Exists() {
+		key := keyOf(x, s)
+		if v, ok := e.verdicts.get(key); ok {
+			return e.decide(x, s, v)
+		}
+		v, err := e.run(x, s, look{})
+		if err != nil {
+			return e.fail(x, s, err)
+		}
+		e.verdicts.put(key, v)
+		return e.decide(x, s, v)
+	}
+	body, err := e.look(x, s)
+	if err != nil {
+		return e.failBody(x, s, err)
+	}
+	v, err := e.run(x, s, body)
+	if err != nil {
+		return e.fail(x, s, err)
+	}
+	return e.decide(x, s, v)
+}
+
+// look keeps the beginning of a body, before anybody else waits for this request. Fields after a body that is longer than
+// what is looked at are nobody's where attacks are blocked: they come when the origin has the body.
+func (e *engine) look(x *exchange.Exchange, s *settings) (l look, err error) {
+	if s.bodyLimit > 0 {
+		if l.whole, err = x.Body.Inspect(s.bodyLimit, e.room.of(x.Plan.SiteID)); err != nil {
+			return look{}, err
+		}
+		if x.Body.InspectedLength() > 0 {
+			l.in = x.Body.Inspected()
+		}
+	}
+	if s.block && !l.whole {
+		clear(x.Body.Trailer)
+	}
+	return l, nil
+}
+
+// failBody answers for a body that cannot be looked at. Where that is for want of room, nobody knows what is in it.
+func (e *engine) failBody(x *exchange.Exchange, s *settings, err error) *exchange.Answer {
+	switch {
+	case errors.Is(err, exchange.ErrBodyTooLarge):
+		return svcerrors.Respond(x, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
+	case x.Body.Failed():
+		return x.Drop()
+	}
+	return e.fail(x, s, err)
+}
+
+var (
+	errBusy  = errors.New("too many requests are inspected at once")
+	errPanic = errors.New("inspecting a request failed")
+)
+
+// run inspects a request when it is its turn. A panic is the request's own.
+func (e *engine) run(x *exchange.Exchange, s *settings, body look) (v verdict, err error) {
+	rules, err := e.need()
+	if err != nil {
+		return v, err
+	}
+	if !e.permit(x.Context()) {
+		return v, errBusy
+	}
+	defer e.giveBack()
+	defer func() {
+		if p := recover(); p != nil {
+			e.core.Log().Error("panic contained", zap.String("stage", "waf"), zap.String("site", x.Plan.SiteID), zap.Any("panic", p),
+				zap.ByteString("stack", debug.Stack()))
+			err = errPanic
+		}
+	}()
+	e.counters.inspected.Add(1)
+	return rules.inspect(x, s, body)
+}
+
+// fail answers for a request that could not be inspected: where attacks are blocked it does not pass.
+func (e *engine) fail(x *exchange.Exchange, s *settings, err error) *exchange.Answer {
+	x.Mark(countBusy)
+	switch err {
+	case errBusy:
+		e.counters.busy.Add(1)
+	case errTime:
+		e.counters.slow.Add(1)
+	default:
+		e.counters.failed.Add(1)
+	}
+	if !s.block {
+		return nil
+	}
+	return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.WAFBusy)
+}
+
+// count counts the rules that matched, for the site.
+func (e *engine) count(x *exchange.Exchange, rules []int) {
+	if e.counts == nil {
+		return
+	}
+	for _, id := range rules {
+		name, known := e.names.Load(id)
+		if !known {
+			name, _ = e.names.LoadOrStore(id, exchange.NewRuleName(false, strconv.Itoa(id)))
+		}
+		e.counts.Note(x, name.(*exchange.RuleName), exchange.RuleOfWAF)
+	}
+}
+
+// decide notes a verdict, and answers where the site blocks what is an attack.
+func (e *engine) decide(x *exchange.Exchange, s *settings, v verdict) *exchange.Answer {
+	if len(v.rules) == 0 && v.score < s.threshold {
+		return nil
+	}
+	attack := v.score >= s.threshold
+	outcome := exchange.WAFOutcome{Rules: v.rules, Score: v.score, Blocked: attack && s.block}
+	*exchange.WAF.Of(x) = outcome
+	if e.events != nil && e.sample.takes(x.Plan.SiteID, x.Begun.Unix()/60, attack) {
+		e.events.WAFMatched(x, exchange.WAFEvent{WAFOutcome: outcome, Matches: v.matches, Threshold: s.threshold})
+	}
+	x.Mark(countMatched)
+	e.count(x, v.rules)
+	if !attack {
+		return nil
+	}
+	e.counters.attacks.Add(1)
+	if !s.block {
+		x.Mark(countAttack)
+		return nil
+	}
+	e.counters.blocked.Add(1)
+	x.Mark(countBlocked)
+	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.WAFBlocked)
+}
