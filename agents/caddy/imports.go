@@ -14,6 +14,7 @@ import (
 	_ "edge.svc/caddy/features/count"
 	_ "edge.svc/caddy/features/geo"
 	_ "edge.svc/caddy/features/lists"
+	_ "edge.svc/caddy/features/origin"
 	_ "edge.svc/caddy/features/rate"
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
@@ -22,6 +23,5 @@ import (
 	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
-	_ "edge.svc/caddy/svcorigin"
 	_ "edge.svc/caddy/svctls"
 )

@@ -10,6 +10,7 @@ import (
 	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/lists"
+	"edge.svc/caddy/features/origin"
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
@@ -17,7 +18,6 @@ import (
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
-	"edge.svc/caddy/svcorigin"
 	"edge.svc/caddy/svctls"
 )
 
@@ -72,10 +72,10 @@ var order = []row{
 	{"cc-client", notForLocal, svccc.Clients, failure{}},
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
-	{"limits", forLocal, svcorigin.Limits, failure{}},
+	{"limits", forLocal, origin.Limits, failure{}},
 	{"waf", notForLocal, waf.Stage, wafFails},
 	{"encode", forLocal, encode.Stage, failure{}},
-	{"fetch", forLocal, svcorigin.Stage, failure{}},
+	{"fetch", forLocal, origin.Stage, failure{}},
 }
 
 // responseRow is a place among what happens to an answer before it leaves.

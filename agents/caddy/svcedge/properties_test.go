@@ -172,7 +172,7 @@ func TestNothingWritesToTheClientButSend(t *testing.T) {
 		"svclisten/exchange.go": "a ban sets limits", "svclisten/http3body.go": "limits on reading", "svclisten/http3heads.go": "limits on reading",
 		"svclisten/stage.go":     "bans learn whose limits to set",
 		"svcchallenge/stitch.go": "compresses", "features/encode/body.go": "flushes sinks", "svcapi/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
-		"svcorigin/body.go": "flushes sinks", "svcorigin/fetch.go": "flushes sinks", "svcorigin/standard.go": "flushes sinks",
+		"features/origin/body.go": "flushes sinks", "features/origin/fetch.go": "flushes sinks", "features/origin/standard.go": "flushes sinks",
 	}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		name, _ := filepath.Rel("..", path)

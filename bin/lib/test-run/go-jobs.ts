@@ -25,7 +25,7 @@ const SHARED_STATE = [
   'svcedge',
   'svclisten',
   'features/lists',
-  'svcorigin',
+  'features/origin',
   'features/sites',
   'features/waf',
 ];

@@ -1,0 +1,104 @@
+package origin
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// sentError is a failure after at least a part of the request may have reached the origin.
+type sentError struct {
+	cause error
+	// Set when the body could not be read from the client.
+	client error
+	// The client was gone before the failure.
+	gone bool
+}
+
+// Error is for logs.
+func (e *sentError) Error() string { return e.cause.Error() }
+
+// Unwrap gives the cause.
+func (e *sentError) Unwrap() error { return e.cause }
+
+// repeatable says whether the request may be sent once more after an origin may have seen it.
+func (t *fetch) repeatable() bool {
+	switch t.x.Method() {
+	case http.MethodPost, http.MethodPatch, "LOCK":
+		return false
+	}
+	return !t.uploaded && t.x.Body.Rewind()
+}
+
+// attempt sends the request to one origin and reads the header of the answer. An idle connection that turns out to be
+// closed is not the origin's failure: the request goes out again on a new one, if it may.
+func (t *fetch) attempt(o *origin) (*conn, *response, error) {
+	for {
+		c := t.Transports.take(o)
+		reused := c != nil
+		if !reused {
+			var err error
+			if c, err = t.Transports.dial(t.ctx, o, t.times.connect); err != nil {
+				return nil, nil, err
+			}
+		}
+		t.asking = c
+		a, err := t.exchangeOn(c, o)
+		if err == nil {
+			return c, a, nil
+		}
+		t.asking = nil
+		received := c.received
+		c.Close()
+		if !reused || received > 0 || isTimeout(err) || t.ctx.Err() != nil {
+			return nil, nil, err
+		}
+		var sent *sentError
+		if errors.As(err, &sent) && !t.repeatable() {
+			return nil, nil, err
+		}
+	}
+}
+
+// exchangeOn writes the request and reads the header of the answer. After an error no upload is running and the
+// connection is only fit to be closed.
+func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
+	c.readTimeout, c.received = t.times.read, 0
+	t.head = t.appendHead(t.head[:0], o)
+	t.head = append(t.head, t.small...)
+	c.ctx = t.ctx
+	if t.slowWrite() {
+		c.watch()
+		_ = c.SetWriteDeadline(time.Now().Add(t.times.send))
+	}
+	n, err := c.Write(t.head)
+	if err != nil && (n == 0 || isTimeout(err)) {
+		gone := !c.unwatch()
+		if n == 0 {
+			return nil, err
+		}
+		return nil, &sentError{cause: err, gone: gone}
+	}
+	// An origin that stopped reading may have answered before.
+	broken := err != nil
+	var u *upload
+	if t.stream && !broken {
+		u = t.startUpload(c)
+	}
+	a, err := c.readResponse(t.x.Method(), t.x.In.Upgrade)
+	if err != nil {
+		// Stopping the upload may look to the server like the client's end, so this is asked before.
+		sent := &sentError{cause: err, gone: !c.unwatch()}
+		if u != nil {
+			sent.client = u.stop(c, 0)
+			c.upload = nil
+			t.x.CloseAfter()
+		}
+		return nil, sent
+	}
+	a.close = a.close || broken
+	return a, nil
+}
+
+// slowWrite says whether writing the request may have to wait; a short one always finds room in the socket's buffer.
+func (t *fetch) slowWrite() bool { return len(t.head) > smallBuffer || t.stream || t.x.In.Upgrade }

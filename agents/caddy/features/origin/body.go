@@ -1,0 +1,240 @@
+package origin
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+
+	"edge.svc/caddy/exchange"
+)
+
+const (
+	maxChunkLine = 4096
+	// Bytes of framing beyond this are an attack on the reader, not a body.
+	maxChunkWaste = 64 << 10
+)
+
+// deliver sends the body of an answer to the client. Its error is the origin's; errClient wraps one of the client's.
+func (c *conn) deliver(sink exchange.Sink, a *response, answer *exchange.Answer) error {
+	switch {
+	case a.chunked:
+		return c.deliverChunked(sink, a, answer)
+	case a.length == 0:
+		return nil
+	case a.length > 0:
+		return c.deliverLength(sink, a.length)
+	}
+	return c.deliverToEnd(sink)
+}
+
+type clientError struct{ error }
+
+// Unwrap gives the cause.
+func (e clientError) Unwrap() error { return e.error }
+
+func (c *conn) deliverLength(sink exchange.Sink, left int64) error {
+	if left > int64(c.w-c.r) {
+		c.grow(largeBuffer)
+	}
+	for {
+		n := int(min(left, int64(c.w-c.r)))
+		if n > 0 {
+			if err := sink.Write(c.buf[c.r : c.r+n]); err != nil {
+				return clientError{err}
+			}
+			c.r += n
+			if left -= int64(n); left == 0 {
+				return nil
+			}
+			// A full buffer means more is there already.
+			if c.w < len(c.buf) {
+				if err := sink.Flush(); err != nil {
+					return clientError{err}
+				}
+			}
+		}
+		if err := c.fill(); err != nil {
+			return unexpected(err)
+		}
+	}
+}
+
+func (c *conn) deliverToEnd(sink exchange.Sink) error {
+	for {
+		if c.w > c.r {
+			if err := sink.Write(c.buf[c.r:c.w]); err != nil {
+				return clientError{err}
+			}
+			c.r = c.w
+			if c.w == len(c.buf) {
+				c.grow(largeBuffer)
+			}
+		}
+		if err := sink.Flush(); err != nil {
+			return clientError{err}
+		}
+		if err := c.fill(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *conn) deliverChunked(sink exchange.Sink, a *response, answer *exchange.Answer) error {
+	waste := 0
+	for {
+		size, err := c.chunkSize(&waste, sink)
+		if err != nil {
+			return unexpected(err)
+		}
+		if size == 0 {
+			break
+		}
+		if size > int64(len(c.buf)) {
+			c.grow(largeBuffer)
+		}
+		for left := size; left > 0; {
+			n := int(min(left, int64(c.w-c.r)))
+			if n > 0 {
+				if err := sink.Write(c.buf[c.r : c.r+n]); err != nil {
+					return clientError{err}
+				}
+				c.r += n
+				left -= int64(n)
+				continue
+			}
+			if err := sink.Flush(); err != nil {
+				return clientError{err}
+			}
+			if err := c.fill(); err != nil {
+				return unexpected(err)
+			}
+		}
+		if err := c.chunkEnd(); err != nil {
+			return unexpected(err)
+		}
+	}
+	return unexpected(c.readTrailer(answer, a))
+}
+
+// chunkSize reads the line before a chunk. waste counts the bytes that were no data and pays for them with data.
+func (c *conn) chunkSize(waste *int, sink exchange.Sink) (int64, error) {
+	line, err := c.line(sink)
+	if err != nil {
+		return 0, err
+	}
+	*waste += len(line)
+	digits := line
+	if i := bytes.IndexByte(line, ';'); i >= 0 {
+		digits = line[:i]
+	}
+	digits = bytes.TrimRight(digits, " \t")
+	if len(digits) == 0 || len(digits) > 15 {
+		return 0, fmt.Errorf("%w: chunk size %.40q", errMalformed, line)
+	}
+	size := int64(0)
+	for _, d := range digits {
+		switch {
+		case '0' <= d && d <= '9':
+			d -= '0'
+		case 'a' <= d && d <= 'f':
+			d -= 'a' - 10
+		case 'A' <= d && d <= 'F':
+			d -= 'A' - 10
+		default:
+			return 0, fmt.Errorf("%w: chunk size %.40q", errMalformed, line)
+		}
+		size = size<<4 | int64(d)
+	}
+	// A digit and CR LF before each chunk are normal even for one-byte chunks.
+	*waste = max(0, *waste-16-int(min(2*size, maxChunkWaste)))
+	if *waste > maxChunkWaste {
+		return 0, fmt.Errorf("%w: chunk extensions", errMalformed)
+	}
+	return size, nil
+}
+
+func (c *conn) chunkEnd() error {
+	for c.w-c.r < 2 {
+		if c.w > c.r && c.buf[c.r] != '\r' {
+			break
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+	if c.buf[c.r] != '\r' || c.buf[c.r+1] != '\n' {
+		return fmt.Errorf("%w: end of chunk", errMalformed)
+	}
+	c.r += 2
+	return nil
+}
+
+// line reads up to CR LF and returns what is before. It flushes to the client before it waits.
+func (c *conn) line(sink exchange.Sink) ([]byte, error) {
+	for {
+		data := c.buf[c.r:c.w]
+		if n := bytes.IndexByte(data, '\n'); n >= 0 {
+			if n == 0 || data[n-1] != '\r' {
+				return nil, fmt.Errorf("%w: chunk line", errMalformed)
+			}
+			c.r += n + 1
+			return data[:n-1], nil
+		}
+		if len(data) > maxChunkLine {
+			return nil, fmt.Errorf("%w: chunk line", errMalformed)
+		}
+		if len(data) == len(c.buf) {
+			c.grow(largeBuffer)
+		}
+		if err := sink.Flush(); err != nil {
+			return nil, clientError{err}
+		}
+		if err := c.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readTrailer reads the fields after the last chunk.
+func (c *conn) readTrailer(answer *exchange.Answer, a *response) error {
+	budget := maxHeader
+	text, err := c.readHeader(&budget)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		return nil
+	}
+	ofHop := map[string]bool{}
+	for name := range named(a.connection) {
+		ofHop[name] = true
+	}
+	answer.Trailer = http.Header{}
+	for count := 0; text != ""; count++ {
+		var line string
+		line, text = cutLine(text)
+		name, value, err := parseField(line)
+		if err != nil {
+			return err
+		}
+		if count == maxFields {
+			return errTooLarge
+		}
+		if !trailerAllowed(name) || ofHop[name] {
+			continue
+		}
+		answer.Trailer[name] = append(answer.Trailer[name], value)
+	}
+	return nil
+}
+
+// unexpected makes an early end an error: with a length or chunks, the end of the connection is not the end of the body.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,43 @@
+package origin
+
+import (
+	"math"
+
+	"edge.svc/caddy/core"
+	"edge.svc/caddy/exchange"
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+)
+
+var (
+	// policySetting says which addresses origins may have.
+	policySetting = exchange.NewSetting("origin-policy", new(AddressPolicy))
+	pools         = core.PartOf("site", "origins", compilePart)
+
+	states     = core.NewComponent("health of origins", func(*core.Core) *State { return NewState() })
+	transports = core.NewComponent("connections to origins", func(c *core.Core) *Transports {
+		return NewTransportSet(func() *AddressPolicy { return policySetting.Of(c.Tables()) })
+	})
+)
+
+func init() { core.SettingKind("origin-policy", policySetting, CompilePolicy) }
+
+// HealthOf returns the health of the origins of a core; it survives changes of their sites.
+func HealthOf(c *core.Core) *State { return states.Of(c) }
+
+// TransportsOf returns the connections to origins of a core.
+func TransportsOf(c *core.Core) *Transports { return transports.Of(c) }
+
+// PoolOf returns the origins of a site, nil for a disabled one.
+func PoolOf(p *exchange.Plan) *Pool { return pools.Of(p) }
+
+// compilePart compiles the pool of a site. A disabled site needs none, so that nothing in it is at fault.
+func compilePart(c *core.Core, siteID string, m *configv1.Site) (*Pool, error) {
+	if m.GetDisabled() {
+		return nil, nil
+	}
+	p, err := Compile(siteID, m.GetOrigins(), m.GetPool(), HealthOf(c))
+	if err == nil {
+		p.bodyLimit = int64(min(m.GetRequestBodyLimit(), math.MaxInt64))
+	}
+	return p, err
+}

@@ -1,0 +1,63 @@
+package origin
+
+import (
+	"errors"
+	"net"
+	"os"
+)
+
+// failure says why an origin could not be used.
+type failure string
+
+// The names are those that origin health reports.
+const (
+	failConnect   failure = "connect_failed"
+	failTimeout   failure = "timeout"
+	failStatus    failure = "upstream_status"
+	failDNS       failure = "dns_failed"
+	failForbidden failure = "address_forbidden"
+	failTLS       failure = "tls_failed"
+)
+
+type originError struct {
+	class failure
+	cause error
+}
+
+func fail(class failure, cause error) *originError { return &originError{class, cause} }
+
+// Error is for logs; the client never sees it.
+func (e *originError) Error() string {
+	if e.cause == nil {
+		return string(e.class)
+	}
+	return string(e.class) + ": " + e.cause.Error()
+}
+
+func (e *originError) Unwrap() error { return e.cause }
+
+// classOf names the failure behind an error; what is nothing else is a failed connection.
+func classOf(err error) failure {
+	var own *originError
+	if errors.As(err, &own) {
+		return own.class
+	}
+	if isTimeout(err) {
+		return failTimeout
+	}
+	return failConnect
+}
+
+func isTimeout(err error) bool {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+var (
+	errMalformed = errors.New("malformed answer of the origin")
+	errTooLarge  = errors.New("header of the answer is too large")
+	errAborted   = errors.New("client went away")
+)

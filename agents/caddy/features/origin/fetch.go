@@ -1,0 +1,338 @@
+// Package origin carries requests to the origins of a site and brings the answers back.
+//
+// It has its own HTTP/1.1 client on pooled connections. The goroutine of the request writes the request and reads the
+// answer itself, which saves the two switches of goroutines per request of net/http's client, and headers are parsed
+// straight into the client's answer. What is shared between requests is process-global: idle connections (Transports)
+// and passive health (State); a site costs no more than its compiled Pool.
+package origin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svcerrors"
+)
+
+// Fetcher gets answers from the origins of a pool. It is made anew for a request, or kept; it holds nothing of one.
+type Fetcher struct {
+	// Transports makes the connections; it is the same for all sites of the node.
+	Transports *Transports
+	// CDNLoop is this node's own id, appended to the CDN-Loop header.
+	CDNLoop string
+	Pool    *Pool
+	// Standard speaks to the origins instead of the own client, over HTTP/2; nil for HTTP/1.1.
+	Standard *Standard
+}
+
+// head is the header of an origin's answer that nobody has yet.
+type head interface {
+	status() int
+	// discard gives the answer up in favour of another try.
+	discard()
+	// respond makes it the client's.
+	respond() *exchange.Answer
+}
+
+// fetch is one request on its way, and then the body of its answer. It is pooled: the fetch of a finished request is
+// another request's.
+type fetch struct {
+	Fetcher
+	x     *exchange.Exchange
+	ctx   context.Context
+	group *group
+	times times
+	// What rules have dialled in place of an origin.
+	instead instead
+	derived origin
+	// Length of the request's body, 0 for none, -1 for unknown.
+	length int64
+	// A small body, read already; any other is streamed.
+	small  []byte
+	stream bool
+	head   []byte
+	list   []int32
+	// An upload has begun: an origin may have a part of the body, which cannot be sent again.
+	uploaded bool
+	// The answer has an owner who ends the fetch.
+	kept bool
+	// Where the request is going on at the moment: a connection of the own client, or an upload in the hands of the other.
+	asking *conn
+	shared *sharedBody
+	// The answer of the own client, once there is one.
+	answer   *exchange.Answer
+	origin   *origin
+	conn     *conn
+	response *response
+	complete bool
+}
+
+var fetches = sync.Pool{New: func() any { return &fetch{head: make([]byte, 0, 2<<10)} }}
+
+// A body of known length up to this size is read before an origin is asked, so that it can be sent again.
+const maxReplay = 64 << 10
+
+// Fetch answers with what an origin of the pool answers, or with a page of the edge when none can. A client that is gone
+// gets no answer.
+func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
+	group := f.Pool.groupNamed(x.Out.Group)
+	if group == nil || len(group.origins) == 0 {
+		return svcerrors.Respond(x, http.StatusBadGateway, svcerrors.NoOrigin)
+	}
+	t := fetches.Get().(*fetch)
+	t.Fetcher, t.x, t.ctx, t.group = f, x, x.Context(), group
+	t.times = f.Pool.times.with(&x.Overrides)
+	returned := false
+	defer func() {
+		if !returned {
+			t.abandon()
+		}
+	}()
+	answer := t.fetch()
+	returned = true
+	if !t.kept {
+		t.free()
+	}
+	return answer
+}
+
+// abandon ends what a panic left going on: nothing may read the body of an exchange that is over. The fetch is garbage.
+func (t *fetch) abandon() {
+	if t.shared != nil {
+		_ = t.shared.seal()
+	}
+	if c := t.asking; c != nil {
+		if c.upload != nil {
+			_ = c.upload.stop(c, 0)
+		}
+		c.unwatch()
+		// Its buffer may be another's by now.
+		_ = c.Conn.Close()
+	}
+}
+
+// free gives the fetch back.
+func (t *fetch) free() {
+	head, list := t.head, t.list
+	if cap(head) > largeBuffer {
+		head = nil
+	}
+	*t = fetch{head: head[:0], list: list[:0]}
+	fetches.Put(t)
+}
+
+func (t *fetch) fetch() *exchange.Answer {
+	p := t.Pool
+	if err := t.prepareBody(); err != nil {
+		return t.failBody(err)
+	}
+	if err := t.instead.read(&t.x.Out); err != nil {
+		return t.failOrigin(fail(failDNS, err))
+	}
+	key := ""
+	if len(t.group.origins) > 1 {
+		key = t.x.Target().Raw
+	}
+	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead)
+	tries := 0
+	var last error
+	for i, index := range t.list {
+		o := t.dialled(&t.group.origins[index])
+		answer, err := t.ask(o)
+		if err == nil {
+			status := answer.status()
+			bad := status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+			if bad {
+				p.failed(o, failStatus)
+			} else {
+				p.state.succeed(o.health)
+			}
+			if tries++; bad && p.status && tries < p.tries && i+1 < len(t.list) && t.repeatable() {
+				last = fail(failStatus, nil)
+				answer.discard()
+				continue
+			}
+			return answer.respond()
+		}
+		var sent *sentError
+		wasSent := errors.As(err, &sent)
+		if wasSent && sent.client != nil {
+			return t.failBody(sent.client)
+		}
+		if wasSent && sent.gone || !wasSent && t.ctx.Err() != nil {
+			return t.x.Drop()
+		}
+		class := classOf(err)
+		p.failed(o, class)
+		if class == failDNS || class == failForbidden {
+			// What cannot even be tried does not use up a try.
+			if last == nil {
+				last = err
+			}
+			continue
+		}
+		last = err
+		if tries++; tries >= p.tries {
+			break
+		}
+		if wasSent && !t.repeatable() {
+			break
+		}
+	}
+	return t.failOrigin(last)
+}
+
+// prepareBody reads a small body. A failure is the client's.
+func (t *fetch) prepareBody() error {
+	b := &t.x.Body
+	if !b.Exists() {
+		return nil
+	}
+	// Said before, but where a fetch has a pool of its own.
+	if err := t.Pool.bound(t.x); err != nil {
+		return err
+	}
+	if t.length = b.Length; len(b.Trailer) > 0 {
+		t.length = -1
+	}
+	if t.length < 0 || t.length > maxReplay {
+		t.stream = true
+		b.Stream()
+		return nil
+	}
+	var err error
+	t.small, _, err = b.Look(int(t.length))
+	return err
+}
+
+// ask sends the request to one origin and reads the header of its answer.
+func (t *fetch) ask(o *origin) (head, error) {
+	if t.Standard != nil {
+		return t.Standard.ask(t, o)
+	}
+	c, a, err := t.attempt(o)
+	if err != nil {
+		return nil, err
+	}
+	t.origin, t.conn, t.response = o, c, a
+	return t, nil
+}
+
+func (t *fetch) status() int { return t.response.status }
+
+func (t *fetch) discard() {
+	c, a := t.conn, t.response
+	whole := !a.chunked && a.length >= 0 && a.length <= int64(c.w-c.r)
+	if whole {
+		c.r += int(a.length)
+	}
+	t.drop(whole)
+}
+
+// drop ends the use of the connection, and of the answer on it.
+func (t *fetch) drop(complete bool) {
+	t.release(t.conn, t.response, t.origin, complete)
+	t.response.release()
+	t.origin, t.conn, t.response = nil, nil, nil
+}
+
+func (t *fetch) respond() *exchange.Answer {
+	x, a := t.x, t.response
+	if x.In.Upgrade && a.status == http.StatusSwitchingProtocols && !a.isWebSocket() {
+		// Another protocol is not what was asked for.
+		t.drop(false)
+		return t.failOrigin(nil)
+	}
+	x.Origin = exchange.OriginOutcome{Asked: true, Status: a.status}
+	answer := x.RespondFrom(exchange.FromOrigin, a.status)
+	t.clientHeader(a, answer.Header)
+	t.answer, t.kept = answer, true
+	answer.Body = t
+	if a.status == http.StatusSwitchingProtocols {
+		t.upgrade(answer)
+	}
+	return answer
+}
+
+// CopyTo sends the body of the answer on as it comes.
+func (t *fetch) CopyTo(sink exchange.Sink) error {
+	c := t.conn
+	err := c.deliver(sink, t.response, t.answer)
+	var gone clientError
+	if errors.As(err, &gone) && t.x.In.Major != 1 {
+		// An HTTP/2 server may still be writing what a failed write was given.
+		c.buf, c.r, c.w = nil, 0, 0
+	}
+	if err == nil && c.upload != nil {
+		select {
+		case <-c.upload.done:
+		default:
+			// The client must see the answer although it is still sending.
+			err = sink.Flush()
+		}
+	}
+	t.complete = err == nil
+	return err
+}
+
+// Close ends the use of the connection to the origin. Nothing may go on after the request.
+func (t *fetch) Close() {
+	t.drop(t.complete)
+	t.free()
+}
+
+// release ends the use of a connection; it is kept for others when everything on it is over.
+func (t *fetch) release(c *conn, a *response, o *origin, complete bool) {
+	if u := c.upload; u != nil {
+		_ = u.stop(c, uploadGrace)
+		complete = complete && u.err == nil
+		c.upload = nil
+	}
+	alive := c.unwatch()
+	p := t.Pool
+	if alive && complete && !a.close && !t.x.In.Upgrade && p.keepalive && c.r == c.w && c.uses+1 < p.maxUses {
+		if t.slowWrite() {
+			// The next request may not set one.
+			_ = c.SetWriteDeadline(time.Time{})
+		}
+		t.Transports.put(c, o, p.idle)
+		return
+	}
+	c.Close()
+}
+
+func (p *Pool) failed(o *origin, class failure) {
+	p.state.fail(o.health, class, p.maxFails, p.recovery)
+}
+
+func (t *fetch) failOrigin(err error) *exchange.Answer {
+	t.x.Origin = exchange.OriginOutcome{Asked: true}
+	switch classOf(err) {
+	case failDNS, failForbidden:
+		return svcerrors.Respond(t.x, http.StatusBadGateway, svcerrors.NoOrigin)
+	case failTimeout:
+		return svcerrors.Respond(t.x, http.StatusGatewayTimeout, svcerrors.OriginTimeout)
+	default:
+		return svcerrors.Respond(t.x, http.StatusBadGateway, svcerrors.OriginUnreachable)
+	}
+}
+
+// failBody answers for a body that is too large or broke off. A part of it may be left on the client's connection.
+func (t *fetch) failBody(err error) *exchange.Answer {
+	t.x.CloseAfter()
+	switch {
+	case errors.Is(err, exchange.ErrBodyTooLarge):
+		return svcerrors.Respond(t.x, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
+	case errors.Is(err, exchange.ErrBodySlow):
+		return svcerrors.Respond(t.x, http.StatusRequestTimeout, svcerrors.BadRequest)
+	case errors.Is(err, io.ErrUnexpectedEOF) || t.ctx.Err() != nil:
+		return t.x.Drop()
+	default:
+		return svcerrors.Respond(t.x, http.StatusBadRequest, svcerrors.BadRequest)
+	}
+}

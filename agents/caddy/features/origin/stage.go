@@ -1,0 +1,31 @@
+package origin
+
+import (
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"edge.svc/caddy/core"
+	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/svcerrors"
+)
+
+// Limits is the stage that refuses what the site does not take to its origins.
+func Limits(c *core.Core) exchange.Stage {
+	return func(x *exchange.Exchange) *exchange.Answer {
+		pool := PoolOf(x.Plan)
+		if pool == nil {
+			c.Log().Error("site cannot be served", zap.String("site", x.Plan.SiteID))
+			return svcerrors.Respond(x, http.StatusInternalServerError, svcerrors.InternalError)
+		}
+		return pool.Refuse(x)
+	}
+}
+
+// Stage fetches from the origins of the site.
+func Stage(c *core.Core) exchange.Stage {
+	connections := TransportsOf(c)
+	return func(x *exchange.Exchange) *exchange.Answer {
+		return Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan)}.Fetch(x)
+	}
+}
