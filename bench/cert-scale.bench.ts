@@ -150,10 +150,10 @@ interface GoFigures {
 /** Lookups and memory inside the process. */
 function goFigures(rounds: number): GoFigures {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'bench-cert-scale-go-'));
-  const cwd = path.join(import.meta.dirname, '../agents/caddy/svctls');
+  const cwd = path.join(import.meta.dirname, '../agents/caddy/features/handshake');
   let output = '';
   try {
-    const program = path.join(folder, 'svctls.test');
+    const program = path.join(folder, 'handshake.test');
     execFileSync('go', ['test', '-c', '-o', program], { cwd, timeout: 600_000 });
     for (const [name, times] of [
       ['SiteOfAName', '2000000x'],

@@ -13,6 +13,7 @@ import (
 	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/features/count"
 	_ "edge.svc/caddy/features/geo"
+	_ "edge.svc/caddy/features/handshake"
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/origin"
 	_ "edge.svc/caddy/features/rate"
@@ -23,5 +24,4 @@ import (
 	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
-	_ "edge.svc/caddy/svctls"
 )

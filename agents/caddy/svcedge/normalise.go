@@ -10,8 +10,8 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/handshake"
 	"edge.svc/caddy/svcerrors"
-	"edge.svc/caddy/svctls"
 )
 
 const (
@@ -62,7 +62,7 @@ func strip(x *exchange.Exchange, h http.Header) (fits bool) {
 		case strings.IndexByte(name, '_') >= 0 || strings.IndexByte(name, '.') >= 0:
 			delete(h, name)
 			dropped(x, name)
-		case len(name) >= 6 && strings.EqualFold(name[:6], "X-Svc-"), svctls.Tells(name):
+		case len(name) >= 6 && strings.EqualFold(name[:6], "X-Svc-"), handshake.Tells(name):
 			delete(h, name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"edge.svc/caddy/features/bans"
 	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
+	"edge.svc/caddy/features/handshake"
 	"edge.svc/caddy/features/lists"
 	"edge.svc/caddy/features/origin"
 	"edge.svc/caddy/features/rules"
@@ -18,7 +19,6 @@ import (
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
-	"edge.svc/caddy/svctls"
 )
 
 // row is a place in the order.
@@ -54,13 +54,13 @@ var order = []row{
 	{"acme", notForLocal, acme.Stage, failure{}},
 	{"site", forLocal, sites.Find, failure{}},
 	{"scan", notForLocal, svccc.Scanners, failure{}},
-	{"sni", notForLocal, svctls.SameName, failure{}},
+	{"sni", notForLocal, handshake.SameName, failure{}},
 	{"unknown-host", forLocal, sites.AnswerUnknown, failure{}},
 	{"count", notForLocal, count.Stage, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
 	{"acme-limit", notForLocal, acme.Limit, failure{}},
 	{"disabled", forLocal, sites.Disabled, failure{}},
-	{"client-certificate", notForLocal, svctls.ClientCertificate, policyFails},
+	{"client-certificate", notForLocal, handshake.ClientCertificate, policyFails},
 	{"register", notForLocal, svclisten.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},
 	{"cc", notForLocal, svccc.Count, failure{}},
@@ -68,7 +68,7 @@ var order = []row{
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
 	{"lists", notForLocal, lists.Stage, policyFails},
 	{"rules", forLocal, rules.Stage, policyFails},
-	{"https", notForLocal, svctls.ForceHTTPS, policyFails},
+	{"https", notForLocal, handshake.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, svccc.Clients, failure{}},
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
@@ -89,7 +89,7 @@ type responseRow struct {
 var responseOrder = []responseRow{
 	{"count", exchange.FromAll, count.Answered},
 	{"cc-outcome", exchange.FromAll, svccc.Outcome},
-	{"hsts", exchange.FromAll, svctls.StrictTransport},
+	{"hsts", exchange.FromAll, handshake.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
 	{"rules", exchange.FromAll, rules.Response},
 	{"encode", exchange.FromSite, encode.Response},

@@ -1,4 +1,4 @@
-// Certificates with their keys on disk: an append-only file that Caddy reads (svctls/pack.go), without a header. What is in it
+// Certificates with their keys on disk: an append-only file that Caddy reads (features/handshake/pack.go), without a header. What is in it
 // is found again by the fingerprint of the leaf; nothing of it stays in memory. A torn tail is cut, and damage is cut out: what
 // comes behind it serves while the console is away. What nobody names any more goes when it is more than half of the file.
 import { closeSync, fstatSync, ftruncateSync, openSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Keys of TLS session tickets. Caddy reads their file when it starts (svctls).
+// Keys of TLS session tickets. Caddy reads their file when it starts (features/handshake).
 import { create } from '@bufbuild/protobuf';
 import { type SessionTicketKeys, SessionTicketKeysSchema } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { KeyKind } from './key-kind.ts';

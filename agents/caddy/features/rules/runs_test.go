@@ -18,10 +18,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/handshake"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/tlstest"
-	"edge.svc/caddy/svctls"
 )
 
 // run is a case of test/vectors/rule-runs.json: rules, a request, and what becomes of it.
@@ -189,7 +189,7 @@ func (c *run) secure(t *testing.T, s *rulesOf) {
 			m.ForceHttps.Excluded = append(m.ForceHttps.Excluded, edgetest.Domain(name))
 		}
 	}
-	svctls.Read(s.core)
+	handshake.Read(s.core)
 	if failed := edgetest.Change(t, s.core, []*configv1.Entry{edgetest.Entry("site", "a", edgetest.Site(0, host)), edgetest.Entry("site-https", "a", m)}); len(failed) > 0 {
 		t.Fatal(failed)
 	}
@@ -216,7 +216,7 @@ func (c *run) become(t *testing.T, lists fakeLists) map[string]any {
 		x.In.TLS = new(tls.ConnectionState)
 	}
 	s.stage(x)
-	svctls.ForceHTTPS(s.core)(x)
+	handshake.ForceHTTPS(s.core)(x)
 
 	got := map[string]any{}
 	set := func(name string, v any, there bool) {

@@ -1,6 +1,6 @@
 // What a node says of a certificate that it cannot use, taken apart: nodes speak English, people need not.
 
-/** What the edge says (agents/caddy/svctls), and what is said for it here. */
+/** What the edge says (agents/caddy/features/handshake), and what is said for it here. */
 export const NODE_FAULTS = {
   'there is no material of it': 'noMaterial',
   'it has no chain': 'noChain',

@@ -20,7 +20,7 @@ test('what the edge says of a certificate is known, with its name', (t) => {
 });
 
 test('the edge says nothing of a certificate that has no words in a language', (t) => {
-  const folder = join(root, 'agents/caddy/svctls');
+  const folder = join(root, 'agents/caddy/features/handshake');
   const source = readdirSync(folder)
     .filter((name) => name.endsWith('.go') && !name.endsWith('_test.go'))
     .map((name) => readFileSync(join(folder, name), 'utf8'))

@@ -1,4 +1,4 @@
-package svctls
+package handshake
 
 import (
 	"crypto/ecdsa"
