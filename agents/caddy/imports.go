@@ -11,6 +11,7 @@ import (
 	// The edge, and its features: what is registered by being here.
 	_ "edge.svc/caddy/core"
 	_ "edge.svc/caddy/features/bans"
+	_ "edge.svc/caddy/features/cc"
 	_ "edge.svc/caddy/features/count"
 	_ "edge.svc/caddy/features/geo"
 	_ "edge.svc/caddy/features/handshake"
@@ -20,7 +21,6 @@ import (
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
 	_ "edge.svc/caddy/svcapi"
-	_ "edge.svc/caddy/svccc"
 	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"

@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "svcerrors", "svcexpr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "svccc", "svcchallenge", "features/origin", "features/rules", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "features/cc", "svcchallenge", "features/origin", "features/rules", "svcedge", "svcapi"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -95,7 +95,7 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"features/rules", module + "svcexpr", true},
 		{"svcexpr", module + "exchange", false},
 		{"features/bans", module + "core", true},
-		{"features/bans", module + "svccc", false},
+		{"features/bans", module + "features/cc", false},
 		{"svcnew", module + "svclisten", false},
 		{"svcnew", module + "internal/ranges", true},
 		{"svclisten", module + "features/bans", false},

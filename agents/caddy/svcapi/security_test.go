@@ -10,11 +10,11 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/cc"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccc"
 )
 
 // protectedCore serves a site that bans above 1 request a second.
@@ -49,7 +49,7 @@ func serveCore(t *testing.T, c *core.Core) string {
 func flood(c *core.Core, addr string) {
 	tables := c.Tables()
 	for range 6 {
-		guard, thresholds := svccc.Of(c), svccc.ThresholdsOf(tables, core.PlanOfSite(tables, "a"))
+		guard, thresholds := cc.Of(c), cc.ThresholdsOf(tables, core.PlanOfSite(tables, "a"))
 		site, _ := guard.CountRequest("a", thresholds, netip.MustParseAddr(addr), false, "/")
 		if ban := guard.CountClient(site, thresholds, netip.MustParseAddr(addr), false); ban != nil {
 			ban()

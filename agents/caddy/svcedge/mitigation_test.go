@@ -10,10 +10,10 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/cc"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccc"
 )
 
 // oneASecond bans clients above 5 requests in 5 seconds.
@@ -97,7 +97,7 @@ func TestBanOfAClientIsOfItsSite(t *testing.T) {
 
 func TestLevelOfASiteChallenges(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")), oneASecond("a"))
-	svccc.Of(h.core).RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{}, Paths: []*edgev1.PathLevelState{
+	cc.Of(h.core).RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{}, Paths: []*edgev1.PathLevelState{
 		{Path: "/login", State: &edgev1.LevelState{Level: 2}},
 	}}})
 	for target, want := range map[string]string{"/": "no-origin", "/login": "challenge-unavailable", "/x/..//login": "challenge-unavailable", "/login/": "no-origin"} {

@@ -7,6 +7,7 @@ import (
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/cc"
 	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/handshake"
@@ -15,7 +16,6 @@ import (
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
-	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
@@ -53,7 +53,7 @@ var order = []row{
 	{"client", forLocal, svclisten.Client, failure{}},
 	{"acme", notForLocal, acme.Stage, failure{}},
 	{"site", forLocal, sites.Find, failure{}},
-	{"scan", notForLocal, svccc.Scanners, failure{}},
+	{"scan", notForLocal, cc.Scanners, failure{}},
 	{"sni", notForLocal, handshake.SameName, failure{}},
 	{"unknown-host", forLocal, sites.AnswerUnknown, failure{}},
 	{"count", notForLocal, count.Stage, failure{}},
@@ -63,13 +63,13 @@ var order = []row{
 	{"client-certificate", notForLocal, handshake.ClientCertificate, policyFails},
 	{"register", notForLocal, svclisten.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},
-	{"cc", notForLocal, svccc.Count, failure{}},
-	{"cc-reserved", notForLocal, svccc.ClientsOfReserved, failure{}},
+	{"cc", notForLocal, cc.Count, failure{}},
+	{"cc-reserved", notForLocal, cc.ClientsOfReserved, failure{}},
 	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
 	{"lists", notForLocal, lists.Stage, policyFails},
 	{"rules", forLocal, rules.Stage, policyFails},
 	{"https", notForLocal, handshake.ForceHTTPS, policyFails},
-	{"cc-client", notForLocal, svccc.Clients, failure{}},
+	{"cc-client", notForLocal, cc.Clients, failure{}},
 	{"held", forLocal, held, failure{}},
 	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
 	{"limits", forLocal, origin.Limits, failure{}},
@@ -88,7 +88,7 @@ type responseRow struct {
 
 var responseOrder = []responseRow{
 	{"count", exchange.FromAll, count.Answered},
-	{"cc-outcome", exchange.FromAll, svccc.Outcome},
+	{"cc-outcome", exchange.FromAll, cc.Outcome},
 	{"hsts", exchange.FromAll, handshake.StrictTransport},
 	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
 	{"rules", exchange.FromAll, rules.Response},

@@ -7,10 +7,10 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/cc"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svccc"
 	"edge.svc/caddy/svcchallenge"
 )
 
@@ -125,7 +125,7 @@ func TestRulesAndLevels(t *testing.T) {
 			x.Overrides = c.overrides
 			flood, _ = exchange.FloodDemand.Known(x)
 		}, siteA(), oneASecond("a"))
-		svccc.Of(h.core).RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{Level: 2}}})
+		cc.Of(h.core).RestoreLevels([]*edgev1.SiteLevelState{{SiteId: "a", Site: &edgev1.LevelState{Level: 2}}})
 		w, _ := h.send(request("GET", "a.com", "/"))
 		if got := w.Header().Get("X-Svc-Error"); got != c.want || flood.Level != exchange.JS {
 			t.Errorf("%+v: %q, CC mitigation asked for %v", c.overrides, got, flood.Level)

@@ -1,6 +1,6 @@
 // The security state with its journal: a batch is written before it is acknowledged, so that what the data plane said once
 // survives this process and the next. With a full disk the state is kept in memory, nothing is acknowledged, and the
-// journal is written as a whole when there is room. Caddy reads the file when it starts (held.go of features/bans and svccc).
+// journal is written as a whole when there is room. Caddy reads the file when it starts (held.go of features/bans and features/cc).
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   JournalRecordSchema,

@@ -18,7 +18,7 @@ interface GoEvent {
 const SHARED_STATE = [
   'exchange',
   'features/bans',
-  'svccc',
+  'features/cc',
   'svcchallenge',
   'core',
   'features/count',

@@ -7,7 +7,7 @@ import { SECURITY_EVENT_KINDS } from '../../../../../../contract/resources/secur
 import { LEVELS } from '../../../../../../contract/scalars/challenge.ts';
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
-const evaluate = readFileSync(join(root, 'agents/caddy/svccc/evaluate.go'), 'utf8');
+const evaluate = readFileSync(join(root, 'agents/caddy/features/cc/evaluate.go'), 'utf8');
 /** Those of nodes, and the console's own. */
 const metrics = [...evaluate.matchAll(/^\s*metric[A-Za-z]+\s*= "([a-z_]+)"/gm)]
   .map((match) => match[1]!)

@@ -1,4 +1,4 @@
-package svccc
+package cc
 
 import (
 	"edge.svc/caddy/core"

@@ -2,7 +2,7 @@
 
 // The race detector has nothing to see in one goroutine, and takes ten times as long.
 
-package svccc
+package cc
 
 import (
 	"fmt"

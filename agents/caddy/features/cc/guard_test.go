@@ -1,4 +1,4 @@
-package svccc
+package cc
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package svccc
+package cc
 
 import edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 

@@ -1,4 +1,4 @@
-// Package svccc counts requests and answers floods (CC mitigation): it raises the challenge level of a site or of one
+// Package cc counts requests and answers floods (CC mitigation): it raises the challenge level of a site or of one
 // path while a threshold is exceeded, lowers it again when all is calm, and bans clients that alone ask too much.
 //
 // Counting is spread so that no two processors wait for each other: clients live in 256 shards, and what is counted for
@@ -6,7 +6,7 @@
 // publishes them for requests to read. All tables are bounded; a full one gives up the lightest entry it meets.
 //
 // The Guard knows nothing of configuration: whoever calls it passes the thresholds.
-package svccc
+package cc
 
 import (
 	"time"
