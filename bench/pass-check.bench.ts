@@ -13,7 +13,7 @@ import type { BenchContext, BenchResult } from './run.ts';
 export const title = 'a request with a valid pass beside the old edge (Go benchmark)';
 
 const AIM_NS = 2000;
-const PACKAGE = 'svcchallenge';
+const PACKAGES = { old: 'svcchallenge', present: 'features/challenge' };
 
 interface Figures {
   cpu: number[];
@@ -30,7 +30,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     const tests = { old: path.join(folder, 'old.test'), present: path.join(folder, 'present.test') };
     for (const name of ['old', 'present'] as const) {
       log(`building the benchmark of the ${name} edge`);
-      execFileSync('go', ['test', '-trimpath', '-c', '-o', tests[name], `./${PACKAGE}`], {
+      execFileSync('go', ['test', '-trimpath', '-c', '-o', tests[name], `./${PACKAGES[name]}`], {
         cwd: modules[name],
         env: { ...process.env, CGO_ENABLED: '0' },
         timeout: 600_000,
@@ -44,7 +44,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     ] as const;
     for (let round = 0; round < rounds; round++) {
       for (const [name, side] of round % 2 === 0 ? subjects : subjects.toReversed()) {
-        measure(tests[side], path.join(modules[side], PACKAGE), times, figures[name]);
+        measure(tests[side], path.join(modules[side], PACKAGES[side]), times, figures[name]);
       }
     }
     log(`${rounds} rounds`);

@@ -9,11 +9,11 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/challenge"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcchallenge"
 )
 
 const keysOfCluster = `{"clusterId":"cluster","version":"7","keys":{"current":{"id":"k1","secret":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}}`
@@ -68,7 +68,7 @@ func TestACoreContinuesWhatAFormerOneHeld(t *testing.T) {
 			if _, banned := bans.Of(c).Lookup("", netip.MustParseAddr("192.0.2.1")); banned != (test.bans > 0) {
 				t.Errorf("banned: %v", banned)
 			}
-			if got := svcchallenge.Of(c).KeysVersion(); got != test.version {
+			if got := challenge.Of(c).KeysVersion(); got != test.version {
 				t.Errorf("keys %d, want %d", got, test.version)
 			}
 			// The agent reports and repairs these files itself.

@@ -12,6 +12,7 @@ import (
 	_ "edge.svc/caddy/core"
 	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/features/cc"
+	_ "edge.svc/caddy/features/challenge"
 	_ "edge.svc/caddy/features/count"
 	_ "edge.svc/caddy/features/geo"
 	_ "edge.svc/caddy/features/handshake"
@@ -21,7 +22,6 @@ import (
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
 	_ "edge.svc/caddy/svcapi"
-	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
 )

@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "svcerrors", "svcexpr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "features/cc", "svcchallenge", "features/origin", "features/rules", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "svcedge", "svcapi"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}

@@ -11,10 +11,10 @@ import (
 	// What entries are checked by.
 	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/features/cc"
+	_ "edge.svc/caddy/features/challenge"
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/origin"
 	_ "edge.svc/caddy/features/sites"
-	_ "edge.svc/caddy/svcchallenge"
 	_ "edge.svc/caddy/svclisten"
 )
 

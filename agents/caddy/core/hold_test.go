@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/challenge"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcchallenge"
 )
 
 const later = "later-v1"
@@ -161,7 +161,7 @@ func TestEmergencySwitchesAreNeverHeld(t *testing.T) {
 		if plan == nil || !plan.Disabled || plan.Unserved || core.PlanOfHost(c.Tables(), "new.com") != nil {
 			t.Fatalf("%v", plan)
 		}
-		if p := svcchallenge.ProtectionOf(plan); !p.UnderAttack || p.Challenge != svcchallenge.Pow || p.PowDifficulty != 12 || p.LogJA4 {
+		if p := challenge.ProtectionOf(plan); !p.UnderAttack || p.Challenge != challenge.Pow || p.PowDifficulty != 12 || p.LogJA4 {
 			t.Errorf("%+v", p)
 		}
 		_, failing, _ := c.Failing(nil)
@@ -186,7 +186,7 @@ func TestEmergencySwitchesAreNeverHeld(t *testing.T) {
 	}
 	// The first version comes once more: nothing of the switches is left in it.
 	edgetest.Change(t, c, []*configv1.Entry{on, calm})
-	if plan := planOf(t, c, "a"); plan.Disabled || svcchallenge.ProtectionOf(plan).UnderAttack || c.Status().Held != 0 {
+	if plan := planOf(t, c, "a"); plan.Disabled || challenge.ProtectionOf(plan).UnderAttack || c.Status().Held != 0 {
 		t.Errorf("%v", plan)
 	}
 }
@@ -200,7 +200,7 @@ func TestSwitchesWithoutAFormerVersion(t *testing.T) {
 	for _, on := range []bool{false, true, false, true} {
 		edgetest.Change(t, c, []*configv1.Entry{held(on)})
 		plan := planOf(t, c, "a")
-		if p := svcchallenge.ProtectionOf(plan); p.UnderAttack != on || p.LogJA4 || plan.Unserved {
+		if p := challenge.ProtectionOf(plan); p.UnderAttack != on || p.LogJA4 || plan.Unserved {
 			t.Errorf("%v: %+v", on, p)
 		}
 		if _, failing, _ := c.Failing(nil); len(failing) != 1 || len(failing[0].GetRunningHash()) != 0 {

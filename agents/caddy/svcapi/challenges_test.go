@@ -5,9 +5,9 @@ import (
 
 	"connectrpc.com/connect"
 
+	_ "edge.svc/caddy/features/challenge"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	_ "edge.svc/caddy/svcchallenge"
 )
 
 func TestChallengeKeysAreTakenWholeOrNotAtAll(t *testing.T) {

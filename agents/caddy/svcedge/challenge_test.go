@@ -15,10 +15,10 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/challenge"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/exchangetest"
-	"edge.svc/caddy/svcchallenge"
 )
 
 const (
@@ -46,7 +46,7 @@ func newProtected(t testing.TB, entries ...*configv1.Entry) *edge {
 
 func (h *edge) setKeys(t testing.TB) {
 	t.Helper()
-	err := svcchallenge.Of(h.core).SetKeys(svcchallenge.Keys{Version: 1, Current: &svcchallenge.Key{ID: "k1", Secret: make([]byte, 32)}})
+	err := challenge.Of(h.core).SetKeys(challenge.Keys{Version: 1, Current: &challenge.Key{ID: "k1", Secret: make([]byte, 32)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func challengeOf(w *httptest.ResponseRecorder) string {
 // The level required for a request is the highest of: global Under Attack, the site's, matching challenge rules, CC of
 // the site and of the path.
 func TestHighestDemandWins(t *testing.T) {
-	type demand = svcchallenge.Demand
+	type demand = challenge.Demand
 	for _, c := range []struct {
 		platform, site configv1.ChallengeType
 		rules, cc      demand
@@ -72,20 +72,20 @@ func TestHighestDemandWins(t *testing.T) {
 		{calm, calm, demand{}, demand{}, ""},
 		{js, calm, demand{}, demand{}, "js"},
 		{calm, pow, demand{}, demand{}, "pow"},
-		{calm, calm, demand{}, demand{Level: svcchallenge.Cookie302}, "cookie302"},
-		{calm, calm, demand{Level: svcchallenge.Captcha}, demand{}, "captcha"},
-		{js, pow, demand{Level: svcchallenge.Cookie302}, demand{}, "pow"},
-		{pow, js, demand{}, demand{Level: svcchallenge.JS}, "pow"},
-		{js, cookie302, demand{Level: svcchallenge.Pow}, demand{Level: svcchallenge.Captcha}, "captcha"},
-		{calm, js, demand{}, demand{Level: svcchallenge.Captcha, HighPow: true}, "pow"},
+		{calm, calm, demand{}, demand{Level: challenge.Cookie302}, "cookie302"},
+		{calm, calm, demand{Level: challenge.Captcha}, demand{}, "captcha"},
+		{js, pow, demand{Level: challenge.Cookie302}, demand{}, "pow"},
+		{pow, js, demand{}, demand{Level: challenge.JS}, "pow"},
+		{js, cookie302, demand{Level: challenge.Pow}, demand{Level: challenge.Captcha}, "captcha"},
+		{calm, js, demand{}, demand{Level: challenge.Captcha, HighPow: true}, "pow"},
 		// Of equals the first says what it is.
-		{captcha, calm, demand{}, demand{Level: svcchallenge.Captcha, HighPow: true}, "captcha"},
-		{calm, captcha, demand{}, demand{Level: svcchallenge.Captcha, HighPow: true}, "captcha"},
+		{captcha, calm, demand{}, demand{Level: challenge.Captcha, HighPow: true}, "captcha"},
+		{calm, captcha, demand{}, demand{Level: challenge.Captcha, HighPow: true}, "captcha"},
 	} {
 		h := newProtected(t, platform(c.platform), siteProtection(c.site))
 		x := h.beforeChallenge(request("GET", "a.com", "/"))
 		*exchange.RuleDemand.Of(x), *exchange.FloodDemand.Of(x) = c.rules, c.cc
-		if got := challenged(svcchallenge.Stage(h.core)(x)); got != c.want {
+		if got := challenged(challenge.Stage(h.core)(x)); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
@@ -143,8 +143,8 @@ func TestNeverChallenged(t *testing.T) {
 	}
 	// A rule was written for exactly those it matches, so no list takes it back.
 	x := h.beforeChallenge(request("GET", "a.com", "/"))
-	*exchange.RuleDemand.Of(x), *exchange.AllowListed.Of(x) = svcchallenge.Demand{Level: svcchallenge.Pow}, true
-	if got := challenged(svcchallenge.Stage(h.core)(x)); got != "pow" {
+	*exchange.RuleDemand.Of(x), *exchange.AllowListed.Of(x) = challenge.Demand{Level: challenge.Pow}, true
+	if got := challenged(challenge.Stage(h.core)(x)); got != "pow" {
 		t.Errorf("%q", got)
 	}
 }
@@ -284,7 +284,7 @@ func BenchmarkRequestWithPass(b *testing.B) {
 			for _, cookie := range w.Result().Cookies() {
 				r.AddCookie(cookie)
 			}
-			x, stage := h.beforeChallenge(r), svcchallenge.Stage(h.core)
+			x, stage := h.beforeChallenge(r), challenge.Stage(h.core)
 			b.ReportAllocs()
 			for b.Loop() {
 				if stage(x) != nil {

@@ -8,6 +8,7 @@ import (
 	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
 	"edge.svc/caddy/features/cc"
+	"edge.svc/caddy/features/challenge"
 	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/handshake"
@@ -16,7 +17,6 @@ import (
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
-	"edge.svc/caddy/svcchallenge"
 	"edge.svc/caddy/svcerrors"
 	"edge.svc/caddy/svclisten"
 )
@@ -65,13 +65,13 @@ var order = []row{
 	{"bans", notForLocal, bans.Stage, failure{}},
 	{"cc", notForLocal, cc.Count, failure{}},
 	{"cc-reserved", notForLocal, cc.ClientsOfReserved, failure{}},
-	{"reserved", forLocal, svcchallenge.Reserved, challengeFails},
+	{"reserved", forLocal, challenge.Reserved, challengeFails},
 	{"lists", notForLocal, lists.Stage, policyFails},
 	{"rules", forLocal, rules.Stage, policyFails},
 	{"https", notForLocal, handshake.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, cc.Clients, failure{}},
 	{"held", forLocal, held, failure{}},
-	{"challenge", notForLocal, svcchallenge.Stage, challengeFails},
+	{"challenge", notForLocal, challenge.Stage, challengeFails},
 	{"limits", forLocal, origin.Limits, failure{}},
 	{"waf", notForLocal, waf.Stage, wafFails},
 	{"encode", forLocal, encode.Stage, failure{}},

@@ -8,10 +8,10 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/cc"
+	"edge.svc/caddy/features/challenge"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svcchallenge"
 )
 
 // newRuled is newHandler with a rule in the order, where rules are.
@@ -79,7 +79,7 @@ func TestRulesAndChallenges(t *testing.T) {
 			*exchange.RuleDemand.Of(x) = c.rule
 		}
 		*exchange.RuleAllowed.Of(x) = c.allowed
-		if got := challenged(svcchallenge.Stage(h.core)(x)); got != c.want {
+		if got := challenged(challenge.Stage(h.core)(x)); got != c.want {
 			t.Errorf("%s: %q, not %q", c.name, got, c.want)
 		}
 	}

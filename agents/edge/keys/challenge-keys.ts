@@ -1,4 +1,4 @@
-// Keys that sign challenges and passes. Caddy reads their file when it starts (svcchallenge/key_file.go).
+// Keys that sign challenges and passes. Caddy reads their file when it starts (features/challenge/key_file.go).
 import { create } from '@bufbuild/protobuf';
 import {
   type ChallengeKey,

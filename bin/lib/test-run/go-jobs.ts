@@ -19,7 +19,7 @@ const SHARED_STATE = [
   'exchange',
   'features/bans',
   'features/cc',
-  'svcchallenge',
+  'features/challenge',
   'core',
   'features/count',
   'svcedge',

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/features/challenge"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svcchallenge"
 )
 
 // perClient bans above 5 requests a second over 10 seconds.
@@ -354,7 +354,7 @@ func BenchmarkCount(b *testing.B) {
 	for _, clients := range []int{1, 100, 100_000} {
 		b.Run(fmt.Sprintf("%d clients", clients), func(b *testing.B) {
 			g := New(Options{Bans: newRig(b).bans, Thresholds: func(string) *Thresholds { return nil }})
-			policy := strict(func(t *Thresholds) { t.IPQPS, t.MaxLevel = 1_000_000, svcchallenge.Captcha })
+			policy := strict(func(t *Thresholds) { t.IPQPS, t.MaxLevel = 1_000_000, challenge.Captcha })
 			addrs := make([]netip.Addr, clients)
 			for i := range addrs {
 				addrs[i] = client(i)

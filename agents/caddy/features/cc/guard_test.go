@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/challenge"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svcchallenge"
 )
 
 // rig is a Guard on a clock of its own.
@@ -34,7 +34,7 @@ func newRig(t testing.TB) *rig {
 // strict is a policy with small numbers; change it for a test.
 func strict(change func(*Thresholds)) *Thresholds {
 	t := &Thresholds{
-		MaxLevel: svcchallenge.Captcha, Window: 10 * time.Second, SiteQPS: 100, URLQPS: 1_000_000,
+		MaxLevel: challenge.Captcha, Window: 10 * time.Second, SiteQPS: 100, URLQPS: 1_000_000,
 		IPBan: time.Minute, OriginErrorPercent: 50, OriginErrorMinRequests: 100,
 		EscalateAfter: 10 * time.Second, Cooldown: 60 * time.Second,
 	}
@@ -158,7 +158,7 @@ func TestSiteQPSEscalatesAndCoolsDown(t *testing.T) {
 // Every row of the table of states, as one evaluation of a ladder.
 func TestLadder(t *testing.T) {
 	const s = time.Second
-	policy := strict(func(t *Thresholds) { t.MaxLevel = svcchallenge.Pow })
+	policy := strict(func(t *Thresholds) { t.MaxLevel = challenge.Pow })
 	hold := func(level Level, since time.Duration) ladder {
 		return ladder{level: level, holding: true, since: since}
 	}
@@ -353,7 +353,7 @@ func TestTemplateAnswersAFloodInTime(t *testing.T) {
 	r := newRig(t)
 	r.at = r.at.Add(700 * time.Millisecond)
 	r.policy["a"] = &Thresholds{
-		MaxLevel: svcchallenge.Captcha, Window: 10 * time.Second, SiteQPS: 1000, URLQPS: 200, IPQPS: 50, IPBan: 10 * time.Minute,
+		MaxLevel: challenge.Captcha, Window: 10 * time.Second, SiteQPS: 1000, URLQPS: 200, IPQPS: 50, IPBan: 10 * time.Minute,
 		OriginErrorPercent: 50, OriginErrorMinRequests: 100, EscalateAfter: 10 * time.Second, Cooldown: time.Minute,
 	}
 	start, reached := r.at, map[Level]time.Duration{}
@@ -366,7 +366,7 @@ func TestTemplateAnswersAFloodInTime(t *testing.T) {
 		}
 		r.tick()
 	}
-	if reached[svcchallenge.JS] == 0 || reached[svcchallenge.JS] > 25*time.Second || reached[svcchallenge.Captcha] == 0 || reached[svcchallenge.Captcha] > 55*time.Second {
+	if reached[challenge.JS] == 0 || reached[challenge.JS] > 25*time.Second || reached[challenge.Captcha] == 0 || reached[challenge.Captcha] > 55*time.Second {
 		t.Errorf("%v", reached)
 	}
 	if n := r.bans.State().GetEntries(); n != 0 {
@@ -416,7 +416,7 @@ func TestHighPowInsteadOfCaptcha(t *testing.T) {
 	r := newRig(t)
 	r.policy["a"] = strict(func(t *Thresholds) { t.HighPow = true })
 	r.seconds(60, 300, 0, 0, "/")
-	if v := r.Count("a", r.policy["a"], client(1), false, "/"); v.Level != svcchallenge.Captcha || !v.HighPow {
+	if v := r.Count("a", r.policy["a"], client(1), false, "/"); v.Level != challenge.Captcha || !v.HighPow {
 		t.Errorf("%+v", v)
 	}
 }
@@ -429,8 +429,8 @@ func TestPolicyLoweredAndOff(t *testing.T) {
 		t.Fatal(r.level("/"))
 	}
 	r.drain()
-	r.policy["a"] = strict(func(t *Thresholds) { t.MaxLevel = svcchallenge.JS })
-	if v := r.Count("a", r.policy["a"], client(1), false, "/"); v.Level != svcchallenge.JS {
+	r.policy["a"] = strict(func(t *Thresholds) { t.MaxLevel = challenge.JS })
+	if v := r.Count("a", r.policy["a"], client(1), false, "/"); v.Level != challenge.JS {
 		t.Errorf("before the next evaluation: %+v", v)
 	}
 	r.seconds(1, 300, 0, 0, "/")

@@ -7,7 +7,7 @@ import { root } from '../../../helpers/documents.ts';
 
 type Search = (text: string, bits: number) => (from: number, count: number) => string;
 
-const assets = join(root, 'agents/caddy/svcchallenge/assets');
+const assets = join(root, 'agents/caddy/features/challenge/assets');
 const source = ['sha256.js', 'search.js', 'lanes.js'].map((name) => readFileSync(join(assets, name), 'utf8')).join('');
 const scripts = new Function(`${source}; return { search, lanes };`)() as Record<'search' | 'lanes', Search>;
 

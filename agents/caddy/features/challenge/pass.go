@@ -1,0 +1,141 @@
+package challenge
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"edge.svc/caddy/exchange"
+)
+
+const (
+	passCookie   = "__ew_pass"
+	passVersion  = "v1."
+	maxPassBytes = 1024
+	// A sibling's cookie of the whole domain, or a secure one beside a plain one, may come before ours.
+	maxPassCookies = 4
+	// No setting gives a longer life, so no node ever signed one.
+	maxPassSeconds = 86_400
+	// Clocks of the nodes of a cluster may differ; what another one made may seem to be from the future.
+	maxAheadSeconds = 300
+)
+
+// appendPass appends a pass: "v1.<key id>.<payload>.<mac>" with the payload site|level|network|agent|issued|expires.
+func appendPass(dst []byte, key *signer, b *binding, level Level, issued, expires int64) []byte {
+	var scratch [256]byte
+	payload := append(scratch[:0], b.site...)
+	payload = append(payload, '|', '0'+byte(level), '|')
+	payload = append(payload, b.networkText()...)
+	payload = append(payload, '|')
+	payload = append(payload, b.agent[:]...)
+	payload = strconv.AppendInt(append(payload, '|'), issued, 10)
+	payload = strconv.AppendInt(append(payload, '|'), expires, 10)
+
+	start := len(dst)
+	dst = append(dst, passVersion...)
+	dst = append(dst, key.id...)
+	dst = encoding.AppendEncode(append(dst, '.'), payload)
+	sum := key.sign("", textOf(dst[start:]))
+	return encoding.AppendEncode(append(dst, '.'), sum[:])
+}
+
+// checkPass returns the level of a pass and when it was issued; ok is false for one that is forged, altered, over, or of
+// another site, network or browser.
+func checkPass(keys *keySet, b *binding, value string, now int64) (level Level, issued int64, ok bool) {
+	if len(value) > maxPassBytes || !strings.HasPrefix(value, passVersion) {
+		return Normal, 0, false
+	}
+	dot := strings.LastIndexByte(value, '.')
+	id, encoded, found := strings.Cut(value[len(passVersion):max(dot, len(passVersion))], ".")
+	if !found {
+		return Normal, 0, false
+	}
+	key := keys.find(id)
+	if key == nil {
+		return Normal, 0, false
+	}
+	var decoded [maxPassBytes]byte
+	n, err := encoding.Decode(decoded[:], bytesOf(encoded))
+	if err != nil {
+		return Normal, 0, false
+	}
+	f := fields{rest: decoded[:n]}
+	mine := f.is(b.site)
+	l := f.number()
+	mine = string(f.next()) == string(b.networkText()) && mine
+	mine = string(f.next()) == string(b.agent[:]) && mine
+	issued, expires := f.number(), f.number()
+	if !mine || !f.end() || l < int64(Cookie302) || l > int64(Captcha) {
+		return Normal, 0, false
+	}
+	if expires <= now || expires-issued > maxPassSeconds || issued > now+maxAheadSeconds {
+		return Normal, 0, false
+	}
+	if !key.verify("", value[:dot], value[dot+1:]) {
+		return Normal, 0, false
+	}
+	return Level(l), issued, true
+}
+
+// bestPass returns the highest level among the passes in the Cookie headers of a request.
+func bestPass(keys *keySet, b *binding, headers []string, now int64) (level Level, issued int64) {
+	left := maxPassCookies
+	for _, header := range headers {
+		for header != "" && left > 0 {
+			var pair string
+			pair, header, _ = strings.Cut(header, ";")
+			name, value, found := strings.Cut(strings.Trim(pair, " \t"), "=")
+			if !found || name != passCookie {
+				continue
+			}
+			left--
+			if l, at, ok := checkPass(keys, b, value, now); ok && l > level {
+				level, issued = l, at
+			}
+		}
+	}
+	return level, issued
+}
+
+// heldPass is the best pass of a request.
+type heldPass struct {
+	level  Level
+	issued int64
+}
+
+var heldPasses = exchange.NewFact[heldPass]()
+
+// passOf finds the best pass of a request, once.
+func passOf(x *exchange.Exchange, keys *keySet, b *binding, now int64) heldPass {
+	if known, ok := heldPasses.Known(x); ok {
+		return known
+	}
+	pass := heldPasses.Of(x)
+	pass.level, pass.issued = bestPass(keys, b, x.In.Header["Cookie"], now)
+	return *pass
+}
+
+// PassLevel is the highest level that the client of an exchange has a pass of; without keys nobody has one.
+func (c *Challenges) PassLevel(x *exchange.Exchange) Level {
+	keys := c.keys.Load()
+	if keys == nil {
+		return Normal
+	}
+	b := bind(x.Plan.SiteID, x.In.Client, userAgent(x))
+	return passOf(x, keys, &b, c.now().Unix()).level
+}
+
+// passHeader makes the value of Set-Cookie that carries a pass.
+func passHeader(key *signer, b *binding, level Level, now int64, life time.Duration, secure bool) string {
+	seconds := min(int64(life/time.Second), maxPassSeconds)
+	var scratch [512]byte
+	out := append(scratch[:0], passCookie+"="...)
+	out = appendPass(out, key, b, level, now, now+seconds)
+	out = append(out, "; Path=/; Max-Age="...)
+	out = strconv.AppendInt(out, seconds, 10)
+	out = append(out, "; HttpOnly; SameSite=Lax"...)
+	if secure {
+		out = append(out, "; Secure"...)
+	}
+	return string(out)
+}
