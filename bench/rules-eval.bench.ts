@@ -38,7 +38,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         classes: CLASSES.map(({ name, rules }) => ({ name, rules: rules.map(compiled) })),
       }),
     );
-    const packages = [path.join(caddySources, 'svcexpr'), path.join(import.meta.dirname, 'rules-eval')];
+    const packages = [path.join(caddySources, 'expr'), path.join(import.meta.dirname, 'rules-eval')];
     const programs = packages.map((cwd, index) => {
       log(`building the benchmark of ${index === 0 ? 'the edge' : 'the others'}`);
       const program = path.join(folder, `${index}.test`);

@@ -28,12 +28,12 @@ var rooms = map[string][]string{
 	"svcedge":   {allOfThem},
 	"svcapi":    {"core"},
 	"svcerrors": {"exchange"},
-	"svcexpr":   {},
+	"expr":      {},
 	".":         {allOfThem},
 }
 
 // Features import exchange and core, never one another.
-var feature = []string{"exchange", "core", "svcerrors", "svcexpr"}
+var feature = []string{"exchange", "core", "svcerrors", "expr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
@@ -92,8 +92,8 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"core", module + "gen/svc/edge/v1", true},
 		{"core", "go.uber.org/zap", true},
 		{"core", module + "features/bans", false},
-		{"features/rules", module + "svcexpr", true},
-		{"svcexpr", module + "exchange", false},
+		{"features/rules", module + "expr", true},
+		{"expr", module + "exchange", false},
 		{"features/bans", module + "core", true},
 		{"features/bans", module + "features/cc", false},
 		{"svcnew", module + "svclisten", false},

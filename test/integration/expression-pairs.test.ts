@@ -33,7 +33,7 @@ test('the edge agrees with the console on random expressions and requests', asyn
   const words = [
     'test',
     ...GO_BUILD_FLAGS,
-    './svcexpr',
+    './expr',
     '-count=1',
     '-v',
     '-run',

@@ -12,10 +12,10 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/pmap"
 	"edge.svc/caddy/svcerrors"
-	"edge.svc/caddy/svcexpr"
 )
 
 const (
@@ -105,7 +105,7 @@ func checkRedirect(m *configv1.BulkRedirect) error {
 	if host, kind := core.NormalizeHost(source[:slash]); slash > 0 && (kind == core.HostInvalid || host != source[:slash]) {
 		return errSource
 	}
-	if len(m.GetTarget()) > maxBulkTarget || !svcexpr.ForRedirect.Accepts(m.GetTarget()) {
+	if len(m.GetTarget()) > maxBulkTarget || !expr.ForRedirect.Accepts(m.GetTarget()) {
 		return errTarget
 	}
 	return oneOf("status", m.GetStatus(), 301, 302, 307, 308)

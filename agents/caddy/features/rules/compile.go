@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcexpr"
 )
 
 // compiler makes one rule.
@@ -25,12 +25,12 @@ var (
 	errNoValue  = errors.New("its action lacks a value")
 )
 
-func (c *compiler) condition(encoded []byte) (*svcexpr.Condition, error) {
-	tree, err := svcexpr.Decode(encoded)
+func (c *compiler) condition(encoded []byte) (*expr.Condition, error) {
+	tree, err := expr.Decode(encoded)
 	if err != nil {
 		return nil, err
 	}
-	condition, err := svcexpr.CompileCondition(tree)
+	condition, err := expr.CompileCondition(tree)
 	if err != nil {
 		return nil, err
 	}
@@ -93,31 +93,31 @@ const maxStaticHeader = 4 * 4096
 
 // value is a text that stands there, or one that is computed.
 type value struct {
-	use  svcexpr.Use
+	use  expr.Use
 	text string
 	// The text is too long to be sent.
 	unusable bool
-	computed *svcexpr.Value
+	computed *expr.Value
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // value makes a value for its use; one that stands there must be usable.
-func (c *compiler) value(m *configv1.RuleValue, use svcexpr.Use) (value, error) {
+func (c *compiler) value(m *configv1.RuleValue, use expr.Use) (value, error) {
 	switch v := m.GetValue().(type) {
 	case *configv1.RuleValue_Text:
 		usable := use.Accepts(v.Text)
 		// A header's value is bounded by its characters where it is written, and by its bytes here.
-		if !usable && (use != svcexpr.ForHeader || len(v.Text) > maxStaticHeader || strings.ContainsFunc(v.Text, isControl)) {
+		if !usable && (use != expr.ForHeader || len(v.Text) > maxStaticHeader || strings.ContainsFunc(v.Text, isControl)) {
 			return value{}, errValue
 		}
 		return value{use: use, text: v.Text, unusable: !usable}, nil
 	case *configv1.RuleValue_Expression:
-		tree, err := svcexpr.Decode(v.Expression)
+		tree, err := expr.Decode(v.Expression)
 		if err != nil {
 			return value{}, err
 		}
-		computed, err := svcexpr.CompileValue(tree)
+		computed, err := expr.CompileValue(tree)
 		if err != nil {
 			return value{}, err
 		}
@@ -133,7 +133,7 @@ func (c *compiler) value(m *configv1.RuleValue, use svcexpr.Use) (value, error) 
 func (v *value) of(q *request) (result, why string) {
 	switch {
 	case v.unusable:
-		return "", svcexpr.UnusableResult.String()
+		return "", expr.UnusableResult.String()
 	case v.computed == nil:
 		return v.text, ""
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcexpr"
 )
 
 const (
@@ -69,7 +69,7 @@ func (c *compiler) header(m *configv1.HeaderAction) (h headerChange, err error) 
 	}
 	h.name = http.CanonicalHeaderKey(m.GetName())
 	if h.removes = m.GetValue().GetValue() == nil; !h.removes {
-		h.value, err = c.value(m.GetValue(), svcexpr.ForHeader)
+		h.value, err = c.value(m.GetValue(), expr.ForHeader)
 	}
 	return h, err
 }

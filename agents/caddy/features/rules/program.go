@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcexpr"
 )
 
 type phase = configv1.RulePhase
@@ -50,7 +50,7 @@ func (p *program) of(at phase) []*rule {
 // rule is one that was compiled.
 type rule struct {
 	name *exchange.RuleName
-	when *svcexpr.Condition
+	when *expr.Condition
 	do   action
 	// When it was last told of, in seconds since 1970.
 	told atomic.Int64

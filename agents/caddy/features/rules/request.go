@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/expr"
 	"edge.svc/caddy/svcerrors"
-	"edge.svc/caddy/svcexpr"
 )
 
 // request is an exchange as rules see it, for as long as the rules of one stage run.
@@ -77,7 +77,7 @@ func (q *request) run(rules []*rule) (ended bool) {
 }
 
 // why says why an evaluation has no result, "" when it has one.
-func (q *request) why(failure svcexpr.Failure) string {
+func (q *request) why(failure expr.Failure) string {
 	if q.missing {
 		q.missing = false
 		return "missing_data"

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcexpr"
 )
 
 const (
@@ -47,7 +47,7 @@ func (c *compiler) query(m *configv1.QueryEdit) (e queryEdit, err error) {
 		if !isParameterName(name) || len(e.set) > 0 && e.set[len(e.set)-1].name >= name {
 			return e, errQuery
 		}
-		v, err := c.value(p.GetValue(), svcexpr.ForQuery)
+		v, err := c.value(p.GetValue(), expr.ForQuery)
 		if err != nil {
 			return e, err
 		}
@@ -142,7 +142,7 @@ func (e *queryEdit) location(q *request, target, asked string) (location, why st
 		b = exchange.AppendEncoded(append(b, '#'), fragment, visible)
 	}
 	if len(b) > maxTargetBytes {
-		return "", svcexpr.ResultTooLong.String()
+		return "", expr.ResultTooLong.String()
 	}
 	return string(b), ""
 }
@@ -153,7 +153,7 @@ func visible(c byte) bool { return c > ' ' && c < 0x7f }
 func visibleInQuery(c byte) bool { return visible(c) && c != '#' }
 
 func (c *compiler) redirect(m *configv1.RedirectAction) (action, error) {
-	target, err := c.value(m.GetTarget(), svcexpr.ForRedirect)
+	target, err := c.value(m.GetTarget(), expr.ForRedirect)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (c *compiler) redirect(m *configv1.RedirectAction) (action, error) {
 // rewrite changes the target that rules after this one see, and the origin gets. It is a decoded path, brought into the
 // form in which all paths are compared, so that what rules see is what the origin reads.
 func (c *compiler) rewrite(m *configv1.RewriteAction) (action, error) {
-	target, err := c.value(m.GetTarget(), svcexpr.ForRewrite)
+	target, err := c.value(m.GetTarget(), expr.ForRewrite)
 	if err != nil {
 		return nil, err
 	}
@@ -203,10 +203,10 @@ func (c *compiler) rewrite(m *configv1.RewriteAction) (action, error) {
 		next := exchange.RewrittenTarget(exchange.CanonicalPath(to), asked)
 		switch {
 		case len(next.Raw) > maxTargetBytes:
-			return q.fail(r, svcexpr.ResultTooLong.String())
+			return q.fail(r, expr.ResultTooLong.String())
 		case next.Reserved():
 			// Nothing under the reserved prefix reaches an origin.
-			return q.fail(r, svcexpr.UnusableResult.String())
+			return q.fail(r, expr.UnusableResult.String())
 		}
 		q.x.Out.Target = next
 		return q.applied(r)

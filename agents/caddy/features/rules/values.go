@@ -5,58 +5,58 @@ import (
 	"strings"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcexpr"
+	"edge.svc/caddy/expr"
 )
 
-var _ svcexpr.Values = (*request)(nil)
+var _ expr.Values = (*request)(nil)
 
 // Text is the value of a field of strings. Path, query and header are as rules before left them; everything else of a
 // request is as it was asked.
-func (q *request) Text(field svcexpr.Field, name string) string {
+func (q *request) Text(field expr.Field, name string) string {
 	in := &q.x.In
 	switch field {
-	case svcexpr.Host:
+	case expr.Host:
 		return in.Host
-	case svcexpr.Method:
+	case expr.Method:
 		return in.Method
-	case svcexpr.Path:
+	case expr.Path:
 		return q.x.Target().Canonical
-	case svcexpr.PathExtension:
+	case expr.PathExtension:
 		return extensionOf(q.x.Target().Canonical)
-	case svcexpr.Query:
+	case expr.Query:
 		return q.x.Target().Query
-	case svcexpr.URI:
+	case expr.URI:
 		return in.Target.Raw
-	case svcexpr.FullURI:
+	case expr.FullURI:
 		return q.full()
-	case svcexpr.RequestHeader:
+	case expr.RequestHeader:
 		return q.requestHeader(name)
-	case svcexpr.Cookie:
+	case expr.Cookie:
 		if q.cookies == nil {
 			q.cookies = in.Header["Cookie"]
 		}
 		return cookieOf(q.cookies, name)
-	case svcexpr.Argument:
+	case expr.Argument:
 		return argumentOf(q.x.Target().Query, name)
-	case svcexpr.Referer:
+	case expr.Referer:
 		return q.often(&q.referer, "Referer")
-	case svcexpr.UserAgent:
+	case expr.UserAgent:
 		return q.often(&q.userAgent, "User-Agent")
-	case svcexpr.Version:
+	case expr.Version:
 		return versionOf(in.Major, in.Minor)
-	case svcexpr.Scheme:
+	case expr.Scheme:
 		return in.Scheme
-	case svcexpr.RequestID:
+	case expr.RequestID:
 		return in.ID
-	case svcexpr.JA4:
+	case expr.JA4:
 		return in.JA4()
-	case svcexpr.Country:
+	case expr.Country:
 		return q.countryOfClient()
-	case svcexpr.ASName:
+	case expr.ASName:
 		return q.systemOfClient().name
-	case svcexpr.ResponseHeader:
+	case expr.ResponseHeader:
 		return q.responseHeader(name)
-	case svcexpr.MediaType:
+	case expr.MediaType:
 		return mediaType(q.responseHeader("Content-Type"))
 	}
 	// Without a cache no answer has a status of it, and no database knows parts of countries.
@@ -64,15 +64,15 @@ func (q *request) Text(field svcexpr.Field, name string) string {
 }
 
 // Number is the value of a field of numbers.
-func (q *request) Number(field svcexpr.Field) int64 {
+func (q *request) Number(field expr.Field) int64 {
 	switch field {
-	case svcexpr.TimestampSec:
+	case expr.TimestampSec:
 		return q.x.Begun.Unix()
-	case svcexpr.ServerPort:
+	case expr.ServerPort:
 		return int64(q.x.In.Port)
-	case svcexpr.ASNumber:
+	case expr.ASNumber:
 		return int64(q.systemOfClient().number)
-	case svcexpr.ResponseCode:
+	case expr.ResponseCode:
 		if q.answer != nil {
 			return int64(q.answer.Status)
 		}
@@ -81,14 +81,14 @@ func (q *request) Number(field svcexpr.Field) int64 {
 }
 
 // Truth is the value of a field that is true or false.
-func (q *request) Truth(field svcexpr.Field) bool { return field == svcexpr.SSL && q.x.In.TLS != nil }
+func (q *request) Truth(field expr.Field) bool { return field == expr.SSL && q.x.In.TLS != nil }
 
 // Address is the value of a field of addresses.
-func (q *request) Address(field svcexpr.Field) netip.Addr {
+func (q *request) Address(field expr.Field) netip.Addr {
 	switch field {
-	case svcexpr.Source:
+	case expr.Source:
 		return q.x.In.Client.WithZone("").Unmap()
-	case svcexpr.Peer:
+	case expr.Peer:
 		return q.x.In.Peer.WithZone("").Unmap()
 	}
 	return netip.Addr{}
@@ -108,7 +108,7 @@ func (q *request) Contains(list string, address netip.Addr) bool {
 func (q *request) countryOfClient() string {
 	c := &q.country
 	if !c.asked && q.rules.geo != nil {
-		c.value, c.ready = q.rules.geo.Country(q.Address(svcexpr.Source))
+		c.value, c.ready = q.rules.geo.Country(q.Address(expr.Source))
 	}
 	c.asked = true
 	q.missing = q.missing || !c.ready
@@ -118,7 +118,7 @@ func (q *request) countryOfClient() string {
 func (q *request) systemOfClient() system {
 	s := &q.system
 	if !s.asked && q.rules.geo != nil {
-		s.value.number, s.value.name, s.ready = q.rules.geo.AS(q.Address(svcexpr.Source))
+		s.value.number, s.value.name, s.ready = q.rules.geo.AS(q.Address(expr.Source))
 	}
 	s.asked = true
 	q.missing = q.missing || !s.ready

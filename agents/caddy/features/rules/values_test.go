@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ruletest"
-	"edge.svc/caddy/svcexpr"
 )
 
 // Every field of a request, as it is asked for in a header that a rule computes.
@@ -25,65 +25,65 @@ func TestFieldsOfRequests(t *testing.T) {
 	x.In.HostRaw = "A.com:80"
 	q := s.rules.begin(x, nil)
 	for _, c := range []struct {
-		field      svcexpr.Field
+		field      expr.Field
 		name, want string
 	}{
-		{svcexpr.Host, "", "a.com"},
-		{svcexpr.Method, "", "PURGE"},
-		{svcexpr.Path, "", "/A/b c/File.TAR.Gz"},
-		{svcexpr.PathExtension, "", "gz"},
-		{svcexpr.Query, "", "x=1&X=2&x=3&y&=z&p%20q=4"},
-		{svcexpr.URI, "", asked},
-		{svcexpr.FullURI, "", "http://a.com" + asked},
-		{svcexpr.RequestHeader, "X-Two", "one, two"},
-		{svcexpr.RequestHeader, "X-None", ""},
-		{svcexpr.RequestHeader, "Host", "A.com:80"},
-		{svcexpr.Cookie, "a", "1"},
-		{svcexpr.Cookie, "A", ""},
-		{svcexpr.Cookie, "b", ""},
-		{svcexpr.Cookie, "c", ""},
-		{svcexpr.Cookie, "d", `"e"`},
-		{svcexpr.Cookie, "f", ""},
-		{svcexpr.Cookie, "g", "h=i"},
-		{svcexpr.Argument, "x", "1"},
-		{svcexpr.Argument, "X", "2"},
-		{svcexpr.Argument, "y", ""},
-		{svcexpr.Argument, "p%20q", "4"},
-		{svcexpr.Argument, "p q", ""},
-		{svcexpr.Argument, "q", ""},
-		{svcexpr.Referer, "", "r"},
-		{svcexpr.UserAgent, "", "u"},
-		{svcexpr.Version, "", "HTTP/1.1"},
-		{svcexpr.Scheme, "", "http"},
-		{svcexpr.RequestID, "", "request-1"},
-		{svcexpr.JA4, "", ""},
-		{svcexpr.Country, "", "DE"},
-		{svcexpr.Subdivision, "", ""},
-		{svcexpr.ASName, "", "Example"},
-		{svcexpr.ResponseHeader, "X-Two", ""},
-		{svcexpr.MediaType, "", ""},
-		{svcexpr.CacheStatus, "", ""},
+		{expr.Host, "", "a.com"},
+		{expr.Method, "", "PURGE"},
+		{expr.Path, "", "/A/b c/File.TAR.Gz"},
+		{expr.PathExtension, "", "gz"},
+		{expr.Query, "", "x=1&X=2&x=3&y&=z&p%20q=4"},
+		{expr.URI, "", asked},
+		{expr.FullURI, "", "http://a.com" + asked},
+		{expr.RequestHeader, "X-Two", "one, two"},
+		{expr.RequestHeader, "X-None", ""},
+		{expr.RequestHeader, "Host", "A.com:80"},
+		{expr.Cookie, "a", "1"},
+		{expr.Cookie, "A", ""},
+		{expr.Cookie, "b", ""},
+		{expr.Cookie, "c", ""},
+		{expr.Cookie, "d", `"e"`},
+		{expr.Cookie, "f", ""},
+		{expr.Cookie, "g", "h=i"},
+		{expr.Argument, "x", "1"},
+		{expr.Argument, "X", "2"},
+		{expr.Argument, "y", ""},
+		{expr.Argument, "p%20q", "4"},
+		{expr.Argument, "p q", ""},
+		{expr.Argument, "q", ""},
+		{expr.Referer, "", "r"},
+		{expr.UserAgent, "", "u"},
+		{expr.Version, "", "HTTP/1.1"},
+		{expr.Scheme, "", "http"},
+		{expr.RequestID, "", "request-1"},
+		{expr.JA4, "", ""},
+		{expr.Country, "", "DE"},
+		{expr.Subdivision, "", ""},
+		{expr.ASName, "", "Example"},
+		{expr.ResponseHeader, "X-Two", ""},
+		{expr.MediaType, "", ""},
+		{expr.CacheStatus, "", ""},
 	} {
 		if got := q.Text(c.field, c.name); got != c.want {
 			t.Errorf("%v[%s]: %q, not %q", c.field, c.name, got, c.want)
 		}
 	}
-	for field, want := range map[svcexpr.Field]int64{
-		svcexpr.TimestampSec: x.Begun.Unix(), svcexpr.ServerPort: 80, svcexpr.ASNumber: 64496, svcexpr.ResponseCode: 0,
+	for field, want := range map[expr.Field]int64{
+		expr.TimestampSec: x.Begun.Unix(), expr.ServerPort: 80, expr.ASNumber: 64496, expr.ResponseCode: 0,
 	} {
 		if got := q.Number(field); got != want {
 			t.Errorf("%v: %d, not %d", field, got, want)
 		}
 	}
-	if q.Truth(svcexpr.SSL) || q.missing {
+	if q.Truth(expr.SSL) || q.missing {
 		t.Error("TLS, or something missing")
 	}
 	x.In.TLS, x.In.Peer = new(tls.ConnectionState), netip.MustParseAddr("::ffff:198.51.100.7")
-	if !q.Truth(svcexpr.SSL) || q.Address(svcexpr.Peer) != netip.MustParseAddr("198.51.100.7") || q.Address(svcexpr.Source) != netip.MustParseAddr("192.0.2.1") {
+	if !q.Truth(expr.SSL) || q.Address(expr.Peer) != netip.MustParseAddr("198.51.100.7") || q.Address(expr.Source) != netip.MustParseAddr("192.0.2.1") {
 		t.Error("TLS or addresses")
 	}
 	x.In.Handshake = &exchange.Handshake{JA4: "t13d1516h2_8daaf6152771_e5627efa2ab1"}
-	if got := q.Text(svcexpr.JA4, ""); got != x.In.Handshake.JA4 {
+	if got := q.Text(expr.JA4, ""); got != x.In.Handshake.JA4 {
 		t.Errorf("JA4: %q", got)
 	}
 	for version, of := range map[string][2]int{"HTTP/1.0": {1, 0}, "HTTP/1.1": {1, 1}, "HTTP/2.0": {2, 0}, "HTTP/3.0": {3, 0}} {

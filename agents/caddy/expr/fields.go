@@ -1,4 +1,4 @@
-package svcexpr
+package expr
 
 // Field is a property of a request or response.
 type Field uint8

@@ -1,7 +1,7 @@
-// Package svcexpr turns the expressions of rules, which come as typed trees, into closures over the values of a request.
+// Package expr turns the expressions of rules, which come as typed trees, into closures over the values of a request.
 // A tree is checked as if nobody had looked at it before; an expression that was compiled never panics and takes bounded
 // time. Conditions without functions that make strings allocate nothing. It knows no rules.
-package svcexpr
+package expr
 
 import "net/netip"
 

@@ -1,4 +1,4 @@
-package svcexpr
+package expr
 
 // Bounds of the language, as contract/expression/limits.ts has them.
 const (

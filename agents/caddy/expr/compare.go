@@ -1,4 +1,4 @@
-package svcexpr
+package expr
 
 import (
 	"cmp"
