@@ -24,16 +24,16 @@ const (
 var rooms = map[string][]string{
 	"exchange":  {standardLibrary},
 	"core":      {"exchange"},
-	"svclisten": {"exchange", "core", "svcerrors"},
+	"svclisten": {"exchange", "core", "pages"},
 	"svcedge":   {allOfThem},
 	"svcapi":    {"core"},
-	"svcerrors": {"exchange"},
+	"pages":     {"exchange"},
 	"expr":      {},
 	".":         {allOfThem},
 }
 
 // Features import exchange and core, never one another.
-var feature = []string{"exchange", "core", "svcerrors", "expr"}
+var feature = []string{"exchange", "core", "pages", "expr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)

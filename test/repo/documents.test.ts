@@ -58,7 +58,7 @@ test('every answer that the edge makes itself is explained, with its statuses', 
   // Named, and given by no stage there is: pages for errors of the origin.
   const unused = new Set(['origin-error']);
   const codes = new Map(
-    [...read('agents/caddy/svcerrors/codes.go').matchAll(/^\t([A-Z]\w+) += "([a-z-]+)"$/gm)].map(([, name, code]) => [
+    [...read('agents/caddy/pages/codes.go').matchAll(/^\t([A-Z]\w+) += "([a-z-]+)"$/gm)].map(([, name, code]) => [
       name!,
       code!,
     ]),
@@ -68,7 +68,7 @@ test('every answer that the edge makes itself is explained, with its statuses', 
     rows.flatMap(([names, statuses]) => quoted(names!).map((code) => [code, numbers(statuses!)] as const)),
   );
   t.deepEqual([...told.keys()].sort(), [...codes.values()].filter((code) => !unused.has(code)).sort());
-  const pages = /range map\[string\]\[\]int\{\n([\s\S]*?)\n\t\}/.exec(read('agents/caddy/svcerrors/page.go'))![1]!;
+  const pages = /range map\[string\]\[\]int\{\n([\s\S]*?)\n\t\}/.exec(read('agents/caddy/pages/page.go'))![1]!;
   for (const [, name, statuses] of pages.matchAll(/(\w+): \{([0-9, ]+)\}/g)) {
     const code = codes.get(name!)!;
     if (!unused.has(code)) t.deepEqual(told.get(code), numbers(statuses!), code);

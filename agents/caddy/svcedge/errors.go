@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 	"edge.svc/caddy/svclisten"
 )
 
@@ -26,12 +26,12 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 	if failure, ok := r.Context().Value(caddyhttp.ErrorCtxKey).(caddyhttp.HandlerError); ok && failure.StatusCode >= 400 {
 		status = failure.StatusCode
 	}
-	code := svcerrors.InternalError
+	code := pages.InternalError
 	switch {
 	case status == http.StatusMethodNotAllowed:
-		code = svcerrors.MethodNotAllowed
+		code = pages.MethodNotAllowed
 	case status < 500:
-		code = svcerrors.BadRequest
+		code = pages.BadRequest
 	}
 	// The head of its request was whole.
 	conn := svclisten.FromContext(r.Context())
@@ -43,7 +43,7 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 		x.Meter.Refuse(status)
 	}
 	assignRequestID(&x.In)
-	a := svcerrors.Respond(x, status, code)
+	a := pages.Respond(x, status, code)
 	addEdgeHeaders(x, a)
 	whole := x.Send(a)
 	x.Reset()

@@ -11,7 +11,7 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/handshake"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 const (
@@ -33,15 +33,15 @@ func normalise(c *core.Core) exchange.Stage {
 		assignRequestID(in)
 		switch {
 		case len(in.Target.Raw) > maxTargetBytes:
-			return svcerrors.Respond(x, http.StatusRequestURITooLong, svcerrors.URITooLong)
+			return pages.Respond(x, http.StatusRequestURITooLong, pages.URITooLong)
 		case !fits:
-			return svcerrors.Respond(x, http.StatusBadRequest, svcerrors.HeaderTooLarge)
+			return pages.Respond(x, http.StatusBadRequest, pages.HeaderTooLarge)
 		case refusedMethod(in):
-			return svcerrors.Respond(x, http.StatusMethodNotAllowed, svcerrors.MethodNotAllowed)
+			return pages.Respond(x, http.StatusMethodNotAllowed, pages.MethodNotAllowed)
 		case in.Target.Ambiguous || strayFields(in):
-			return svcerrors.Respond(x, http.StatusBadRequest, svcerrors.BadRequest)
+			return pages.Respond(x, http.StatusBadRequest, pages.BadRequest)
 		case passedBefore(in.Header["Cdn-Loop"], c.LoopID()):
-			return svcerrors.Respond(x, http.StatusLoopDetected, svcerrors.LoopDetected)
+			return pages.Respond(x, http.StatusLoopDetected, pages.LoopDetected)
 		}
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 	"edge.svc/caddy/svclisten"
 )
 
@@ -37,9 +37,9 @@ type failure struct {
 }
 
 var (
-	policyFails    = failure{http.StatusServiceUnavailable, svcerrors.PolicyUnavailable}
-	wafFails       = failure{http.StatusServiceUnavailable, svcerrors.WAFBusy}
-	challengeFails = failure{http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable}
+	policyFails    = failure{http.StatusServiceUnavailable, pages.PolicyUnavailable}
+	wafFails       = failure{http.StatusServiceUnavailable, pages.WAFBusy}
+	challengeFails = failure{http.StatusServiceUnavailable, pages.ChallengeUnavailable}
 )
 
 const forLocal, notForLocal = true, false

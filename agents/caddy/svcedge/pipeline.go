@@ -9,7 +9,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // pipeline is the order, made ready for one core.
@@ -151,9 +151,9 @@ func (p *pipeline) contain(x *exchange.Exchange, s *stage, v any) *exchange.Answ
 	p.tell(x, s.name, v)
 	f := s.onPanic
 	if f.status == 0 {
-		f = failure{http.StatusInternalServerError, svcerrors.InternalError}
+		f = failure{http.StatusInternalServerError, pages.InternalError}
 	}
-	return svcerrors.Respond(x, f.status, f.code)
+	return pages.Respond(x, f.status, f.code)
 }
 
 func (p *pipeline) tell(x *exchange.Exchange, stage string, v any) {

@@ -13,7 +13,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // The first byte of a record with a hello.
@@ -149,7 +149,7 @@ func (c *Conn) beginsTLS(p []byte) error {
 func (c *Conn) askForTLS() {
 	var id [16]byte
 	_, _ = rand.Read(id[:])
-	page := svcerrors.Raw(http.StatusBadRequest, svcerrors.HTTPSRequired, hex.EncodeToString(id[:]))
+	page := pages.Raw(http.StatusBadRequest, pages.HTTPSRequired, hex.EncodeToString(id[:]))
 	limit := time.Now().Add(unreadTime)
 	_ = c.Conn.SetDeadline(limit)
 	n, err := c.Conn.Write(page)

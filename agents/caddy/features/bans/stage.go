@@ -3,7 +3,7 @@ package bans
 import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // blocked counts requests of banned clients.
@@ -15,7 +15,7 @@ func Stage(c *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if _, banned := bans.Lookup(x.Plan.SiteID, x.In.Client); banned && !core.ExemptClient(x) {
 			x.Mark(blocked)
-			return svcerrors.RespondBanned(x)
+			return pages.RespondBanned(x)
 		}
 		return nil
 	}

@@ -3,7 +3,7 @@ package cc
 import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // counted is what the stages of CC mitigation remember of an exchange: where it counts, and under which thresholds.
@@ -59,7 +59,7 @@ func Clients(c *core.Core) exchange.Stage {
 			x.Leave()
 			ban()
 			x.Mark(blocked)
-			return svcerrors.RespondBanned(x)
+			return pages.RespondBanned(x)
 		}
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Visit is a request as far as challenges care, with what its site wants of them.
@@ -130,7 +130,7 @@ func (c *Challenges) Admit(x *exchange.Exchange, v *Visit, demand Demand) *excha
 	}
 	keys := c.keys.Load()
 	if keys == nil {
-		return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable)
+		return pages.Respond(x, http.StatusServiceUnavailable, pages.ChallengeUnavailable)
 	}
 	b := bind(v.SiteID, v.Client, userAgent(x))
 	now := c.now().Unix()

@@ -13,7 +13,7 @@ type pageForm struct {
 	policy []string
 }
 
-var pages = func() (all [languages]map[string]func() *pageForm) {
+var pageForms = func() (all [languages]map[string]func() *pageForm) {
 	for language := range all {
 		t := &texts[language]
 		all[language] = map[string]func() *pageForm{
@@ -28,7 +28,7 @@ var pages = func() (all [languages]map[string]func() *pageForm) {
 
 // preparePages makes the pages ahead of need: a flood would wait for the first of each.
 var preparePages = sync.OnceFunc(func() {
-	for _, ofLanguage := range pages {
+	for _, ofLanguage := range pageForms {
 		for _, page := range ofLanguage {
 			page()
 		}

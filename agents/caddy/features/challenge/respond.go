@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 const headerChallenge = "X-Svc-Challenge"
@@ -65,10 +65,10 @@ func (c *Challenges) respond(x *exchange.Exchange, status int, kind string, f *f
 		return sayLine(x, a)
 	}
 	f.language = english
-	if svcerrors.PrefersChinese(x.In.Header["Accept-Language"]) {
+	if pages.PrefersChinese(x.In.Header["Accept-Language"]) {
 		f.language = chinese
 	}
-	page := pages[f.language][kind]()
+	page := pageForms[f.language][kind]()
 	h["Cache-Control"] = noStore
 	h["Content-Type"] = htmlType
 	h["Content-Security-Policy"] = page.policy

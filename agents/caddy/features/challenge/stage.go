@@ -5,7 +5,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Stage challenges a request that has not the highest level that anybody asks of it. Of equal demands the first one says
@@ -77,6 +77,6 @@ func Reserved(c *core.Core) exchange.Stage {
 		case path == WorkerPath && (method == http.MethodGet || method == http.MethodHead):
 			return challenges.Worker(x)
 		}
-		return svcerrors.Respond(x, http.StatusNotFound, svcerrors.NotFound)
+		return pages.Respond(x, http.StatusNotFound, pages.NotFound)
 	}
 }

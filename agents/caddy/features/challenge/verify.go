@@ -6,25 +6,25 @@ import (
 	"time"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Verify answers a POST to the verify endpoint: a pass and the way back for a right answer, a new challenge for a wrong
 // one, the way back alone for one that is worth nothing, where the visitor is challenged anew.
 func (c *Challenges) Verify(x *exchange.Exchange, v *Visit) *exchange.Answer {
 	if err := x.Body.Bound(maxFormBytes, formPause); err != nil {
-		return svcerrors.Respond(x, http.StatusRequestEntityTooLarge, svcerrors.TooLarge)
+		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.TooLarge)
 	}
 	keys := c.keys.Load()
 	if keys == nil {
-		return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.ChallengeUnavailable)
+		return pages.Respond(x, http.StatusServiceUnavailable, pages.ChallengeUnavailable)
 	}
 	body, _, err := x.Body.Look(maxFormBytes + 1)
 	switch {
 	case errors.Is(err, exchange.ErrBodyTooLarge):
-		return svcerrors.Respond(x, http.StatusRequestEntityTooLarge, svcerrors.TooLarge)
+		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.TooLarge)
 	case err != nil:
-		return svcerrors.Respond(x, http.StatusBadRequest, svcerrors.BadRequest)
+		return pages.Respond(x, http.StatusBadRequest, pages.BadRequest)
 	}
 	form := readForm(string(body))
 	form.back = returnPath(form.back)

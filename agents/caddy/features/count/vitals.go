@@ -10,7 +10,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/gen/svc/edge/v1/edgev1connect"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // maxVitals is how many sites are answered at once.
@@ -23,7 +23,7 @@ const errorPrefix = "error."
 var protective = []string{"blocked.", "challenge.shown."}
 
 // deliberate are answers 5xx that somebody wanted, or that protection gave.
-var deliberate = []string{svcerrors.SiteDisabled, svcerrors.ChallengeUnavailable}
+var deliberate = []string{pages.SiteDisabled, pages.ChallengeUnavailable}
 
 func init() {
 	core.RegisterCapability("vitals-v1")
@@ -33,7 +33,7 @@ func init() {
 // edgeErrors has the counts of answers 5xx that the edge makes, by their code.
 var edgeErrors = func() map[string]exchange.Count {
 	counts := map[string]exchange.Count{}
-	for _, code := range svcerrors.Codes() {
+	for _, code := range pages.Codes() {
 		counts[code] = exchange.NewCount(errorPrefix + code)
 	}
 	return counts
@@ -44,7 +44,7 @@ func edgeError(code string) exchange.Count {
 	if count, ok := edgeErrors[code]; ok {
 		return count
 	}
-	return edgeErrors[svcerrors.InternalError]
+	return edgeErrors[pages.InternalError]
 }
 
 // noteError counts an answer 5xx by who made it.

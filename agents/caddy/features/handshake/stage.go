@@ -6,7 +6,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // SameName is the stage that refuses requests for another host than the one that the handshake was about: the connection
@@ -18,7 +18,7 @@ func SameName(*core.Core) exchange.Stage {
 		if h == nil || !h.Health && x.In.Host == h.ServerName && (x.Plan == nil || x.Plan.SiteID == h.SiteID) {
 			return nil
 		}
-		return svcerrors.Respond(x, http.StatusMisdirectedRequest, svcerrors.SNIHostMismatch)
+		return pages.Respond(x, http.StatusMisdirectedRequest, pages.SNIHostMismatch)
 	}
 }
 
@@ -63,13 +63,13 @@ func (s *site) reaches(p *exchange.Plan, host string) bool {
 }
 
 func denyPlain(x *exchange.Exchange) *exchange.Answer {
-	return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.PolicyDenied)
+	return pages.Respond(x, http.StatusServiceUnavailable, pages.PolicyDenied)
 }
 
 func requireCertificate(x *exchange.Exchange) *exchange.Answer {
 	// Clients offer certificates to new connections alone.
 	x.CloseAfter()
-	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.ClientCertRequired)
+	return pages.Respond(x, http.StatusForbidden, pages.ClientCertRequired)
 }
 
 func giveRedirect(x *exchange.Exchange) *exchange.Answer {

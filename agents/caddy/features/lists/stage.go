@@ -5,7 +5,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Stage finds the client on the address lists. A denial is held back: later stages may still count the request.
@@ -27,5 +27,5 @@ var blocked = exchange.NewCount("blocked.list")
 
 func deny(x *exchange.Exchange) *exchange.Answer {
 	x.Mark(blocked)
-	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.PolicyDenied)
+	return pages.Respond(x, http.StatusForbidden, pages.PolicyDenied)
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Fetcher gets answers from the origins of a pool. It is made anew for a request, or kept; it holds nothing of one.
@@ -82,7 +82,7 @@ const maxReplay = 64 << 10
 func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
 	group := f.Pool.groupNamed(x.Out.Group)
 	if group == nil || len(group.origins) == 0 {
-		return svcerrors.Respond(x, http.StatusBadGateway, svcerrors.NoOrigin)
+		return pages.Respond(x, http.StatusBadGateway, pages.NoOrigin)
 	}
 	t := fetches.Get().(*fetch)
 	t.Fetcher, t.x, t.ctx, t.group = f, x, x.Context(), group
@@ -314,11 +314,11 @@ func (t *fetch) failOrigin(err error) *exchange.Answer {
 	t.x.Origin = exchange.OriginOutcome{Asked: true}
 	switch classOf(err) {
 	case failDNS, failForbidden:
-		return svcerrors.Respond(t.x, http.StatusBadGateway, svcerrors.NoOrigin)
+		return pages.Respond(t.x, http.StatusBadGateway, pages.NoOrigin)
 	case failTimeout:
-		return svcerrors.Respond(t.x, http.StatusGatewayTimeout, svcerrors.OriginTimeout)
+		return pages.Respond(t.x, http.StatusGatewayTimeout, pages.OriginTimeout)
 	default:
-		return svcerrors.Respond(t.x, http.StatusBadGateway, svcerrors.OriginUnreachable)
+		return pages.Respond(t.x, http.StatusBadGateway, pages.OriginUnreachable)
 	}
 }
 
@@ -327,12 +327,12 @@ func (t *fetch) failBody(err error) *exchange.Answer {
 	t.x.CloseAfter()
 	switch {
 	case errors.Is(err, exchange.ErrBodyTooLarge):
-		return svcerrors.Respond(t.x, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
+		return pages.Respond(t.x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
 	case errors.Is(err, exchange.ErrBodySlow):
-		return svcerrors.Respond(t.x, http.StatusRequestTimeout, svcerrors.BadRequest)
+		return pages.Respond(t.x, http.StatusRequestTimeout, pages.BadRequest)
 	case errors.Is(err, io.ErrUnexpectedEOF) || t.ctx.Err() != nil:
 		return t.x.Drop()
 	default:
-		return svcerrors.Respond(t.x, http.StatusBadRequest, svcerrors.BadRequest)
+		return pages.Respond(t.x, http.StatusBadRequest, pages.BadRequest)
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"net/http"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Refuse answers what the site does not take to its origins at all, before anybody looks at a body: WebSockets where they
 // are off, and bodies that announce more than may come. Rules may say otherwise for a request.
 func (p *Pool) Refuse(x *exchange.Exchange) *exchange.Answer {
 	if x.In.Upgrade && !x.Overrides.WebSocket.Or(p.websocket) {
-		return svcerrors.Respond(x, http.StatusForbidden, svcerrors.WebSocketDisabled)
+		return pages.Respond(x, http.StatusForbidden, pages.WebSocketDisabled)
 	}
 	if p.bound(x) != nil {
-		return svcerrors.Respond(x, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
+		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
 	}
 	return nil
 }

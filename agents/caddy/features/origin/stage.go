@@ -7,7 +7,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Limits is the stage that refuses what the site does not take to its origins.
@@ -16,7 +16,7 @@ func Limits(c *core.Core) exchange.Stage {
 		pool := PoolOf(x.Plan)
 		if pool == nil {
 			c.Log().Error("site cannot be served", zap.String("site", x.Plan.SiteID))
-			return svcerrors.Respond(x, http.StatusInternalServerError, svcerrors.InternalError)
+			return pages.Respond(x, http.StatusInternalServerError, pages.InternalError)
 		}
 		return pool.Refuse(x)
 	}

@@ -15,7 +15,7 @@ import (
 	"edge.svc/caddy/expr"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/pmap"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 const (
@@ -187,7 +187,7 @@ func (q *request) redirectInBulk(own sources) (ended bool) {
 	query := queryEdit{preserve: found.preserve}
 	to, why := query.location(q, found.target, in.Target.Query)
 	if why != "" {
-		q.end(outcome{status: http.StatusServiceUnavailable, code: svcerrors.PolicyUnavailable})
+		q.end(outcome{status: http.StatusServiceUnavailable, code: pages.PolicyUnavailable})
 		return true
 	}
 	q.end(outcome{status: found.status, location: to})

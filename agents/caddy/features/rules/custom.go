@@ -4,7 +4,7 @@ import (
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // blocked counts what rules blocked.
@@ -14,7 +14,7 @@ func (c *compiler) block(m *configv1.BlockAction) (action, error) {
 	status := int(m.GetStatus())
 	return func(q *request, r *rule) verdict {
 		q.note(r, exchange.RuleBlocked)
-		q.end(outcome{status: status, code: svcerrors.PolicyDenied, mark: blocked})
+		q.end(outcome{status: status, code: pages.PolicyDenied, mark: blocked})
 		return stop
 	}, oneOf("status", m.GetStatus(), 403, 451)
 }

@@ -7,7 +7,7 @@ import (
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // limited counts what rate limits refused.
@@ -86,6 +86,6 @@ func (q *request) refuseLimited() (refused bool) {
 	}
 	by := q.limited[over]
 	q.note(by.rule, exchange.RuleLimited)
-	q.end(outcome{status: by.limit.status, code: svcerrors.PolicyDenied, retryAfter: by.limit.after, mark: limited})
+	q.end(outcome{status: by.limit.status, code: pages.PolicyDenied, retryAfter: by.limit.after, mark: limited})
 	return true
 }

@@ -8,7 +8,7 @@ import (
 
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/expr"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // request is an exchange as rules see it, for as long as the rules of one stage run.
@@ -88,7 +88,7 @@ func (q *request) why(failure expr.Failure) string {
 // fail ends a request whose rules cannot be told: to pass over a rule could be to leave a door open.
 func (q *request) fail(r *rule, why string) verdict {
 	q.tell(r, "a rule failed: the request is refused", why)
-	q.end(outcome{status: http.StatusServiceUnavailable, code: svcerrors.PolicyUnavailable})
+	q.end(outcome{status: http.StatusServiceUnavailable, code: pages.PolicyUnavailable})
 	return stop
 }
 

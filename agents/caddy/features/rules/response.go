@@ -3,7 +3,7 @@ package rules
 import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Response is the response stage of the phases that look at answers. What a site answers may be changed and compressed;
@@ -36,5 +36,5 @@ func (p *program) looksAtAnswers() bool {
 // noBusinessOfRules names the answers of the edge that belong to no site: of bans, under the reserved prefix, and of
 // sites that answer nothing of their own.
 func noBusinessOfRules(x *exchange.Exchange, a *exchange.Answer) bool {
-	return x.Plan.Disabled || x.Plan.Unserved || !core.Guarded(x.Tables, x.Plan) || a.Code == svcerrors.IPBanned || x.In.Target.Reserved()
+	return x.Plan.Disabled || x.Plan.Unserved || !core.Guarded(x.Tables, x.Plan) || a.Code == pages.IPBanned || x.In.Target.Reserved()
 }

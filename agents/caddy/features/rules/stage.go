@@ -3,7 +3,7 @@ package rules
 import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Of returns the rules of a core.
@@ -83,7 +83,7 @@ func giveOutcome(x *exchange.Exchange) *exchange.Answer {
 		a.Header["Location"] = []string{o.location}
 		return a
 	}
-	a := svcerrors.Respond(x, o.status, o.code)
+	a := pages.Respond(x, o.status, o.code)
 	if o.retryAfter != nil {
 		a.Header["Retry-After"] = o.retryAfter
 	}

@@ -6,7 +6,7 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // Find is the stage that finds the site of the host. On a port that it is not bound to a site is unknown, but for questions
@@ -55,7 +55,7 @@ func AnswerUnknown(*core.Core) exchange.Stage {
 				return nil
 			}
 		}
-		return svcerrors.Respond(x, http.StatusNotFound, svcerrors.UnknownHost)
+		return pages.Respond(x, http.StatusNotFound, pages.UnknownHost)
 	}
 }
 
@@ -64,10 +64,10 @@ func AnswerUnknown(*core.Core) exchange.Stage {
 func Disabled(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.Plan.Disabled {
-			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.SiteDisabled)
+			return pages.Respond(x, http.StatusServiceUnavailable, pages.SiteDisabled)
 		}
 		if x.Plan.Unserved || !core.Guarded(x.Tables, x.Plan) {
-			return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.PolicyUnavailable)
+			return pages.Respond(x, http.StatusServiceUnavailable, pages.PolicyUnavailable)
 		}
 		return nil
 	}

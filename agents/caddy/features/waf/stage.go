@@ -10,7 +10,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svcerrors"
+	"edge.svc/caddy/pages"
 )
 
 // What is counted for a site.
@@ -79,7 +79,7 @@ func (e *engine) look(x *exchange.Exchange, s *settings) (l look, err error) {
 func (e *engine) failBody(x *exchange.Exchange, s *settings, err error) *exchange.Answer {
 	switch {
 	case errors.Is(err, exchange.ErrBodyTooLarge):
-		return svcerrors.Respond(x, http.StatusRequestEntityTooLarge, svcerrors.BodyTooLarge)
+		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
 	case x.Body.Failed():
 		return x.Drop()
 	}
@@ -126,7 +126,7 @@ func (e *engine) fail(x *exchange.Exchange, s *settings, err error) *exchange.An
 	if !s.block {
 		return nil
 	}
-	return svcerrors.Respond(x, http.StatusServiceUnavailable, svcerrors.WAFBusy)
+	return pages.Respond(x, http.StatusServiceUnavailable, pages.WAFBusy)
 }
 
 // count counts the rules that matched, for the site.
@@ -166,5 +166,5 @@ func (e *engine) decide(x *exchange.Exchange, s *settings, v verdict) *exchange.
 	}
 	e.counters.blocked.Add(1)
 	x.Mark(countBlocked)
-	return svcerrors.Respond(x, http.StatusForbidden, svcerrors.WAFBlocked)
+	return pages.Respond(x, http.StatusForbidden, pages.WAFBlocked)
 }

@@ -1,4 +1,4 @@
-package svcerrors
+package pages
 
 import (
 	"net/http"
