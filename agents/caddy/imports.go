@@ -9,6 +9,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
 	// The edge, and its features: what is registered by being here.
+	_ "edge.svc/caddy/api"
 	_ "edge.svc/caddy/core"
 	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/features/cc"
@@ -21,7 +22,6 @@ import (
 	_ "edge.svc/caddy/features/rate"
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
-	_ "edge.svc/caddy/svcapi"
 	_ "edge.svc/caddy/svcedge"
 	_ "edge.svc/caddy/svclisten"
 )

@@ -26,7 +26,7 @@ var rooms = map[string][]string{
 	"core":      {"exchange"},
 	"svclisten": {"exchange", "core", "pages"},
 	"svcedge":   {allOfThem},
-	"svcapi":    {"core"},
+	"api":       {"core"},
 	"pages":     {"exchange"},
 	"expr":      {},
 	".":         {allOfThem},
@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "pages", "expr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "svcedge", "svcapi"} {
+	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "svcedge", "api"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -99,7 +99,7 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"svcnew", module + "svclisten", false},
 		{"svcnew", module + "internal/ranges", true},
 		{"svclisten", module + "features/bans", false},
-		{"svcapi", module + "svclisten", false},
+		{"api", module + "svclisten", false},
 		{"svcedge", module + "features/bans", true},
 		{"internal/ranges", module + "core", false},
 	} {

@@ -171,7 +171,7 @@ func TestNothingWritesToTheClientButSend(t *testing.T) {
 		"exchange/send.go": "it sends", "exchange/sink.go": "it sends", "exchange/body.go": "limits on reading",
 		"svclisten/exchange.go": "a ban sets limits", "svclisten/http3body.go": "limits on reading", "svclisten/http3heads.go": "limits on reading",
 		"svclisten/stage.go":           "bans learn whose limits to set",
-		"features/challenge/stitch.go": "compresses", "features/encode/body.go": "flushes sinks", "svcapi/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
+		"features/challenge/stitch.go": "compresses", "features/encode/body.go": "flushes sinks", "api/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
 		"features/origin/body.go": "flushes sinks", "features/origin/fetch.go": "flushes sinks", "features/origin/standard.go": "flushes sinks",
 	}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

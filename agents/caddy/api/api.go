@@ -1,6 +1,6 @@
-// Package svcapi serves what the agent may ask of the edge, on a unix socket that only the owner can reach. The calls
+// Package api serves what the agent may ask of the edge, on a unix socket that only the owner can reach. The calls
 // are the features'.
-package svcapi
+package api
 
 import (
 	"context"

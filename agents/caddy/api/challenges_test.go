@@ -1,4 +1,4 @@
-package svcapi
+package api
 
 import (
 	"testing"
