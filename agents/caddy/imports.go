@@ -22,6 +22,6 @@ import (
 	_ "edge.svc/caddy/features/rate"
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
+	_ "edge.svc/caddy/listen"
 	_ "edge.svc/caddy/svcedge"
-	_ "edge.svc/caddy/svclisten"
 )

@@ -22,14 +22,14 @@ const (
 // rooms says what each package may import of this module; what is not named is a feature. Generated code, third parties,
 // internal helpers, the edge's error pages and the language of rules are open to all but exchange.
 var rooms = map[string][]string{
-	"exchange":  {standardLibrary},
-	"core":      {"exchange"},
-	"svclisten": {"exchange", "core", "pages"},
-	"svcedge":   {allOfThem},
-	"api":       {"core"},
-	"pages":     {"exchange"},
-	"expr":      {},
-	".":         {allOfThem},
+	"exchange": {standardLibrary},
+	"core":     {"exchange"},
+	"listen":   {"exchange", "core", "pages"},
+	"svcedge":  {allOfThem},
+	"api":      {"core"},
+	"pages":    {"exchange"},
+	"expr":     {},
+	".":        {allOfThem},
 }
 
 // Features import exchange and core, never one another.
@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "pages", "expr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "svclisten", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "svcedge", "api"} {
+	for _, name := range []string{"exchange", "core", "listen", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "svcedge", "api"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -96,10 +96,10 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"expr", module + "exchange", false},
 		{"features/bans", module + "core", true},
 		{"features/bans", module + "features/cc", false},
-		{"svcnew", module + "svclisten", false},
+		{"svcnew", module + "listen", false},
 		{"svcnew", module + "internal/ranges", true},
-		{"svclisten", module + "features/bans", false},
-		{"api", module + "svclisten", false},
+		{"listen", module + "features/bans", false},
+		{"api", module + "listen", false},
 		{"svcedge", module + "features/bans", true},
 		{"internal/ranges", module + "core", false},
 	} {

@@ -15,7 +15,7 @@ import (
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/origin"
 	_ "edge.svc/caddy/features/sites"
-	_ "edge.svc/caddy/svclisten"
+	_ "edge.svc/caddy/listen"
 )
 
 func TestEntriesThatCannotBeUsed(t *testing.T) {

@@ -29,7 +29,7 @@ type HandshakeConn interface {
 	SetHandshake(h *Handshake)
 }
 
-// TLS decides the handshakes of all connections. It is a component that svclisten finds.
+// TLS decides the handshakes of all connections. It is a component that listen finds.
 type TLS interface {
 	// ServerConfig has a GetConfigForClient that decides by the hello; its Conn is a HandshakeConn. The ports of HTTP/3 take
 	// it as well.

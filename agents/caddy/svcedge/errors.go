@@ -7,8 +7,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/listen"
 	"edge.svc/caddy/pages"
-	"edge.svc/caddy/svclisten"
 )
 
 // ErrorHandler is the HTTP handler `svc_error` for the error routes of a server: it answers what Caddy itself refuses
@@ -34,11 +34,11 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 		code = pages.BadRequest
 	}
 	// The head of its request was whole.
-	conn := svclisten.FromContext(r.Context())
+	conn := listen.FromContext(r.Context())
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Begin(w, r)
 	endAfter(x, r)
-	svclisten.Carry(x, conn, 0)
+	listen.Carry(x, conn, 0)
 	if x.Meter != nil {
 		x.Meter.Refuse(status)
 	}

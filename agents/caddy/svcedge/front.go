@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/listen"
 )
 
 // front takes requests to the handler without the chain of Caddy's server. The chain copies each request for a log that
@@ -48,7 +48,7 @@ const maxMethodBytes = 32
 
 // ServeHTTP answers the request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	conn := svclisten.FromContext(r.Context())
+	conn := listen.FromContext(r.Context())
 	if conn != nil && r.ProtoMajor == 1 && f.writeIdle > 0 {
 		// Also for what the server writes on its own behalf while the request is answered.
 		conn.BoundWrites(f.writeIdle)

@@ -11,7 +11,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/listen"
 )
 
 func init() {
@@ -58,14 +58,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers the request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	h.serve(w, r, svclisten.FromContext(r.Context()), 0)
+	h.serve(w, r, listen.FromContext(r.Context()), 0)
 	return nil
 }
 
 // serve answers a request of a connection, nil where it is not known.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, conn *svclisten.Conn, writeIdle time.Duration) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, conn *listen.Conn, writeIdle time.Duration) {
 	x := h.pipeline.begin(w, r)
-	svclisten.Carry(x, conn, writeIdle)
+	listen.Carry(x, conn, writeIdle)
 	if !h.pipeline.serve(x) {
 		panic(http.ErrAbortHandler)
 	}

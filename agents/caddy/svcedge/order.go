@@ -17,8 +17,8 @@ import (
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
+	"edge.svc/caddy/listen"
 	"edge.svc/caddy/pages"
-	"edge.svc/caddy/svclisten"
 )
 
 // row is a place in the order.
@@ -50,7 +50,7 @@ const forLocal, notForLocal = true, false
 var order = []row{
 	{"health", forLocal, health, failure{}},
 	{"normalise", forLocal, normalise, failure{}},
-	{"client", forLocal, svclisten.Client, failure{}},
+	{"client", forLocal, listen.Client, failure{}},
 	{"acme", notForLocal, acme.Stage, failure{}},
 	{"site", forLocal, sites.Find, failure{}},
 	{"scan", notForLocal, cc.Scanners, failure{}},
@@ -61,7 +61,7 @@ var order = []row{
 	{"acme-limit", notForLocal, acme.Limit, failure{}},
 	{"disabled", forLocal, sites.Disabled, failure{}},
 	{"client-certificate", notForLocal, handshake.ClientCertificate, policyFails},
-	{"register", notForLocal, svclisten.Register, failure{}},
+	{"register", notForLocal, listen.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},
 	{"cc", notForLocal, cc.Count, failure{}},
 	{"cc-reserved", notForLocal, cc.ClientsOfReserved, failure{}},
@@ -90,7 +90,7 @@ var responseOrder = []responseRow{
 	{"count", exchange.FromAll, count.Answered},
 	{"cc-outcome", exchange.FromAll, cc.Outcome},
 	{"hsts", exchange.FromAll, handshake.StrictTransport},
-	{"alt-svc", exchange.FromAll, svclisten.AltSvc},
+	{"alt-svc", exchange.FromAll, listen.AltSvc},
 	{"rules", exchange.FromAll, rules.Response},
 	{"encode", exchange.FromSite, encode.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
@@ -98,7 +98,7 @@ var responseOrder = []responseRow{
 
 // finishOrder hears of the end of every exchange.
 var finishOrder = []func(*core.Core) exchange.FinishStage{
-	svclisten.Finish,
+	listen.Finish,
 	count.Finish,
 }
 

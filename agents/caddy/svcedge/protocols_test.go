@@ -17,7 +17,7 @@ import (
 
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/ja4"
-	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/listen"
 )
 
 // protocolEdge is an edge that clients reach over one protocol: HTTP/1 without TLS and with it, HTTP/2 or HTTP/3.
@@ -62,7 +62,7 @@ func newAnyHandshake(t *testing.T) *anyHandshake {
 func (h *anyHandshake) ServerConfig() *tls.Config {
 	config := &tls.Config{Certificates: []tls.Certificate{h.certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if conn, ok := hello.Conn.(*svclisten.Conn); ok && hello.ServerName != "" {
+		if conn, ok := hello.Conn.(*listen.Conn); ok && hello.ServerName != "" {
 			conn.SetHandshake(&exchange.Handshake{ServerName: hello.ServerName, SiteID: "a", JA4: ja4.Of(hello, conn.QUIC())})
 		}
 		return nil, nil
@@ -84,14 +84,14 @@ func serveProtocol(t *testing.T, h *edge, protocol int, around func(http.Handler
 // serveBy serves an edge over a protocol, with somebody who decides handshakes where there are any.
 func serveBy(t *testing.T, h *edge, decider exchange.TLS, protocol int, around func(http.Handler) http.Handler) *protocolEdge {
 	t.Helper()
-	wrapper := svclisten.New(h.core, svclisten.NewRegistry())
+	wrapper := listen.New(h.core, listen.NewRegistry())
 	if protocol == 3 {
 		socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		handler := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.serve(w, r, svclisten.FromContext(r.Context()), time.Minute)
+			h.serve(w, r, listen.FromContext(r.Context()), time.Minute)
 		}))
 		end, err := wrapper.ServeHTTP3(socket, 443, decider, handler)
 		if err != nil {

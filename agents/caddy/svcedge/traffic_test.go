@@ -18,7 +18,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
-	"edge.svc/caddy/svclisten"
+	"edge.svc/caddy/listen"
 )
 
 // countingProxy passes connections on and counts every byte. When a client leaves, it still reads all that the edge sends.
@@ -244,7 +244,7 @@ func serveTraffic(t *testing.T) (*edge, *countingProxy) {
 		edgetest.Entry("origin-policy", "", &configv1.OriginPolicy{AllowedCidrs: []string{"127.0.0.0/8"}}),
 		edgetest.Entry("site", "a", edgetest.Site(port, "a.com")), edgetest.Entry("site", "b", edgetest.Site(port, "b.com")))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = h.ServeHTTP(w, r, nil) }))
-	wrapper := svclisten.New(h.core, svclisten.NewRegistry())
+	wrapper := listen.New(h.core, listen.NewRegistry())
 	wrapper.Serve(server.Config)
 	server.Listener = wrapper.WrapListener(server.Listener)
 	server.Start()

@@ -23,7 +23,7 @@ const SHARED_STATE = [
   'core',
   'features/count',
   'svcedge',
-  'svclisten',
+  'listen',
   'features/lists',
   'features/origin',
   'features/sites',

@@ -1,0 +1,276 @@
+package listen
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+const (
+	frameHeadBytes = 9
+	// What RFC 9113 has every server take, and as much as nginx takes.
+	maxFrameBytes = 16 << 10
+	// Every client says it at once.
+	prefaceTime = 10 * time.Second
+	// A head of 64 KiB in frames of the usual size are five.
+	maxContinuations = 32
+)
+
+// Names under which servers of HTTP/2 are found by what was negotiated. The second one takes connections of any kind.
+const (
+	protoHTTP2 = "h2"
+	protoAny   = "unencrypted_http2"
+)
+
+var errPreface = errors.New("the client does not begin as HTTP/2 does")
+
+// allowance is how many frames of a kind a client may send: so many at once, so many more each second, and so many more for
+// each KiB that it gets.
+type allowance struct {
+	name               string
+	burst, second, kib float64
+}
+
+type frameKind int
+
+const (
+	settingsFrames frameKind = iota
+	pingFrames
+	resetFrames
+	priorityFrames
+	windowFrames
+	emptyFrames
+	unknownFrames
+	frameKinds
+)
+
+// Far above what clients do, and so little work that none of it is felt. Clients of gRPC ping, and Go's move windows, as
+// answers come.
+var allowances = [frameKinds]allowance{
+	settingsFrames: {"settings", 100, 10, 0},
+	pingFrames:     {"pings", 1000, 100, 1},
+	resetFrames:    {"resets", 500, 100, 0},
+	priorityFrames: {"priorities", 1000, 100, 0},
+	windowFrames:   {"window_updates", 2000, 200, 4},
+	emptyFrames:    {"empty_frames", 100, 10, 0},
+	unknownFrames:  {"unknown_frames", 1000, 100, 0},
+}
+
+// spent is what a client has used of an allowance; it gets less again with time.
+type spent struct {
+	used  float64
+	since time.Time
+	sent  uint64
+}
+
+// framedConn looks at the frames of HTTP/2 that a client sends before the server does, which bounds streams, heads and
+// answers that wait, but neither how often a client resets streams nor what else costs more to take than to send. Its reads
+// belong to one goroutine.
+type framedConn struct {
+	*tls.Conn
+	errors *tally
+
+	// Of the head of the next frame what has come, or of the payload of the present one what is to come.
+	head    [frameHeadBytes]byte
+	headed  int
+	payload uint32
+	// The payload that begins is one of SETTINGS.
+	settings      bool
+	continuations int
+	// What came of the present head, as it was sent.
+	headBytes uint32
+	spent     [frameKinds]spent
+	over      error
+	sent      atomic.Uint64
+}
+
+// watchFrames has the server take connections of HTTP/2 through framedConn. It reports false where the server speaks
+// HTTP/2 and takes no connections of ours: nothing but net/http bounds floods then.
+func (w *Wrapper) watchFrames(server *http.Server) bool {
+	if server.TLSNextProto[protoHTTP2] == nil {
+		return true
+	}
+	serve := server.TLSNextProto[protoAny]
+	if serve == nil {
+		return false
+	}
+	server.TLSNextProto[protoHTTP2] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
+		c := &framedConn{Conn: conn, errors: &w.registry.http2Errors}
+		if err := c.readPreface(); err != nil {
+			if errors.Is(err, errPreface) {
+				c.errors.add("conn_PROTOCOL_ERROR_preface")
+			}
+			_ = conn.Close()
+			return
+		}
+		// It unwraps the connection and makes no handshake.
+		serve(server, tls.Client(anyConn{c}, nil), handler)
+	}
+	return true
+}
+
+// anyConn is how a connection that is no *tls.Conn is handed to a server of HTTP/2.
+type anyConn struct{ net.Conn }
+
+func (c anyConn) UnencryptedNetConn() net.Conn { return c.Conn }
+
+func (c *framedConn) readPreface() error {
+	_ = c.SetReadDeadline(time.Now().Add(prefaceTime))
+	var preface [len(http2.ClientPreface)]byte
+	if _, err := io.ReadFull(c.Conn, preface[:]); err != nil {
+		return err
+	}
+	if string(preface[:]) != http2.ClientPreface {
+		return errPreface
+	}
+	return c.SetReadDeadline(time.Time{})
+}
+
+func (c *framedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.sent.Add(uint64(n))
+	return n, err
+}
+
+// Read reads what is within the allowances. Beyond them the server gets an error with which it says GOAWAY.
+func (c *framedConn) Read(p []byte) (int, error) {
+	if c.over != nil {
+		return 0, c.over
+	}
+	if c.settings && uint32(len(p)) == c.payload {
+		if n, err := io.ReadFull(c.Conn, p); err != nil {
+			return n, err
+		}
+		c.settings, c.payload = false, 0
+		lastCounts(p)
+		return len(p), nil
+	}
+	n, err := c.Conn.Read(p)
+	if beyond := c.follow(p[:n]); beyond != nil {
+		c.over = beyond
+		return 0, beyond
+	}
+	return n, err
+}
+
+// follow finds the heads of frames in what was read.
+func (c *framedConn) follow(p []byte) error {
+	for len(p) > 0 {
+		if c.payload > 0 {
+			n := min(uint32(len(p)), c.payload)
+			c.payload -= n
+			c.settings = c.settings && n == 0
+			p = p[n:]
+			continue
+		}
+		n := copy(c.head[c.headed:], p)
+		c.headed += n
+		p = p[n:]
+		if c.headed == frameHeadBytes {
+			c.headed = 0
+			if err := c.frame(time.Now()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// frame counts the frame whose head has come.
+func (c *framedConn) frame(now time.Time) error {
+	c.payload = uint32(c.head[0])<<16 | uint32(c.head[1])<<8 | uint32(c.head[2])
+	flags := http2.Flags(c.head[4])
+	c.settings = false
+	switch http2.FrameType(c.head[3]) {
+	case http2.FrameData:
+		if c.payload == 0 && !flags.Has(http2.FlagDataEndStream) {
+			return c.spend(emptyFrames, now)
+		}
+	case http2.FrameHeaders:
+		c.continuations, c.headBytes = 0, 0
+		c.headGrows()
+	case http2.FrameContinuation:
+		c.headGrows()
+		if c.continuations++; c.continuations > maxContinuations {
+			return c.refuse("continuations")
+		}
+	case http2.FrameSettings:
+		c.settings = c.payload > 0 && c.payload <= maxFrameBytes
+		return c.spend(settingsFrames, now)
+	case http2.FramePing:
+		return c.spend(pingFrames, now)
+	case http2.FrameRSTStream:
+		return c.spend(resetFrames, now)
+	case http2.FramePriority:
+		return c.spend(priorityFrames, now)
+	case http2.FrameWindowUpdate:
+		return c.spend(windowFrames, now)
+	default:
+		return c.spend(unknownFrames, now)
+	}
+	return nil
+}
+
+// headGrows counts a head that becomes larger than what a server takes, which net/http refuses without a word to anybody
+// else. One that is larger only once it is unpacked is not seen here.
+func (c *framedConn) headGrows() {
+	before := c.headBytes
+	c.headBytes += c.payload
+	if before <= maxHeaderBlock && c.headBytes > maxHeaderBlock {
+		c.errors.add(largeHead)
+	}
+}
+
+// spend takes one frame of a kind from what is allowed.
+func (c *framedConn) spend(kind frameKind, now time.Time) error {
+	if allowed := &allowances[kind]; !c.spent[kind].within(allowed, now, c.sent.Load()) {
+		return c.refuse(allowed.name)
+	}
+	return nil
+}
+
+// within takes one from an allowance and reports whether there was one; sent is what the client got so far.
+func (s *spent) within(allowed *allowance, now time.Time, sent uint64) bool {
+	back := now.Sub(s.since).Seconds()*allowed.second + float64(sent-s.sent)/1024*allowed.kib
+	s.used = max(0, s.used-back) + 1
+	s.since, s.sent = now, sent
+	return s.used <= allowed.burst
+}
+
+func (c *framedConn) refuse(what string) error {
+	c.errors.add("conn_ENHANCE_YOUR_CALM_" + what)
+	return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+}
+
+const settingBytes = 6
+
+// lastCounts makes of settings that come twice in a frame ones that nobody knows, but for the last: net/http would refuse
+// the connection, where RFC 9113 has them apply in their order.
+func lastCounts(payload []byte) {
+	if len(payload)%settingBytes != 0 || len(payload) > maxSettings*settingBytes {
+		return
+	}
+	var seen []uint16
+	unknown := uint16(0xf000)
+	for at := len(payload) - settingBytes; at >= 0; at -= settingBytes {
+		id := binary.BigEndian.Uint16(payload[at:])
+		if slices.Contains(seen, id) {
+			for unknown++; slices.Contains(seen, unknown); unknown++ {
+			}
+			id = unknown
+			binary.BigEndian.PutUint16(payload[at:], id)
+		}
+		seen = append(seen, id)
+	}
+}
+
+// A frame with more settings than there are goes to the server as it came.
+const maxSettings = 32

@@ -1,0 +1,129 @@
+package listen
+
+import (
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bounds what connections may take. A field that is 0 does not bound anything.
+type Limits struct {
+	// Connections is the number open at a time.
+	Connections int
+	// PerAddress and PerNetwork are of one client address (IPv6: /64) and of the /24 around it (IPv6: /48).
+	PerAddress, PerNetwork int
+	// Waiting is the number that have not sent the head of a request yet, and HeaderTime how long each may take for its
+	// first one.
+	Waiting    int
+	HeaderTime time.Duration
+	// Handshakes is the number of handshakes of TLS under way, HandshakesPerNetwork of one network as above.
+	Handshakes, HandshakesPerNetwork int
+	// Ahead is the number of bytes that clients of QUIC may send ahead of who reads them, beyond what each connection
+	// begins with.
+	Ahead uint64
+}
+
+const (
+	// Journals, sockets, logs and what runs beside connections.
+	reservedFiles = 512
+	// A connection may need another one to an origin.
+	filesPerConnection = 2
+	// What an idle connection takes at most, with its buffers here and in the kernel. Half of the memory is for them.
+	bytesPerConnection = 64 << 10
+	minConnections     = 256
+	// The part of memory for what clients of QUIC send ahead.
+	partAhead         = 8
+	defaultHeaderTime = 15 * time.Second
+)
+
+// withDefaults fills in what is 0. A quarter of all connections for one network leaves room for three others that do the
+// same; half of that for one address leaves its neighbours room, and is enough for an office behind it.
+func (l Limits) withDefaults(files, memory uint64) Limits {
+	if l.Connections == 0 {
+		most := min(memory/2/bytesPerConnection, math.MaxInt32)
+		if files > reservedFiles {
+			most = min(most, (files-reservedFiles)/filesPerConnection)
+		} else {
+			most = 0
+		}
+		l.Connections = max(int(most), minConnections)
+	}
+	if l.PerNetwork == 0 {
+		l.PerNetwork = max(l.Connections/4, 1)
+	}
+	if l.PerAddress == 0 {
+		l.PerAddress = max(l.PerNetwork/2, 1)
+	}
+	if l.Waiting == 0 {
+		l.Waiting = max(l.Connections/4, 1)
+	}
+	if l.Handshakes == 0 {
+		l.Handshakes = max(l.Waiting/2, 1)
+	}
+	if l.HandshakesPerNetwork == 0 {
+		l.HandshakesPerNetwork = max(l.Handshakes/2, 1)
+	}
+	if l.Ahead == 0 {
+		l.Ahead = max(memory/partAhead, 1)
+	}
+	if l.HeaderTime == 0 {
+		l.HeaderTime = defaultHeaderTime
+	}
+	return l
+}
+
+// openFiles is how many files this process may have open.
+func openFiles() uint64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return limit.Cur
+}
+
+// memory is the number of bytes this process may use: of the machine, of its control group, or what the environment says
+// for Go.
+func memory() uint64 {
+	least := uint64(debug.SetMemoryLimit(-1))
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		least = min(least, uint64(info.Totalram)*uint64(info.Unit))
+	}
+	groups, _ := os.ReadFile("/proc/self/cgroup")
+	return min(least, groupMemory("/sys/fs/cgroup", string(groups)))
+}
+
+// groupMemory is the least limit on the control group of this process and those above it. groups is what
+// /proc/self/cgroup says.
+func groupMemory(root, groups string) uint64 {
+	least := uint64(math.MaxUint64)
+	note := func(file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return
+		}
+		if bytes, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			least = min(least, bytes)
+		}
+	}
+	note(path.Join(root, "memory/memory.limit_in_bytes"))
+	for line := range strings.Lines(groups) {
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		for ; ; group = path.Dir(group) {
+			note(path.Join(root, group, "memory.max"))
+			if group == "/" || group == "." {
+				break
+			}
+		}
+	}
+	return least
+}

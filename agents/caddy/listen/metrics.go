@@ -1,0 +1,31 @@
+package listen
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// WriteMetrics writes how many connections there are and what their limits did.
+func (s *state) WriteMetrics(w io.Writer) {
+	c := Process.Counters()
+	fmt.Fprintf(w, "# HELP svc_edge_connections Open client connections.\n# TYPE svc_edge_connections gauge\nsvc_edge_connections %d\n", Process.Connections())
+	fmt.Fprintf(w, "# HELP svc_edge_connections_waiting Connections whose first request headers are not complete.\n# TYPE svc_edge_connections_waiting gauge\nsvc_edge_connections_waiting %d\n", c.Waiting)
+	fmt.Fprintf(w, "# HELP svc_edge_handshakes_in_progress TLS handshakes in progress.\n# TYPE svc_edge_handshakes_in_progress gauge\nsvc_edge_handshakes_in_progress %d\n", c.Handshakes)
+	fmt.Fprintf(w, "# HELP svc_edge_connections_accepted_total Client connections accepted.\n# TYPE svc_edge_connections_accepted_total counter\nsvc_edge_connections_accepted_total %d\n", c.Accepted)
+	for _, family := range []struct {
+		name, help, label string
+		counts            map[string]uint64
+	}{
+		{"svc_edge_connections_refused_total", "Client connections closed at once, by limit.", "limit", c.Refused},
+		{"svc_edge_connections_evicted_total", "Client connections closed to make room or after a timeout, by limit.", "limit", c.Evicted},
+		{"svc_edge_http2_errors_total", "Violations of HTTP/2 or its limits, by kind.", "kind", c.HTTP2Errors},
+		{"svc_edge_http3_errors_total", "Violations of HTTP/3 or its limits, by kind.", "kind", c.HTTP3Errors},
+	} {
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s counter\n", family.name, family.help, family.name)
+		for _, key := range slices.Sorted(maps.Keys(family.counts)) {
+			fmt.Fprintf(w, "%s{%s=%q} %d\n", family.name, family.label, key, family.counts[key])
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package listen
+
+import (
+	"bytes"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// renewals is how often in its time a limit on writes is renewed at most: setting one for each write costs more than many
+// answers do.
+const renewals = 12
+
+// BoundWrites limits what is written from now on to the idle time, up to a twelfth more. It is of the goroutine that
+// answers the requests of a connection, which come one after the other.
+func (c *Conn) BoundWrites(idle time.Duration) {
+	if now := time.Now(); now.Sub(c.bounded) >= idle/renewals {
+		c.bounded = now
+		// A connection that is closed already says so with the write itself.
+		_ = c.Conn.SetWriteDeadline(now.Add(idle + idle/renewals))
+	}
+}
+
+// SetWriteDeadline sets a limit. The one of BoundWrites is not taken off, as the server does between two requests: it holds
+// for what the server itself writes before the next request renews it.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() && !c.bounded.IsZero() {
+		return nil
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// boundStream limits what is written to a stream of its own to the idle time. One that was ended stays so.
+func (c *Conn) boundStream(control *http.ResponseController, x *Exchange, idle time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !x.killed {
+		// Without a limit the write itself waits as long as its connection lives.
+		_ = control.SetWriteDeadline(time.Now().Add(idle))
+	}
+}
+
+const (
+	// What net/http's own buffer does not hold together with a header, it sends in two parts; each costs as much as all
+	// the rest of a page.
+	minGathered = 2 << 10
+	// Room for the largest page that is not compressed, and a header.
+	maxGathered     = 24 << 10
+	maxGatheredBody = 16 << 10
+)
+
+var gathers = sync.Pool{New: func() any { return new(make([]byte, 0, maxGathered)) }}
+
+// Gather sends the answer that is written next with one system call. Its body has so many bytes, and all of them will be
+// written.
+func (c *Conn) Gather(body int) {
+	if minGathered <= body && body <= maxGatheredBody {
+		c.gathering = body
+	}
+}
+
+// Write writes to the client, whole answers where Gather asks for it.
+func (c *Conn) Write(p []byte) (int, error) {
+	if c.gathering == 0 {
+		return c.send(p)
+	}
+	if c.held == nil {
+		header := bytes.Index(p, []byte("\r\n\r\n"))
+		missing := header + 4 + c.gathering - len(p)
+		if c.gathering = max(missing, 0); header < 0 || missing <= 0 || len(p)+missing > maxGathered {
+			c.gathering = 0
+			return c.send(p)
+		}
+		c.held = gathers.Get().(*[]byte)
+		*c.held = append((*c.held)[:0], p...)
+		return len(p), nil
+	}
+	held := append(*c.held, p...)
+	if c.gathering -= len(p); c.gathering > 0 {
+		*c.held = held
+		return len(p), nil
+	}
+	n, err := c.send(held)
+	n = max(n-len(held)+len(p), 0)
+	*c.held = held[:0]
+	gathers.Put(c.held)
+	c.held, c.gathering = nil, 0
+	return n, err
+}
+
+// send writes to the socket and counts what left.
+func (c *Conn) send(p []byte) (int, error) {
+	if c.shared {
+		// Answers that are nearly ready leave together with the next write, while this one is under way.
+		runtime.Gosched()
+	}
+	n, err := c.Conn.Write(p)
+	if c.plain {
+		c.meter.Sent(p[:max(n, 0)])
+	}
+	return n, err
+}
