@@ -14,7 +14,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   // The test fails where too many are missing; what it says is wanted then, too.
   const output = await promisify(execFile)(
     'go',
-    ['test', ...GO_TEST_TAGS, './svcedge', '-count=1', '-v', '-run', `^${TEST}$`],
+    ['test', ...GO_TEST_TAGS, './edge', '-count=1', '-v', '-run', `^${TEST}$`],
     { cwd: caddySources, env: { ...process.env, ...(!quick && { WAF_ALL_RULES: '1' }) }, timeout: 900_000 },
   ).then(
     ({ stdout }) => stdout,

@@ -11,6 +11,7 @@ import (
 	// The edge, and its features: what is registered by being here.
 	_ "edge.svc/caddy/api"
 	_ "edge.svc/caddy/core"
+	_ "edge.svc/caddy/edge"
 	_ "edge.svc/caddy/features/bans"
 	_ "edge.svc/caddy/features/cc"
 	_ "edge.svc/caddy/features/challenge"
@@ -23,5 +24,4 @@ import (
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
 	_ "edge.svc/caddy/listen"
-	_ "edge.svc/caddy/svcedge"
 )

@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"exchange": {standardLibrary},
 	"core":     {"exchange"},
 	"listen":   {"exchange", "core", "pages"},
-	"svcedge":  {allOfThem},
+	"edge":     {allOfThem},
 	"api":      {"core"},
 	"pages":    {"exchange"},
 	"expr":     {},
@@ -37,7 +37,7 @@ var feature = []string{"exchange", "core", "pages", "expr"}
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {
 	packages := importsByPackage(t)
-	for _, name := range []string{"exchange", "core", "listen", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "svcedge", "api"} {
+	for _, name := range []string{"exchange", "core", "listen", "features/bans", "features/cc", "features/challenge", "features/origin", "features/rules", "edge", "api"} {
 		if packages[name] == nil {
 			t.Errorf("%s is gone from the table or from the tree", name)
 		}
@@ -100,7 +100,7 @@ func TestRoomsAreClosed(t *testing.T) {
 		{"svcnew", module + "internal/ranges", true},
 		{"listen", module + "features/bans", false},
 		{"api", module + "listen", false},
-		{"svcedge", module + "features/bans", true},
+		{"edge", module + "features/bans", true},
 		{"internal/ranges", module + "core", false},
 	} {
 		if problem := problemOf(c.name, c.imported); (problem == "") != c.allowed {

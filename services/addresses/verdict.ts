@@ -1,4 +1,4 @@
-// What a request from an address meets at a site, by the order of the edge's stages (agents/caddy/svcedge/order.go): the
+// What a request from an address meets at a site, by the order of the edge's stages (agents/caddy/edge/order.go): the
 // kernel, a disabled site, bans, block lists, challenges. Pure, so that the order can be told as a table.
 import type { AddressDossier } from '../../contract/resources/addresses.ts';
 import { LEVELS, type Level } from '../../contract/scalars/challenge.ts';

@@ -22,7 +22,7 @@ const SHARED_STATE = [
   'features/challenge',
   'core',
   'features/count',
-  'svcedge',
+  'edge',
   'listen',
   'features/lists',
   'features/origin',
