@@ -15,7 +15,7 @@ test.serial('a site is created with two answers, edited, disabled and deleted', 
   const { page } = visitor;
   await page.getByRole('button', { name: 'New site' }).first().click();
   await page.getByRole('button', { name: 'Create site' }).click();
-  await page.getByText('Name at least one domain.').waitFor();
+  await page.getByText('Enter at least one domain.').waitFor();
   await page.getByLabel('Domains').fill('created.example.com\n*.created.example.com');
   await page.getByLabel('Origin', { exact: true }).fill('127.0.0.1');
   await page.getByRole('button', { name: 'Create site' }).click();

@@ -112,7 +112,7 @@ test.serial('a browser whose clock is hours ahead still tells the time of the co
   const { page } = visitor;
   await page.clock.setSystemTime(Date.now() + 5 * 3_600_000);
   await page.goto('/setup?step=node');
-  await page.getByRole('button', { name: 'Make the command' }).click();
+  await page.getByRole('button', { name: 'Create the command' }).click();
   await page.getByText('Waiting for the node').waitFor();
   await page.waitForResponse('**/rpc/enrollmentTokens/get');
   t.is(await page.getByText('The token has expired.').count(), 0);

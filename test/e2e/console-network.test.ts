@@ -206,8 +206,8 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
   );
   t.like(hosts.scan, { enabled: true, threshold: 250 });
 
-  await page.getByRole('link', { name: 'Client address' }).click();
-  await page.getByLabel('Hide what visitors claim').press('Space');
+  await page.getByRole('link', { name: 'Visitor address' }).click();
+  await page.getByLabel('Remove X-Forwarded-For from visitors').press('Space');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   // The tracker still shows the settings saved before until these are.
   await eventually(async () => {
@@ -279,7 +279,7 @@ test.serial('the load of a node over the last day is drawn and read; without fig
   const { nodeId } = fleet.nodes[0]!;
   const visitor = await operatorVisit(`/nodes/${nodeId}/load`);
   const { page } = visitor;
-  await page.getByText('The node has reported no figures in the last 24 hours.').waitFor();
+  await page.getByText('The node reported no metrics in the last 24 hours.').waitFor();
   const sql = console.running.runtime.pools.api;
   const started = Math.floor(Date.now() / 300_000) * 300_000;
   for (const [minutes, cpu] of [
@@ -484,17 +484,17 @@ test.serial(
     t.teardown(() => old.stop());
     const visitor = await operatorVisit(`/sites/${site.id}/overview`);
     const { page } = visitor;
-    const note = page.getByRole('region', { name: 'Nodes that do not run all of the site' });
+    const note = page.getByRole('region', { name: 'Nodes that do not run the latest version of the site' });
     await page.getByText('Live', { exact: true }).first().waitFor();
     t.is(await note.count(), 0);
     await api('PATCH', `/sites/${site.id}/protection`, { logJa4: true });
-    await note.getByText('7 nodes hold back its protection, because they lack ja4-v1:').waitFor();
+    await note.getByText('Upgrade required: 7 nodes lack ja4-v1 for its protection:').waitFor();
     await note.getByText('Upgrade these nodes').waitFor();
-    await page.getByText('Holds back its protection: lacks ja4-v1.').first().waitFor();
+    await page.getByText('Upgrade required for its protection: lacks ja4-v1.').first().waitFor();
     t.is(await note.getByRole('link').count(), 6);
     await note.getByRole('link', { name: 'and 2 more' }).click();
     await page.getByText('7 entries').waitFor();
-    await page.getByRole('button', { name: 'Lacking ja4-v1: show all again' }).waitFor();
+    await page.getByRole('button', { name: 'Lacking ja4-v1. Show all nodes' }).waitFor();
     await page.goBack();
     await note.waitFor();
     features.push('ja4-v1');
@@ -529,7 +529,7 @@ test.serial('a ban that a node has no room for says which node, and why', async 
   await page.getByRole('button', { name: 'Missing on one node' }).click();
   await dialog(page).getByText('holds 100 of 100 bans').waitFor();
   await dialog(page).getByRole('link').click();
-  await page.getByText('One ban has no room here; it holds 100.').waitFor();
+  await page.getByText('One ban exceeds the capacity of 100.').waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
   connection.destroy();
@@ -758,9 +758,9 @@ test.serial('a site says that a canary holds its change back, until it is promot
 
   const visitor = await operatorVisit(`/sites/${site.id}/overview`);
   const { page } = visitor;
-  const note = page.getByRole('region', { name: 'A canary holds the latest change back' });
-  await note.getByText('is tried on the canary nodes; all other nodes get it at').waitFor();
-  await note.getByRole('link', { name: 'See how it does' }).click();
+  const note = page.getByRole('region', { name: 'The latest change is in a canary' });
+  await note.getByText('All other nodes get it at').waitFor();
+  await note.getByRole('link', { name: 'Open the canary' }).click();
   await page.getByText('One canary node runs revision').waitFor();
   await page.getByRole('button', { name: 'Promote now' }).click();
   await dialog(page).getByText('The canary nodes have had no requests yet.').waitFor();
@@ -781,7 +781,7 @@ test.serial('the page of a node says which GeoIP databases it has, and whose dat
   const identity = await enrollOne(console, clusterId);
   const visitor = await operatorVisit(`/nodes/${identity.nodeId}`);
   const { page } = visitor;
-  await page.getByText('The node has not told which databases it has.').waitFor();
+  await page.getByText('The node has not reported its databases.').waitFor();
   await connectAs(console, identity).call('heartbeat', {
     info: {
       features: ['bans-v1'],
@@ -793,7 +793,7 @@ test.serial('the page of a node says which GeoIP databases it has, and whose dat
   });
   // Without a reload: what a node tells appears by itself.
   await page.getByText('Ready, data of Jun 17, 2026').waitFor();
-  await page.getByText('Requests whose rules ask for it are answered 503.').waitFor();
+  await page.getByText('If a rule needs this database, the node returns 503 for the request.').waitFor();
   await page.getByText('asn.mmdb: no such file or directory').waitFor();
   t.is(await page.getByRole('link', { name: 'DB-IP' }).getAttribute('href'), 'https://db-ip.com');
   t.deepEqual(visitor.faults(), []);

@@ -178,7 +178,7 @@ test.serial(
     const item = attention(page).getByRole('listitem').filter({ hasText: 'edge-hk-1' }).first();
     await item.waitFor();
     await attention(page)
-      .getByText(/A node of .* does not work/)
+      .getByText(/A node of .* is unhealthy/)
       .waitFor();
     await item.getByText('offline').waitFor();
     // Nobody serves its site: the same word wherever the site is shown.

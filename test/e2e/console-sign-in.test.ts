@@ -36,16 +36,16 @@ test.serial('first run: from the setup token to a site that every node serves', 
     await page.getByRole('heading', { name: 'How nodes reach this console' }).waitFor();
     await page.getByRole('button', { name: 'Go on' }).click();
 
-    await page.getByLabel('Name of the node').fill('edge-1');
-    await page.getByRole('button', { name: 'Make the command' }).click();
+    await page.getByLabel('Node name').fill('edge-1');
+    await page.getByRole('button', { name: 'Create the command' }).click();
     const command = await page.getByLabel('Command for the node').inputValue();
     const [, token] = /SVC_TOKEN=(\S+)/.exec(command)!;
     const [, caSha256] = /--ca-sha256 (\S+)/.exec(command)!;
     await page.getByText('Waiting for the node').waitFor();
     nodes = await startTestFleet(fresh, '', 1, { newToken: async () => ({ token: token!, caSha256: caSha256! }) });
     await page.getByText('edge-1 has enrolled').waitFor();
-    await page.getByText('It is online').waitFor();
-    await page.getByText('It runs its configuration').waitFor();
+    await page.getByText('The node is online').waitFor();
+    await page.getByText('The node applied its configuration').waitFor();
     await page.getByRole('button', { name: 'Go on' }).click();
 
     await page.getByLabel('Which domain do visitors use?').fill('first.example.com');

@@ -32,7 +32,7 @@ export default {
       name: 'client-ip',
       group: 'delivery',
       order: 10,
-      title: { en: 'Client address', 'zh-CN': '客户端地址' },
+      title: { en: 'Visitor address', 'zh-CN': '访客地址' },
       component: () => import('./ClientIpTab.vue'),
     },
     {
