@@ -116,6 +116,14 @@ test('every endpoint that a document names exists', (t) => {
   }
 });
 
+test('the page of the WAF names the engine and the rule set that the edge is built with', (t) => {
+  const modules = read('agents/caddy/go.mod');
+  const version = (module: string) => new RegExp(`${module}/v\\d+ v(\\d+[.]\\d+)`).exec(modules)![1]!;
+  const page = read('docs/waf.md');
+  t.true(page.includes(`[Coraza](https://coraza.io) ${version('corazawaf/coraza')}`));
+  t.true(page.includes(`OWASP Core Rule Set ${version('corazawaf/coraza-coreruleset')}`));
+});
+
 test('every link to a heading of a document leads to one', (t) => {
   const anchor = (heading: string) =>
     heading
