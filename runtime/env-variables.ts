@@ -1,9 +1,9 @@
-// The variables of a console process, as data: the parser's errors, the documentation and its test read this table.
+// The variables of a console process, as data: the parser's errors and the generated reference read this table.
 
 export interface Variable {
   readonly name: string;
   readonly meaning: string;
-  /** What a valid value looks like; said when the value is not. */
+  /** Form of a valid value; an error about the variable names it. */
   readonly accepts: string;
   readonly required: boolean;
   /** Text of the default; null when there is none. */
@@ -29,14 +29,14 @@ export const VARIABLES = [
   required('DATABASE_URL', 'postgres://user:password@host:port/database', 'PostgreSQL 18 connection string'),
   required(
     'SVC_MASTER_KEY',
-    '32 random bytes in base64, as of: openssl rand -base64 32',
+    '32 random bytes in base64; make one with: openssl rand -base64 32',
     'Key that seals every stored secret; keep it apart from database backups',
   ),
   variable(
     'SVC_MASTER_KEY_PREVIOUS',
     '32 bytes in base64, another key than SVC_MASTER_KEY',
     null,
-    'The key before it, while secrets are still sealed under it; opens them and seals nothing. See `npm run reseal`',
+    'Previous master key, until `npm run reseal` has sealed every secret under the new one; it opens secrets and seals none',
   ),
   required(
     'SVC_PUBLIC_URL',
@@ -47,16 +47,16 @@ export const VARIABLES = [
     'DATABASE_DIRECT_URL',
     'postgres://user:password@host:port/database',
     'DATABASE_URL',
-    'The same database without a transaction pooler between: migrations, locks that last, dedicated connections',
+    'Connection to the same database without a transaction pooler, for migrations, lasting locks and dedicated connections',
   ),
   variable('REDIS_URL', 'redis://host:port[/database] or rediss://…', 'redis://127.0.0.1:6379', 'Redis or Valkey'),
   variable(
     'SVC_REDIS_PREFIX',
     'up to 32 characters of a-z, 0-9, - and :',
     '',
-    'Put before every key, channel and stream, so that several consoles can share one Redis',
+    'Prefix of every key, channel and stream; several consoles can then share one Redis',
   ),
-  variable('ROLE', ROLES.join(', '), 'all', 'Which part of the console the process runs'),
+  variable('ROLE', ROLES.join(', '), 'all', 'Part of the console that the process runs'),
   variable(
     'SERVICES',
     'comma-separated names of folders in services/',
@@ -67,7 +67,7 @@ export const VARIABLES = [
     'SVC_TRANSPORTER',
     'auto, redis, none',
     'auto',
-    'Whether calls between processes go through Redis; auto: unless ROLE=all without SERVICES',
+    'Transport of calls between processes; auto: redis, except for ROLE=all without SERVICES',
   ),
   variable('HOST', ADDRESS, '0.0.0.0', 'Web listener: address'),
   variable('PORT', PORT, '3000', 'Web listener: port'),
@@ -77,7 +77,7 @@ export const VARIABLES = [
     'SVC_NODE_API_URL',
     'https://host[:port] without path, query, fragment or credentials',
     'the host of SVC_PUBLIC_URL on port 8443',
-    'Address of the node channel while none is saved in the settings',
+    'Address of the node channel, until one is saved in the settings',
   ),
   variable(
     'SVC_NODE_API_HOSTNAMES',
@@ -89,36 +89,41 @@ export const VARIABLES = [
     'SVC_TRUSTED_PROXIES',
     'comma-separated IP addresses or CIDRs',
     '',
-    'Reverse proxies whose forwarded client address is believed; empty: the address of the peer counts',
+    'Reverse proxies whose forwarded client address is trusted; empty: the client is the peer of the connection',
   ),
   variable(
     'SVC_OUTBOUND_ALLOW_CIDRS',
     'comma-separated IP addresses or CIDRs',
     '',
-    'Private and other special ranges in which servers of DNS credentials may be; empty: public addresses alone',
+    'Private and other special ranges that servers of DNS credentials may use; empty: public addresses only',
   ),
   variable(
     'SVC_CONNECTIONS_PER_ADDRESS',
     CONNECTIONS,
     '512',
-    'Web listener: connections that one address (IPv6 /64) may have open; trusted proxies are not counted',
+    'Web listener: open connections per address (IPv6 /64); trusted proxies are not counted',
   ),
   variable(
     'NODE_API_CONNECTIONS_PER_ADDRESS',
     CONNECTIONS,
     '2000',
-    'Node channel listener: the same; nodes behind one address share it, and each holds one or two',
+    'Node channel listener: open connections per address; nodes behind one address share it, and each uses one or two',
   ),
-  variable('SVC_VERSION', 'up to 100 printable characters', 'dev', 'Version that the health check reports'),
-  variable('SVC_DOWNLOADS_DIR', 'an absolute path', null, 'Folder served under /downloads/; unset: 404'),
+  variable(
+    'SVC_VERSION',
+    'up to 100 printable characters',
+    'dev',
+    'Version that the health check and the settings report',
+  ),
+  variable('SVC_DOWNLOADS_DIR', 'an absolute path', null, 'Folder served under /downloads/; unset: 404 there'),
   variable('METRICS_HOST', ADDRESS, '127.0.0.1', 'Internal listener for /metrics, /livez and /readyz: address'),
   variable('METRICS_PORT', PORT, '9464', 'Internal listener: port; 0 takes a free one'),
-  variable('LOG_LEVEL', LOG_LEVELS.join(', '), 'info', 'Least severe log lines written'),
+  variable('LOG_LEVEL', LOG_LEVELS.join(', '), 'info', 'Lowest severity that is logged'),
   variable(
     'NODE_ENV',
     'up to 32 characters of a-z',
     '',
-    'production limits sign-in attempts and refuses a public address without https',
+    'production: limits sign-in attempts, and requires https in SVC_PUBLIC_URL',
   ),
 ] as const satisfies readonly Variable[];
 
