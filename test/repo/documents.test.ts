@@ -1,9 +1,11 @@
 // What the documents state about codes, metrics, addresses and headings, held against what knows better.
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { ENROLL_OPTIONS, STATUS_OPTIONS, SUPERVISE_OPTIONS } from '../../agents/edge/options.ts';
 import { environmentName } from '../../agents/kit/options.ts';
 import { consoleMetrics, edgeMetrics } from '../../bin/lib/metrics-catalog.ts';
+import { root } from '../../bin/lib/root.ts';
 import { ERRORS } from '../../contract/errors.ts';
 import { VARIABLES } from '../../runtime/env-variables.ts';
 import { DOCUMENTS, read } from '../helpers/documents.ts';
@@ -139,4 +141,19 @@ test('every link to a heading of a document leads to one', (t) => {
       t.true(anchors(to).has(fragment!), `${file}: ${target}#${fragment}`);
     }
   }
+});
+
+test('the README fits on two screens, and its picture is small', (t) => {
+  t.true(read('README.md').split('\n').length <= 150);
+  for (const name of readdirSync(join(root, 'docs/images')))
+    t.true(statSync(join(root, 'docs/images', name)).size <= 120 * 1024, name);
+});
+
+test('the index of the documentation names every page', (t) => {
+  const index = read('docs/README.md');
+  const pages = DOCUMENTS.filter((file) => /^docs\/[a-z-]+[.]md$/.test(file)).map((file) => file.slice('docs/'.length));
+  t.deepEqual(
+    pages.filter((page) => !index.includes(`](${page})`)),
+    [],
+  );
 });
