@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"edge.svc/caddy/features/waf/bodies"
 )
 
 // Text that only some programs read as an argument is one here, and what can be read in two ways weighs as an attack by
@@ -89,17 +91,17 @@ func byContent(v verdict) bool {
 func TestValuesUnderOneNameAreInspectedEach(t *testing.T) {
 	const times = 16
 	s := settingsOf(t, asIs)
-	long := strings.Repeat("many words ", 3*maxJoined/10)
+	long := strings.Repeat("many words ", 3*bodies.MaxJoined/10)
 	attack := url.QueryEscape(sqli)
 	for _, c := range []struct {
 		name, target, body string
 		fields             []string
 	}{
 		{name: "joined texts of JSON", body: `{"a":"x","b":"y","c":"z",!` + long + " " + sqli, fields: []string{json}},
-		{name: "joined fields of a form", body: strings.Repeat("a=b&", maxArguments) + url.QueryEscape(long) + "&c=" + attack, fields: []string{form}},
+		{name: "joined fields of a form", body: strings.Repeat("a=b&", bodies.MaxArguments) + url.QueryEscape(long) + "&c=" + attack, fields: []string{form}},
 		{name: "fields of a form", body: "%61=x&%61=y&b=1&c=2&%61=" + attack, fields: []string{form}},
 		{name: "arguments without a name", target: "/?=x&=y&b=1&c=2&=" + attack},
-		{name: "joined cookies", fields: []string{"Cookie: " + strings.Repeat("a=b;", maxArguments) + "c=" + long + ";d=" + strings.ReplaceAll(sqli, ";", "")}},
+		{name: "joined cookies", fields: []string{"Cookie: " + strings.Repeat("a=b;", bodies.MaxArguments) + "c=" + long + ";d=" + strings.ReplaceAll(sqli, ";", "")}},
 		{name: "fields of a header", fields: []string{"X-Note: a", "X-Note: b", "X-Note: ${jndi:ldap://a.b/c}"}},
 	} {
 		found := map[int]int{}
@@ -147,14 +149,14 @@ func TestMultipartThatIsRight(t *testing.T) {
 		"--b--\r\n",
 		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a b.png\"\r\n\r\n--a--\r\n--b--\r\n\r\n",
 		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"报告.txt\"\r\nContent-Type: text/plain\r\n\r\n" +
-			strings.Repeat("--\r\n", maxTail) + "\r\n--b--",
+			strings.Repeat("--\r\n", bodies.MaxTail) + "\r\n--b--",
 	} {
 		if v := judge(t, s, asked("POST", "/", "x", multipartB), body); v.score > 0 {
 			t.Errorf("%.60q: %v", body, v)
 		}
 	}
 	// Wherever it is read in pieces.
-	for n := range maxTail + 100 {
+	for n := range bodies.MaxTail + 100 {
 		if n%37 != 0 {
 			continue
 		}
@@ -190,8 +192,5 @@ func TestJoinedTextIsLikeText(t *testing.T) {
 		if v := judge(t, s, asked("POST", "/", body, json), body); (v.score >= s.threshold) != attack {
 			t.Errorf("%q: %v", body[len(body)-min(len(body), 60):], v)
 		}
-	}
-	if len(commandPatterns()) != 2 {
-		t.Errorf("%d patterns of commands", len(commandPatterns()))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/corazawaf/coraza/v3/types"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/waf/bodies"
 )
 
 // verdict is what the rules say of a request, immutable.
@@ -50,7 +51,7 @@ func (s *settings) restricted(header http.Header) string {
 		list = strings.Replace(list, "/x-http-method-override/ ", "", 1)
 	}
 	if piece := header["Content-Range"]; len(piece) == 1 && contentRange.MatchString(piece[0]) {
-		if contentType := header.Get("Content-Type"); contentType == "application/octet-stream" || bodyKind(contentType) == bodyMultipart {
+		if contentType := header.Get("Content-Type"); contentType == "application/octet-stream" || bodies.KindOf(contentType) == bodies.Multipart {
 			list = strings.Replace(list, "/content-range/ ", "", 1)
 		}
 	}
@@ -63,52 +64,52 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 	tx.ProcessConnection(x.In.Client.String(), 0, "", int(x.In.Port))
 	// The engine forgets what follows a "#", and origins do not.
 	tx.ProcessURI(strings.ReplaceAll(target.Raw, "#", "%23"), x.Method(), x.In.Proto)
-	set(vars.RequestURIRaw(), target.Raw)
+	bodies.Set(vars.RequestURIRaw(), target.Raw)
 	// Those without a name have one address.
 	if unnamed := vars.ArgsGet().Get(""); len(unnamed) > 1 {
 		vars.ArgsGet().Remove("")
 		for _, v := range unnamed {
-			vars.ArgsGet().Add(apart(""), v)
+			vars.ArgsGet().Add(bodies.Apart(""), v)
 		}
 	}
 	if sent := vars.ArgsGet().Get("query"); len(sent) > 0 {
 		vars.ArgsGet().Remove("query")
-		each := &arguments{add: vars.ArgsGet().Add, endless: true}
+		each := &bodies.Arguments{Add: vars.ArgsGet().Add, Endless: true}
 		for _, v := range sent {
-			each.put("query", v)
+			each.Put("query", v)
 		}
 	}
-	if strings.Count(target.Query, "&") >= maxArguments {
+	if strings.Count(target.Query, "&") >= bodies.MaxArguments {
 		// The engine takes as many and forgets the others.
 		taken := 0
-		rest := &arguments{count: maxArguments, add: vars.ArgsGet().Add}
-		readPairs(target.Query, &arguments{add: func(name, value string) {
-			if taken++; taken > maxArguments {
-				rest.put(name, value)
+		rest := bodies.Joined(vars.ArgsGet().Add)
+		bodies.ReadPairs(target.Query, &bodies.Arguments{Add: func(name, value string) {
+			if taken++; taken > bodies.MaxArguments {
+				rest.Put(name, value)
 			}
-		}, endless: true})
-		rest.end()
+		}, Endless: true})
+		rest.End()
 	}
 	tx.SetServerName(x.In.Host)
 	tx.AddRequestHeader("Host", x.In.HostRaw)
-	cookies := &arguments{add: vars.RequestCookies().Add}
+	cookies := &bodies.Arguments{Add: vars.RequestCookies().Add}
 	for name, values := range x.In.Header {
 		for _, v := range values {
 			if name != "Cookie" {
-				tx.AddRequestHeader(apart(name), v)
+				tx.AddRequestHeader(bodies.Apart(name), v)
 			} else if rest := readCookies(v, cookies); rest != "" {
-				vars.RequestHeaders().Add(apart(name), rest)
+				vars.RequestHeaders().Add(bodies.Apart(name), rest)
 			}
 		}
 	}
-	cookies.end()
+	cookies.End()
 }
 
 // readTrailer gives a transaction the fields that came after the body, which tell nothing of how it is read.
 func readTrailer(trailer http.Header, vars plugintypes.TransactionVariables) {
 	for name, values := range trailer {
 		for _, v := range values {
-			vars.RequestHeaders().Add(apart(name), v)
+			vars.RequestHeaders().Add(bodies.Apart(name), v)
 		}
 	}
 }

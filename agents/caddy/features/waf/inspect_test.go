@@ -12,6 +12,7 @@ import (
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/waf/bodies"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/edgetest"
 )
@@ -214,29 +215,6 @@ func TestWhatWorksByDefault(t *testing.T) {
 	}
 }
 
-// A Chinese character is no apostrophe; what looks like one in ASCII is.
-func TestCharactersAreWhatTheyLookLike(t *testing.T) {
-	for in, want := range map[string]string{
-		"%u5a27": "娧", "%u5A27x": "娧x", "%u0027": "'", "%uff07": "'", "%u2019": "'", "%uff1cscript%uff1e": "<script>", "%u02b9": "'",
-		"%27%2B+": "'+ ", "%u12": "%u12", "%zz%": "%zz%", "%u00e9": "e", "%u017f": "s", "%u0430": "а", "a": "a",
-	} {
-		if got, changed, _ := urlDecodeUni(in); got != want || changed != (in != got) {
-			t.Errorf("%s: %q %v", in, got, changed)
-		}
-	}
-}
-
-func TestEscapesOfJavaScript(t *testing.T) {
-	for in, want := range map[string]string{
-		`\u5a27`: "娧", `\u0027`: "'", `\uff07`: "'", `\u{27}`: "'", `\u{00027}`: "'", `\u{5A27}x`: "娧x", `\ud83d\ude00`: "😀",
-		`\x27`: "'", `\47`: "'", `\0470`: "'0", `\777`: "?7", `\n\q`: "\nq", `\u12`: "u12", `\u{`: "u{", `a\`: `a\`, "a": "a",
-	} {
-		if got, changed, _ := jsDecode(in); got != want || changed != (in != got) {
-			t.Errorf("%s: %q %v", in, got, changed)
-		}
-	}
-}
-
 func TestExclusions(t *testing.T) {
 	attack := "/search?q=" + url.QueryEscape(sqli)
 	found := judge(t, settingsOf(t, asIs), asked("GET", attack, ""), "")
@@ -258,9 +236,9 @@ func TestExclusions(t *testing.T) {
 	}
 	const argument, all = configv1.WafPart_WAF_PART_ARGUMENT, configv1.WafPart_WAF_PART_ALL
 	list := `{"rows":[{"sql":"x"},{"sql":"` + sqli + `"}]}`
-	many := strings.Repeat("a=b&", maxArguments) + "a=b"
+	many := strings.Repeat("a=b&", bodies.MaxArguments) + "a=b"
 	const field = "--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n"
-	fields := strings.Repeat(field+"x\r\n", maxArguments) + field + sqli + "\r\n--b--\r\n"
+	fields := strings.Repeat(field+"x\r\n", bodies.MaxArguments) + field + sqli + "\r\n--b--\r\n"
 	for _, c := range []struct {
 		name           string
 		change         func(*configv1.SiteWaf)

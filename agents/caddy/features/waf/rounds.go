@@ -9,16 +9,13 @@ import (
 	"github.com/corazawaf/coraza/v3/types"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/waf/bodies"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
-const (
-	// Bytes of a body of which the rules see all at once. What they make of it for themselves is many times as much, so
-	// that more of it is inspected in several rounds.
-	maxRound = 160 << 10
-	// Bytes of one value, and of raw text: what is longer goes on in another one, which says again the end of the one before.
-	maxValue, valueOverlap = 128 << 10, 1 << 10
-)
+// maxRound is how many bytes of a body the rules see at once. What they make of it for themselves is many times as much, so
+// that more of it is inspected in several rounds.
+const maxRound = 160 << 10
 
 // look is what is inspected of a body; the zero value is none.
 type look struct {
@@ -53,7 +50,7 @@ type rounds struct {
 func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdict, err error) {
 	b := takeBudget(r.patternTime)
 	defer b.giveBack()
-	o := &rounds{rules: r, x: x, s: s, body: body, kind: bodyKind(x.In.Header.Get("Content-Type")), budget: b}
+	o := &rounds{rules: r, x: x, s: s, body: body, kind: bodies.KindOf(x.In.Header.Get("Content-Type")), budget: b}
 	defer o.close()
 	o.begin()
 	if body.in != nil {
@@ -80,9 +77,9 @@ func (o *rounds) begin() {
 		readTrailer(o.x.In.Trailer, o.vars)
 	}
 	o.vars.TX().Set("restricted_headers_basic", []string{o.s.restricted(o.x.In.Header)})
-	set(o.vars.RequestBodyProcessor(), "")
+	bodies.Set(o.vars.RequestBodyProcessor(), "")
 	if o.body.in != nil {
-		set(o.vars.RequestBodyProcessor(), o.kind)
+		bodies.Set(o.vars.RequestBodyProcessor(), o.kind)
 	}
 	o.exclude(configv1.WafPart_WAF_PART_HEADER, o.vars.RequestHeaders())
 	o.exclude(configv1.WafPart_WAF_PART_COOKIE, o.vars.RequestCookies())
@@ -162,10 +159,10 @@ func (o *rounds) next() {
 func (o *rounds) deduct() {
 	together, before := o.verdict.score, o.over
 	o.verdict.score = 0
-	if o.begin(); o.kind == bodyForm || o.kind == bodyRaw {
+	if o.begin(); o.kind == bodies.Form || o.kind == bodies.Raw {
 		// To rules it is something to have a body at all.
-		set(o.vars.RequestBody(), "-")
-		set(o.vars.RequestBodyLength(), "1")
+		bodies.Set(o.vars.RequestBody(), "-")
+		bodies.Set(o.vars.RequestBodyLength(), "1")
 	}
 	o.end()
 	head := o.verdict.score

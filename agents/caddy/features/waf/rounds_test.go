@@ -12,6 +12,8 @@ import (
 	"time"
 
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+
+	"edge.svc/caddy/features/waf/bodies"
 )
 
 // An attack is found however much stands before it, also where one round ends and another begins; and so much ordinary text
@@ -59,14 +61,14 @@ func TestAttacksAfterMuchText(t *testing.T) {
 		}, 942},
 		"a value of XML": {xml, func(n int, attack bool) string { return `<a b="` + words(n) + when(attack, java) + `"/>` }, 944},
 	} {
-		for _, padding := range []int{maxValue - 20, 2*maxValue + 12_345} {
+		for _, padding := range []int{bodies.MaxValue - 20, 2*bodies.MaxValue + 12_345} {
 			body := c.body(padding, true)
 			v := judge(t, s, asked("POST", "/", body, fieldsOf(c.contentType)...), body)
 			if !slices.ContainsFunc(v.rules, func(id int) bool { return id/1000 == c.family }) || v.score < s.threshold {
 				t.Errorf("%s after %d bytes: %v", name, padding, v)
 			}
 		}
-		body := c.body(maxRound+maxValue, false)
+		body := c.body(maxRound+bodies.MaxValue, false)
 		if v := judge(t, s, asked("POST", "/", body, fieldsOf(c.contentType)...), body); v.score != 0 {
 			t.Errorf("%s without an attack: %v", name, v)
 		}

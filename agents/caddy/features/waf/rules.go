@@ -15,6 +15,8 @@ import (
 	"github.com/corazawaf/coraza/v3/experimental/plugins"
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 	"github.com/corazawaf/coraza/v3/types"
+
+	"edge.svc/caddy/features/waf/bodies"
 )
 
 // The rule set of this program: its version, and the digest of its files as ruleFiles reads them. Another one is nobody's
@@ -29,7 +31,7 @@ const rulesFolder = "@owasp_crs"
 // Rules of requests, but those of Apache's own requests, which trust the client's address.
 const requestRules, apacheRules = "REQUEST-", "REQUEST-905-"
 
-// setup is in front of the rule set. The engine gives scores and never interrupts; bodies are read by this package. What
+// setup is in front of the rule set. The engine gives scores and never interrupts; bodies are read by the package bodies. What
 // a body cannot be read for weighs as much as an attack does, under the ids that the rule set once had for it.
 const setup = `
 SecRuleEngine DetectionOnly
@@ -81,8 +83,8 @@ func init() {
 	plugins.RegisterOperator("detectSQLi", newDetectSQLi)
 	plugins.RegisterOperator("pm", newWords)
 	plugins.RegisterOperator("pmFromFile", newWordsOfFile)
-	plugins.RegisterTransformation("urlDecodeUni", urlDecodeUni)
-	plugins.RegisterTransformation("jsDecode", jsDecode)
+	plugins.RegisterTransformation("urlDecodeUni", bodies.URLDecodeUni)
+	plugins.RegisterTransformation("jsDecode", bodies.JSDecode)
 }
 
 // ruleFiles returns the names of the files that are loaded, in their order, and the digest of all files of the rule set.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/waf/bodies"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	"edge.svc/caddy/internal/ranges"
 )
@@ -32,7 +33,6 @@ const (
 	maxMethods          = 32
 	maxContentTypes     = 64
 	maxCharsets         = 32
-	maxNameBytes        = 127
 )
 
 func init() {
@@ -136,7 +136,7 @@ func (s *settings) takeLists(m *configv1.SiteWaf) error {
 	}{
 		{"methods", m.GetMethods(), defaultMethods, maxMethods, isMethod, "", "", &s.methods},
 		{"content_types", m.GetContentTypes(), defaultTypes, maxContentTypes, isMediaType, "|", "|", &s.types},
-		{"charsets", m.GetCharsets(), defaultCharsets, maxCharsets, isToken, "|", "|", &s.charsets},
+		{"charsets", m.GetCharsets(), defaultCharsets, maxCharsets, bodies.IsToken, "|", "|", &s.charsets},
 	} {
 		list := c.from
 		if len(list) == 0 {
@@ -157,24 +157,11 @@ func (s *settings) takeLists(m *configv1.SiteWaf) error {
 	return nil
 }
 
-func isMethod(v string) bool { return isToken(v) && strings.ToUpper(v) == v }
+func isMethod(v string) bool { return bodies.IsToken(v) && strings.ToUpper(v) == v }
 
 func isMediaType(v string) bool {
 	main, sub, _ := strings.Cut(v, "/")
-	return isToken(main) && isToken(sub) && strings.ToLower(v) == v
-}
-
-// isToken reports whether a text is of what names are made of (RFC 9110, section 5.6.2), without what the rule set's own
-// lists are divided by.
-func isToken(v string) bool {
-	for i := range len(v) {
-		switch c := v[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("!#$&'*+-.^_~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return v != "" && len(v) <= maxNameBytes
+	return bodies.IsToken(main) && bodies.IsToken(sub) && strings.ToLower(v) == v
 }
 
 // ownFamilies start and end an inspection, or belong to answers: without them the others are nothing.

@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import (
 	"strings"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// urlDecodeUni is the transformation of this name. The usual one takes the low byte of a character that it does not know:
+// URLDecodeUni is the transformation of this name. The usual one takes the low byte of a character that it does not know:
 // U+5A27, a Chinese character, becomes an apostrophe. Here characters become what they look like in ASCII, if anything,
 // and else stay themselves.
-func urlDecodeUni(text string) (decoded string, changed bool, err error) {
+func URLDecodeUni(text string) (decoded string, changed bool, err error) {
 	at := strings.IndexAny(text, "%+")
 	if at < 0 {
 		return text, false, nil
@@ -45,9 +45,9 @@ func urlDecodeUni(text string) (decoded string, changed bool, err error) {
 	return string(out), true, nil
 }
 
-// jsDecode is the transformation of this name, in the same way: escapes of JavaScript become characters, and those what
+// JSDecode is the transformation of this name, in the same way: escapes of JavaScript become characters, and those what
 // they look like. A backslash before anything else is dropped.
-func jsDecode(text string) (decoded string, changed bool, err error) {
+func JSDecode(text string) (decoded string, changed bool, err error) {
 	at := strings.IndexByte(text, '\\')
 	if at < 0 {
 		return text, false, nil

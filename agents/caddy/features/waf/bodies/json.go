@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ const (
 	// Bytes of a name; longer ones are joined text, else names of names would be many times the body.
 	maxName = 1 << 10
 	// A string is in memory up to this. A longer one is several.
-	maxString = maxValue
+	maxString = MaxValue
 )
 
 var errJSON = errors.New("not valid JSON")
@@ -25,7 +25,7 @@ var errJSON = errors.New("not valid JSON")
 // joined text. Beyond the limits only numbers, true, false and null are dropped.
 type jsonReader struct {
 	in  *bufio.Reader
-	out *arguments
+	out *Arguments
 	// Whole says that the body has no more: it ends in the middle, then, because it is wrong, and not for a limit.
 	whole bool
 	// Several documents may follow one another.
@@ -52,24 +52,24 @@ type jsonLevel struct {
 	unnamed bool
 }
 
-// readJSON takes the strings of a body as arguments named "json" and the way to them. It fails where the body is not one
+// ReadJSON takes the strings of a body as arguments named "json" and the way to them. It fails where the body is not one
 // valid document, after it took everything.
-func readJSON(in io.Reader, whole bool, out *arguments) error {
+func ReadJSON(in io.Reader, whole bool, out *Arguments) error {
 	return readJSONAs("json", in, whole, out)
 }
 
 // readJSONAs takes the strings of a document as arguments named like it.
-func readJSONAs(name string, in io.Reader, whole bool, out *arguments) error {
+func readJSONAs(name string, in io.Reader, whole bool, out *Arguments) error {
 	r := &jsonReader{in: bufio.NewReader(in), out: out, whole: whole, path: []byte(name)}
 	err := r.read()
 	r.tell()
-	out.end()
+	out.End()
 	return err
 }
 
-// readDocuments reports whether a whole body is JSON, of one document or several.
-func readDocuments(in io.Reader) bool {
-	r := &jsonReader{in: bufio.NewReader(in), out: &arguments{add: func(string, string) {}}, whole: true, several: true}
+// ReadDocuments reports whether a whole body is JSON, of one document or several.
+func ReadDocuments(in io.Reader) bool {
+	r := &jsonReader{in: bufio.NewReader(in), out: &Arguments{Add: func(string, string) {}}, whole: true, several: true}
 	return r.read() == nil
 }
 
@@ -116,7 +116,7 @@ func (r *jsonReader) read() error {
 		case state == key && c == '"':
 			fresh = false
 			done, err := r.readString(func(text string) {
-				r.out.join(text)
+				r.out.Join(text)
 				r.text = r.text[:0]
 			})
 			if err != nil {
@@ -138,7 +138,7 @@ func (r *jsonReader) read() error {
 			fresh = false
 			done, err := r.readString(func(text string) {
 				r.leaf(text+plainEnd, true)
-				r.text = append(append(r.text[:0], plainWord...), text[len(text)-valueOverlap:]...)
+				r.text = append(append(r.text[:0], plainWord...), text[len(text)-ValueOverlap:]...)
 			})
 			if err != nil {
 				return err
@@ -237,7 +237,7 @@ func (r *jsonReader) tell() {
 			end = r.levels[i+1].path
 		}
 		if name := r.path[r.levels[i].path:end]; r.levels[i].object && len(name) > 0 {
-			r.out.join(string(name[1:]))
+			r.out.Join(string(name[1:]))
 		}
 	}
 	r.told = len(r.levels)
@@ -262,7 +262,7 @@ func (r *jsonReader) number(index int) {
 // name takes the string that was read as the name of what follows.
 func (r *jsonReader) name() {
 	if r.deep > 0 {
-		r.out.join(string(r.text))
+		r.out.Join(string(r.text))
 		return
 	}
 	level := &r.levels[len(r.levels)-1]
@@ -275,7 +275,7 @@ func (r *jsonReader) name() {
 	level.unnamed = inside || level.path+len(r.text)+1 > maxName
 	r.path = r.path[:level.path]
 	if level.unnamed || r.out.full() {
-		r.out.join(string(r.text))
+		r.out.Join(string(r.text))
 		if r.told == outer {
 			r.told++
 		}
@@ -290,12 +290,12 @@ func (r *jsonReader) leaf(value string, text bool) {
 	unnamed := r.deep > 0 || len(r.levels) > 0 && r.levels[len(r.levels)-1].unnamed
 	switch {
 	case !unnamed && !r.out.full():
-		r.out.put(string(r.path), value)
+		r.out.Put(string(r.path), value)
 		r.told = len(r.levels)
 	case text && unnamed:
-		r.out.join(r.out.readable("", value))
+		r.out.Join(r.out.readable("", value))
 	case text:
-		r.out.join(r.out.readable(string(r.path), value))
+		r.out.Join(r.out.readable(string(r.path), value))
 	}
 }
 
@@ -438,7 +438,7 @@ func (r *jsonReader) salvage(first byte) error {
 	if first != 0 {
 		r.text = append(r.text, first)
 	}
-	r.out.join("\n")
+	r.out.Join("\n")
 	for {
 		c, err := r.in.ReadByte()
 		if err == io.EOF {
@@ -453,7 +453,7 @@ func (r *jsonReader) salvage(first byte) error {
 		} else {
 			r.text = append(r.text, c)
 		}
-		if len(r.text) >= maxJoined {
+		if len(r.text) >= MaxJoined {
 			r.out.more(string(r.text))
 			r.text = r.text[:0]
 		}

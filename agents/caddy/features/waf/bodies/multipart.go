@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import (
 	"bytes"
@@ -18,7 +18,11 @@ import (
 // apostrophe stands between two letters.
 var apostrophe = regexp.MustCompile(`(\pL)'(\pL)`)
 
-var errMultipart = errors.New("not a valid multipart body")
+var (
+	errMultipart = errors.New("not a valid multipart body")
+	// The inspection goes no further: what gives room says why.
+	errNoRoom = errors.New("no room for more of a body")
+)
 
 const (
 	// Parts of a body of which names and headers are looked at.
@@ -36,7 +40,7 @@ const (
 type parts struct {
 	// room returns what is filled next, with so many bytes; nil where nothing is any more.
 	room   func(bytes int) plugintypes.TransactionVariables
-	fields *arguments
+	fields *Arguments
 	size   int64
 	count  int
 	strict bool
@@ -44,20 +48,20 @@ type parts struct {
 	border []byte
 }
 
-// readMultipart takes the parts of a body. Whole says that the body has no more, so that an end in its middle is a
+// ReadMultipart takes the parts of a body. Whole says that the body has no more, so that an end in its middle is a
 // mistake and not for a limit.
-func readMultipart(in io.Reader, contentType string, whole bool, room func(bytes int) plugintypes.TransactionVariables, fields *arguments) error {
+func ReadMultipart(in io.Reader, contentType string, whole bool, room func(bytes int) plugintypes.TransactionVariables, fields *Arguments) error {
 	p := &parts{room: room, fields: fields}
 	err := p.read(in, contentType, whole)
-	fields.end()
+	fields.End()
 	to := room(0)
 	if to == nil {
 		return err
 	}
 	if p.strict || err != nil {
-		set(to.MultipartStrictError(), "1")
+		Set(to.MultipartStrictError(), "1")
 	}
-	set(to.FilesCombinedSize(), strconv.FormatInt(p.size, 10))
+	Set(to.FilesCombinedSize(), strconv.FormatInt(p.size, 10))
 	return err
 }
 
@@ -107,16 +111,16 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 	}
 	to := p.room(min(bytes, maxPartField))
 	if to == nil {
-		return errTime
+		return errNoRoom
 	}
 	for name, values := range part.Header {
 		p.strict = p.strict || len(values) > 1
 		for _, v := range values {
 			if bytes > maxPartField {
-				p.fields.join(name + ": " + v)
+				p.fields.Join(name + ": " + v)
 				continue
 			}
-			to.MultipartPartHeaders().Add(apart(d.name), name+": "+v)
+			to.MultipartPartHeaders().Add(Apart(d.name), name+": "+v)
 		}
 	}
 	if bytes > maxPartField {
@@ -125,7 +129,7 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 	to.MultipartName().Add(d.name, d.name)
 	for _, name := range d.files {
 		name = name[:min(len(name), maxPartField)]
-		to.MultipartFilename().Add(apart(d.name), name)
+		to.MultipartFilename().Add(Apart(d.name), name)
 		if !d.ambiguous && slices.Equal(to.TX().Get("detection_paranoia_level"), []string{"1"}) {
 			// An apostrophe in a word ends no name: "d'accueil.png". More paranoid sites doubt even that.
 			name = apostrophe.ReplaceAllString(name, "$1$2")
@@ -156,10 +160,10 @@ func (p *parts) after(seen *tail) error {
 	if at := bytes.Index(rest, append(p.border, "--"...)); at >= 0 {
 		rest = rest[at+len(p.border)+2:]
 	}
-	buffer := make([]byte, maxJoined)
+	buffer := make([]byte, MaxJoined)
 	for {
 		if len(bytes.TrimSpace(rest)) > 0 {
-			p.fields.join(string(rest))
+			p.fields.Join(string(rest))
 			return p.salvage(seen.in)
 		}
 		n, err := seen.in.Read(buffer)
@@ -181,7 +185,7 @@ func (p *parts) file(in io.Reader) error {
 		p.size += int64(n)
 		buffer = buffer[:len(buffer)+n]
 		if at := bytes.Index(buffer, p.border); at >= 0 {
-			p.fields.join(string(buffer[at:]))
+			p.fields.Join(string(buffer[at:]))
 			return p.salvage(in)
 		}
 		if err == io.EOF {
@@ -202,19 +206,19 @@ const operations = "operations"
 // field takes the content of a field.
 func (p *parts) field(name string, in io.Reader) error {
 	for text := ""; ; {
-		content, err := io.ReadAll(io.LimitReader(in, int64(maxValue-len(text)-len(plainEnd))))
+		content, err := io.ReadAll(io.LimitReader(in, int64(MaxValue-len(text)-len(plainEnd))))
 		p.size += int64(len(content))
 		text += string(content)
-		if err != nil || len(text) < maxValue-len(plainEnd) {
-			if name == operations && isJSON(text, true) {
+		if err != nil || len(text) < MaxValue-len(plainEnd) {
+			if name == operations && IsJSON(text, true) {
 				_ = readJSONAs(operations, strings.NewReader(text), true, p.fields)
 			} else {
-				p.fields.put(name, text)
+				p.fields.Put(name, text)
 			}
 			return err
 		}
-		p.fields.put(name, text+plainEnd)
-		text = plainWord + text[len(text)-valueOverlap:]
+		p.fields.Put(name, text+plainEnd)
+		text = plainWord + text[len(text)-ValueOverlap:]
 	}
 }
 

@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import "strings"
 
@@ -98,7 +98,7 @@ func (r *graphQLReader) text() {
 			r.wrong = true
 			return
 		case '"':
-			text, _, _ := jsDecode(r.rest[1:i])
+			text, _, _ := JSDecode(r.rest[1:i])
 			r.texts, r.rest = append(r.texts, text), r.rest[i+1:]
 			return
 		}

@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import (
 	"io/fs"
@@ -14,7 +14,7 @@ import (
 var commandRule = regexp.MustCompile(`(?m)^SecRule \S+ "@rx (.*)" \\\n    "id:(?:932250|932260),\\$`)
 
 // commandFile has these rules.
-const commandFile = rulesFolder + "/REQUEST-932-APPLICATION-ATTACK-RCE.conf"
+const commandFile = "@owasp_crs/REQUEST-932-APPLICATION-ATTACK-RCE.conf"
 
 // commandHead is how much of a text tells whether it is a command.
 const commandHead = 64

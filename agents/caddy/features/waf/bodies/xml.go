@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ var (
 	errXMLCharset = errors.New("XML in a charset in which ASCII is not itself")
 )
 
-// readXML takes the texts and the values of attributes of a body. Whole says that the body has no more.
-func readXML(in io.Reader, whole bool, texts, values *arguments) error {
+// ReadXML takes the texts and the values of attributes of a body. Whole says that the body has no more.
+func ReadXML(in io.Reader, whole bool, texts, values *Arguments) error {
 	err := readTokens(in, whole, texts, values)
-	texts.end()
-	values.end()
+	texts.End()
+	values.End()
 	return err
 }
 
-func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
+func readTokens(in io.Reader, whole bool, texts, values *Arguments) error {
 	// What a mistake hides from the decoder is read as text, from the piece of the body in which the mistake is.
 	seen := &tail{in: in, longest: maxToken}
 	d := xml.NewDecoder(seen)
@@ -32,7 +32,7 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 	var text []byte
 	element := func() {
 		if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 {
-			texts.put("", string(trimmed))
+			texts.Put("", string(trimmed))
 		}
 		text = text[:0]
 	}
@@ -52,7 +52,7 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 		if err != nil {
 			var syntax *xml.SyntaxError
 			if !whole && errors.As(err, &syntax) && strings.Contains(syntax.Msg, "unexpected EOF") {
-				texts.join(string(seen.end()))
+				texts.Join(string(seen.end()))
 				return nil
 			}
 			return errors.Join(errXML, seen.rest(texts))
@@ -62,21 +62,21 @@ func readTokens(in io.Reader, whole bool, texts, values *arguments) error {
 			element()
 			open, any = open+1, true
 			for _, a := range t.Attr {
-				values.put("", a.Value)
+				values.Put("", a.Value)
 			}
 		case xml.EndElement:
 			element()
 			open--
 		case xml.CharData:
-			for text = append(text, t...); len(text) > maxValue; {
-				end := maxValue - len(plainEnd)
-				texts.put("", string(text[:end])+plainEnd)
-				text = append([]byte(plainWord), text[end-valueOverlap:]...)
+			for text = append(text, t...); len(text) > MaxValue; {
+				end := MaxValue - len(plainEnd)
+				texts.Put("", string(text[:end])+plainEnd)
+				text = append([]byte(plainWord), text[end-ValueOverlap:]...)
 			}
 		case xml.Directive:
 			// Entities stand for text.
 			if bytes.IndexByte(t, '[') >= 0 {
-				texts.put("", string(t))
+				texts.Put("", string(t))
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func sameBytes(charset string, in io.Reader) (io.Reader, error) {
 
 const (
 	// More than a decoder has read and not yet used.
-	maxTail = 8 << 10
+	MaxTail = 8 << 10
 	// Bytes of one text, name or comment that a decoder takes into memory.
 	maxToken = 1 << 20
 )
@@ -118,7 +118,7 @@ func (t *tail) Read(p []byte) (int, error) {
 	n, err := t.in.Read(p)
 	t.since += n
 	t.last = append(t.last, p[:n]...)
-	kept := maxTail
+	kept := MaxTail
 	if t.longest > 0 {
 		kept += t.since
 	}
@@ -130,7 +130,7 @@ func (t *tail) Read(p []byte) (int, error) {
 
 // end is what was read last, and everything since.
 func (t *tail) end() []byte {
-	kept := maxTail
+	kept := MaxTail
 	if t.longest > 0 {
 		kept += t.since
 	}
@@ -138,14 +138,14 @@ func (t *tail) end() []byte {
 }
 
 // rest takes the end of what was read, and what follows it, as text.
-func (t *tail) rest(to *arguments) error {
-	to.join(string(t.end()))
+func (t *tail) rest(to *Arguments) error {
+	to.Join(string(t.end()))
 	return joinAll(t.in, to)
 }
 
 // joinAll takes everything as text.
-func joinAll(in io.Reader, to *arguments) error {
-	buffer := make([]byte, maxJoined)
+func joinAll(in io.Reader, to *Arguments) error {
+	buffer := make([]byte, MaxJoined)
 	for {
 		n, err := in.Read(buffer)
 		to.more(string(buffer[:n]))

@@ -1,4 +1,4 @@
-package waf
+package bodies
 
 import (
 	"slices"
@@ -142,7 +142,7 @@ func readAttribute(text string) (name, value string, size int) {
 	}
 	name = strings.ToLower(text[:equals])
 	data, isData := strings.CutPrefix(name, "data-")
-	if !slices.Contains(plainAttributes, name) && !(isData && isToken(data)) {
+	if !slices.Contains(plainAttributes, name) && !(isData && IsToken(data)) {
 		return "", "", 0
 	}
 	quote := text[equals+1]
