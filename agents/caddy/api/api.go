@@ -1,5 +1,3 @@
-// Package api serves what the agent may ask of the edge, on a unix socket that only the owner can reach. The calls
-// are the features'.
 package api
 
 import (

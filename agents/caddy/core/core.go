@@ -1,8 +1,3 @@
-// Package core holds what an edge node serves: the sites, their hosts and the settings of its cluster. There is one
-// Core in a process; it survives every load of a Caddy configuration, and nothing about sites goes through one. It knows
-// no feature: features register kinds of entries, parts of sites, components, capabilities and calls with it.
-//
-// One writer at a time makes the next tables and publishes them with one store of a pointer. Readers never lock.
 package core
 
 import (

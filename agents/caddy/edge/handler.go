@@ -1,4 +1,3 @@
-// Package edge takes requests through the stages in their order and sends the answers.
 package edge
 
 import (

@@ -1,6 +1,3 @@
-// Package expr turns the expressions of rules, which come as typed trees, into closures over the values of a request.
-// A tree is checked as if nobody had looked at it before; an expression that was compiled never panics and takes bounded
-// time. Conditions without functions that make strings allocate nothing. It knows no rules.
 package expr
 
 import "net/netip"

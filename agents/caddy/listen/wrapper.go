@@ -1,8 +1,3 @@
-// Package listen wraps the listeners of the edge: it knows the TCP peer and the PROXY header of each connection,
-// bounds and counts connections, and ends them and their exchanges when their client is banned.
-//
-// Accepting touches nothing but the raw connection; whatever has to be read from a client is read by the goroutine of
-// its connection.
 package listen
 
 import (

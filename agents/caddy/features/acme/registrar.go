@@ -1,5 +1,3 @@
-// Package acme answers certificate authorities that ask who controls a host (RFC 8555, section 8.3), and lets those
-// questions that are an origin's own business pass.
 package acme
 
 import (

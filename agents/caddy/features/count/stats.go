@@ -1,8 +1,3 @@
-// Package count counts what each site and the node answer and carry, by minute, so that it outlives the process, and
-// hands it to the agent in batches.
-//
-// Counting touches atomics alone. Each second what was counted moves into the running segment, a file that is memory at
-// the same time: a process that is killed takes at most that second with it, and the next one says so as a gap.
 package count
 
 import (

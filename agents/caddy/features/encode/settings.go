@@ -1,7 +1,3 @@
-// Package encode compresses what sites answer, as a site wishes and a client accepts.
-//
-// Where a site has answers compressed, its origins are asked for answers without any coding, so that there is one of each:
-// the stage asks for it, the response stage chooses a coding, and the body passes through an encoder on its way.
 package encode
 
 import (

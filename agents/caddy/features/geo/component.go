@@ -1,4 +1,3 @@
-// Package geo knows the country and the autonomous system of an address from two files in MaxMind's format.
 package geo
 
 import (

@@ -1,6 +1,3 @@
-// Package handshake decides the handshakes of TLS: which site a client means, whether it is served where the client came, by
-// which certificate and under which configuration. It reads certificates from the pack that the agent keeps; none of
-// them is in memory before a handshake needs it.
 package handshake
 
 import (

@@ -1,4 +1,3 @@
-// Package lists holds the address lists of the cluster: who is let in whatever else is said, and who is kept out.
 package lists
 
 import (

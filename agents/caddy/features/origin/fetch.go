@@ -1,9 +1,3 @@
-// Package origin carries requests to the origins of a site and brings the answers back.
-//
-// It has its own HTTP/1.1 client on pooled connections. The goroutine of the request writes the request and reads the
-// answer itself, which saves the two switches of goroutines per request of net/http's client, and headers are parsed
-// straight into the client's answer. What is shared between requests is process-global: idle connections (Transports)
-// and passive health (State); a site costs no more than its compiled Pool.
 package origin
 
 import (

@@ -1,12 +1,3 @@
-// Package rate counts requests under the rate limits of rules, and says which are too many. Windows move on with the
-// clock in elevenths: within no time as long as a window are more requests admitted than its limit, and a request counts
-// for at most an eleventh of the window longer than that. Counting has no lock that all requests share and allocates
-// nothing. The table is of the process and outlives every change of the configuration: counters belong to a rule and a
-// site by their ids.
-//
-// When the table is full the lightest of eight goes, but never one that is being limited. Where all eight are, requests of
-// clients that are new there count together, a 256th of them in one place: an attack from a million addresses makes the
-// limit coarser for newcomers and never lifts it.
 package rate
 
 import (

@@ -1,8 +1,3 @@
-// Package rules has the rules of sites and of the platform act: on what a request is, on what an origin gets, on what
-// the client gets, and on the settings of other features, for the one exchange.
-//
-// A rule is compiled when its entry is applied, into the list of its phase. A site without rules costs a look at a
-// pointer, a phase without rules a look at the length of a list.
 package rules
 
 import (

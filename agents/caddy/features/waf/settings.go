@@ -1,7 +1,3 @@
-// Package waf inspects requests with the OWASP Core Rule Set.
-//
-// There is one set of rules in a process, of which every inspection takes a transaction with the settings of its site. The
-// engine never interrupts: it gives scores, and the stage decides. Nothing is built while no site wants it.
 package waf
 
 import (

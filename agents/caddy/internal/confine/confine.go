@@ -1,5 +1,3 @@
-// Package confine takes from the process what serving does not need: capabilities, new privileges, and files. It holds
-// for every thread, those that the runtime starts later included, and cannot be taken back.
 package confine
 
 import (

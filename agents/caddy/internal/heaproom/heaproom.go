@@ -1,4 +1,3 @@
-// Package heaproom gives a small heap more room between two collections than Go would.
 package heaproom
 
 import (

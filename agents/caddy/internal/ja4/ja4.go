@@ -1,5 +1,3 @@
-// Package ja4 tells TLS clients apart by the way they say hello: the fingerprint JA4, of the client alone, as FoxIO
-// publishes it under the BSD licence.
 package ja4
 
 import (

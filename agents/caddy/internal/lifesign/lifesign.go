@@ -1,6 +1,3 @@
-// Package lifesign tells the process that started this one that it lives, how far it has come, and what it died of. All goes
-// over one descriptor that was inherited: a byte each second and one for each step, which no text has, and between them
-// whatever the runtime prints when it gives up. No lock is taken for it.
 package lifesign
 
 import (

@@ -1,4 +1,3 @@
-// Package pmap has a map of which every version stays what it was.
 package pmap
 
 import (
