@@ -1,11 +1,12 @@
 // The steps of `npm run check`: everything that can be judged without running the product.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findGo, GO_AT_ONCE, GO_BUILD_FLAGS, GO_MODULES, GO_TEST_TAGS } from './caddy.ts';
 import { run } from './commands.ts';
 import { buf, differences, generated, protoBaseline } from './generated.ts';
-import { root, SOURCE_FOLDERS } from './root.ts';
+import { cacheDir, root, SOURCE_FOLDERS } from './root.ts';
 
 export interface CheckStep {
   name: string;
@@ -23,6 +24,17 @@ function tool(file: string, args: string[]): Promise<unknown> {
 
 function node(script: string, args: string[]): Promise<unknown> {
   return tool(process.execPath, [join(root, 'node_modules', script), ...args]);
+}
+
+/**
+ * Options of a type checker that keeps what it found, so that the next run looks only at what changed. It compares the
+ * hashes of all files and its own version; the packages' versions are in the name, because compilers beside it read
+ * sources, too.
+ */
+function incremental(name: string): string[] {
+  const packages = createHash('sha256').update(readFileSync(join(root, 'package-lock.json')));
+  const file = join(cacheDir, 'types', `${name}-${packages.digest('hex').slice(0, 12)}.tsbuildinfo`);
+  return ['--incremental', '--tsBuildInfoFile', file];
 }
 
 /** Runs a program of Go in each module; all their output. */
@@ -58,9 +70,15 @@ export const checkSteps: readonly CheckStep[] = [
     run: () =>
       node('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--colors=off', '--max-diagnostics=50']),
   },
-  { name: 'types', run: () => node('typescript7/bin/tsc', ['-p', 'tsconfig.json']) },
+  {
+    name: 'types',
+    run: () => node('typescript7/bin/tsc', ['-p', 'tsconfig.json', ...incremental('all')]),
+  },
   { name: 'types of the client', run: () => node('typescript7/bin/tsc', ['-p', 'client/tsconfig.json', '--noEmit']) },
-  { name: 'types of the Web UI', run: () => node('vue-tsc/bin/vue-tsc.js', ['-p', 'console/tsconfig.json']) },
+  {
+    name: 'types of the Web UI',
+    run: () => node('vue-tsc/bin/vue-tsc.js', ['-p', 'console/tsconfig.json', ...incremental('web-ui')]),
+  },
   {
     name: 'layering',
     run: () => {
