@@ -1,5 +1,5 @@
 // Programs in Go by others that tests and the demo use. A folder of bin/go-tools names some at pinned versions, with the
-// checksums of their sources; they are built once and kept under the hash of what was pinned.
+// checksums of their sources; they are built once for all clones and kept under the hash of what was pinned.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { GO_BUILD_FLAGS, goEnvironment, needGo } from './caddy.ts';
 import { run } from './commands.ts';
 import { takeLock } from './lock.ts';
 import { during } from './progress.ts';
-import { cacheDir, root } from './root.ts';
+import { root, sharedCacheDir } from './root.ts';
 
 const BUILD_TIMEOUT_MS = 15 * 60_000;
 
@@ -16,7 +16,7 @@ export async function buildGoTools(name: string): Promise<string> {
   const module = join(root, 'bin', 'go-tools', name);
   const hash = createHash('sha256').update(`${process.platform}-${process.arch}\n`);
   for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(module, file)));
-  const kept = join(cacheDir, 'go-tools');
+  const kept = join(sharedCacheDir, 'go-tools');
   const folder = join(kept, `${name}-${hash.digest('hex').slice(0, 12)}`);
   if (existsSync(folder)) return folder;
   const go = await needGo();
