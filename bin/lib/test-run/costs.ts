@@ -15,6 +15,7 @@ const UNKNOWN: Record<Suite, Cost> = {
   check: { seconds: 10, cores: 1 },
   go: { seconds: 120, cores: 2 },
   race: { seconds: 600, cores: 2 },
+  long: { seconds: 300, cores: 1 },
   unit: { seconds: 60, cores: 1 },
   repo: { seconds: 5, cores: 1 },
   integration: { seconds: 10, cores: 0.9 },
@@ -30,13 +31,15 @@ export function costOf(suite: Suite, name: string): Cost {
   return { seconds, cores: cpuSeconds / Math.max(seconds, 0.1) };
 }
 
-/** Writes what a run measured over what is known; files that are gone leave the list. */
+/**
+ * Writes what a run measured over what is known. Files that are gone leave the list; a job that failed keeps its old
+ * figures, because it may have ended early.
+ */
 export function keepCosts(results: ReadonlyMap<string, Result>): void {
   const isThere = (name: string) => !name.startsWith('test/') || existsSync(join(root, name));
   const kept: Stored = Object.fromEntries(Object.entries(stored).filter(([name]) => isThere(name)));
-  // Nobody measures the processor time of a step of the check: it computes.
-  for (const [name, { seconds, cpuSeconds = seconds }] of results)
-    kept[name] = [Number(seconds.toFixed(1)), Number(cpuSeconds.toFixed(1))];
+  for (const [name, { failed, seconds, cpuSeconds = seconds }] of results)
+    if (failed === 0) kept[name] = [Number(seconds.toFixed(1)), Number(cpuSeconds.toFixed(1))];
   const lines = Object.entries(kept)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, [seconds, cpuSeconds]]) => `  ${JSON.stringify(name)}: [${seconds}, ${cpuSeconds}]`);
