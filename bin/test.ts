@@ -15,8 +15,10 @@ import { costOf, keepCosts } from './lib/test-run/costs.ts';
 import { goJob, goJobs, raceJobs } from './lib/test-run/go-jobs.ts';
 import { readImports } from './lib/test-run/import-graph.ts';
 import { EVERY_TIME, type Job, type Result, SUITES, type Suite } from './lib/test-run/job.ts';
+import { longJobs } from './lib/test-run/long-jobs.ts';
 import { endMeasured } from './lib/test-run/measured.ts';
 import { runJobs } from './lib/test-run/run-jobs.ts';
+import { jobsOfShard, parseShard } from './lib/test-run/shards.ts';
 import { keepTimes, timesTable } from './lib/test-run/times.ts';
 import { startTestStores, type TestStores } from './lib/test-stores.ts';
 import { buildWebConsole } from './lib/web-console.ts';
@@ -26,19 +28,25 @@ const HELP = `Usage: npm test [-- [--only SUITE]... [FILTER]...]
 Runs the suites ${EVERY_TIME.join(', ')} and prints the sum. FILTER narrows the suites of test files to those whose path
 contains it. Files run beside each other: those that compute share the cores, those that wait run beside them, by what each
 took when it was measured (test/costs.json). The output of each is in .cache/test-logs. Up to two files of integration and
-e2e that fail beside others are run once more by themselves; what then passes is named as UNSTEADY.
+e2e that fail beside others are run once more by themselves; what then passes is named as UNSTEADY. What tests build from
+sources of others is kept in $XDG_CACHE_HOME/edge-delivery-console (~/.cache/edge-delivery-console), for all clones.
 
-  --only SUITE   runs this suite only; may be given several times. race, which never runs by itself, is Go's race detector
-                 over everything; go runs it over the packages with shared state
+  --only SUITE   runs this suite only; may be given several times. Two suites run only when named: race is Go's race
+                 detector over everything (go runs it over packages with shared state), and long (npm run test:long) is
+                 race with the long forms of tests: every test of the WAF's rule set, a database that stalls for a
+                 minute, 20 kills while requests are counted, 100,000 expressions, 30 examples of each API operation
+  --shard I/N    runs part I of N of the jobs that were chosen: the same parts on every machine, packed by test/costs.json
   --changed      runs what the difference to main can break, the nearest first, for about two minutes: steps of the check,
                  files that import it, are named after it or call it, and packages of Go; names what it leaves out
   --times        prints at the end what each file took, and how much of it it waited (always in .cache/test-logs/times.log)
-  --keep-costs   writes what each file took to test/costs.json: after a run on a machine that does nothing else
+  --keep-costs   writes the seconds and core-seconds of each job that passed to test/costs.json: run it on a machine that
+                 does nothing else
   --steady       UNSTEADY counts as failed for faults, bans, publishing and signing in`;
 
 const { values, positionals: only } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
+    shard: { type: 'string' },
     changed: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     'keep-costs': { type: 'boolean', default: false },
@@ -79,6 +87,7 @@ function jobsOf(suite: Suite): Job[] {
   if (suite === 'check') return checkJobs();
   if (suite === 'go') return goJobs();
   if (suite === 'race') return raceJobs();
+  if (suite === 'long') return longJobs(testEnvironment);
   return avaJobs(suite, testEnvironment, (file) => only.length === 0 || only.some((part) => file.includes(part)));
 }
 
@@ -87,9 +96,10 @@ function chosen(): Job[] {
   const unknown = wanted.find((name) => !SUITES.includes(name as Suite));
   if (unknown) throw new Refusal(`there is no suite ${unknown}\n\n${HELP}`);
   const suites = SUITES.filter(
-    (suite) => wanted.includes(suite) && (only.length === 0 || !['check', 'go', 'race'].includes(suite)),
+    (suite) => wanted.includes(suite) && (only.length === 0 || !['check', 'go', 'race', 'long'].includes(suite)),
   );
-  return suites.flatMap(jobsOf);
+  const jobs = suites.flatMap(jobsOf);
+  return values.shard === undefined ? jobs : jobsOfShard(jobs, parseShard(values.shard));
 }
 
 /** Seconds of all cores that test files may take in the loop of a change; the steps of the check come on top. */
@@ -120,13 +130,13 @@ async function prepare(jobs: readonly Job[]): Promise<void> {
   const has = (...suites: Suite[]) => jobs.some(({ suite }) => suites.includes(suite));
   await preflight({
     dataDir: cacheDir,
-    redis: has('integration', 'e2e'),
-    caddy: has('go', 'race', 'integration', 'e2e', 'check'),
+    redis: has('integration', 'e2e', 'long'),
+    caddy: has('go', 'race', 'integration', 'e2e', 'long', 'check'),
   });
-  if (has('go', 'race', 'unit', 'integration', 'e2e')) await ensureTestPrograms();
+  if (has('go', 'race', 'unit', 'integration', 'e2e', 'long')) await ensureTestPrograms();
   if (has('e2e')) await ensureQuickBrowser();
   if (has('unit', 'e2e')) await buildWebConsole();
-  if (!has('integration', 'e2e')) return;
+  if (!has('integration', 'e2e', 'long')) return;
   caddy = await buildCaddy();
   stores = await startTestStores();
 }

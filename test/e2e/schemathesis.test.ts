@@ -12,7 +12,8 @@ import { makeFixtures, NEVER_2XX, type PoolKey } from '../schemathesis/fixtures.
 const KEYS = 60;
 /** Bounds a hang. A time given to schemathesis itself would be used up, and a slow machine would try less. */
 const BUDGET_SECONDS = 1200;
-const EXAMPLES = 8;
+/** Random calls of each operation, beside its examples and the edges of its fields. */
+const EXAMPLES = Number(process.env.EXAMPLES ?? 3);
 const SEED = 20_261_121;
 /** What a busy console answers, with the time after which to try again. */
 const BUSY = 503;

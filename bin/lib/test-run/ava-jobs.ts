@@ -1,6 +1,5 @@
 // Jobs of ava's suites: a file each where tests start servers, all files in threads where they do not.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { tail } from '../processes.ts';
 import { say } from '../progress.ts';
@@ -12,6 +11,9 @@ import { logFile, runMeasured } from './measured.ts';
 
 export const AVA_SUITES = ['unit', 'repo', 'integration', 'e2e'] as const satisfies readonly Suite[];
 type AvaSuite = (typeof AVA_SUITES)[number];
+
+/** Jobs of the unit tests. Machines with other numbers of cores must agree on the jobs of a shard and on their costs. */
+const UNIT_PARTS = 2;
 
 /** The suite of a test file: the folder it lies in. */
 export function suiteOf(file: string): AvaSuite {
@@ -42,7 +44,7 @@ const PLAIN_EPOLL = { UV_USE_IO_URING: '0' };
 export function avaJobs(suite: AvaSuite, env: () => NodeJS.ProcessEnv, chosen: (file: string) => boolean): Job[] {
   const files = testFiles(suite).filter(chosen);
   if (suite === 'integration' || suite === 'e2e') return files.map((file) => fileJob(suite, file, env));
-  const parts = suite === 'unit' ? Math.min(availableParallelism(), files.length) : Math.min(1, files.length);
+  const parts = Math.min(suite === 'unit' ? UNIT_PARTS : 1, files.length);
   return Array.from({ length: parts }, (_, part) => {
     const name = parts === 1 ? suite : `${suite} ${part + 1}/${parts}`;
     const own = files.filter((_file, index) => index % parts === part);
@@ -53,10 +55,11 @@ export function avaJobs(suite: AvaSuite, env: () => NodeJS.ProcessEnv, chosen: (
   });
 }
 
-function fileJob(suite: AvaSuite, file: string, env: () => NodeJS.ProcessEnv): Job {
+/** A job of one test file. */
+export function fileJob(suite: Suite, file: string, env: () => NodeJS.ProcessEnv, name = file): Job {
   const needs = [...readFileSync(join(root, file), 'utf8').matchAll(ALONE_WITH)].map(([, need]) => need!);
-  const run = () => runAva(file, ['--no-worker-threads', file], env());
-  return { name: file, suite, cost: costOf(suite, file), needs, again: true, run };
+  const run = () => runAva(name, ['--no-worker-threads', file], env());
+  return { name, suite, cost: costOf(suite, name), needs, again: true, run };
 }
 
 async function runAva(name: string, args: string[], env: NodeJS.ProcessEnv): Promise<Result> {

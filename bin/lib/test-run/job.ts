@@ -2,7 +2,7 @@
 import type { Tally } from '../run-check.ts';
 
 export const EVERY_TIME = ['check', 'go', 'unit', 'repo', 'integration', 'e2e'] as const;
-export const SUITES = [...EVERY_TIME, 'race'] as const;
+export const SUITES = [...EVERY_TIME, 'race', 'long'] as const;
 export type Suite = (typeof SUITES)[number];
 
 /** What a job takes on a machine that does nothing else. */

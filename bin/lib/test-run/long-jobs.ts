@@ -1,0 +1,26 @@
+// Jobs of `npm run test:long`: the long forms of tests whose short forms `npm test` has, and Go's race detector over
+// everything.
+import { caddySources, GO_BUILD_FLAGS } from '../caddy.ts';
+import { fileJob } from './ava-jobs.ts';
+import { goJob, raceJobs } from './go-jobs.ts';
+import type { Job } from './job.ts';
+
+/** Test files with the environment variables that make them long. */
+const LONG_FORMS: readonly { file: string; env: Readonly<Record<string, string>> }[] = [
+  { file: 'test/integration/stalled-database.test.ts', env: { STALL_SECONDS: '60' } },
+  { file: 'test/integration/usage-kills.test.ts', env: { COUNT_KILLS: '20' } },
+  { file: 'test/integration/expression-pairs.test.ts', env: { PAIRS: '100000' } },
+  { file: 'test/e2e/schemathesis.test.ts', env: { EXAMPLES: '30' } },
+];
+
+/** All jobs of the suite; those of the race detector come first, because nothing runs longer. */
+export function longJobs(env: () => NodeJS.ProcessEnv): Job[] {
+  const rules = ['-vet=off', ...GO_BUILD_FLAGS, '-run', 'TestRegressionTestsOfTheRuleSet', './...'];
+  return [
+    ...raceJobs().map((job) => ({ ...job, suite: 'long' as const })),
+    goJob('long', 'long rule set', caddySources, rules, { WAF_ALL_RULES: '1' }),
+    ...LONG_FORMS.map(({ file, env: more }) =>
+      fileJob('long', file, () => ({ ...env(), ...more }), `long ${file.replace(/^test\/|\.test\.ts$/g, '')}`),
+    ),
+  ];
+}
