@@ -11,51 +11,23 @@ import {
   SiteProtectionSchema,
   type CcThresholds as ThresholdsMessage,
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
-import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
-import { siteOwner } from '../config/entry-owner.ts';
+import type { CompiledEntry } from '../config/entry-kind.ts';
+import { compileEach, siteSettingsKind } from '../config/site-settings-kind.ts';
 
 export const PROTECTION_KIND = 'protection';
-
-const LIST_BATCH = 1000;
 
 /** What is thrown against an attack: no rollback takes it back, and no canary holds it back. */
 const SWITCH = ['underAttack', 'underAttackChallenge'] as const;
 
-export const protectionKind: EntryKind = {
-  kind: PROTECTION_KIND,
+const SAVED = { table: 'site_protection', defaults: DEFAULT_PROTECTION };
+
+export const protectionKind = siteSettingsKind<ProtectionOfSite>(PROTECTION_KIND, SAVED, {
   compilerVersion: 1,
   bypass: switched,
-  onRollback: 'restore',
-  defaults: DEFAULT_PROTECTION,
   compileSettings: (settings) => compileProtection(settings as ProtectionOfSite),
   keptOnRollback: SWITCH,
-  scope: 'cluster',
-  ownerOf: siteOwner,
-  async compile(sql, clusterId, ids) {
-    const { rows } = await sql.raw<{ rows: { id: string; settings: Partial<ProtectionOfSite> }[] }>(
-      'select site_id as id, settings from site_protection where cluster_id = ? and site_id = any(?)',
-      [clusterId, ids as never],
-    );
-    const compiled = new Map<string, CompiledEntry>();
-    for (const { id, settings } of rows) {
-      const entry = compileProtection({ ...DEFAULT_PROTECTION, ...settings });
-      if (entry) compiled.set(id, entry);
-    }
-    return compiled;
-  },
-  async *list(sql, clusterId) {
-    let after = '';
-    for (;;) {
-      const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-        'select site_id as id from site_protection where cluster_id = ? and site_id > ? order by site_id limit ?',
-        [clusterId, after, LIST_BATCH],
-      );
-      if (rows.length === 0) return;
-      yield rows.map(({ id }) => id);
-      after = rows.at(-1)!.id;
-    }
-  },
-};
+  compile: compileEach(SAVED, compileProtection),
+});
 
 /** Capabilities that a site with these settings needs, sorted. */
 export function featuresOfProtection({ underAttack, cc, logJa4 }: ProtectionOfSite): string[] {

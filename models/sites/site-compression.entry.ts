@@ -2,46 +2,17 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type CompressionSettings, DEFAULT_COMPRESSION } from '../../contract/resources/site-https.ts';
 import { CodingSettingsSchema, SiteCompressionSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
-import type { CompiledEntry, EntryKind } from '../config/entry-kind.ts';
-import { siteOwner } from '../config/entry-owner.ts';
+import type { CompiledEntry } from '../config/entry-kind.ts';
+import { compileEach, siteSettingsKind } from '../config/site-settings-kind.ts';
 
 export const SITE_COMPRESSION_KIND = 'site-compression';
 
-const LIST_BATCH = 1000;
+const SAVED = { table: 'site_https', column: 'compression', defaults: DEFAULT_COMPRESSION };
 
-export const siteCompressionKind: EntryKind = {
-  kind: SITE_COMPRESSION_KIND,
+export const siteCompressionKind = siteSettingsKind<CompressionSettings>(SITE_COMPRESSION_KIND, SAVED, {
   compilerVersion: 1,
-  bypass: false,
-  onRollback: 'restore',
-  defaults: DEFAULT_COMPRESSION,
-  scope: 'cluster',
-  ownerOf: siteOwner,
-  async compile(sql, clusterId, ids) {
-    const { rows } = await sql.raw<{ rows: { id: string; compression: Partial<CompressionSettings> }[] }>(
-      'select site_id as id, compression from site_https where cluster_id = ? and site_id = any(?)',
-      [clusterId, ids as never],
-    );
-    const compiled = new Map<string, CompiledEntry>();
-    for (const { id, compression } of rows) {
-      const entry = compileCompression({ ...DEFAULT_COMPRESSION, ...compression });
-      if (entry) compiled.set(id, entry);
-    }
-    return compiled;
-  },
-  async *list(sql, clusterId) {
-    let after = '';
-    for (;;) {
-      const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-        'select site_id as id from site_https where cluster_id = ? and site_id > ? order by site_id limit ?',
-        [clusterId, after, LIST_BATCH],
-      );
-      if (rows.length === 0) return;
-      yield rows.map(({ id }) => id);
-      after = rows.at(-1)!.id;
-    }
-  },
-};
+  compile: compileEach(SAVED, compileCompression),
+});
 
 /** The entry of a site's settings; null for those that do what the defaults do. */
 export function compileCompression(settings: CompressionSettings): CompiledEntry | null {

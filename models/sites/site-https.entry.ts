@@ -16,13 +16,11 @@ import {
 } from '../../proto/gen/svc/config/v1/https_pb.js';
 import type { Domain as DomainMessage } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { readAuthorities } from '../certificates/certificate-check.ts';
-import type { Beside, CompiledEntry, EntryKind, Missing, Reference } from '../config/entry-kind.ts';
-import { siteOwner } from '../config/entry-owner.ts';
+import type { Beside, CompiledEntry, Missing, Reference } from '../config/entry-kind.ts';
+import { siteSettingsKind } from '../config/site-settings-kind.ts';
 import { domainMessage } from './site.entry.ts';
 
 export const SITE_HTTPS_KIND = 'site-https';
-
-const LIST_BATCH = 1000;
 
 /** What a snapshot has. Certificates are those of now, whenever an entry is made of it. */
 export interface PublishedHttps extends HttpsSettings {
@@ -49,18 +47,14 @@ export function certificateRef(id: string): string {
   return `certificate:${id}`;
 }
 
-export const siteHttpsKind: EntryKind = {
-  kind: SITE_HTTPS_KIND,
+const SAVED = { table: 'site_https', column: 'https', defaults: { ...DEFAULT_HTTPS, pendingDomains: [] } };
+
+export const siteHttpsKind = siteSettingsKind<PublishedHttps>(SITE_HTTPS_KIND, SAVED, {
   compilerVersion: 1,
-  bypass: false,
-  onRollback: 'restore',
-  defaults: { ...DEFAULT_HTTPS, pendingDomains: [] } satisfies PublishedHttps,
   shown: (settings) => shown(settings as PublishedHttps),
   // Ten authorities of clients, and fifty domains excluded.
   maxBodyBytes: 256 * 1024,
   provides: { certificate: missingCertificates },
-  scope: 'cluster',
-  ownerOf: siteOwner,
   renewed: renewedEntries,
   async compile(sql, clusterId, ids) {
     const { rows } = await sql.raw<{ rows: { id: string; https: HttpsSettings; domains: Domain[] }[] }>(
@@ -79,19 +73,7 @@ export const siteHttpsKind: EntryKind = {
     }
     return compiled;
   },
-  async *list(sql, clusterId) {
-    let after = '';
-    for (;;) {
-      const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-        'select site_id as id from site_https where cluster_id = ? and site_id > ? order by site_id limit ?',
-        [clusterId, after, LIST_BATCH],
-      );
-      if (rows.length === 0) return;
-      yield rows.map(({ id }) => id);
-      after = rows.at(-1)!.id;
-    }
-  },
-};
+});
 
 /** Ids of the certificates that the settings name, the first one first. */
 export function certificateIds({
