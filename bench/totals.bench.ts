@@ -105,7 +105,9 @@ async function fill(sql: Knex, entries: number, events: number): Promise<void> {
        from generate_series(1, ?) n`,
     [entries, entries],
   );
-  await sql.raw(`select security_event_partition((now() at time zone 'UTC')::date - d) from generate_series(0, 30) d`);
+  await sql.raw(
+    `select range_partition('security_event', (now() at time zone 'UTC')::date - d, 1) from generate_series(0, 30) d`,
+  );
   await sql.raw(
     `insert into security_event (occurred_at, node_id, site_id, kind, level, previous_level, top_ips, top_paths)
      select now() - n * interval '29 days' / ?, 'node', 'busy',

@@ -1,4 +1,4 @@
--- version 3
+-- version 4
 -- A node's report: new events of its cluster's sites, and (p_sites not null) everything that is above normal there.
 create or replace function security_report(
   p_node text, p_cluster text, p_now timestamptz, p_events jsonb, p_sites jsonb, p_dropped bigint
@@ -19,7 +19,7 @@ begin
   for v_day in
     select distinct (e."occurredAt" at time zone 'UTC')::date from jsonb_to_recordset(p_events) e("occurredAt" timestamptz)
   loop
-    perform security_event_partition(v_day);
+    perform range_partition('security_event', v_day, 1);
   end loop;
   with incoming as (
     select distinct on (e.id) e.* from jsonb_to_recordset(p_events) as e(

@@ -1,16 +1,16 @@
 // Weeks of usage: partitions are made ahead and dropped when nothing of them is young enough any more.
 import type { Knex } from 'knex';
-import { dropWeeks, makeWeeks, WEEK_MS, weekOf, weeksOf } from '../db/week-partitions.ts';
+import { DAY_MS, dropPartitions, makePartitions, partitionsOf, WEEK_MS, weekly, weekOf } from '../db/partitions.ts';
 import { readUsageSettings } from './usage-setting.ts';
 
 const AHEAD_WEEKS = 2;
-const DAY_MS = 86_400_000;
 /** Most weeks made at once, after a console that was off for years. */
 const MOST_WEEKS = 500;
 const DROPPED_AT_ONCE = 5_000;
 
 /** Dependent tables last: while a week is made or dropped, no minute is there whose window or record has no place. */
-const TABLES = ['usage_record', 'usage_window', 'usage_minute'] as const;
+const TABLES = ['usage_record', 'usage_window', 'usage_minute'].map(weekly);
+const MINUTES = weekly('usage_minute');
 
 /**
  * Makes every week from the oldest that is there, or the last one, to the second after this. Answers the first moment
@@ -18,15 +18,15 @@ const TABLES = ['usage_record', 'usage_window', 'usage_minute'] as const;
  */
 export async function makeUsagePartitions(sql: Knex, now: Date): Promise<number> {
   const until = weekOf(now.getTime()) + AHEAD_WEEKS * WEEK_MS;
-  const oldest = (await weeksOf(sql, 'usage_minute'))[0]?.start;
+  const oldest = (await partitionsOf(sql, MINUTES))[0]?.start;
   const from = Math.max(Math.min(oldest ?? until, weekOf(now.getTime()) - WEEK_MS), until - MOST_WEEKS * WEEK_MS);
-  for (const table of TABLES) await makeWeeks(sql, table, from, until);
+  for (const table of TABLES) await makePartitions(sql, table, from, until);
   return from;
 }
 
 /** First moment that has a place, in milliseconds; null while there is none for now. */
 export async function usageFloor(sql: Knex, now: Date): Promise<number | null> {
-  const weeks = await weeksOf(sql, 'usage_minute');
+  const weeks = await partitionsOf(sql, MINUTES);
   const ahead = weeks.some(({ start }) => start > now.getTime());
   return ahead ? weeks[0]!.start : null;
 }
@@ -37,7 +37,7 @@ export async function dropOldUsage(sql: Knex, now: Date): Promise<string[]> {
   const keepFrom = now.getTime() - retentionDays * DAY_MS;
   const dropped: string[] = [];
   // Minutes first, for the same reason.
-  for (const table of TABLES.toReversed()) dropped.push(...(await dropWeeks(sql, table, keepFrom)));
+  for (const table of TABLES.toReversed()) dropped.push(...(await dropPartitions(sql, table, keepFrom)));
   await deleteOld(sql, new Date(keepFrom));
   return dropped;
 }

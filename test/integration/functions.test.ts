@@ -115,7 +115,7 @@ function nextRelease(folder: string): string {
     /function config_write\(/,
     'function config_write_next(p_new text, ',
   );
-  const publish = join(folder, 'models', 'write-revision.ts');
+  const publish = join(folder, 'models', 'config', 'write-revision.ts');
   rewrite(publish, /select config_write\(/, 'select config_write_next(null, ');
   return folder;
 }

@@ -100,7 +100,7 @@ const LISTS: Record<string, SortedList> = {
     path: '/usage/sites',
     fill: async () => {
       const at = new Date(Date.UTC(2020, 0, 1));
-      await api.sql.raw('select usage_partition(?, ?::date)', ['usage_record', '2019-12-30']);
+      await api.sql.raw('select range_partition(?, ?::date, 7)', ['usage_record', '2019-12-30']);
       const sums = [3, 1, 2, 1].map((requests, index) => ({
         window_start: at,
         site_id: `sorted-${index}`,

@@ -2,11 +2,12 @@
 import test from 'ava';
 import type { Connection } from '../../bench/fleet/connection.ts';
 import { countDay } from '../../models/db/counted-logs.ts';
+import { partitionsOf } from '../../models/db/partitions.ts';
 import { purgeSecurityHeavy } from '../../models/db/sweeps.ts';
 import {
   dropOldSecurityPartitions,
   makeSecurityPartitions,
-  securityPartitions,
+  SECURITY_EVENTS,
 } from '../../models/security/security-partitions.ts';
 import { reviewCcAlerts, storeSecurityReport } from '../../models/security/security-report.ts';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
@@ -327,7 +328,7 @@ test.serial('days are made ahead and dropped when the settings say so', async (t
     `security_event_${new Date(now.getTime() + offset * DAY).toISOString().slice(0, 10).replaceAll('-', '')}`;
   await makeSecurityPartitions(sql, now);
   await makeSecurityPartitions(sql, now);
-  const made = await securityPartitions(sql);
+  const made = (await partitionsOf(sql, SECURITY_EVENTS)).map(({ name }) => name);
   for (const offset of [0, 1, 7]) t.true(made.includes(day(offset)), day(offset));
   // A node that was away for a while makes its days itself.
   await report([

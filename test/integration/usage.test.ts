@@ -637,8 +637,8 @@ test.serial('weeks are made ahead without a hole and dropped as a whole when the
 });
 
 for (const [what, statement] of [
-  ['week of usage', "select usage_partition('usage_minute', '2031-01-06')"],
-  ['day of security events', "select security_event_partition('2031-01-06')"],
+  ['week of usage', "select range_partition('usage_minute', '2031-01-06', 7)"],
+  ['day of security events', "select range_partition('security_event', '2031-01-06', 1)"],
 ] as const)
   test(`two processes that make the same ${what} at once both have it`, async (t) => {
     const first = await api.sql.transaction();
