@@ -3,7 +3,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { AddressRefused, resolveChecked } from './address-policy.ts';
+import { AddressRefused, resolveChecked } from '../proto/address-policy.ts';
 
 /** Ranges of private networks and this machine. */
 export const PRIVATE_RANGES: readonly string[] = [

@@ -3,7 +3,7 @@
 import { type Cidr, contains, formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { Recent } from '../../models/db/recent.ts';
 import { nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
-import { resolveChecked } from '../../runtime/address-policy.ts';
+import { resolveChecked } from '../../proto/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Looked up anew after this time: a preview is asked for while one types. */

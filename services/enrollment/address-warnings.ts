@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import type { Static } from 'typebox';
 import type { EnrollmentWarning } from '../../contract/resources/enrollment-tokens.ts';
-import { specialRange } from '../../runtime/address-policy.ts';
+import { specialRange } from '../../proto/address-policy.ts';
 
 type Warning = Static<typeof EnrollmentWarning>;
 

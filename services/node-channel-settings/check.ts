@@ -7,7 +7,7 @@ import type { nodeChannelSettings } from '../../contract/resources/node-channel-
 import { Recent } from '../../models/db/recent.ts';
 import { CertificateAuthorityRow } from '../../models/nodes/certificate-authority.ts';
 import { type NodeChannelAddress, nodeChannelAddress } from '../../models/nodes/node-channel-setting.ts';
-import { AddressRefused, resolveChecked, specialRange } from '../../runtime/address-policy.ts';
+import { AddressRefused, resolveChecked, specialRange } from '../../proto/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 type Check = Output<typeof nodeChannelSettings.check>;

@@ -11,7 +11,7 @@ import { edgeAddresses } from '../../models/nodes/edge-addresses.ts';
 import { chosenGroups } from '../../models/rules/rule-set.ts';
 import { readOriginAllowList } from '../../models/sites/origin-allow-list.ts';
 import { siteView } from '../../models/sites/site-view.ts';
-import { specialRange } from '../../runtime/address-policy.ts';
+import { specialRange } from '../../proto/address-policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { certificateState } from './certificate-state.ts';
 import { leftOutOrigins } from './origin-policy.ts';

@@ -3,7 +3,7 @@ import type { Output } from '../../contract/procedure.ts';
 import type { Origin } from '../../contract/resources/site-origins.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { originLiteral } from '../../contract/scalars/origin-address.ts';
-import { isAllowed, specialRange } from '../../runtime/address-policy.ts';
+import { isAllowed, specialRange } from '../../proto/address-policy.ts';
 
 type LeftOut = Output<typeof sites.launch>['leftOutOrigins'];
 

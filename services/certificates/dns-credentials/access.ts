@@ -8,7 +8,7 @@ import {
   MIN_DNS_SECRET,
 } from '../../../contract/resources/dns-credentials.ts';
 import type { DnsAccess } from '../../../models/certificates/dns-credential.ts';
-import { isAllowed } from '../../../runtime/address-policy.ts';
+import { isAllowed } from '../../../proto/address-policy.ts';
 import { PRIVATE_RANGES } from '../../../runtime/outbound.ts';
 import { recordName } from '../acme/dns/names.ts';
 import { parseServerAddress } from '../acme/dns/server-address.ts';

@@ -1,7 +1,7 @@
 // One question to a responder: plain HTTP to a public address, no redirects, bounded in time and size.
 import { request } from 'node:http';
+import { resolveChecked } from '../../../../proto/address-policy.ts';
 import { errorText } from '../../../kit/log.ts';
-import { resolvePublic } from '../../../kit/public-address.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
@@ -13,6 +13,11 @@ export interface Asking {
   connectMs: number;
   /** For all of it. */
   totalMs: number;
+}
+
+/** A public address of the host. */
+async function resolvePublic(host: string, timeoutMs: number): Promise<string> {
+  return (await resolveChecked(host, [], timeoutMs))[0]!;
 }
 
 export const ASKING: Asking = { resolve: resolvePublic, connectMs: 5_000, totalMs: 8_000 };

@@ -1,6 +1,6 @@
 // Asks the servers that authorities ask: those that answer for the zone themselves, each one of them.
 import { Resolver } from 'node:dns/promises';
-import { AddressRefused, resolveChecked, specialRange } from '../../../../runtime/address-policy.ts';
+import { AddressRefused, resolveChecked, specialRange } from '../../../../proto/address-policy.ts';
 import type { NameResolver } from '../tools.ts';
 import { isInside } from './names.ts';
 import { DnsFailed, type TxtRecord } from './provider.ts';

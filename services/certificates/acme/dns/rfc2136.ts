@@ -1,7 +1,7 @@
 // Changes of a zone as its server takes them itself (RFC 2136), signed, over TCP.
 import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { AddressRefused, resolveChecked } from '../../../../runtime/address-policy.ts';
+import { AddressRefused, resolveChecked } from '../../../../proto/address-policy.ts';
 import { encodeUpdate, MessageInvalid, readUpdateAnswer } from './message.ts';
 import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from './provider.ts';
 import type { ServerAddress } from './server-address.ts';

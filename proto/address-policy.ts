@@ -1,5 +1,5 @@
-// Which addresses the console may connect to on somebody's word, and which origins may name: special-purpose ranges
-// are refused unless an allow list says otherwise. Names are resolved once, every address is checked, and the caller
+// Which addresses the console and the agent may connect to on somebody's word, and which origins may name:
+// special-purpose ranges are refused unless an allow list says otherwise. Names are resolved once, every address is checked, and the caller
 // connects to a checked one, so that a second answer of the resolver changes nothing.
 import { lookup } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
@@ -26,8 +26,9 @@ const SPECIAL_RANGES: readonly string[] = [
   // What follows with an IPv4 address inside is a tunnel or an old notation: packets could end up at that address.
   '::/96',
   '64:ff9b:1::/48',
-  '2001::/32',
   '2002::/16',
+  // IETF protocol assignments: Teredo tunnels, benchmarking, anycast of protocols. No server of a stranger is there.
+  '2001::/23',
   '100::/64',
   '2001:db8::/32',
   '3fff::/20',

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { AddressRefused, isAllowed, resolveChecked, specialRange } from '../../../runtime/address-policy.ts';
+import { AddressRefused, isAllowed, resolveChecked, specialRange } from '../../../proto/address-policy.ts';
 
 const SPECIAL: readonly (readonly [string, string])[] = [
   ['0.0.0.0', '0.0.0.0/8'],
@@ -30,7 +30,9 @@ const SPECIAL: readonly (readonly [string, string])[] = [
   ['64:ff9b:1::7f00:1', '64:ff9b:1::/48'],
   ['::127.0.0.1', '127.0.0.0/8'],
   ['::7f00:1', '::/96'],
-  ['2001::1', '2001::/32'],
+  ['2001::1', '2001::/23'],
+  ['2001:1::1', '2001::/23'],
+  ['2001:1ff:ffff::1', '2001::/23'],
   ['2002:7f00:1::', '2002::/16'],
   ['2002:a9fe:a9fe::1', '2002::/16'],
   ['3fff::1', '3fff::/20'],
@@ -49,7 +51,7 @@ const ORDINARY = [
   '198.17.255.255',
   '198.20.0.0',
   '223.255.255.255',
-  '2001:1::1',
+  '2001:200::1',
   '2003::1',
   '64:ff9b:2::1',
   '100:0:0:1::',
