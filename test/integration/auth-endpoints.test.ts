@@ -8,6 +8,7 @@ import { totpCode } from '../helpers/authenticator.ts';
 import { badValues, type Schema } from '../helpers/bad-values.ts';
 import { BrowserClient } from '../helpers/browser-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { database, running } from '../helpers/console-of-file.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
 import { redisPrefix, servers } from '../helpers/servers.ts';
@@ -15,19 +16,6 @@ import { redisPrefix, servers } from '../helpers/servers.ts';
 const ORIGIN = 'http://localhost:3000';
 const { email, password, name } = TEST_OPERATOR;
 const NEW_PASSWORD = 'another long password';
-
-let running: TestConsole;
-let database: pg.Pool;
-
-test.before(async () => {
-  running = await startTestConsole();
-  database = new pg.Pool({ connectionString: running.databaseUrl, max: 2 });
-});
-
-test.after.always(async () => {
-  await database?.end();
-  await running?.stop();
-});
 
 interface Body {
   code: string;

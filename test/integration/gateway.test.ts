@@ -1,21 +1,7 @@
 // The guard in front of every procedure, over real HTTP: what is refused, in which order, and that nothing changes then.
 import test from 'ava';
-import pg from 'pg';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { database, running } from '../helpers/console-of-file.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
-
-let running: TestConsole;
-let database: pg.Pool;
-
-test.before(async () => {
-  running = await startTestConsole();
-  database = new pg.Pool({ connectionString: running.databaseUrl, max: 2 });
-});
-
-test.after.always(async () => {
-  await database?.end();
-  await running?.stop();
-});
 
 const key = () => ({ 'x-api-key': running.client.accessKey });
 const clusters = async () => Number((await database.query('select count(*) from cluster')).rows[0].count);

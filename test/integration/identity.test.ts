@@ -4,20 +4,8 @@ import test from 'ava';
 import pg from 'pg';
 import { ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { database, running } from '../helpers/console-of-file.ts';
 import { servers } from '../helpers/servers.ts';
-
-let running: TestConsole;
-let database: pg.Pool;
-
-test.before(async () => {
-  running = await startTestConsole();
-  database = new pg.Pool({ connectionString: running.databaseUrl, max: 2 });
-});
-
-test.after.always(async () => {
-  await database?.end();
-  await running?.stop();
-});
 
 interface ErrorBody {
   code: string;

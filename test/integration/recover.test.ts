@@ -3,31 +3,17 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import pg from 'pg';
 import { type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { root } from '../../bin/lib/root.ts';
 import { SoftPasskey, totpCode } from '../helpers/authenticator.ts';
 import { BrowserClient } from '../helpers/browser-client.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { database, running } from '../helpers/console-of-file.ts';
 import { createTestDatabase } from '../helpers/servers.ts';
 
 const ORIGIN = 'http://localhost:3000';
 const { email, password } = TEST_OPERATOR;
 const NEW_PASSWORD = 'a new pässword of the shell';
 const SCRIPT = join(root, 'bin', 'recover.ts');
-
-let running: TestConsole;
-let database: pg.Pool;
-
-test.before(async () => {
-  running = await startTestConsole();
-  database = new pg.Pool({ connectionString: running.databaseUrl, max: 2 });
-});
-
-test.after.always(async () => {
-  await database?.end();
-  await running?.stop();
-});
 
 interface Ended {
   code: number | null;

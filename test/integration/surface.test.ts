@@ -1,24 +1,10 @@
 // The whole surface at once: the tables of the specification as they stand there, and every field of every procedure
 // with every wrong value its schema knows.
 import test from 'ava';
-import pg from 'pg';
 import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import { type AnyProcedure, pathInputs } from '../../contract/procedure.ts';
 import { badValues, type Schema } from '../helpers/bad-values.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
-
-let running: TestConsole;
-let database: pg.Pool;
-
-test.before(async () => {
-  running = await startTestConsole();
-  database = new pg.Pool({ connectionString: running.databaseUrl, max: 2 });
-});
-
-test.after.always(async () => {
-  await database?.end();
-  await running?.stop();
-});
+import { database, running } from '../helpers/console-of-file.ts';
 
 interface ErrorBody {
   code: string;

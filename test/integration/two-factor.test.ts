@@ -1,26 +1,12 @@
 // The second step of a sign-in: enabling it, codes of an app, backup codes, trusted devices, turning it off.
 import test from 'ava';
-import pg from 'pg';
 import { type Answer, type ConsoleClient, TEST_OPERATOR } from '../../bin/lib/console-client.ts';
 import { totpCode } from '../helpers/authenticator.ts';
 import { BrowserClient } from '../helpers/browser-client.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { database, running } from '../helpers/console-of-file.ts';
 
 const ORIGIN = 'http://localhost:3000';
 const { email, password, name } = TEST_OPERATOR;
-
-let running: TestConsole;
-let database: pg.Pool;
-
-test.before(async () => {
-  running = await startTestConsole();
-  database = new pg.Pool({ connectionString: running.databaseUrl, max: 2 });
-});
-
-test.after.always(async () => {
-  await database?.end();
-  await running?.stop();
-});
 
 interface Body {
   code?: string;
