@@ -18,10 +18,10 @@ import { feature as rules } from '../rules/feature.ts';
 import { feature as security } from '../security/feature.ts';
 import { feature as sessionTickets } from '../session-tickets/feature.ts';
 import { feature as siteHttps } from '../site-https/feature.ts';
-import { feature as siteWaf } from '../site-waf/feature.ts';
 import { feature as sites } from '../sites/feature.ts';
 import { feature as unknownHosts } from '../unknown-hosts/feature.ts';
 import { feature as usage } from '../usage/feature.ts';
+import { feature as waf } from '../waf/feature.ts';
 
 export const FEATURES = [
   acmeFanout,
@@ -43,8 +43,8 @@ export const FEATURES = [
   security,
   sessionTickets,
   siteHttps,
-  siteWaf,
   sites,
   unknownHosts,
   usage,
+  waf,
 ] as const;

@@ -26,10 +26,10 @@ import { setBulkRedirects } from '../../services/bulk-redirects/bulk-redirects.t
 import { setPlatformRules } from '../../services/rules/platform-rules.ts';
 import { setSiteRules } from '../../services/rules/site-rules.ts';
 import { setSiteHttps } from '../../services/site-https/site-https.ts';
-import { updateSiteWaf } from '../../services/site-waf/site-waf.ts';
 import { createSite } from '../../services/sites/create-site.ts';
 import { deleteSite } from '../../services/sites/delete-site.ts';
 import { updateSite } from '../../services/sites/update-site.ts';
+import { updateSiteWaf } from '../../services/waf/site-waf.ts';
 import type { ModelNode } from './model-node.ts';
 import { THING } from './pipeline.ts';
 import { ruleWith } from './rules.ts';

@@ -1,7 +1,7 @@
 // Where the WAF suddenly takes far more of a site's requests for attacks, one event tells of it, and the overview while it lasts.
 import test from 'ava';
 import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { watchWafShares } from '../../services/site-waf/shares.ts';
+import { watchWafShares } from '../../services/waf/shares.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Overview } from '../helpers/overview.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';

@@ -2,7 +2,7 @@
 import test from 'ava';
 import type { WafExclusion } from '../../../../contract/resources/site-waf.ts';
 import type { NewestMatches } from '../../../../models/waf/waf-event.ts';
-import { countSilenced } from '../../../../services/site-waf/silenced.ts';
+import { countSilenced } from '../../../../services/waf/silenced.ts';
 
 const CRITICAL = 942_100;
 const OTHER_CRITICAL = 942_190;

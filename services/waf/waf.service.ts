@@ -15,7 +15,7 @@ import { listWafEvents } from './waf-events.ts';
 export const roles: Role[] = ['app'];
 
 export default (runtime: Runtime): ServiceSchema => ({
-  name: 'site-waf',
+  name: 'waf',
   mixins: [
     contractService([
       implement(siteWaf.get, (input) => getSiteWaf(runtime, input)),
