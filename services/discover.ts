@@ -12,23 +12,35 @@ interface ServiceModule {
   roles: readonly Role[];
 }
 
+/** Former names of services, which SERVICES may still have for one release. */
+const FORMER_NAMES: ReadonlyMap<string, string> = new Map([['site-waf', 'waf']]);
+
 export interface FoundService {
   name: string;
   create(runtime: Runtime): ServiceSchema;
 }
 
+/** Names in SERVICES that the next release refuses, each with the name to use instead. */
+export function formerNames(services: readonly string[] | null): { former: string; name: string }[] {
+  return (services ?? []).flatMap((former) => {
+    const name = FORMER_NAMES.get(former);
+    return name === undefined ? [] : [{ former, name }];
+  });
+}
+
 /** The services that this environment asks for, by name; throws {@link EnvError} for names in SERVICES that are none. */
 export async function discoverServices(env: Pick<ConsoleEnv, 'role' | 'services'>): Promise<FoundService[]> {
   const names = await foldersWith('service');
-  const unknown = env.services?.filter((name) => !names.includes(name)) ?? [];
+  const asked = env.services && [...new Set(env.services.map((name) => FORMER_NAMES.get(name) ?? name))];
+  const unknown = asked?.filter((name) => !names.includes(name)) ?? [];
   if (unknown.length > 0) {
     const problem = `names no service: ${unknown.join(', ')} (there are ${names.join(', ')})`;
     throw new EnvError([{ name: 'SERVICES', problem }]);
   }
   const found: FoundService[] = [];
-  for (const name of env.services ?? names) {
+  for (const name of asked ?? names) {
     const module = (await import(`./${name}/${name}.service.ts`)) as ServiceModule;
-    const wanted = env.services !== null || env.role === 'all' || module.roles.includes(env.role);
+    const wanted = asked !== null || env.role === 'all' || module.roles.includes(env.role);
     if (wanted) found.push({ name, create: module.default });
   }
   return found;

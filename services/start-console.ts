@@ -14,7 +14,7 @@ import type { Address, Listener } from '../runtime/listener.ts';
 import { createLog } from '../runtime/log.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { waitForDatabase } from '../runtime/wait-for-database.ts';
-import { discoverFeeds, discoverServices } from './discover.ts';
+import { discoverFeeds, discoverServices, formerNames } from './discover.ts';
 
 /** How long a start waits for Redis before it goes on without; calls between processes need it and wait longer. */
 const REDIS_PATIENCE_MS = 5_000;
@@ -46,6 +46,8 @@ export async function startConsole(
   const env = parseEnv(source);
   const found = await discoverServices(env);
   const log = options.log ?? createLog(env.logLevel);
+  for (const renamed of formerNames(env.services))
+    log.warn(renamed, 'SERVICES has a former name that the next release refuses');
   const stopping = new AbortController();
   const { runtime, close } = createRuntime(env, log, stopping.signal, await discoverFeeds());
   let broker: ServiceBroker | null = null;
