@@ -66,6 +66,7 @@ function renamer(plural: Forms, singular: Forms) {
         .replaceAll(/(?<=sql\('|create table |"?_)greeting(s?)\b/g, form('snake'))
         .replaceAll(/\bgreeting(s?)(?=_)/g, form('snake'))
         .replaceAll(/(?<=audit: '|"audit": [{] "|recordAudit\(tx, '|type: ')greeting(s?)/g, form('snake'))
+        .replaceAll(/(?<=kind: '|name: ')greeting(s?)/g, form('kebab'))
         // Names of procedures and words of the Web UI begin with the resource.
         .replaceAll(/(?<=resource\('|['"])greeting(s?)(?=[.]|'[,)])(?![.](ts|vue))/g, form('camel'))
         .replaceAll(/(?<=['"`/])greeting(s?)(?=['"`/:.]|-)/g, form('kebab'))

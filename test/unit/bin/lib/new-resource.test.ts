@@ -32,6 +32,8 @@ test('a resource of two words has its name in the form that each place wants', (
   t.true(read('models/alert-rules/alert-rule.ts').includes("sql('alert_rule').insert("));
   t.true(read('models/alert-rules/alert-rule.entry.ts').includes('export const alertRuleKind: EntryKind'));
   t.true(read('services/alert-rules/alert-rules.service.ts').includes("from './alert-rules.ts'"));
+  t.true(read('services/alert-rules/alert-rules.service.ts').includes("name: 'alert-rules',"));
+  t.true(read('services/alert-rules/alert-rules.ts').includes("entries: [{ kind: 'alert-rule', id }]"));
   t.true(read('services/alert-rules/alert-rules.ts').includes("reason: 'alert_rule_created'"));
 });
 
