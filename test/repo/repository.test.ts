@@ -45,6 +45,14 @@ test('no file names a machine or a folder of one', (t) => {
   );
 });
 
+test('every service is in the README of services, with its role', (t) => {
+  const services = files.flatMap((file) => /^services\/([^/]+)\/\1[.]service[.]ts$/.exec(file)?.[1] ?? []);
+  const rows = [...read('services/README.md').matchAll(/^\| `([a-z-]+)` \| (\w+) \|/gm)];
+  const named = rows.map(([, name, role]) => `${name} ${role}`);
+  const role = (name: string) => /roles: [^=]+= \['(\w+)'/.exec(read(`services/${name}/${name}.service.ts`))?.[1];
+  t.deepEqual(named.toSorted(), services.map((name) => `${name} ${role(name)}`).toSorted());
+});
+
 test('every relative link of a document leads somewhere', (t) => {
   const broken: string[] = [];
   for (const file of files.filter((name) => name.endsWith('.md'))) {
