@@ -402,7 +402,7 @@ test.serial('an expression is completed by keyboard, and what is wrong is underl
   const area = page.getByLabel('Condition', { exact: true });
   await area.fill('');
   await area.pressSequentially('ip.s');
-  const options = page.getByRole('listbox', { name: 'What could be written here' });
+  const options = page.getByRole('listbox', { name: 'Suggestions' });
   await options.getByRole('option', { name: /ip\.src/ }).waitFor();
   t.true(await area.evaluate((element) => element.hasAttribute('aria-activedescendant')));
   await page.keyboard.press('Enter');
@@ -455,8 +455,8 @@ test.serial('a condition is a form while it has that shape, and text when it has
   const area = page.getByLabel('Condition', { exact: true });
   await area.fill('len(http.host)   gt 3');
   t.is(await asForm.getAttribute('aria-disabled'), 'true');
-  await page.getByText('This cannot be shown as a form').waitFor();
-  await page.getByRole('button', { name: 'Tidy up' }).first().click();
+  await page.getByText('The form cannot show').waitFor();
+  await page.getByRole('button', { name: 'Format' }).first().click();
   t.is(await area.inputValue(), 'len(http.host) gt 3');
   await area.fill('ssl eq true');
   await asForm.click();

@@ -190,7 +190,7 @@ test.serial('two tabs edit one field: a person chooses, and the other edits of t
   const second = await stories.operatorVisit(`/sites/${site.id}/settings`);
   const mine = 'Mine <script>alert(1)</script> 🎉 العربية';
   await second.page.getByLabel('Name', { exact: true }).fill(mine);
-  await second.page.getByLabel('Largest request body').fill('1048576');
+  await second.page.getByLabel('Maximum request body').fill('1048576');
   await first.page.getByLabel('Name', { exact: true }).fill('Theirs');
   await saveButton(first.page).click();
   await eventually(async () => (await stories.readSite(site.id)).name === 'Theirs');

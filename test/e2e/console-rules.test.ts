@@ -47,13 +47,13 @@ async function saveAll(page: Page): Promise<void> {
 test.serial('rules of all sites can be tried as soon as there is a site', async (t) => {
   const visitor = await stories.operatorVisit('/platform-rules');
   const { page } = visitor;
-  await button(page, 'Try a request').click();
-  const panel = page.getByRole('region', { name: 'Try a request' });
-  await panel.getByText('There is no site yet').waitFor();
+  await button(page, 'Test a request').click();
+  const panel = page.getByRole('region', { name: 'Test a request' });
+  await panel.getByText('Create a site first').waitFor();
   await panel.getByRole('link', { name: 'New site' }).waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
   const site = await stories.newSite();
-  const url = panel.getByLabel('Address', { exact: true });
+  const url = panel.getByLabel('URL', { exact: true });
   await url.waitFor();
   t.is(await url.inputValue(), `https://${site.domains[0]}/`);
   t.deepEqual(visitor.faults(), []);
@@ -70,13 +70,13 @@ test.serial('a rule is made from a template, refused where it is wrong, mended, 
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name', { exact: true }).waitFor();
   await dialog.getByRole('button', { name: 'Text', exact: true }).click();
-  await dialog.getByLabel('For requests where').fill('ip.geoip.country gt "DE"');
-  await dialog.getByText('Character 18: Only numbers can be compared by order.').waitFor();
+  await dialog.getByLabel('Condition', { exact: true }).fill('ip.geoip.country gt "DE"');
+  await dialog.getByText('Character 18: This comparison works only with numbers.').waitFor();
   t.is(await dialog.locator('.expression-input__drawn .is-wrong').textContent(), 'gt');
   await button(page, 'Done').click();
   t.true(await dialog.isVisible(), 'a rule that is wrong does not go into the list');
   t.deepEqual(await accessibilityFaults(page), []);
-  await dialog.getByLabel('For requests where').fill('ip.geoip.country eq "DE"');
+  await dialog.getByLabel('Condition', { exact: true }).fill('ip.geoip.country eq "DE"');
   await button(page, 'Done').click();
   await gone(page);
 
@@ -102,7 +102,7 @@ test.serial('a rule is made from a template, refused where it is wrong, mended, 
       ['Block a country', false],
     ],
   );
-  t.is(await page.getByRole('region', { name: 'Changes that are not saved' }).count(), 0);
+  t.is(await page.getByRole('region', { name: 'Unsaved changes' }).count(), 0);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -134,7 +134,7 @@ test.serial(
     await choice.getByText('Your value').click();
     await button(page, 'Save these values').click();
     await gone(page);
-    await page.getByRole('region', { name: 'Changes that are not saved' }).waitFor({ state: 'detached' });
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
     t.deepEqual(
       (await readRules(site.id)).map(({ name }) => name),
       ['One of mine', 'Two of mine', 'Three of theirs'],
@@ -159,14 +159,14 @@ test.serial('rules are read from a file, which is refused with the rule and fiel
   };
   const refused = await take({ rules: [{ ...rule('Bad'), phase: 'nowhere' }] });
   await refused.getByText('Rule 1, phase').waitFor();
-  t.true(await refused.getByRole('button', { name: 'Take these rules' }).isDisabled());
+  t.true(await refused.getByRole('button', { name: /^Import .* rules?$/ }).isDisabled());
   await refused.getByRole('button', { name: 'Cancel' }).click();
   await gone(page);
 
   const good = await take({ rules: [rule('From the file'), rules[0]] });
   await good.getByText('Dropped').waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
-  await good.getByRole('button', { name: 'Take these rules' }).click();
+  await good.getByRole('button', { name: 'Import 2 rules' }).click();
   await gone(page);
   await saveAll(page);
   const saved = await readRules(site.id);
@@ -196,12 +196,12 @@ test.serial('a request is tried on rules that are not saved', async (t) => {
   await saveRules(site.id, [{ ...rule('Admin'), expression: 'starts_with(http.request.uri.path, "/admin/")' }]);
   const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
   const { page } = visitor;
-  await button(page, 'Try a request').click();
-  const panel = page.getByRole('region', { name: 'Try a request' });
-  const outcome = panel.getByRole('region', { name: 'What becomes of it' });
+  await button(page, 'Test a request').click();
+  const panel = page.getByRole('region', { name: 'Test a request' });
+  const outcome = panel.getByRole('region', { name: 'Result' });
   const attempt = async (url: string) => {
-    await panel.getByLabel('Address', { exact: true }).fill(url);
-    await button(page, 'Try').click();
+    await panel.getByLabel('URL', { exact: true }).fill(url);
+    await button(page, 'Test').click();
   };
   await attempt('no address');
   await panel.locator('.field__error').first().waitFor();
@@ -214,8 +214,8 @@ test.serial('a request is tried on rules that are not saved', async (t) => {
     .getByRole('group', { name: /^Rule Admin/ })
     .locator('.el-switch')
     .click();
-  await button(page, 'Try').click();
-  await outcome.getByText('Goes on to the cache and the origin').waitFor();
+  await button(page, 'Test').click();
+  await outcome.getByText('Passed to the cache and the origin').waitFor();
   t.true((await readRules(site.id))[0]?.enabled, 'nothing was saved');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -246,10 +246,10 @@ test.serial('rules of all sites are tried on the site that is chosen, before its
   await saveGlobalRules([{ ...rule('Everywhere'), expression: `http.host eq "${other.domains[0]}"` }]);
   const visitor = await stories.operatorVisit('/platform-rules');
   const { page } = visitor;
-  await button(page, 'Try a request').click();
-  const panel = page.getByRole('region', { name: 'Try a request' });
-  const url = panel.getByLabel('Address', { exact: true });
-  const outcome = panel.getByRole('region', { name: 'What becomes of it' });
+  await button(page, 'Test a request').click();
+  const panel = page.getByRole('region', { name: 'Test a request' });
+  const url = panel.getByLabel('URL', { exact: true });
+  const outcome = panel.getByRole('region', { name: 'Result' });
   const choose = async ({ name, domains }: { name: string; domains: string[] }) => {
     await panel.getByRole('combobox', { name: 'Site', exact: true }).press('Enter');
     await page.getByRole('option', { name, exact: true }).click();
@@ -259,13 +259,13 @@ test.serial('rules of all sites are tried on the site that is chosen, before its
   };
   await url.fill(`${await url.inputValue()}own`);
   const top = async (label: string) => (await panel.getByLabel(label, { exact: true }).boundingBox())?.y;
-  t.is(await top('Visitor address'), await top('Address'), 'fields of one line');
+  t.is(await top('Visitor address'), await top('URL'), 'fields of one line');
   await choose(one);
-  await button(page, 'Try').click();
-  await outcome.getByText('Goes on to the cache and the origin').waitFor();
+  await button(page, 'Test').click();
+  await outcome.getByText('Passed to the cache and the origin').waitFor();
   await choose(other);
   await outcome.waitFor({ state: 'detached' });
-  await button(page, 'Try').click();
+  await button(page, 'Test').click();
   await outcome.getByText('by the rule Everywhere').waitFor();
   t.true(await outcome.getByText('http.host', { exact: true }).first().isVisible(), 'what it read');
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
@@ -273,7 +273,7 @@ test.serial('rules of all sites are tried on the site that is chosen, before its
     .getByRole('group', { name: /^Rule Everywhere/ })
     .locator('.el-switch')
     .click();
-  await button(page, 'Try').click();
+  await button(page, 'Test').click();
   await outcome.getByText('by the rule Own').waitFor();
   const { rules } = await stories.console.client.api<{ rules: Rule[] }>('GET', '/platform-rules');
   t.true(rules[0]?.enabled, 'nothing was saved');
@@ -307,7 +307,7 @@ test.serial('a rule is dragged to another place, and it is the one that counts a
   await page.getByText('Now at position 1 of 3.').waitFor();
   await button(page, 'Review and save').click();
   const moved = page.getByRole('dialog').getByRole('listitem');
-  await moved.getByText('from place 2 to 1 of its phase').waitFor();
+  await moved.getByText('from position 2 to 1 of its phase').waitFor();
   t.is(await moved.count(), 1);
   t.is(await moved.locator('b').textContent(), 'Two');
   await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
@@ -355,7 +355,7 @@ test.serial('beside each rule stands what nodes told of the last 24 hours', asyn
   await hits('Blocks').getByText('1,234 blocked', { exact: true }).waitFor();
   await hits('Counts').getByText('5 counted', { exact: true }).waitFor();
   t.is(await hits('Never matches').count(), 0);
-  await page.getByText('Requests in the last 24 hours stand beside each rule').waitFor();
+  await page.getByText('Each rule shows its requests of the last 24 hours').waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
   await page.goto('/platform-rules');
   await hits('Everywhere').getByText('6 blocked', { exact: true }).waitFor();
@@ -390,11 +390,11 @@ test.serial('redirects are read from a file with line errors, searched, paged, e
   writeFileSync(path, ['source,target,status', ...lines, '/bad,nowhere', '/odd,/x,200'].join('\n'));
   await page.getByLabel('Import CSV', { exact: true }).setInputFiles(path);
   const dialog = page.getByRole('dialog', { name: 'Redirects of moved.csv' });
-  await dialog.getByText('120 redirects were read.').waitFor();
+  await dialog.getByText('120 redirects in the file.').waitFor();
   await dialog.getByText('Line 122:').waitFor();
-  await dialog.getByText('Line 123: The status is').waitFor();
+  await dialog.getByText('Line 123: The status must be').waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
-  await button(page, 'Take these redirects').click();
+  await button(page, 'Import 120 redirects').click();
   await gone(page);
   await page.getByLabel('Search source or target').fill('old-11');
   await page.getByRole('row').filter({ hasText: '/old-119' }).waitFor();

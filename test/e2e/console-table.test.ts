@@ -89,7 +89,7 @@ test.serial('a heading sorts the whole list on the server; the order is in the a
 test.serial('bans, nodes and the audit log are sorted as they say', async (t) => {
   const visitor = await operatorVisit('/bans');
   const { page } = visitor;
-  await sortBy(page, 'Ends', 'ascending');
+  await sortBy(page, 'Expires', 'ascending');
   t.deepEqual(
     await names(page),
     ['5', '2', '4', '1', '3'].map((last) => `203.0.113.${last}/32`),
@@ -256,7 +256,7 @@ test.serial('a cluster and a region beyond the first 100 are found by typing and
   const choose = async (name: string, typed: string, wanted: string) => {
     await choice(name).click();
     await page
-      .getByText(/of \d+ are shown/)
+      .getByText(/Showing \d+ of \d+/)
       .filter({ visible: true })
       .waitFor();
     t.is(await options.getByText(wanted, { exact: true }).count(), 0);

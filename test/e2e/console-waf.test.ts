@@ -67,15 +67,15 @@ const becomes = (check: (saved: Body) => boolean, what: string) =>
 test.serial('a site of nodes that cannot inspect is not switched on, and is switched off all the same', async (t) => {
   const visitor = await signedInVisit(browser, console.origin, `/sites/${oldSiteId}/waf`);
   const { page } = visitor;
-  await page.getByText(/^Cannot be switched on: /).waitFor();
+  await page.getByText(/^Upgrade required: /).waitFor();
   const block = page.getByRole('radio', { name: /^Block/ });
   t.true(await block.isDisabled());
   await api.ok('PATCH', `/sites/${oldSiteId}/waf`, { mode: 'detect' });
-  await page.getByText(/^Cannot be switched on: /).waitFor({ state: 'detached' });
+  await page.getByText(/^Upgrade required: /).waitFor({ state: 'detached' });
   t.false(await block.isDisabled());
   await page.getByRole('radio', { name: /^Off/ }).check();
   await saveButton(page).click();
-  await page.getByText(/^Cannot be switched on: /).waitFor();
+  await page.getByText(/^Upgrade required: /).waitFor();
   t.is((await settings(oldSiteId)).mode, 'off');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -87,7 +87,7 @@ test.serial('a mode and a preset are saved, and a rule is found by its text', as
   await page.getByRole('radio', { name: /^Detect/ }).check();
   await page.getByRole('radio', { name: /^Strict/ }).check();
   t.is(await page.getByLabel('Threshold', { exact: true }).inputValue(), '5');
-  await page.getByText('Families of rules: 0 excluded').click();
+  await page.getByText('Rule families: 0 excluded').click();
   await page.getByRole('checkbox', { name: /^933 · PHP code/ }).check();
   await saveButton(page).click();
   await page.getByRole('heading', { name: 'Before you block' }).waitFor();
@@ -95,7 +95,7 @@ test.serial('a mode and a preset are saved, and a rule is found by its text', as
 
   await page.getByRole('button', { name: 'Find a rule', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Rules' });
-  await dialog.getByLabel('Id, text or tag').fill('libinjection sql');
+  await dialog.getByLabel('ID, text or tag').fill('libinjection sql');
   await dialog.getByRole('button', { name: 'Exclude 942100', exact: true }).waitFor();
   await dialog.getByRole('button', { name: 'Close', exact: true }).last().click();
   t.deepEqual(visitor.faults(), []);
@@ -111,21 +111,21 @@ test.serial(
     const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/waf-events?rule=942100`);
     const { page } = visitor;
     await page.getByRole('button', { name: 'Open POST /editor', exact: true }).click();
-    const event = page.getByRole('dialog', { name: 'Request in which rules matched' });
+    const event = page.getByRole('dialog', { name: 'Request that matched rules' });
     await event.getByText('In the argument “items.3.text”', { exact: true }).waitFor();
     await event.getByRole('button', { name: 'Exclude 942100: In the argument “items.3.text”', exact: true }).click();
 
-    const exclude = page.getByRole('dialog', { name: 'Exclude what was wrong' });
-    await exclude.getByText('Would have silenced 1 of one event of the last 7 days.').waitFor();
+    const exclude = page.getByRole('dialog', { name: 'Exclude a false positive' });
+    await exclude.getByText('Would have suppressed 1 of one event of the last 7 days.').waitFor();
     t.is(await exclude.getByLabel('Name', { exact: true }).inputValue(), 'items.*.text');
     await exclude.getByLabel('Path', { exact: true }).fill('/elsewhere');
-    await exclude.getByText('Would have silenced 0 of one event of the last 7 days.').waitFor();
+    await exclude.getByText('Would have suppressed 0 of one event of the last 7 days.').waitFor();
     await exclude.getByLabel('Path', { exact: true }).fill('/edit');
-    await exclude.getByRole('switch', { name: 'Also paths that begin with it' }).press('Space');
-    await exclude.getByText('Would have silenced 1 of one event of the last 7 days.').waitFor();
+    await exclude.getByRole('switch', { name: 'Include all paths with this prefix' }).press('Space');
+    await exclude.getByText('Would have suppressed 1 of one event of the last 7 days.').waitFor();
     await exclude.getByRole('button', { name: 'Exclude', exact: true }).click();
     await page
-      .getByText(/^Excluded: 942100 does not look at the argument “items\.\*\.text” at paths that begin/)
+      .getByText(/^Excluded: 942100 does not inspect the argument “items\.\*\.text” on paths that start/)
       .waitFor();
     t.like((await settings()).exclusions[0], {
       ruleId: 942_100,
@@ -160,19 +160,19 @@ test.serial('events are found by result, rule, path, client and request', async 
   ]);
   const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/security`);
   const { page } = visitor;
-  await page.getByRole('link', { name: 'What the WAF matched', exact: true }).click();
+  await page.getByRole('link', { name: 'Show WAF events', exact: true }).click();
   await showsEvents(page, 7, 'all events');
   await page.getByRole('combobox', { name: 'Result', exact: true }).press('Enter');
   await page.getByRole('option', { name: 'Blocked', exact: true }).click();
   await showsEvents(page, 1, 'what was blocked');
   await page.getByRole('button', { name: 'Open POST /login', exact: true }).waitFor();
   await page.getByRole('combobox', { name: 'Result', exact: true }).press('Enter');
-  await page.getByRole('option', { name: 'Went on', exact: true }).click();
+  await page.getByRole('option', { name: 'Not blocked', exact: true }).click();
   await showsEvents(page, 6, 'what went on');
   await page.goto(`/sites/${siteId}/waf-events`);
   for (const [label, value, count] of [
     ['Rule ID', '941100', 1],
-    ['Path begins with', '/edit', 6],
+    ['Path starts with', '/edit', 6],
     ['Address', '192.0.2.3', 3],
     ['Address', '192.0.2.0/30', 5],
     ['Request ID', 'stopped', 1],
@@ -222,17 +222,17 @@ test.serial('after a day of detecting what looks false is excluded, and the rest
   t.is(await events.getByText('Deleted node').count(), 0);
 
   await page.goto(`/sites/${siteId}/waf`);
-  const top = page.getByRole('table', { name: 'What matched most' });
+  const top = page.getByRole('table', { name: 'Top rules' });
   await top.getByText('SQL Injection Attack Detected via libinjection').waitFor();
-  await top.getByText(/^Pieces of queries/).waitFor();
+  await top.getByText(/^Query fragments/).waitFor();
   const guidance = page.getByRole('region', { name: 'Before you block' });
-  await guidance.getByText('In the last 24 hours block would have stopped 40 of 1,000 requests.').waitFor();
-  await guidance.getByText('5 requests of 3 clients').waitFor();
+  await guidance.getByText('In the last 24 hours, block mode would have stopped 40 of 1,000 requests.').waitFor();
+  await guidance.getByText('5 requests from 3 visitors').waitFor();
   await guidance.getByRole('button', { name: 'Exclude 942100: In the argument “content”', exact: true }).click();
-  const exclude = page.getByRole('dialog', { name: 'Exclude what was wrong' });
-  await exclude.getByText('Would have silenced 5 of 7 events of the last 7 days.').waitFor();
+  const exclude = page.getByRole('dialog', { name: 'Exclude a false positive' });
+  await exclude.getByText('Would have suppressed 5 of 7 events of the last 7 days.').waitFor();
   await exclude.getByRole('button', { name: 'Exclude', exact: true }).click();
-  await page.getByText(/^Excluded: 942100 does not look at the argument “content” at \/editor/).waitFor();
+  await page.getByText(/^Excluded: 942100 does not inspect the argument “content” on \/editor/).waitFor();
   t.like((await settings()).exclusions[0], { ruleId: 942_100, path: '/editor', part: 'argument', name: 'content' });
   await page.getByRole('button', { name: 'Undo', exact: true }).click();
   await becomes(({ exclusions }) => exclusions.length === 0, 'no exclusion');
@@ -255,7 +255,7 @@ test.serial('after a day of detecting what looks false is excluded, and the rest
 
   await guidance.getByRole('button', { name: 'Block attacks', exact: true }).click();
   const confirm = page.getByRole('dialog', { name: 'Block attacks on inspected.example?' });
-  await confirm.getByText('In the last 24 hours block would have stopped 40 of 1,000 requests.').waitFor();
+  await confirm.getByText('In the last 24 hours, block mode would have stopped 40 of 1,000 requests.').waitFor();
   await confirm.getByRole('button', { name: 'Block attacks', exact: true }).click();
   await guidance.waitFor({ state: 'detached' });
   t.is((await settings()).mode, 'block');

@@ -32,6 +32,6 @@ export default {
     },
   ],
   places: { platform_rule: () => '/platform-rules' },
-  actions: [{ title: { en: 'Rules of all sites', 'zh-CN': '所有站点的规则' }, to: '/platform-rules' }],
+  actions: [{ title: { en: 'Rules for all sites', 'zh-CN': '所有站点的规则' }, to: '/platform-rules' }],
   uses: ['sites'],
 } satisfies Feature;
