@@ -129,29 +129,29 @@ test.serial('by keyboard alone: sign in, a site, Under Attack, a ban, and it is 
   await page.keyboard.press('Enter');
   await tracker(page).getByText('Enforced: 3 of 3 nodes').waitFor();
   await enter(page, page.getByRole('button', { name: 'Lift the ban of 203.0.113.9/32' }));
-  await dialog.getByText('let in again at once').waitFor();
+  await dialog.getByText('get access again at once').waitFor();
   await enter(page, dialog.getByRole('button', { name: 'Lift', exact: true }));
-  await page.getByRole('heading', { name: 'No address is banned' }).waitFor();
+  await page.getByRole('heading', { name: 'No banned addresses' }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
 
 const DOSSIER_WORDS = {
   en: {
-    search: 'Everything about 203.0.113.77',
-    banned: '203.0.113.77/32 is banned on all sites',
-    nothing: 'No ban, list or challenge concerns it.',
+    search: 'Open 203.0.113.77',
+    banned: '203.0.113.77/32 is banned globally',
+    nothing: 'No ban, list or challenge applies.',
     lift: 'Lift the ban of 203.0.113.77/32',
     confirm: 'Lift',
-    none: 'No ban holds for it.',
+    none: 'No active bans.',
   },
   'zh-CN': {
     search: '查看 203.0.113.77 的全部信息',
-    banned: '203.0.113.77/32 已在所有站点封禁',
-    nothing: '没有封禁、名单或质询涉及它。',
+    banned: '203.0.113.77/32 已全局封禁',
+    nothing: '没有适用的封禁、名单或质询。',
     lift: '解除对 203.0.113.77/32 的封禁',
     confirm: '解除',
-    none: '没有对它生效的封禁。',
+    none: '没有生效中的封禁。',
   },
 } as const;
 

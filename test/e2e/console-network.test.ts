@@ -77,17 +77,17 @@ test.serial('an address is banned by keyboard, followed to every node, and let i
   await page.keyboard.press('Enter');
   await dialog(page).getByLabel('Address or range').focus();
   await page.keyboard.type('203.0.113.0/24');
-  await dialog(page).getByText('Covers 256 addresses').waitFor();
+  await dialog(page).getByText('256 addresses').waitFor();
   await page.keyboard.press('Enter');
   await tracker(page).getByText(`Enforced: ${NODES} of ${NODES} nodes`).waitFor();
   await page.getByRole('gridcell', { name: '203.0.113.0/24', exact: true }).waitFor();
   t.like((await bans())[0], { cidr: '203.0.113.0/24', scope: 'platform', reason: 'attack' });
 
   await page.getByRole('button', { name: 'Lift the ban of 203.0.113.0/24' }).click();
-  await dialog(page).getByText('let in again at once').waitFor();
+  await dialog(page).getByText('get access again at once').waitFor();
   await dialog(page).getByRole('button', { name: 'Lift' }).click();
   await tracker(page).getByText(`Lifted: ${NODES} of ${NODES} nodes`).waitFor();
-  await page.getByRole('heading', { name: 'No address is banned' }).waitFor();
+  await page.getByRole('heading', { name: 'No banned addresses' }).waitFor();
   t.deepEqual(await bans(), []);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -97,10 +97,10 @@ test.serial('a link fills the dialog; what a ban would hit by mistake is asked o
   const visitor = await operatorVisit(`/bans?new=1&cidr=93.184.216.0/24&siteId=${siteId}`);
   const { page } = visitor;
   t.is(await dialog(page).getByLabel('Address or range').inputValue(), '93.184.216.0/24');
-  await dialog(page).getByText('The origin of one site is in it').waitFor();
+  await dialog(page).getByText('The range includes the origin of one site').waitFor();
   await dialog(page).getByRole('button', { name: 'Ban', exact: true }).click();
   t.deepEqual(await bans(), []);
-  await page.getByRole('button', { name: 'Ban all the same' }).click();
+  await page.getByRole('button', { name: 'Ban anyway' }).click();
   await tracker(page).getByText('Enforced').waitFor();
   t.like((await bans())[0], { cidr: '93.184.216.0/24', scope: 'site', siteId });
   await page.goto(`/sites/${siteId}/bans`);
@@ -114,11 +114,11 @@ test.serial('what cannot be banned is said before it is tried', async (t) => {
   const { page } = visitor;
   const ban = dialog(page).getByRole('button', { name: 'Ban', exact: true });
   await ban.click();
-  await dialog(page).getByText('Give an address.').waitFor();
+  await dialog(page).getByText('Enter an address.').waitFor();
   await dialog(page).getByLabel('Address or range').fill('<b>not an address</b> 🎉');
-  await dialog(page).getByText('is neither an address nor a range').first().waitFor();
+  await dialog(page).getByText('is not a valid IP address or CIDR range').first().waitFor();
   await dialog(page).getByLabel('Address or range').fill('10.0.0.0/8');
-  await dialog(page).getByText('the shortest prefix is /16').waitFor();
+  await dialog(page).getByText('The shortest allowed prefix is /16').waitFor();
   t.true(await ban.isDisabled());
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -131,7 +131,7 @@ test.serial(
     const { page } = visitor;
     const paste = async (addresses: readonly string[]) => {
       await dialog(page).getByLabel('Addresses and ranges').fill(addresses.join('\n'));
-      await dialog(page).getByRole('button', { name: 'Ban them' }).click();
+      await dialog(page).getByRole('button', { name: 'Start' }).click();
     };
     const numbered = (network: string, count: number) =>
       Array.from({ length: count }, (_, last) => `${network}.${last}`);
@@ -140,10 +140,10 @@ test.serial(
     t.is(await dialog(page).getByText('Banned', { exact: true }).count(), 30);
 
     await api('PUT', '/settings/bans', { maxTotal: 100 });
-    await dialog(page).getByRole('button', { name: 'Another list' }).click();
+    await dialog(page).getByRole('button', { name: 'New list' }).click();
     await paste(numbered('192.0.2', 80));
-    await dialog(page).getByText('The limit of active manual bans is reached.').waitFor();
-    const goOn = dialog(page).getByRole('button', { name: /Go on with/ });
+    await dialog(page).getByText('The limit for manual bans is reached.').waitFor();
+    const goOn = dialog(page).getByRole('button', { name: /Continue with/ });
     await goOn.waitFor();
     t.is((await bans()).length, 100);
     await api('PUT', '/settings/bans', { maxTotal: 10_000 });
@@ -172,19 +172,19 @@ test.serial('an IP list is saved after its difference was seen; two people’s e
   const { page } = visitor;
   await page.getByLabel('Name', { exact: true }).fill('office');
   await page.getByLabel('Addresses and ranges').fill('192.0.2.1 # front door\nnonsense\n192.0.2.2');
-  await page.getByText('Line 2: “nonsense” is neither an address nor a range.').waitFor();
+  await page.getByText('Line 2: “nonsense” is not a valid IP address or CIDR range.').waitFor();
   await page.getByLabel('Addresses and ranges').fill('192.0.2.1\n192.0.2.2');
-  await page.getByRole('button', { name: 'Look at the difference' }).click();
-  await dialog(page).getByRole('heading', { name: '2 entries more' }).waitFor();
+  await page.getByRole('button', { name: 'Review changes' }).click();
+  await dialog(page).getByRole('heading', { name: 'Adds 2 entries' }).waitFor();
   await dialog(page).getByRole('button', { name: 'Create the list' }).click();
   await page.getByRole('heading', { level: 1, name: 'office' }).waitFor();
   const id = new URL(page.url()).pathname.split('/').at(-1)!;
 
   await api('PUT', `/ip-lists/${id}`, { kind: 'collection', entries: ['192.0.2.1', '192.0.2.2', '192.0.2.9'] });
   await page.getByLabel('Addresses and ranges').fill('192.0.2.2\n192.0.2.3');
-  await page.getByRole('button', { name: 'Look at the difference' }).click();
+  await page.getByRole('button', { name: 'Review changes' }).click();
   await dialog(page).getByRole('button', { name: 'Save' }).click();
-  await dialog(page).getByText('Somebody else changed the list meanwhile').waitFor();
+  await dialog(page).getByText('Another user changed the list in the meantime').waitFor();
   await dialog(page).getByRole('button', { name: 'Save' }).click();
   await dialog(page).waitFor({ state: 'detached' });
   const { entries } = await api<{ entries: string[] }>('GET', `/ip-lists/${id}`);

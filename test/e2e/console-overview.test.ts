@@ -286,10 +286,10 @@ test.serial('with much to tell, every number, the chart and the list fit and can
     .getByText(/Last 2[0-9] revisions: p95 .* to every connected node/)
     .waitFor();
   await attention(page)
-    .getByText('9 nodes of a-cluster-with-a-name-that-somebody-made-rather-long do not work')
+    .getByText('9 nodes of a-cluster-with-a-name-that-somebody-made-rather-long are unhealthy')
     .waitFor();
   await attention(page).getByText('4 more').waitFor();
-  await attention(page).getByText('Under Attack is on for all sites').waitFor();
+  await attention(page).getByText('Under Attack is on globally').waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -307,7 +307,7 @@ test.serial('one cluster is chosen, everything is about it, and the address keep
   await attention(page).getByRole('link', { name: 'edge-tokyo-1' }).waitFor();
   t.is(await attention(page).getByText('a-cluster-with-a-name').count(), 0);
   // What concerns all clusters concerns it, too.
-  await attention(page).getByText('Under Attack is on for all sites').waitFor();
+  await attention(page).getByText('Under Attack is on globally').waitFor();
   t.is(await region(page, 'At a glance').getByRole('link').first().getAttribute('href'), `/nodes?clusterId=${id}`);
   await page.reload();
   await region(page, 'At a glance').getByText('0 of 1').waitFor();

@@ -137,9 +137,9 @@ test.serial(
     const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
     const { page } = visitor;
     const dialog = page.getByRole('dialog');
-    await page.getByText('Visitors come in without a challenge while the level is normal.').waitFor();
+    await page.getByText('Visitors are not challenged while the level is normal.').waitFor();
     await page.getByRole('button', { name: 'Switch on' }).click();
-    await dialog.getByText('Every visitor gets the challenge below').waitFor();
+    await dialog.getByText('Every visitor must pass the challenge below').waitFor();
     await dialog.getByText('One domain').waitFor();
     await dialog.getByText('2 nodes').waitFor();
     // The input is below what it shows.
@@ -152,9 +152,9 @@ test.serial(
     t.deepEqual([on.underAttack, on.underAttackChallenge], [true, 'pow']);
 
     await page.getByRole('button', { name: 'Switch off' }).click();
-    await dialog.getByText('Visitors come in without a challenge again').waitFor();
+    await dialog.getByText('Visitors are no longer challenged').waitFor();
     await dialog.getByRole('button', { name: 'Switch off' }).click();
-    await page.getByText('Visitors come in without a challenge while the level is normal.').waitFor();
+    await page.getByText('Visitors are not challenged while the level is normal.').waitFor();
     t.false((await protectionOf(calm)).underAttack);
     t.deepEqual(visitor.faults(), []);
     await visitor.close();
@@ -200,16 +200,16 @@ test.serial('Under Attack by keyboard: the dialog takes the focus and gives it b
 test.serial('presets are chosen by keyboard, other values are custom, and only what changed is saved', async (t) => {
   const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
   const { page } = visitor;
-  const strength = page.getByRole('radiogroup', { name: 'Strength of challenges' });
+  const strength = page.getByRole('radiogroup', { name: 'Challenge strength' });
   await strength.getByRole('radio', { name: 'Standard' }).focus();
   await page.keyboard.press('ArrowRight');
   t.true(await strength.getByRole('radio', { name: 'Strict' }).isChecked());
   await page.getByText('Takes about 0.5s on a phone, under 0.1s on a desktop', { exact: true }).waitFor();
   t.is(await strength.getByRole('radio').count(), 3);
-  await page.getByLabel('A pass counts for').fill('1000');
+  await page.getByLabel('A pass is valid for').fill('1000');
   t.true(await strength.getByRole('radio', { name: 'Custom' }).isChecked());
   const sent = page.waitForRequest('**/rpc/protection/update');
-  await page.getByLabel('A pass counts for').press('Enter');
+  await page.getByLabel('A pass is valid for').press('Enter');
   const { expectedUpdatedAt, ...input } = (await sent).postDataJSON() as Body;
   t.deepEqual(input, { id: calm.id, passTtlSeconds: 1000, powDifficulty: 18, powHighDifficulty: 22 });
   t.is(typeof expectedUpdatedAt, 'string');
@@ -224,7 +224,7 @@ test.serial('presets are chosen by keyboard, other values are custom, and only w
   // What the server refuses is said where one looks.
   await page.getByLabel('Harder proof of work', { exact: true }).fill('17');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await page.getByText('The higher difficulty has to be at least 18.').waitFor();
+  await page.getByText('The harder proof of work needs at least 18 bits.').waitFor();
   await page.getByRole('button', { name: 'Discard changes' }).click();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -234,20 +234,22 @@ test.serial('CC mitigation: switched on, with thresholds of its own or those of 
   const visitor = await operatorVisit(`/sites/${calm.id}/protection`);
   const { page } = visitor;
   const save = page.getByRole('button', { name: 'Save', exact: true });
-  await page.getByText('CC mitigation is off: load never raises the level.').waitFor();
+  await page.getByText('CC mitigation (HTTP flood protection) is off. High load never raises the level.').waitFor();
   t.is(await page.getByLabel('Whole site').count(), 0);
   await page.getByText('Raise the level under load', { exact: true }).click();
   await page.getByRole('radiogroup', { name: 'Thresholds' }).getByRole('radio', { name: 'Loose' }).check();
   t.is(await page.getByLabel('Whole site').inputValue(), '3000');
   await page.getByLabel('Whole site').fill('2500');
   await save.click();
-  await page.getByText('CC mitigation is on: load raises the level up to “Proof of work”.').waitFor();
+  await page
+    .getByText('CC mitigation (HTTP flood protection) is on. High load raises the level up to “Proof of work”.')
+    .waitFor();
   t.like((await protectionOf(calm)).effectiveCc, { siteQps: 2500, urlQps: 600, maxLevel: 'pow' });
 
   await page.getByText('Follow the template', { exact: true }).click();
   await save.click();
-  await page.getByText('CC mitigation is on by the template').waitFor();
-  await page.getByText('Thresholds that nodes use now').click();
+  await page.getByText('is on by the template').waitFor();
+  await page.getByText('Effective thresholds').click();
   await page.getByText('1,000 / s').first().waitFor();
   const { cc, effectiveCc } = await protectionOf(calm);
   t.deepEqual([cc.followTemplate, cc.siteQps, effectiveCc.siteQps], [true, 2500, 1000]);
@@ -257,21 +259,21 @@ test.serial('CC mitigation: switched on, with thresholds of its own or those of 
 
 const REHEARSAL_WORDS = {
   en: {
-    client: 'One client',
+    client: 'One visitor',
     presets: 'Thresholds',
     strict: 'Strict',
-    one: 'At least one client banned; in truth it was 2.',
-    two: 'At least 2 clients banned; in truth it was 2.',
-    unknown: 'Sites raised: no data for that. No node has reported requests.',
+    one: 'At least one visitor banned (actual: 2).',
+    two: 'At least 2 visitors banned (actual: 2).',
+    unknown: 'Sites raised: no data. No node has reported requests.',
     save: 'Save',
     discard: 'Discard changes',
   },
   'zh-CN': {
-    client: '单个客户端',
+    client: '单个访客',
     presets: '阈值',
     strict: '严格',
-    one: '至少 1 个客户端被封禁；实际为 2。',
-    two: '至少 2 个客户端被封禁；实际为 2。',
+    one: '至少 1 个访客被封禁（实际为 2）。',
+    two: '至少 2 个访客被封禁（实际为 2）。',
     unknown: '升级的站点：没有相关数据。没有节点上报请求数。',
     save: '保存',
     discard: '放弃更改',
@@ -321,16 +323,16 @@ test.serial('before thresholds are saved the form says what they would have done
 test.serial('a site under attack: levels of nodes, who weighs most, and a ban in a few clicks', async (t) => {
   const visitor = await operatorVisit(`/sites/${attacked.id}/security`);
   const { page } = visitor;
-  await page.getByText('The level has not changed in this time.').waitFor();
+  await page.getByText('The level did not change in this period.').waitFor();
   await page.getByRole('heading', { name: 'No events' }).waitFor();
   await reportAttack();
   await page.reload();
-  const now = page.getByRole('region', { name: 'Level now' });
+  const now = page.getByRole('region', { name: 'Current level' });
   await now.getByText('JavaScript check').waitFor();
   await now.getByText('/login').waitFor();
   await now.getByText('Captcha').waitFor();
-  await now.getByText('not known').waitFor();
-  await now.getByText('Has not reported yet').waitFor();
+  await now.getByText('unknown').waitFor();
+  await now.getByText('No report yet').waitFor();
   await page.getByRole('slider', { name: 'Highest level over time' }).locator('canvas').waitFor();
   await page.getByText('Show as table').click();
   const drawn = page.getByRole('table', { name: 'Highest level over time' }).getByRole('row');
@@ -370,14 +372,11 @@ test.serial('incidents: the flooded site is found among all and switched in thre
   await above.getByRole('link', { name: 'Flooded' }).waitFor();
   t.is(await above.getByText('Quiet').count(), 0);
   await above.getByText(reporter.name).waitFor();
-  await page.getByRole('table', { name: 'Newest automatic bans' }).getByText('203.0.113.7/32').waitFor();
-  await page
-    .getByRole('list', { name: 'Heaviest addresses of the last hour' })
-    .getByText('2001:db8:5:6:7::8')
-    .waitFor();
+  await page.getByRole('table', { name: 'Latest automatic bans' }).getByText('203.0.113.7/32').waitFor();
+  await page.getByRole('list', { name: 'Top IPs of the last hour' }).getByText('2001:db8:5:6:7::8').waitFor();
   await page.getByRole('button', { name: 'Under Attack of Flooded' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Switch on' }).click();
-  await page.getByText('One site has Under Attack on by itself.').waitFor();
+  await page.getByText('One site has its own Under Attack on.').waitFor();
   t.true((await protectionOf(attacked)).underAttack);
   // What needs somebody is said on every page.
   await page.reload();
@@ -393,7 +392,7 @@ test.serial('incidents: the flooded site is found among all and switched in thre
 const INCIDENTS = {
   en: {
     above: 'Sites above normal',
-    bans: 'Newest automatic bans',
+    bans: 'Latest automatic bans',
     came: 'One row changed. Move out of the table to update it.',
     lift: (cidr: string) => `Lift the ban of ${cidr}`,
     confirm: 'Lift',
@@ -526,20 +525,20 @@ test.serial('Under Attack of all sites names what it touches; template and reten
   const visitor = await operatorVisit('/protection/incidents');
   const { page } = visitor;
   const dialog = page.getByRole('dialog');
-  await page.getByRole('button', { name: 'Switch on for all sites' }).click();
+  await page.getByRole('button', { name: 'Switch on globally' }).click();
   await dialog.getByText('3 sites').waitFor();
   await dialog.getByText('4 nodes').waitFor();
-  await dialog.getByText('Cannot challenge before an upgrade: left-behind').waitFor();
+  await dialog.getByText('Upgrade required to challenge visitors: left-behind').waitFor();
   await dialog.getByRole('button', { name: 'Switch on' }).click();
-  await page.getByText('Every visitor of every site gets a challenge first.').waitFor();
+  await page.getByText('Every visitor of every site is challenged first.').waitFor();
   t.true((await protectionOf(quiet)).platformUnderAttack);
   await page.goto(`/sites/${quiet.id}/protection`);
-  await page.getByText('On for all sites', { exact: true }).waitFor();
+  await page.getByText('On globally', { exact: true }).waitFor();
   await page.goto('/protection/incidents');
-  await page.getByRole('button', { name: 'Switch off for all sites' }).click();
-  await dialog.getByText('One site keeps Under Attack by its own setting.').waitFor();
+  await page.getByRole('button', { name: 'Switch off globally' }).click();
+  await dialog.getByText('One site keeps Under Attack on by its own setting.').waitFor();
   await dialog.getByRole('button', { name: 'Switch off' }).click();
-  await page.getByText('Sites are challenged by their own settings and level only.').waitFor();
+  await page.getByText('Sites challenge visitors by their own settings and level only.').waitFor();
 
   await page.getByRole('link', { name: 'Defaults', exact: true }).click();
   await page.getByLabel('Keep security events for').fill('6');
@@ -566,7 +565,7 @@ test.serial('the pages fit and can be used by everybody, in both themes and widt
     ['security', `/sites/${attacked.id}/security`, (page) => page.locator('.series canvas').waitFor()],
     ['security-empty', `/sites/${quiet.id}/security`],
     ['incidents', '/protection/incidents'],
-    ['incidents-dialog', '/protection/incidents', press(/^Switch on for all sites$|^对所有站点开启$/)],
+    ['incidents-dialog', '/protection/incidents', press(/^Switch on globally$|^全局开启$/)],
     ['incidents-defaults', '/protection/incidents/defaults'],
   ];
   await reportAttack();

@@ -14,7 +14,8 @@ export function changeText(change: Change): string {
   const [first, ...others] = change.waiting;
   if (!first) return t('app.changes.all', { what, applied, total });
   if (others.length === 0) return t('app.changes.one', { what, applied, total, node: first.name });
-  return t('app.changes.several', { what, applied, total, node: first.name, count: total - applied - 1 });
+  const whole = total - applied;
+  return t('app.changes.several', { what, applied, total, node: first.name, count: whole - 1, whole });
 }
 
 /** What happened to a ban. */

@@ -31,7 +31,7 @@ export default {
       words: { en: 'block ip', 'zh-CN': '拉黑 IP' },
       to: '/bans?new=1',
     },
-    { title: { en: 'Ban many addresses', 'zh-CN': '批量封禁' }, to: '/bans?bulk=1' },
+    { title: { en: 'Bulk ban', 'zh-CN': '批量封禁' }, to: '/bans?bulk=1' },
   ],
   uses: ['protection', 'sites'],
 } satisfies Feature;

@@ -27,7 +27,7 @@ export default {
   ],
   actions: [
     {
-      title: { en: 'Switch Under Attack of all sites', 'zh-CN': '切换全部站点的 Under Attack' },
+      title: { en: 'Switch global Under Attack', 'zh-CN': '切换全局 Under Attack' },
       to: '/protection/incidents',
     },
   ],

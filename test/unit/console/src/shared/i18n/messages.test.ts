@@ -21,7 +21,9 @@ const beginnings = [
   ),
 ];
 
-const placeholders = (message: string) => [...new Set(message.match(/\{[a-zA-Z]+\}/g) ?? [])].sort();
+/** “A, B and 3 more” counts the rest, 等 5 个 the whole: what English writes as {count} may be {whole} in Chinese. */
+const placeholders = (message: string) =>
+  [...new Set(message.replaceAll('{whole}', '{count}').match(/\{[a-zA-Z]+\}/g) ?? [])].sort();
 
 test('both languages have the same keys', (t) => {
   t.deepEqual(
