@@ -66,6 +66,13 @@ export const REGISTERS: readonly Register[] = [
     files: /^[a-z0-9-]+\/feature[.]ts$/,
     exports: /^feature$/,
   },
+  {
+    file: 'agents/edge/gen/parts.ts',
+    list: 'PARTS',
+    folder: 'agents/edge',
+    files: /^[a-z0-9-]+\/[a-z0-9-]+[.]part[.]ts$/,
+    exports: /^[a-z]\w*Part$/,
+  },
 ];
 
 interface Found {

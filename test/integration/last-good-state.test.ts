@@ -7,9 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
+import { BanPusher } from '../../agents/edge/bans/ban-pusher.ts';
 import { BanStore } from '../../agents/edge/bans/ban-store.ts';
 import { DataPlane } from '../../agents/edge/caddy/data-plane.ts';
 import { EdgeClient } from '../../agents/edge/caddy/edge-client.ts';
+import { ConfigPusher } from '../../agents/edge/config/config-pusher.ts';
 import { ConfigStore } from '../../agents/edge/config/config-store.ts';
 import { createLog } from '../../agents/kit/log.ts';
 import { edgeCommand } from '../../bench/lib/edge.ts';
@@ -71,20 +73,22 @@ async function startEdge(t: ExecutionContext) {
   let applied: { position: ConfigPosition; failed: FailedEntry[] } | undefined;
   const dataPlane = new DataPlane({
     client: new EdgeClient(join(folder, 'run', 'edge.sock')),
-    config,
-    bans,
     log,
-    configApplied: (position, failed) => {
-      applied = { position, failed };
-    },
-    bansApplied: () => undefined,
-    repairConfig: async () => {
-      await config.rewrite();
-    },
-    repairBans: () => bans.rewrite(),
     changed: () => undefined,
     answered: () => undefined,
   });
+  const configPusher = new ConfigPusher({
+    dataPlane,
+    store: config,
+    log,
+    applied: (position, failed) => {
+      applied = { position, failed };
+    },
+    repair: async () => {
+      await config.rewrite();
+    },
+  });
+  const banPusher = new BanPusher({ dataPlane, store: bans, log, applied: () => undefined });
   run();
   dataPlane.start();
   t.teardown(async () => {
@@ -103,7 +107,7 @@ async function startEdge(t: ExecutionContext) {
     const base = config.position;
     const setHash = config.hashAfter(upserts, []);
     const position = create(ConfigPositionSchema, { ...base, revision: base.revision + 1n, setHash });
-    dataPlane.pushConfig(base, config.apply({ position, upserts, deletes: [] }), performance.now());
+    configPusher.push(base, config.apply({ position, upserts, deletes: [] }), performance.now());
     await eventually(() => applied?.position.revision === position.revision, { what: 'the change to be applied' });
   };
   return {
@@ -112,6 +116,8 @@ async function startEdge(t: ExecutionContext) {
     config,
     bans,
     dataPlane,
+    configPusher,
+    banPusher,
     status,
     kill,
     run,
@@ -132,7 +138,7 @@ test.serial('more than a thousand failing entries go on serving through a compac
   await edge.breakSites(FAILING);
   t.is(edge.applied()!.failed.length, 1000, 'the list of failures is cut');
   t.is(await edge.status(FAILING - 1), 200);
-  const answer = await edge.dataPlane.failing();
+  const answer = await edge.configPusher.failing();
   t.is(answer!.running.size, FAILING);
   await edge.config.settle(answer!.position, answer!.running);
   t.is(edge.config.unsettled, FAILING);
@@ -181,7 +187,7 @@ test.serial('entries that need what the edge lacks are held through a compaction
     );
   await holds();
   t.deepEqual(edge.applied()!.failed, [], 'held is not failed');
-  const answer = await edge.dataPlane.failing();
+  const answer = await edge.configPusher.failing();
   await edge.config.settle(answer!.position, answer!.running);
   await edge.config.compact();
   await edge.kill();
@@ -200,7 +206,7 @@ test.serial(
     const base = edge.bans.position;
     const { rows } = edge.bans.accept([ban], 0);
     const stored = edge.bans.apply(position, rows, []);
-    edge.dataPlane.pushBans({ ...stored, base, target: position, liftedOwn: [] }, performance.now());
+    edge.banPusher.push({ ...stored, base, target: position, liftedOwn: [] }, performance.now());
     await eventually(() => edge.dataPlane.status?.bans?.entries === 1n, { what: 'the ban' });
     const journals = ['config.journal', 'bans.journal'].map((name) => join(edge.folder, name));
     let asked = 0;
@@ -210,8 +216,8 @@ test.serial(
       for (; !asking.signal.aborted; asked++) answers.add(await edge.status(asked % SITES));
     })();
     for (const path of journals) renameSync(path, `${path}.gone`);
-    edge.dataPlane.reloadConfig();
-    edge.dataPlane.reloadBans();
+    edge.configPusher.reload();
+    edge.banPusher.reload();
     await eventually(() => journals.every(existsSync), { what: 'the journals to be written anew' });
     await eventually(() => edge.dataPlane.healthy && edge.dataPlane.message === '', {
       timeoutMs: 60_000,

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readTextIfPresent } from '../../kit/files.ts';
 import { startTimeOf } from '../../kit/process-info.ts';
+import type { ConnectionsView, PortsView } from '../caddy/data-plane-report.ts';
 import type { Options } from '../options.ts';
 import { runPaths } from '../paths.ts';
-import type { ConnectionsView, PortsView } from '../run/node-report.ts';
 import { existingRunFolders } from '../run-folder.ts';
 import type { ProtectionView } from '../security/protection.ts';
 

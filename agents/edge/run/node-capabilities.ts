@@ -19,6 +19,8 @@ export class NodeCapabilities {
   private readonly path: string;
   private readonly log: Log;
   private dataPlane: readonly string[];
+  /** What the agent can do by itself, as long as it works. */
+  private readonly offers: { capability: Capability; works: () => boolean }[] = [];
   private failing = false;
 
   constructor(path: string, log: Log) {
@@ -37,9 +39,21 @@ export class NodeCapabilities {
     if (changed || this.failing) this.write();
   }
 
-  /** Names of everything this node can do now, sorted; kernel bans only while their table works. */
-  names(kernelBansWork: boolean): ReadonlySet<string> {
-    return new Set([...this.dataPlane, METRICS, ...FOLLOWS, ...(kernelBansWork ? [KERNEL_BANS] : [])].sort());
+  /** Adds a capability of the agent, which the node has while `works` is true. */
+  offer(capability: Capability, works: () => boolean): void {
+    this.offers.push({ capability, works });
+  }
+
+  /** Names of everything this node can do now, sorted. */
+  names(): ReadonlySet<string> {
+    const offered = this.offers.filter(({ works }) => works()).map(({ capability }) => capability);
+    return new Set([...this.dataPlane, METRICS, ...FOLLOWS, ...offered].sort());
+  }
+
+  /** Whether the node has all these capabilities now. */
+  has(names: readonly string[]): boolean {
+    const own = this.names();
+    return names.every((name) => own.has(name));
   }
 
   private read(): readonly string[] {

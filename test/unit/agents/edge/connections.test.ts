@@ -2,9 +2,9 @@
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
 import { renderCaddyConfig } from '../../../../agents/edge/caddy/caddy-config.ts';
+import { describeConnections, describePorts } from '../../../../agents/edge/caddy/data-plane-report.ts';
 import { portsText } from '../../../../agents/edge/commands/status.ts';
 import { SUPERVISE_OPTIONS } from '../../../../agents/edge/options.ts';
-import { describeConnections, describePorts } from '../../../../agents/edge/run/node-report.ts';
 import { GetStatusResponseSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 
 const CONFIG = {

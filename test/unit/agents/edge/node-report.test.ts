@@ -1,41 +1,34 @@
 // What a node says of itself.
 import { create } from '@bufbuild/protobuf';
 import test from 'ava';
-import { buildHeartbeat, type NodeView } from '../../../../agents/edge/run/node-report.ts';
-import { type GetStatusResponse, GetStatusResponseSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
-
-/** A node of which nothing is known but its peers. */
-function nodeWith(proxyPeers: readonly string[], status?: GetStatusResponse): NodeView {
-  const well = { message: '', problem: '' };
-  return {
-    proxyPeers,
-    capabilities: { names: () => new Set() },
-    banCapacity: 100,
-    config: well,
-    bans: well,
-    configFeed: well,
-    banFeed: well,
-    dataPlane: { ...well, status, healthy: true },
-    skippedEvents: well,
-    protection: { ...well, keysVersion: 0n },
-    ticketKeys: { ...well, version: 0n },
-    acme: { ...well, applied: undefined },
-    certificates: well,
-    kernel: undefined,
-    metrics: { read: () => undefined },
-    certificateNotAfter: 0,
-    failed: [],
-  } as unknown as NodeView;
-}
-
-test('a node says whether anybody may send it a PROXY header', (t) => {
-  t.true(buildHeartbeat(nodeWith([])).info?.proxyPeersUnset);
-  t.false(buildHeartbeat(nodeWith(['10.0.0.0/8'])).info?.proxyPeersUnset);
-});
+import { reportDataPlane } from '../../../../agents/edge/caddy/data-plane-report.ts';
+import { NodeReport } from '../../../../agents/edge/lib/node-report.ts';
+import { GetStatusResponseSchema } from '../../../../proto/gen/svc/edge/v1/edge_pb.js';
 
 test('a node tells of its databases once its data plane did', (t) => {
-  t.is(buildHeartbeat(nodeWith([])).info?.geoip, undefined);
+  const silent = new NodeReport();
+  reportDataPlane(silent, { status: undefined, healthy: false, message: 'the data plane has not answered yet' });
+  t.is(silent.toHeartbeat().info?.geoip, undefined);
+  t.is(silent.toHeartbeat().message, 'the data plane has not answered yet');
   const geoip = { country: { ready: true, builtAt: 1n }, asn: { problem: 'no database is given' } };
-  const told = buildHeartbeat(nodeWith([], create(GetStatusResponseSchema, { geoip }))).info?.geoip;
-  t.like(told, { country: { ready: true, builtAt: 1n }, asn: { ready: false, problem: 'no database is given' } });
+  const report = new NodeReport();
+  reportDataPlane(report, { status: create(GetStatusResponseSchema, { geoip }), healthy: true, message: '' });
+  t.like(report.toHeartbeat().info?.geoip, {
+    country: { ready: true, builtAt: 1n },
+    asn: { ready: false, problem: 'no database is given' },
+  });
+});
+
+test('the message of a node names what is most urgent first, in at most 500 characters', (t) => {
+  const report = new NodeReport();
+  t.is(report.message, '');
+  report.problem('lasting', 'no room in the kernel');
+  report.problem('feature', '');
+  report.problem('feature', 'a certificate is missing');
+  report.problem('serving', 'port 80: in use');
+  report.problem('following', 'bans not fetched');
+  t.is(report.message, 'port 80: in use; bans not fetched; a certificate is missing; no room in the kernel');
+  report.problem('serving', 'x'.repeat(600));
+  t.is(report.message.length, 500);
+  t.is(report.toStatus().lastError, report.message);
 });

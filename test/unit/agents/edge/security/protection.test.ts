@@ -1,9 +1,11 @@
 import { join } from 'node:path';
 import { Code, ConnectError } from '@connectrpc/connect';
 import test, { type ExecutionContext } from 'ava';
+import { BanPusher } from '../../../../../agents/edge/bans/ban-pusher.ts';
 import { BanStore } from '../../../../../agents/edge/bans/ban-store.ts';
 import { DataPlane } from '../../../../../agents/edge/caddy/data-plane.ts';
 import { EdgeClient } from '../../../../../agents/edge/caddy/edge-client.ts';
+import { ConfigPusher } from '../../../../../agents/edge/config/config-pusher.ts';
 import { ConfigStore } from '../../../../../agents/edge/config/config-store.ts';
 import { ServerClock } from '../../../../../agents/edge/lib/server-clock.ts';
 import { allGlobalBans } from '../../../../../agents/edge/nft/ban-source.ts';
@@ -44,23 +46,25 @@ async function setUp(t: ExecutionContext) {
       isConnected: () => connected,
       serverClock,
       globalChanged: (cidrs) => globalChanges.push(...cidrs),
-      liftAgain: (lifts) => dataPlane.liftOwn(lifts),
+      liftAgain: (lifts) => banPusher.liftOwn(lifts),
       check: () => dataPlane.check(),
       changed: () => undefined,
       shown: () => undefined,
     });
     const dataPlane: DataPlane = new DataPlane({
       client,
-      config,
-      bans,
       log,
-      configApplied: () => undefined,
-      bansApplied: () => undefined,
-      repairConfig: async () => undefined,
-      repairBans: () => bans.rewrite(),
       changed: () => undefined,
       answered: (status) => protection.onStatus(status),
     });
+    new ConfigPusher({
+      dataPlane,
+      store: config,
+      log,
+      applied: () => undefined,
+      repair: async () => undefined,
+    });
+    const banPusher: BanPusher = new BanPusher({ dataPlane, store: bans, log, applied: () => undefined });
     dataPlane.start();
     let closed = false;
     const stop = async () => {
@@ -72,7 +76,7 @@ async function setUp(t: ExecutionContext) {
     };
     t.teardown(stop);
     const source = allGlobalBans(bans, protection);
-    return { protection, dataPlane, globalChanges, source, stop };
+    return { protection, dataPlane, banPusher, globalChanges, source, stop };
   };
   t.teardown(async () => {
     channel.close();
@@ -255,7 +259,7 @@ test('a lift leaves journal and kernel, reaches the data plane, and also ends a 
   await until(t, 'made', () => agent.source.orderedGlobalCidrs().length === 2);
   const lifts = [lift('192.0.2.1/32', made + 600_000, ''), lift('192.0.2.3/32', made + 600_000, '')];
   agent.protection.onLifts(lifts);
-  agent.dataPlane.liftOwn(lifts);
+  agent.banPusher.liftOwn(lifts);
   t.deepEqual(agent.source.orderedGlobalCidrs(), ['192.0.2.2/32']);
   t.deepEqual(agent.globalChanges.slice(2), ['192.0.2.1/32']);
   await until(t, 'pushed', () => caddy.lifted.length === 2);
@@ -269,7 +273,7 @@ test('a lift that comes while the data plane is away is not lost', async (t) => 
   const agent = startAgent();
   await until(t, 'up', () => agent.dataPlane.healthy);
   await caddy.kill();
-  agent.dataPlane.liftOwn([lift('192.0.2.1/32', Date.now())]);
+  agent.banPusher.liftOwn([lift('192.0.2.1/32', Date.now())]);
   await caddy.start();
   await until(t, 'pushed', () => caddy.lifted.length === 1);
   agent.dataPlane.check();

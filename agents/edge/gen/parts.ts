@@ -1,0 +1,30 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { acmePart } from '../acme/acme.part.ts';
+import { bansPart } from '../bans/bans.part.ts';
+import { certificatesPart } from '../certificates/certificates.part.ts';
+import { configPart } from '../config/config.part.ts';
+import { sessionTicketKeysPart } from '../keys/session-ticket-keys.part.ts';
+import { allowListPart } from '../nft/allow-list.part.ts';
+import { kernelBansPart } from '../nft/kernel-bans.part.ts';
+import { appliedPart } from '../run/applied.part.ts';
+import { capabilitiesPart } from '../run/capabilities.part.ts';
+import { clockPart } from '../run/clock.part.ts';
+import { vitalsPart } from '../run/vitals.part.ts';
+import { protectionPart } from '../security/protection.part.ts';
+import { statisticsPart } from '../stats/statistics.part.ts';
+
+export const PARTS = [
+  acmePart,
+  bansPart,
+  certificatesPart,
+  configPart,
+  sessionTicketKeysPart,
+  allowListPart,
+  kernelBansPart,
+  appliedPart,
+  capabilitiesPart,
+  clockPart,
+  vitalsPart,
+  protectionPart,
+  statisticsPart,
+] as const;
