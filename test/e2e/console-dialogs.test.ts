@@ -7,6 +7,7 @@ import type { TestConsole } from '../helpers/console.ts';
 import { word } from '../helpers/console-forms.ts';
 import {
   accessibilityFaults,
+  answerQuestions,
   layoutFaults,
   screenshot,
   settled,
@@ -19,8 +20,8 @@ import {
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
-const CLOSE = word('shared.form.close');
-const LEAVE = word('shared.form.leave');
+const CLOSE = word('shared.form.closeTitle');
+const LEAVE = word('shared.form.leaveTitle');
 
 let browser: Browser;
 let running: TestConsole & { origin: string };
@@ -41,7 +42,7 @@ test.after.always(async () => {
 });
 
 interface Asked extends Visit {
-  /** What the browser asked since the last look. */
+  /** What the page asked since the last look. */
   questions: () => string[];
   /** What is answered from now on. */
   answer: (yes: boolean) => void;
@@ -51,9 +52,9 @@ async function operatorVisit(path: string, options: VisitOptions = {}): Promise<
   const visitor = await signedInVisit(browser, running.origin, path, options);
   let asked: string[] = [];
   let agree = false;
-  visitor.page.on('dialog', (question) => {
-    asked.push(question.message());
-    void (agree ? question.accept() : question.dismiss());
+  await answerQuestions(visitor.page, (title) => {
+    asked.push(title);
+    return agree;
   });
   await visitor.page.getByRole('heading', { level: 1 }).waitFor();
   const questions = () => {
@@ -151,6 +152,7 @@ const DIALOGS: readonly { what: string; path: () => string; button: string; fiel
 for (const { what, path, button, field: key, text } of DIALOGS) {
   test.serial(`the dialog of ${what} asks before typed input is thrown away, and never while untouched`, async (t) => {
     const { page, questions, answer, ...visitor } = await operatorVisit(path());
+    const question = page.getByRole('alertdialog');
     let dialog = await opened(page, word(button));
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
@@ -162,9 +164,11 @@ for (const { what, path, button, field: key, text } of DIALOGS) {
     dialog = await opened(page, word(button));
     await field(dialog, key).fill(text);
     await page.keyboard.press('Escape');
-    t.deepEqual(questions(), [CLOSE]);
+    t.deepEqual(await asked(questions), [CLOSE]);
+    await question.waitFor({ state: 'detached' });
     await cross(dialog).click();
-    t.deepEqual(questions(), [CLOSE]);
+    t.deepEqual(await asked(questions), [CLOSE]);
+    await question.waitFor({ state: 'detached' });
     t.is(await field(dialog, key).inputValue(), text, 'it is still there');
     answer(true);
     await page.keyboard.press('Escape');

@@ -15,7 +15,7 @@ import {
   tryTaken,
   word,
 } from '../helpers/console-forms.ts';
-import { signedInVisit, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
+import { answerQuestions, signedInVisit, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -61,6 +61,7 @@ const cidr = (index: number) => `203.${index >> 16}.${(index >> 8) & 255}.${inde
 const label = (letters: number) => 'x'.repeat(letters);
 
 const dialogWith = (page: Page) => page.getByRole('dialog').filter({ has: page.locator('form') });
+const FOLDED = '.fold:not(.api-call) > [aria-expanded=false]';
 /** A dialog that a button of a page opens. */
 const opened = (path: () => string, button: string) => async (page: Page) => {
   await page.goto(path());
@@ -70,7 +71,7 @@ const opened = (path: () => string, button: string) => async (page: Page) => {
     .click();
   const dialog = dialogWith(page);
   await dialog.waitFor();
-  for (const folded of await dialog.locator('details:not(.api-call) summary').all()) await folded.click();
+  for (const folded of await dialog.locator(FOLDED).all()) await folded.click();
   return dialog;
 };
 /** The form of a page that holds a field. */
@@ -78,7 +79,7 @@ const onPage = (path: () => string, field: string) => async (page: Page) => {
   await page.goto(path());
   const form = page.locator('form').filter({ has: page.getByLabel(word(field), { exact: true }) });
   await form.waitFor();
-  for (const folded of await form.locator('details:not(.api-call) summary').all()) await folded.click();
+  for (const folded of await form.locator(FOLDED).all()) await folded.click();
   return form;
 };
 
@@ -561,6 +562,7 @@ for (const form of FORMS) {
     const { page } = visitor;
     // What leaves a page that has been changed is asked; the next kind of input may throw it away.
     page.on('dialog', (dialog) => dialog.accept());
+    await answerQuestions(page, () => true);
     let box: Locator | undefined;
     const faults: string[] = [];
     for (const kind of KINDS) {

@@ -3,6 +3,7 @@
 import test from 'ava';
 import type { Route } from 'playwright-core';
 import { TEST_OPERATOR } from '../helpers/console.ts';
+import { answerQuestions } from '../helpers/console-pages.ts';
 import { ConsoleStories, saveButton, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -99,7 +100,7 @@ test.serial(
     await page.getByLabel('Name', { exact: true }).fill('Typed before the upgrade');
     await page.route('**/assets/KeysTab-*.js', (route) => route.fulfill({ status: 404, body: '' }));
     await page.route('**/assets/AccessPage-*.js', (route) => route.fulfill({ status: 404, body: '' }));
-    page.on('dialog', (dialog) => dialog.accept());
+    await answerQuestions(page, () => true);
     await page.getByRole('link', { name: 'Access' }).click();
     await page.getByText('The console was upgraded.').waitFor();
     t.is(await page.getByLabel('Name', { exact: true }).inputValue(), 'Typed before the upgrade');

@@ -239,7 +239,7 @@ const OPEN: readonly Required<Look>[] = [
       await page.locator('tbody tr').nth(2).getByRole('link').first().click();
       await page.locator('.parts__column a[href$="/origins"]').click();
       await page.locator('.field__number input').first().fill('900000');
-      await page.locator('details.api-call summary').click();
+      await page.locator('.api-call > button').click();
     },
   },
 ];

@@ -30,6 +30,20 @@ const LAYOUT_SCRIPT = `(() => {
     const hides = style.overflowX === 'hidden' && style.textOverflow !== 'ellipsis' && element.clientWidth > 1;
     if (hides && element.scrollWidth > element.clientWidth + 1) faults.push('cut off: ' + element.outerHTML.slice(0, 200));
   }
+  const inline = (element) => {
+    const style = getComputedStyle(element);
+    const bare = ['paddingLeft', 'paddingRight', 'borderLeftWidth', 'borderRightWidth'].every((side) => style[side] === '0px');
+    return style.display === 'inline' && style.position === 'static' && bare;
+  };
+  for (const element of document.querySelectorAll('a, b, strong, span, code, bdi, button.time-text')) {
+    let next = element.nextSibling;
+    while (next?.nodeType === Node.COMMENT_NODE) next = next.nextSibling;
+    if (next?.nodeType !== Node.ELEMENT_NODE || element.closest('[aria-hidden=true], pre, .expression-input')) continue;
+    if (!/[\\p{L}\\p{N}]$/u.test(element.textContent) || !/^[\\p{L}\\p{N}]/u.test(next.textContent)) continue;
+    const [left, right] = [[...element.getClientRects()].at(-1), next.getClientRects()[0]];
+    if (!left || !right || !inline(element) || !inline(next) || Math.abs(left.bottom - right.bottom) > 4) continue;
+    if (Math.abs(right.left - left.right) < 2) faults.push('run together: ' + element.outerHTML.slice(0, 150) + next.outerHTML.slice(0, 150));
+  }
   return faults;
 })()`;
 
@@ -102,6 +116,24 @@ export async function signIn(
   if (!answer.ok()) throw new Error(`sign-in: ${answer.status()} ${await answer.text()}`);
 }
 
+const ANSWER_SCRIPT = `{
+  const asked = new WeakSet();
+  new MutationObserver(async () => {
+    const dialog = document.querySelector('dialog.ask');
+    if (!dialog || asked.has(dialog)) return;
+    asked.add(dialog);
+    const yes = await answerQuestion(dialog.querySelector('h2').textContent);
+    dialog.querySelector(yes ? '.ask__yes' : '.ask__no').click();
+  }).observe(document, { childList: true, subtree: true });
+}`;
+
+/** Answers what the pages ask before they throw something away; `agree` gets the title of the question. */
+export async function answerQuestions(page: Page, agree: (title: string) => boolean): Promise<void> {
+  await page.exposeFunction('answerQuestion', agree);
+  await page.addInitScript(ANSWER_SCRIPT);
+  await page.evaluate(ANSWER_SCRIPT);
+}
+
 /** A visit of the operator, signed in and on the page. */
 export async function signedInVisit(
   browser: Browser,
@@ -147,7 +179,7 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(AXE_SCRIPT);
 }
 
-/** What does not fit: the page scrolls sideways, or a text is cut off without saying so. */
+/** What does not fit: the page scrolls sideways, a text is cut off without saying so, or two run together. */
 export async function layoutFaults(page: Page): Promise<string[]> {
   await drawn(page);
   return page.evaluate<string[]>(LAYOUT_SCRIPT);

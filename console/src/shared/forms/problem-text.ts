@@ -1,3 +1,4 @@
+import { nextTick } from 'vue';
 import { errorText, issueText } from '@/shared/error/error-text.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
 import { isAt, type Problem } from './problems.ts';
@@ -16,7 +17,7 @@ export function problemText(path: string, problems: readonly Problem[], value?: 
 /** Brings the first wrong field of a form into view and gives it the focus. */
 export function focusProblem(form: Element | null | undefined): void {
   const field = form?.querySelector<HTMLElement>('.is-wrong :is(input, textarea, [tabindex="0"])');
-  for (let folded = field?.closest('details'); folded; folded = folded.parentElement?.closest('details'))
-    folded.open = true;
-  field?.focus();
+  for (let fold = field?.closest('.fold'); fold; fold = fold.parentElement?.closest('.fold'))
+    if (!fold.classList.contains('is-open')) fold.querySelector<HTMLElement>(':scope > .fold__button')?.click();
+  void nextTick().then(() => field?.focus());
 }

@@ -1,0 +1,26 @@
+// A question with two answers, over whatever the page shows: App.vue has the dialog.
+import { shallowRef } from 'vue';
+
+export interface Question {
+  title: string;
+  text: string;
+  /** What the button that goes on says, and the one that changes nothing. */
+  yes: string;
+  no: string;
+}
+
+export const question = shallowRef<(Question & { answer(yes: boolean): void }) | null>(null);
+
+/** Whether the operator goes on. A later question takes the place of one that nobody answered, which counts as no. */
+export function ask(words: Question): Promise<boolean> {
+  question.value?.answer(false);
+  return new Promise((resolve) => {
+    question.value = {
+      ...words,
+      answer(yes) {
+        question.value = null;
+        resolve(yes);
+      },
+    };
+  });
+}
