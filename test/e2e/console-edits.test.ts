@@ -172,7 +172,9 @@ test.serial('what follows a save covers nothing of the page, and its words do no
     await page.getByRole('button', { name: 'Activity: 1 change in progress' }).waitFor();
     if (width > 860) {
       const { name } = await stories.console.client.api<{ name: string }>('GET', `/nodes/${slow.nodeId}`);
-      const waiting = page.getByRole('complementary', { name: 'What was just saved' }).getByRole('listitem');
+      const waiting = page.getByRole('complementary', { name: 'Latest changes' })
+        .getByRole('listitem')
+        .filter({ hasText: name });
       await waiting.waitFor();
       t.is((await waiting.textContent())!.trim(), `${name} is applying it`);
       const [box, main] = [(await waiting.boundingBox())!, (await page.getByRole('main').boundingBox())!];

@@ -3,7 +3,7 @@
 import test from 'ava';
 import type { Locator, Page } from 'playwright-core';
 import { TEST_OPERATOR } from '../helpers/console.ts';
-import { signedInVisit } from '../helpers/console-pages.ts';
+import { accessibilityFaults, layoutFaults, signedInVisit } from '../helpers/console-pages.ts';
 import { ConsoleStories, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -25,6 +25,100 @@ test.serial('search by keyboard: from anywhere to a site in a few keys', async (
   await page.keyboard.press('Enter');
   const heading = page.getByRole('heading', { name: site.name, level: 1 });
   await heading.waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('what is typed right after Ctrl+K reaches the search, however slow its code arrives', async (t) => {
+  const visitor = await stories.operatorVisit('/account');
+  const { page } = visitor;
+  const { promise: held, resolve: arrived } = Promise.withResolvers<void>();
+  await page.route('**/assets/CommandPalette-*.js', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto('/sites?new=1');
+  const domains = page.getByRole('dialog').getByLabel('Domains');
+  await page.locator('textarea:focus').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('dark thx');
+  await page.keyboard.press('Backspace');
+  t.is(await domains.inputValue(), '');
+  arrived();
+  const search = page.getByRole('combobox', { name: 'A site, node, address, page or action' });
+  await page.locator('[role=combobox]:focus').waitFor();
+  await page.keyboard.type('eme');
+  t.is(await search.inputValue(), 'dark theme');
+  await page.getByRole('option', { name: 'Dark theme', selected: true }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.locator('html.dark').waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+for (const [typed, option, at] of [
+  ['waf', /WAF/, '**/sites/*/waf'],
+  ['help', 'Keyboard shortcuts', null],
+  ['ban 203.0.113.9', 'Ban 203.0.113.9/32', '**/bans?new=1&cidr=203.0.113.9/32'],
+  ['ban no address', null, null],
+] as const)
+  test.serial(`the palette finds ${typed}`, async (t) => {
+    await stories.newSite();
+    const visitor = await stories.operatorVisit('/account');
+    const { page } = visitor;
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(typed);
+    if (option === null) await page.getByText('No match').waitFor();
+    else await page.getByRole('option', { name: option }).first().click();
+    if (at !== null) await page.waitForURL(at);
+    if (typed === 'help') await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    if (typed.startsWith('ban 2')) t.is(await page.getByLabel('Address or range').inputValue(), '203.0.113.9/32');
+    t.deepEqual(visitor.faults(), []);
+    await visitor.close();
+  });
+
+test.serial('a question mark shows the keys, except where somebody types', async (t) => {
+  const visitor = await stories.operatorVisit('/sites');
+  const { page } = visitor;
+  const keys = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  await page.getByLabel('Name or domain', { exact: true }).pressSequentially('?');
+  t.is(await page.getByLabel('Name or domain', { exact: true }).inputValue(), '?');
+  t.is(await keys.count(), 0);
+  await page.getByRole('heading', { level: 1 }).focus();
+  await page.keyboard.press('Shift+?');
+  await keys.waitFor();
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await page.keyboard.press('Escape');
+  await keys.waitFor({ state: 'detached' });
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
+test.serial('dialogs and sign-in begin in their first field', async (t) => {
+  const visitor = await stories.operatorVisit('/account');
+  const { page } = visitor;
+  const focused = (label: string) =>
+    eventually(
+      () => page.getByLabel(label, { exact: true }).evaluate((field) => field === field.ownerDocument.activeElement),
+      {
+        what: `the focus in ${label}`,
+      },
+    );
+  for (const [path, label] of [
+    ['/sites?new=1', 'Domains'],
+    ['/bans?new=1', 'Address or range'],
+    ['/clusters?new=1', 'Name'],
+  ] as const) {
+    await page.goto(path);
+    await focused(label);
+  }
+  await page.goto('/account');
+  await page.getByRole('button', { name: 'Account and preferences' }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await focused('Email address');
+  await page.goto('/login');
+  await focused('Email address');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });

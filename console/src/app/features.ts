@@ -1,5 +1,5 @@
 // What the feature folders add, each list in its order.
-import { PART_GROUPS } from '@/shared/page/parts.ts';
+import { PART_GROUPS, partPath } from '@/shared/page/parts.ts';
 import type { NamedFeature, NavigationEntry, NavigationGroup, Part } from './feature.ts';
 import { installed } from './installed.ts';
 
@@ -29,3 +29,16 @@ export function partsOfRoute(name: string): OwnedPart[] {
     .filter((part) => part.of === name)
     .sort((a, b) => place(a) - place(b) || a.order - b.order);
 }
+
+/** Pages that are tabs below an entry of the navigation, with that entry's title in front. */
+export const tabs: readonly Pick<NavigationEntry, 'title' | 'to'>[] = features
+  .flatMap((feature) => feature.routes ?? [])
+  .filter(({ component }) => !component)
+  .flatMap(({ name, path, title }) =>
+    partsOfRoute(name)
+      .filter((part) => part.name !== '')
+      .map((part) => ({
+        title: { en: `${title.en}: ${part.title.en}`, 'zh-CN': `${title['zh-CN']}：${part.title['zh-CN']}` },
+        to: partPath(path, part),
+      })),
+  );

@@ -121,7 +121,8 @@ export function titleOf(title: Text | undefined): string {
 router.afterEach(async (to, from, failure) => {
   if (failure) return;
   if (to.matched[0] !== from.matched[0]) pageSubject.value = '';
-  if (from.matched.length === 0 || to.path === from.path) return;
+  // Sign-in and set-up begin with a field, which takes the focus itself.
+  if (from.matched.length === 0 || to.path === from.path || to.meta.bare) return;
   await nextTick();
   // Parts of one object keep the focus where it is: their links stay.
   if (to.matched[0] !== from.matched[0] || to.meta.tabs)
