@@ -44,7 +44,7 @@ const (
 // text is what a page says: title and one sentence, Chinese and English.
 type text struct {
 	titles, sentences [languages]string
-	// Where the failure is; "" leaves the picture of the way out, for pages that must stay small.
+	// Where it happened; "" leaves the picture of the way out, for pages that must stay small.
 	hop string
 }
 
@@ -165,6 +165,31 @@ var texts = map[string]text{
 		hopEdge,
 	},
 }
+
+// What happened at the place of a page's text; what is not named here failed.
+var outcomes = map[string][languages]string{
+	BadRequest:         notAccepted,
+	BodyTooLarge:       notAccepted,
+	ClientCertRequired: notAccepted,
+	HeaderTooLarge:     notAccepted,
+	HTTPSRequired:      notAccepted,
+	MethodNotAllowed:   notAccepted,
+	NotFound:           notServed,
+	PolicyDenied:       blocked,
+	SiteDisabled:       notServed,
+	TooLarge:           notAccepted,
+	UnknownHost:        notServed,
+	URITooLong:         notAccepted,
+	WAFBlocked:         blocked,
+	WebSocketDisabled:  blocked,
+}
+
+var (
+	blocked     = [languages]string{"已拦截请求", "request blocked"}
+	failed      = [languages]string{"出错", "failed"}
+	notAccepted = [languages]string{"请求未被接受", "request not accepted"}
+	notServed   = [languages]string{"无内容可提供", "nothing to serve"}
+)
 
 // Answers to programs rather than people.
 var plain = map[string]string{

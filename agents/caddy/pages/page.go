@@ -106,11 +106,10 @@ const style = `:root{color-scheme:light dark;--b:#f6f7f9;--f:#1c2230;--m:#667085
 const smallStyle = `:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;margin:15vh auto;max-width:32rem;padding:0 1rem}`
 
 var (
-	langs      = [languages]string{"zh", "en"}
-	idLabels   = [languages]string{"请求编号", "Request ID"}
-	hops       = []string{hopVisitor, hopEdge, hopOrigin}
-	hopLabels  = map[string][languages]string{hopVisitor: {"访客", "Visitor"}, hopEdge: {"边缘节点", "Edge"}, hopOrigin: {"源站", "Origin"}}
-	failLabels = [languages]string{"出错", "failed"}
+	langs     = [languages]string{"zh", "en"}
+	idLabels  = [languages]string{"请求编号", "Request ID"}
+	hops      = []string{hopVisitor, hopEdge, hopOrigin}
+	hopLabels = map[string][languages]string{hopVisitor: {"访客", "Visitor"}, hopEdge: {"边缘节点", "Edge"}, hopOrigin: {"源站", "Origin"}}
 )
 
 func build(status int, code string, language int) page {
@@ -128,11 +127,15 @@ func build(status int, code string, language int) page {
 		`<title>%d %s</title><style>%s</style><main><p class="s">%d</p><h1>%s</h1><p>%s</p>`,
 		langs[language], status, t.titles[language], css, status, t.titles[language], t.sentences[language])
 	if t.hop != hopNone {
+		outcome, ok := outcomes[code]
+		if !ok {
+			outcome = failed
+		}
 		b.WriteString("<ol>")
 		for _, hop := range hops {
 			label := hopLabels[hop][language]
 			if hop == t.hop {
-				fmt.Fprintf(&b, `<li class="e">%s: %s`, label, failLabels[language])
+				fmt.Fprintf(&b, `<li class="e">%s: %s`, label, outcome[language])
 			} else {
 				b.WriteString("<li>" + label)
 			}

@@ -49,6 +49,35 @@ func TestPagesNeedNothingFromElsewhere(t *testing.T) {
 	}
 }
 
+func TestPageSaysWhatHappenedWhere(t *testing.T) {
+	for _, c := range []struct {
+		code     string
+		status   int
+		language string
+		says     string
+	}{
+		{PolicyDenied, 403, "en", "Edge: request blocked"},
+		{WAFBlocked, 403, "zh", "边缘节点: 已拦截请求"},
+		{WebSocketDisabled, 403, "en", "Edge: request blocked"},
+		{UnknownHost, 404, "en", "Edge: nothing to serve"},
+		{SiteDisabled, 503, "en", "Edge: nothing to serve"},
+		{URITooLong, 414, "en", "Visitor: request not accepted"},
+		{InternalError, 500, "en", "Edge: failed"},
+		{PolicyUnavailable, 503, "en", "Edge: failed"},
+		{OriginTimeout, 504, "en", "Origin: failed"},
+	} {
+		body := answer(t, "GET", c.language, c.status, c.code, "request-1").Body.String()
+		if !strings.Contains(body, `<li class="e">`+c.says) {
+			t.Errorf("%s: %s", c.code, body)
+		}
+	}
+	for code := range outcomes {
+		if texts[code].hop == hopNone || texts[code].hop == hopOrigin {
+			t.Errorf("%s: the page of %q cannot say it", code, texts[code].hop)
+		}
+	}
+}
+
 func TestRequestIDIsEscaped(t *testing.T) {
 	body := answer(t, "GET", "", 404, NotFound, `<b>"&`).Body.String()
 	if strings.Contains(body, "<b>") || !strings.Contains(body, "&lt;b&gt;&#34;&amp;") {
