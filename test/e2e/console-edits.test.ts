@@ -94,6 +94,7 @@ const ACTIVITY = {
     whose: 'User',
     what: 'Changes',
     revision: /^Revision /,
+    field: 'Origins 1 › Address',
   },
   'zh-CN': {
     open: /^动态/,
@@ -105,6 +106,7 @@ const ACTIVITY = {
     whose: '用户',
     what: '更改内容',
     revision: /^版本 /,
+    field: '源站 1 › 地址',
   },
 } as const;
 for (const language of ['en', 'zh-CN'] as const) {
@@ -147,7 +149,7 @@ for (const language of ['en', 'zh-CN'] as const) {
       await done.getByRole('link', { name: words.what }).click();
       const revision = page.getByRole('dialog', { name: words.revision });
       await revision.getByRole('link', { name: site.name }).waitFor();
-      await revision.getByText('origins.0.address').waitFor();
+      await revision.getByText(words.field).waitFor();
       await page.keyboard.press('Escape');
       await revision.waitFor({ state: 'detached' });
       await button.click();
@@ -172,7 +174,8 @@ test.serial('what follows a save covers nothing of the page, and its words do no
     await page.getByRole('button', { name: 'Activity: 1 change in progress' }).waitFor();
     if (width > 860) {
       const { name } = await stories.console.client.api<{ name: string }>('GET', `/nodes/${slow.nodeId}`);
-      const waiting = page.getByRole('complementary', { name: 'Latest changes' })
+      const waiting = page
+        .getByRole('complementary', { name: 'Latest changes' })
         .getByRole('listitem')
         .filter({ hasText: name });
       await waiting.waitFor();

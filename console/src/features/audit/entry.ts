@@ -1,6 +1,7 @@
 // Words and addresses of audit entries.
 import type { Output } from '@contract/procedure.ts';
 import type { auditLogs } from '@contract/resources/audit-logs.ts';
+import { fieldsText } from '@/shared/contract/field-text.ts';
 import { hasMessage } from '@/shared/i18n/format.ts';
 import { i18n } from '@/shared/i18n/i18n.ts';
 import { placeOf } from '@/shared/page/places.ts';
@@ -12,10 +13,9 @@ export function targetText(type: string): string {
   return hasMessage(key) ? i18n.global.t(`audit.targets.${type}`) : type;
 }
 
-/** What of it was changed, in the words of the API; empty where the entry does not say. */
+/** What of it was changed; empty where the entry does not say. */
 export function changedText({ metadata }: Entry): string {
-  const { changed } = metadata;
-  return Array.isArray(changed) ? changed.filter((part) => typeof part === 'string').join(', ') : '';
+  return fieldsText(metadata.changed);
 }
 
 /** Page of what was touched, if it has one and is still there. */

@@ -31,7 +31,9 @@ export function fieldValueText(path: string, value: unknown): string {
   }
   const entries = Object.entries(value);
   if (entries.length === 0) return t('shared.conflict.empty');
-  return formatList(entries.map(([name, each]) => t('shared.chart.at', { time: fieldText(name), value: fieldValueText(name, each) })));
+  return formatList(
+    entries.map(([name, each]) => t('shared.chart.at', { time: fieldText(name), value: fieldValueText(name, each) })),
+  );
 }
 
 function numberText(path: string, value: number): string {

@@ -63,6 +63,31 @@ const literalsOf = (schema: unknown) =>
     (schema as { enum?: string[] }).enum ??
     []) as string[];
 
+/** Names of all fields that a change may name: those of inputs that set something. */
+function fieldNames(): string[] {
+  const found = new Set<string>();
+  const collect = (schema: unknown): void => {
+    if (typeof schema !== 'object' || schema === null) return;
+    const {
+      properties = {},
+      items,
+      anyOf = [],
+    } = schema as {
+      properties?: Record<string, unknown>;
+      items?: unknown;
+      anyOf?: unknown[];
+    };
+    for (const [name, part] of Object.entries(properties)) {
+      found.add(name);
+      collect(part);
+    }
+    for (const part of [items, ...anyOf]) collect(part);
+  };
+  for (const { method, input } of PROCEDURES.values()) if (method === 'PUT' || method === 'PATCH') collect(input);
+  found.delete('expectedUpdatedAt');
+  return [...found];
+}
+
 const needed: Record<string, readonly string[]> = {
   'shared.errors': Object.keys(ERRORS),
   'shared.faults': [...CERTIFICATE_FAULTS, ...AUTHORITY_FAULTS, ...DIRECTORY_FAULTS],
@@ -70,6 +95,7 @@ const needed: Record<string, readonly string[]> = {
   'certificates.failure': CERTIFICATE_FAILURES,
   'contract.audit': auditActions,
   'contract.reason': [...reasons, 'ban_created', 'ban_lifted'],
+  'contract.field': fieldNames(),
   'app.changes.waiting': literalsOf(WaitingNode.properties.reason),
   'rules.error': Object.keys(EXPRESSION_ERRORS),
   'rules.field': [...FIELDS.keys()].map((field) => field.replaceAll('.', '_')),
