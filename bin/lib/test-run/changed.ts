@@ -20,7 +20,7 @@ export interface Candidate {
 
 /** Folders whose names the tests of a slice, a page or a table bear. */
 const SLICE = /^(?:services|console\/src\/features|contract\/resources|test\/unit\/services)\/([\w-]+?)(?:\/|\.ts$)/;
-const MODEL = /^models\/([\w-]+)\.ts$/;
+const MODEL = /^models\/(?!gen\/)([\w-]+)\/[\w.-]+\.ts$/;
 const NO_SLICE = new Set(['gen', 'api-gateway']);
 /** Beyond so many imports a change is seldom felt; all tests of everything would be. */
 const FAR = 6;

@@ -43,7 +43,7 @@ test('slices are named by services, resources of the contract, pages and tables'
   const files = ['services/sites/a.ts', 'contract/resources/ip-lists.ts', 'console/src/features/audit/A.vue'];
   t.deepEqual(slicesOf([...files, 'models/bans/ban.ts', 'services/gen/features.ts', 'README.md']), [
     'audit',
-    'ban',
+    'bans',
     'ip-lists',
     'sites',
   ]);
