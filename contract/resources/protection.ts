@@ -106,7 +106,7 @@ export const Rehearsal = Type.Object({
           'requests. not_reported: nodes never report this.',
       },
     }),
-    { description: 'One answer per question that the change concerns; none if it changes nothing of that kind.' },
+    { description: 'One entry per question that the change concerns; none if it changes nothing of that kind.' },
   ),
 });
 

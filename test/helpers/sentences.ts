@@ -23,7 +23,7 @@ const PLAIN: readonly (readonly [RegExp, string])[] = [
 /** After an end mark, before what can begin a sentence. */
 const BORDER = /(?<=[.?!]["')”]?)\s+(?=["'(“]?[\p{Lu}\d])/u;
 
-export const wordsOf = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+const wordsOf = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 interface Block {
   line: number;
@@ -31,7 +31,7 @@ interface Block {
 }
 
 /** Headings, paragraphs, list items and table cells; no code blocks and comments. */
-export function blocksOf(markdown: string): Block[] {
+function blocksOf(markdown: string): Block[] {
   const blocks: Block[] = [];
   let open: Block | null = null;
   let code: string | null = null;

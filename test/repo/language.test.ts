@@ -10,8 +10,8 @@ import {
   NINETIETH_WORDS,
   RULES,
 } from '../helpers/language-rules.ts';
-import { blocksOf, ninetieth, sentencesOf } from '../helpers/sentences.ts';
-import { documentTexts, localeTexts, type Spoken } from '../helpers/spoken-texts.ts';
+import { ninetieth, sentencesOf } from '../helpers/sentences.ts';
+import { contractTexts, documentTexts, localeTexts, type Spoken } from '../helpers/spoken-texts.ts';
 
 const ENGLISH: readonly Area[] = ['documents', 'contract', 'en'];
 
@@ -40,6 +40,10 @@ test('documents use the words of the product', (t) => {
   t.deepEqual(wrong(documentTexts(PAGES)), []);
 });
 
+test('the contract uses the words of the product', (t) => {
+  t.deepEqual(wrong(contractTexts()), []);
+});
+
 test('the Web UI uses the Chinese words of the product', (t) => {
   t.deepEqual(wrong(localeTexts().filter(({ area }) => area === 'zh-CN')), []);
 });
@@ -66,9 +70,9 @@ test('nine of ten sentences of a document are short', (t) => {
 
 test('CC is expanded where a document first uses it', (t) => {
   const unexplained = PAGES.flatMap((file) => {
-    const first = blocksOf(read(file)).find(({ text }) => EXPANDED.term.test(text.replaceAll(/`[^`]*`/g, '')));
-    const whole = first?.text.replaceAll('\n', ' ').includes(EXPANDED.whole);
-    return !first || whole ? [] : [`${file}:${first.line}: “${first.text}”: say “${EXPANDED.whole}” here`];
+    const first = sentencesOf(read(file)).find(({ plain }) => EXPANDED.term.test(plain));
+    const right = !first || first.plain.includes(EXPANDED.whole);
+    return right ? [] : [`${file}:${first.line}: “${first.text}”: say “${EXPANDED.whole}” here`];
   });
   t.deepEqual(unexplained, []);
 });

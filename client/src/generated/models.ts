@@ -1308,7 +1308,7 @@ export interface Rehearsal {
   from: string;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   until: string;
-  /** One answer per question that the change concerns; none if it changes nothing of that kind. */
+  /** One entry per question that the change concerns; none if it changes nothing of that kind. */
   answers: Array<{
     /** clients_banned: clients above `ipQps`. bans_ended: automatic bans of the hour that would have ended by now. sites_raised, paths_raised: sites and paths above their threshold. sites_raised_by_errors: sites with an origin above the error threshold. challenges: factor by which challenges would have been harder. bans_refused: manual bans above the limit. bans_unshared: automatic bans that would have stayed on one node. */
     question: 'clients_banned' | 'bans_ended' | 'sites_raised' | 'sites_raised_by_errors' | 'paths_raised' | 'challenges' | 'bans_refused' | 'bans_unshared';
