@@ -384,7 +384,7 @@ test.serial('a chart spans what was asked, and reads its values to arrow keys an
   await page.keyboard.press('Home');
   t.true((await read())!.endsWith('1 leaves'));
   for (let step = 0; step < 3; step++) await page.keyboard.press('ArrowRight');
-  t.true((await read())!.endsWith('no value'));
+  t.true((await read())!.endsWith('no data'));
   // The first third of the hour is empty: what was reported begins at two thirds of the width.
   const { x, y, width, height } = (await page.locator('.u-over').boundingBox())!;
   await page.mouse.move(x + (width * 42) / 60, y + height / 2);

@@ -27,7 +27,7 @@ test.serial('a site is created with two answers, edited, disabled and deleted', 
 
   await page.getByRole('link', { name: 'Origins' }).click();
   await page.getByLabel('Attempts per request').fill('9');
-  await page.getByText('At most 5.').waitFor();
+  await page.getByText('Must be at most 5.').waitFor();
   await page.getByLabel('Attempts per request').fill('2');
   await saveButton(page).click();
   const id = page.url().split('/')[4]!;

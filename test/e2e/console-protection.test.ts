@@ -147,7 +147,7 @@ test.serial(
     await page.getByRole('option', { name: 'Proof of work' }).click();
     await dialog.getByRole('button', { name: 'Switch on' }).click();
     await tracker(page).getByText('2 of 2 nodes').waitFor();
-    await page.getByText('Every visitor passes “Proof of work” first').waitFor();
+    await page.getByText('Every visitor must pass “Proof of work” first').waitFor();
     const on = await protectionOf(calm);
     t.deepEqual([on.underAttack, on.underAttackChallenge], [true, 'pow']);
 
@@ -190,7 +190,7 @@ test.serial('Under Attack by keyboard: the dialog takes the focus and gives it b
   await dialog.getByText('One domain').waitFor();
   await confirm.focus();
   await page.keyboard.press('Enter');
-  await page.getByText('Every visitor passes “Proof of work” first').waitFor();
+  await page.getByText('Every visitor must pass “Proof of work” first').waitFor();
   await focused(page, 'Switch off');
   await api.ok('PATCH', `/sites/${calm.id}/protection`, { underAttack: false });
   t.deepEqual(visitor.faults(), []);

@@ -185,7 +185,7 @@ test.serial('what may not be meant stands beside a rule once it was saved', asyn
   const visitor = await stories.operatorVisit(`/sites/${site.id}/rules`);
   const { page } = visitor;
   const row = page.getByRole('group', { name: /^Rule Not a check/ });
-  await row.getByText('The condition also holds where http.user_agent is missing').waitFor();
+  await row.getByText('The condition also matches requests without http.user_agent').waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -232,7 +232,7 @@ test.serial('rules of all sites stand above those of a site, where they can only
   await saveAll(page);
   await page.goto(`/sites/${site.id}/rules`);
   const group = page.getByRole('group', { name: /^Rule Challenge bots/ });
-  await group.getByText('All sites').waitFor();
+  await group.getByText('Global').waitFor();
   t.is(await group.getByRole('switch').count(), 0);
   await group.getByRole('link', { name: 'Challenge bots' }).click();
   await page.getByRole('heading', { name: 'Global rules', level: 1 }).waitFor();

@@ -34,7 +34,7 @@ test.serial('first run: from the setup token to a site that every node serves', 
     await page.getByRole('button', { name: 'Create account' }).click();
 
     await page.getByRole('heading', { name: 'How nodes reach this console' }).waitFor();
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
 
     await page.getByLabel('Node name').fill('edge-1');
     await page.getByRole('button', { name: 'Create the command' }).click();
@@ -46,7 +46,7 @@ test.serial('first run: from the setup token to a site that every node serves', 
     await page.getByText('edge-1 has enrolled').waitFor();
     await page.getByText('The node is online').waitFor();
     await page.getByText('The node applied its configuration').waitFor();
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
 
     await page.getByLabel('Which domain do visitors use?').fill('first.example.com');
     await page.getByLabel('Where is the content now?').fill('https://93.184.216.34:8443');
@@ -100,7 +100,7 @@ test.serial('account: two-factor by QR secret and code, a sign-in with it, a bac
   const { page } = visitor;
   await page.getByRole('button', { name: 'Switch on' }).click();
   await page.getByLabel('Current password').first().fill(TEST_OPERATOR.password);
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('button', { name: 'Continue' }).click();
   const secret = await page.getByLabel('Secret for manual entry').inputValue();
   const codes = new TOTP({ secret });
   await page.getByLabel('Authenticator code').fill(codes.generate());

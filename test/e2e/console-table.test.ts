@@ -67,7 +67,7 @@ test.serial('a heading sorts the whole list on the server; the order is in the a
   const visitor = await operatorVisit('/sites');
   const { page } = visitor;
   const all = (await api.ok('GET', '/sites?sort=name&pageSize=100')).items.map((site: Body) => site.name);
-  t.is(await heading(page, 'Changed').getAttribute('aria-sort'), 'descending');
+  t.is(await heading(page, 'Last change').getAttribute('aria-sort'), 'descending');
   await sortBy(page, 'Site', 'ascending');
   t.deepEqual(await names(page), all.slice(0, 20));
   t.true(page.url().includes('sort=name'));
@@ -81,7 +81,7 @@ test.serial('a heading sorts the whole list on the server; the order is in the a
   t.deepEqual(await names(page), all.toReversed().slice(0, 20));
   await page.goto('/sites?sort=nothing');
   await page.locator('tbody tr').first().waitFor();
-  t.is(await heading(page, 'Changed').getAttribute('aria-sort'), 'descending');
+  t.is(await heading(page, 'Last change').getAttribute('aria-sort'), 'descending');
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
@@ -102,7 +102,7 @@ test.serial('bans, nodes and the audit log are sorted as they say', async (t) =>
   await page.goto('/audit');
   await page.locator('tbody tr').first().waitFor();
   const newest = (await firstCells(page))[0];
-  await sortBy(page, 'When', 'ascending');
+  await sortBy(page, 'Time', 'ascending');
   t.not((await firstCells(page))[0], newest);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -116,7 +116,7 @@ test.serial('by keyboard: arrows move between rows, Space selects, Enter opens',
   const { page } = visitor;
   const shown = await names(page);
   // Into the rows from the last heading: they are one stop.
-  await page.getByRole('columnheader').getByRole('button', { name: 'Changed' }).focus();
+  await page.getByRole('columnheader').getByRole('button', { name: 'Last change' }).focus();
   await page.keyboard.press('Tab');
   t.true((await focusedRow(page)).startsWith(shown[0]!));
   await page.keyboard.press('ArrowDown');
