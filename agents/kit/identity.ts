@@ -2,10 +2,10 @@
 // others are complete. A renewal first writes node.next.key and node.next.crt; whatever moment it is interrupted at, one
 // of the pairs matches.
 import { X509Certificate } from 'node:crypto';
-import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeIdentity } from './channel-client.ts';
-import { readTextIfPresent, removeFile, syncFolder, writeFileAtomic } from './files.ts';
+import { disk } from './disk.ts';
+import { readTextIfPresent, removeFile, stageFile, syncFolder, writeFileAtomic } from './files.ts';
 import { certificatePin, keyMatches } from './pinned-tls.ts';
 
 const KEY = 'node.key';
@@ -29,13 +29,11 @@ export function identityPath(stateDir: string): string {
   return join(stateDir, IDENTITY);
 }
 
+/**
+ * Puts an identity in place of the one before. Everything is written under other names first: a disk that refuses to write
+ * costs a node nothing of the identity that it has.
+ */
 export function saveIdentity(stateDir: string, identity: NodeIdentity, now: Date): void {
-  removeFile(join(stateDir, IDENTITY));
-  removeFile(join(stateDir, NEXT_KEY));
-  removeFile(join(stateDir, NEXT_CERTIFICATE));
-  writeFileAtomic(join(stateDir, KEY), identity.keyPem, 0o600);
-  writeFileAtomic(join(stateDir, CERTIFICATE), identity.certificatePem, 0o644);
-  writeFileAtomic(join(stateDir, AUTHORITY), identity.authorityPem, 0o644);
   const file: IdentityFile = {
     node_id: identity.nodeId,
     cluster_id: identity.clusterId,
@@ -45,7 +43,31 @@ export function saveIdentity(stateDir: string, identity: NodeIdentity, now: Date
     ca_sha256: identity.caSha256,
     enrolled_at: now.toISOString(),
   };
-  writeFileAtomic(join(stateDir, IDENTITY), `${JSON.stringify(file, null, 2)}\n`, 0o600);
+  const files: [name: string, text: string, mode: number][] = [
+    [KEY, identity.keyPem, 0o600],
+    [CERTIFICATE, identity.certificatePem, 0o644],
+    [AUTHORITY, identity.authorityPem, 0o644],
+    // Last: it says that the others are complete.
+    [IDENTITY, `${JSON.stringify(file, null, 2)}\n`, 0o600],
+  ];
+  const stagedPath = (name: string): string => join(stateDir, `${name}.enrolled`);
+  try {
+    for (const [name, text, mode] of files) {
+      removeFile(stagedPath(name));
+      stageFile(stagedPath(name), text, mode);
+    }
+    for (const [name] of files) {
+      // The name that makes the identity valid is there for good only after those of the others.
+      if (name === IDENTITY) syncFolder(stateDir);
+      disk.rename(stagedPath(name), join(stateDir, name));
+      // From here on the old identity does not fit. Without its file nobody takes it for the new one.
+      if (name === KEY) for (const old of [IDENTITY, NEXT_KEY, NEXT_CERTIFICATE]) removeFile(join(stateDir, old));
+    }
+    syncFolder(stateDir);
+  } catch (error) {
+    for (const [name] of files) removeFile(stagedPath(name));
+    throw error;
+  }
 }
 
 /** The identity in `stateDir`, or undefined when the node is not enrolled. Throws when its files do not fit together. */
@@ -111,8 +133,8 @@ export function saveNextKey(stateDir: string, keyPem: string): void {
 /** Puts the renewed certificate and its key in place of the old ones. */
 export function promoteNext(stateDir: string, certificatePem: string): void {
   writeFileAtomic(join(stateDir, NEXT_CERTIFICATE), certificatePem, 0o644);
-  renameSync(join(stateDir, NEXT_KEY), join(stateDir, KEY));
-  renameSync(join(stateDir, NEXT_CERTIFICATE), join(stateDir, CERTIFICATE));
+  disk.rename(join(stateDir, NEXT_KEY), join(stateDir, KEY));
+  disk.rename(join(stateDir, NEXT_CERTIFICATE), join(stateDir, CERTIFICATE));
   syncFolder(stateDir);
 }
 

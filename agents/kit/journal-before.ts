@@ -1,7 +1,8 @@
 // The journal as it was before its last rewrite, under a second name of its own: the rewrite puts a new file in its place, so
 // keeping the old one costs no writing. It takes the journal's place when that kills whoever reads it.
-import { linkSync, readdirSync, renameSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { disk } from './disk.ts';
 import { isErrno, removeFile, syncFolder } from './files.ts';
 
 /** Where the file before the last rewrite is kept. */
@@ -13,8 +14,8 @@ export function beforePath(path: string): string {
 export function keepBefore(path: string): void {
   const link = `${path}.before-next`;
   removeFile(link);
-  linkSync(path, link);
-  renameSync(link, beforePath(path));
+  disk.link(path, link);
+  disk.rename(link, beforePath(path));
 }
 
 /**
@@ -26,10 +27,10 @@ export function setJournalAside(path: string): { aside: string; hadBefore: boole
   const prefix = `${basename(path)}.fatal-`;
   const aside = join(folder, `${prefix}${new Date().toISOString().replace(/[-:]/g, '').replace('.', '')}`);
   for (const name of readdirSync(folder)) if (name.startsWith(prefix)) removeFile(join(folder, name));
-  renameSync(path, aside);
+  disk.rename(path, aside);
   let hadBefore = true;
   try {
-    renameSync(beforePath(path), path);
+    disk.rename(beforePath(path), path);
   } catch (error) {
     if (!isErrno(error, 'ENOENT')) throw error;
     hadBefore = false;

@@ -3,30 +3,23 @@
 // aside and the records before the damage start a new file. A file is only ever appended to or replaced by rename. On a full
 // disk a journal opens all the same: the damaged file stays and is read as far as it goes, a missing one stays missing, and
 // the first append for which there is room mends that.
-import {
-  closeSync,
-  existsSync,
-  fdatasync,
-  fdatasyncSync,
-  fstatSync,
-  ftruncateSync,
-  linkSync,
-  openSync,
-  readSync,
-  renameSync,
-  statfsSync,
-  writeSync,
-} from 'node:fs';
+//
+// A file that could not be synced is never synced again: the kernel may have dropped what it could not write, and then calls the
+// rest clean. It is replaced by a new file, made of what was on disk before and of what this process still has in memory.
+import { closeSync, existsSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { crc32c } from './crc32c.ts';
-import { isErrno, removeFile, syncFolder } from './files.ts';
+import { disk } from './disk.ts';
+import { isErrno, removeFile, syncFolder, writeAll } from './files.ts';
 import { beforePath, keepBefore } from './journal-before.ts';
-import type { Log } from './log.ts';
+import { errorText, type Log } from './log.ts';
 
 const HEADER_BYTES = 8;
 export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK_BYTES = 1024 * 1024;
 const SYNC_GROUP_MS = 50;
+/** After a sync that failed. */
+const SYNC_RETRY_MS = 1000;
 /** CRC work spent on looking for records behind damage; enough for every tail a crash can leave. */
 const RESYNC_BUDGET_BYTES = 64 * 1024 * 1024;
 
@@ -115,7 +108,7 @@ export class JournalDraft {
   constructor(path: string) {
     this.path = path;
     removeFile(path);
-    this.fd = openSync(path, 'wx+', 0o600);
+    this.fd = disk.open(path, 'wx+', 0o600);
   }
 
   get bytes(): number {
@@ -141,18 +134,26 @@ export class JournalDraft {
   }
 
   sync(): Promise<void> {
-    return dataSync(this.fd);
+    return disk.syncSoon(this.fd);
   }
 
   syncNow(): void {
-    fdatasyncSync(this.fd);
+    disk.sync(this.fd);
   }
 
-  /** Puts the file in place of `target`; the descriptor stays open and is now the journal's. */
-  install(target: string): { fd: number; size: number } {
-    renameSync(this.path, target);
-    syncFolder(dirname(target));
-    return { fd: this.fd, size: this.size };
+  /**
+   * Puts the file in place of `target`; the descriptor stays open and is now the journal's. Throws when it is not put there.
+   * `problem`: the file is there, but may not be after a crash of the machine.
+   */
+  install(target: string): { fd: number; size: number; problem: unknown } {
+    disk.rename(this.path, target);
+    let problem: unknown;
+    try {
+      syncFolder(dirname(target));
+    } catch (error) {
+      problem = error;
+    }
+    return { fd: this.fd, size: this.size, problem };
   }
 
   discard(): void {
@@ -185,7 +186,15 @@ export class Journal {
   private size: number;
   /** The file goes on behind `size` with what makes no sense, and was not set aside yet. */
   private damaged = false;
-  private dirty = false;
+  /** What a crash of the machine leaves ends here, or before. */
+  private synced: number;
+  /** Frames behind `synced`, as they were appended by this process. */
+  private unsynced: Buffer[] = [];
+  /** No sync of this file says anything any more: a new one has to take its place. */
+  private suspect = false;
+  /** A process before this one may have ended with what it wrote. */
+  private inherited: boolean;
+  private syncProblem = '';
   private syncTimer: NodeJS.Timeout | undefined;
   private syncing: Promise<void> | undefined;
   private rewriting: Promise<void> | undefined;
@@ -198,6 +207,8 @@ export class Journal {
     this.keepsBefore = options.keepsBefore ?? false;
     this.fd = fd;
     this.size = size;
+    this.synced = size;
+    this.inherited = size > 0;
     this.damage = damage;
   }
 
@@ -243,7 +254,7 @@ export class Journal {
     }
     if (end === 'torn') {
       log.warn('journal had a torn tail', { path, cutBytes: size - validBytes });
-      ftruncateSync(fd, validBytes);
+      disk.truncate(fd, validBytes);
     }
     return new Journal(options, fd, validBytes, '');
   }
@@ -258,34 +269,76 @@ export class Journal {
     try {
       this.mend();
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFull(error)) {
+        this.abandon();
+        throw error;
+      }
       this.log.error('no room for the journal, going on without', { path: this.path, error });
     }
   }
 
+  /** Never touches the file again. */
+  private abandon(): void {
+    this.closed = true;
+    clearTimeout(this.syncTimer);
+    if (this.fd >= 0) closeSync(this.fd);
+  }
+
   /** Makes a file that can be appended to; does nothing when there is one. Throws when the disk refuses. */
   private mend(): void {
-    if (this.fd >= 0 && !this.damaged) return;
+    if (this.fd >= 0 && !this.damaged && !this.suspect) return;
     // Room is asked for first, so that a full disk is not filled up at each try.
     const { bavail, bsize } = statfsSync(dirname(this.path));
     if (bavail * bsize <= this.size + this.header.length) throw diskFull(this.path);
     const draft = new JournalDraft(`${this.path}.new`);
-    const old = this.fd;
     try {
-      if (old < 0) draft.append(this.header);
+      if (this.fd < 0) draft.append(this.header);
       for (let at = 0; at < this.size; at += READ_CHUNK_BYTES)
         draft.write(this.read(at, Math.min(READ_CHUNK_BYTES, this.size - at)));
       draft.syncNow();
       this.keepDamaged();
-      const { fd, size } = draft.install(this.path);
-      this.fd = fd;
-      this.size = size;
-      this.damaged = false;
+      this.take(draft);
     } catch (error) {
       draft.discard();
       throw error;
     }
-    if (old >= 0) closeSync(old);
+    if (this.suspect) throw new Error(`${this.path}: ${this.syncProblem}`);
+  }
+
+  /** Puts a draft, all of which is on disk, in place of the file. Throws when it is not put there. */
+  private take(draft: JournalDraft): void {
+    const old = this.fd;
+    const { fd, size, problem } = draft.install(this.path);
+    this.fd = fd;
+    this.size = size;
+    this.synced = size;
+    this.unsynced = [];
+    this.damaged = false;
+    this.inherited = false;
+    this.suspect = false;
+    this.syncProblem = '';
+    if (problem !== undefined) this.distrust(problem);
+    if (old < 0) return;
+    const close = (): void => closeSync(old);
+    if (this.syncing) void this.syncing.then(close, close);
+    else close();
+  }
+
+  /** The file may lack what was appended to it, or its name, after a crash of the machine. */
+  private distrust(error: unknown): void {
+    this.suspect = true;
+    this.syncProblem = `not on disk: ${errorText(error)}`;
+    this.syncAfter(SYNC_RETRY_MS);
+    if (this.synced === this.size) return;
+    try {
+      // Memory has it. A process that reads the file would take it for written.
+      disk.truncate(this.fd, this.synced);
+    } catch (truncation) {
+      this.log.warn('the end of the journal is not cut, a new file takes its place', {
+        path: this.path,
+        error: truncation,
+      });
+    }
   }
 
   /** Gives a damaged file, which is about to be replaced, a second name. */
@@ -295,12 +348,17 @@ export class Journal {
     const name = `${this.path}.corrupt-${timeName()}`;
     let aside = name;
     for (let more = 1; existsSync(aside); more++) aside = `${name}-${more}`;
-    linkSync(this.path, aside);
+    disk.link(this.path, aside);
     this.log.info('damaged journal set aside', { path: this.path, aside });
   }
 
   get bytes(): number {
     return this.size;
+  }
+
+  /** What had to be repaired, or why not all of it is on disk; "" when all is well. */
+  get problem(): string {
+    return this.syncProblem || this.damage;
   }
 
   /** Whether the file is being rewritten at the moment. */
@@ -309,8 +367,8 @@ export class Journal {
   }
 
   /**
-   * Appends a record and returns its payload's offset; it reaches the disk within 50 ms. Throws when the disk is full;
-   * the file then ends where it did before.
+   * Appends a record and returns its payload's offset; it reaches the disk within 50 ms. Throws when the disk refuses; the
+   * file then ends where it did before.
    */
   append(payload: Uint8Array): number {
     const frame = frameRecord(payload);
@@ -318,36 +376,75 @@ export class Journal {
     try {
       writeAll(this.fd, frame, this.size);
     } catch (error) {
-      ftruncateSync(this.fd, this.size);
+      this.cutBack();
       throw error;
     }
     const offset = this.size + HEADER_BYTES;
     this.size += frame.length;
-    this.dirty = true;
-    this.syncTimer ??= setTimeout(() => {
-      this.syncTimer = undefined;
-      this.sync().catch((error) => this.log.error('journal not on disk', { path: this.path, error }));
-    }, SYNC_GROUP_MS);
+    this.unsynced.push(frame);
+    this.syncAfter(SYNC_GROUP_MS);
     return offset;
   }
 
-  /** Resolves when everything appended so far is on disk. */
-  async sync(): Promise<void> {
-    while (this.dirty || this.syncing) {
-      if (this.syncing) {
-        await this.syncing;
-        continue;
-      }
-      this.dirty = false;
-      this.syncing = dataSync(this.fd).finally(() => {
-        this.syncing = undefined;
-      });
+  /** Removes what a failed write left behind the last record. */
+  private cutBack(): void {
+    try {
+      disk.truncate(this.fd, this.size);
+    } catch (error) {
+      this.distrust(error);
     }
+  }
+
+  private syncAfter(delayMs: number): void {
+    if (this.closed) return;
+    this.syncTimer ??= setTimeout(() => {
+      this.syncTimer = undefined;
+      this.sync().catch((error) => this.log.error('journal not on disk', { path: this.path, error }));
+    }, delayMs);
+  }
+
+  private get isSynced(): boolean {
+    return this.synced === this.size && !this.suspect && !this.inherited;
+  }
+
+  /** Resolves when everything appended so far is on disk. Rejects when it is not; a later call tries again. */
+  async sync(): Promise<void> {
+    while (this.syncing || !this.isSynced) {
+      if (this.syncing) await this.syncing;
+      else if (this.suspect) this.mend();
+      else {
+        this.syncing = this.syncFile().finally(() => {
+          this.syncing = undefined;
+        });
+      }
+    }
+  }
+
+  private async syncFile(): Promise<void> {
+    const { fd, size } = this;
+    const frames = this.unsynced.length;
+    try {
+      await disk.syncSoon(fd);
+    } catch (error) {
+      // Another file has taken the place of this one meanwhile.
+      if (fd !== this.fd) return;
+      this.distrust(error);
+      throw error;
+    }
+    if (fd !== this.fd) return;
+    this.synced = size;
+    this.unsynced.splice(0, frames);
+    this.inherited = false;
   }
 
   /** Reads `length` bytes at `offset`. */
   read(offset: number, length: number): Buffer {
-    return readAt(this.fd, this.path, offset, length);
+    if (!this.suspect || offset + length <= this.synced) return readAt(this.fd, this.path, offset, length);
+    // The kernel may have dropped what it could not write.
+    const tail = Buffer.concat(this.unsynced);
+    if (offset >= this.synced) return tail.subarray(offset - this.synced, offset - this.synced + length);
+    const before = readAt(this.fd, this.path, offset, this.synced - offset);
+    return Buffer.concat([before, tail.subarray(0, length - before.length)]);
   }
 
   /**
@@ -371,10 +468,12 @@ export class Journal {
         await draft.sync();
         if (this.closed) throw new Error('the journal was closed');
         const tailTo = draft.bytes;
-        if (this.size > tailFrom) draft.write(this.read(tailFrom, this.size - tailFrom));
-        const hadTail = this.size > tailFrom;
+        if (this.size > tailFrom) {
+          draft.write(this.read(tailFrom, this.size - tailFrom));
+          // It may be on disk already, and acknowledged.
+          draft.syncNow();
+        }
         this.swapIn(draft, spoilt);
-        if (hadTail) this.dirty = true;
         moved(tailFrom, tailTo - tailFrom);
       } catch (error) {
         draft.discard();
@@ -407,18 +506,9 @@ export class Journal {
   }
 
   private swapIn(draft: JournalDraft, spoilt: boolean): void {
-    if (this.keepsBefore && !spoilt && !this.damaged && this.fd >= 0) this.keep();
-    const old = this.fd;
+    if (this.keepsBefore && !spoilt && !this.damaged && !this.suspect && this.fd >= 0) this.keep();
     this.keepDamaged();
-    const { fd, size } = draft.install(this.path);
-    this.fd = fd;
-    this.size = size;
-    this.damaged = false;
-    this.dirty = false;
-    if (old < 0) return;
-    const close = (): void => closeSync(old);
-    if (this.syncing) void this.syncing.then(close, close);
-    else close();
+    this.take(draft);
   }
 
   private keep(): void {
@@ -451,7 +541,7 @@ function diskFull(path: string): Error {
 
 function setAside(path: string, why: string): string {
   const aside = `${path}.${why}-${timeName()}`;
-  renameSync(path, aside);
+  disk.rename(path, aside);
   return aside;
 }
 
@@ -468,15 +558,4 @@ export function readAt(fd: number, path: string, offset: number, length: number)
     filled += read;
   }
   return bytes;
-}
-
-export function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
-  let written = 0;
-  while (written < bytes.length) {
-    written += writeSync(fd, bytes, written, bytes.length - written, position === null ? null : position + written);
-  }
-}
-
-export function dataSync(fd: number): Promise<void> {
-  return new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
 }

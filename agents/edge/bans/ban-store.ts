@@ -110,7 +110,7 @@ export class BanStore {
   }
 
   get problem(): string {
-    return this.diskProblem || this.journal.damage;
+    return this.diskProblem || this.journal.problem;
   }
 
   /** The file was another cluster's and set aside: what it said holds no more. */

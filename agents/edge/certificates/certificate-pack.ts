@@ -1,11 +1,12 @@
 // Certificates with their keys on disk: an append-only file that Caddy reads (features/handshake/pack.go), without a header. What is in it
 // is found again by the fingerprint of the leaf; nothing of it stays in memory. A torn tail is cut, and damage is cut out: what
 // comes behind it serves while the console is away. What nobody names any more goes when it is more than half of the file.
-import { closeSync, fstatSync, ftruncateSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { CertificateMaterial, CertificateStaple } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
-import { isErrno, removeFile, syncFolder } from '../../kit/files.ts';
-import { dataSync, frameRecord, JournalDraft, readAt, scanJournal, writeAll } from '../../kit/journal.ts';
+import { disk } from '../../kit/disk.ts';
+import { isErrno, removeFile, syncFolder, writeAll } from '../../kit/files.ts';
+import { frameRecord, JournalDraft, readAt, scanJournal } from '../../kit/journal.ts';
 import type { Log } from '../../kit/log.ts';
 import { type Fingerprint, fingerprintOf } from './fingerprint.ts';
 import { decodeRecord, encodeMaterial, encodeStaple, kindOfRecord, MAX_PAYLOAD_BYTES } from './pack-record.ts';
@@ -36,6 +37,8 @@ export class CertificatePack {
   /** -1 while there is no file. */
   private fd = -1;
   private size = 0;
+  /** Behind `size` may be bytes that are none of ours. */
+  private hasTail = false;
   private readonly rows = new Map<Fingerprint, Row>();
   /** Rows with material. */
   private materials = 0;
@@ -172,7 +175,7 @@ export class CertificatePack {
     if (whole.length > 1) this.cutOut(whole, size);
     else if (this.size < size) {
       this.log.warn('pack of certificates had a torn tail', { cutBytes: size - this.size });
-      ftruncateSync(this.fd, this.size);
+      disk.truncate(this.fd, this.size);
     }
   }
 
@@ -233,15 +236,19 @@ export class CertificatePack {
     return this.exclusive(async () => {
       if (this.closed) throw new Error('the pack of certificates is closed');
       this.openFile();
+      this.cutTail();
       const from = this.size;
+      const frames = Buffer.concat(records.map(({ payload }) => frameRecord(payload)));
+      this.hasTail = true;
       try {
-        writeAll(this.fd, Buffer.concat(records.map(({ payload }) => frameRecord(payload))), from);
+        writeAll(this.fd, frames, from);
+        await disk.syncSoon(this.fd);
       } catch (error) {
-        ftruncateSync(this.fd, from);
+        this.tryToCutTail();
         throw error;
       }
-      this.size += records.reduce((sum, { payload }) => sum + FRAME_BYTES + payload.length, 0);
-      await dataSync(this.fd);
+      this.hasTail = false;
+      this.size += frames.length;
       let offset = from + FRAME_BYTES;
       for (const { fingerprint, payload } of records) {
         note(this.row(fingerprint), { offset, length: payload.length });
@@ -252,8 +259,33 @@ export class CertificatePack {
 
   private openFile(): void {
     if (this.fd >= 0) return;
-    this.fd = openSync(this.path, 'wx+', 0o600);
-    syncFolder(dirname(this.path));
+    const fd = disk.open(this.path, 'wx+', 0o600);
+    try {
+      syncFolder(dirname(this.path));
+    } catch (error) {
+      closeSync(fd);
+      removeFile(this.path);
+      throw error;
+    }
+    this.fd = fd;
+  }
+
+  /**
+   * Removes what a write or a sync that failed left behind the last record. A sync that follows would say nothing about it: the
+   * kernel may have dropped what it could not write.
+   */
+  private cutTail(): void {
+    if (!this.hasTail) return;
+    disk.truncate(this.fd, this.size);
+    this.hasTail = false;
+  }
+
+  private tryToCutTail(): void {
+    try {
+      this.cutTail();
+    } catch (error) {
+      this.log.warn('the end of the pack of certificates is not cut, the next write does it', { error });
+    }
   }
 
   private async copy(
@@ -300,9 +332,12 @@ export class CertificatePack {
     }
   }
 
-  private useFile({ fd, size }: { fd: number; size: number }, old = this.fd): void {
+  private useFile({ fd, size, problem }: ReturnType<JournalDraft['install']>, old = this.fd): void {
     this.fd = fd;
     this.size = size;
+    this.hasTail = false;
+    if (problem !== undefined)
+      this.log.warn('a crash of the machine may bring back the pack of certificates before', { error: problem });
     if (old >= 0) closeSync(old);
   }
 

@@ -137,7 +137,7 @@ export class ConfigStore {
 
   /** Why the newest changes are not on disk, or what was wrong with the journal; "" when all is well. */
   get problem(): string {
-    return this.diskProblem || this.journal.damage;
+    return this.diskProblem || this.journal.problem;
   }
 
   /** The file was another cluster's and set aside: what it said holds no more. */

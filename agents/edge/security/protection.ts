@@ -188,10 +188,7 @@ export class Protection {
       log,
       isRestored: journal.state.cursor.instanceId === instanceId,
       restore: () => this.restore(),
-      stored: async () => {
-        await journal.sync();
-        return journal.acknowledgeable(instanceId);
-      },
+      stored: () => journal.acknowledgeable(instanceId),
       take: (batch) => this.take(instanceId, batch),
       skipped: (error) => this.skipped.note(error),
       broken: check,

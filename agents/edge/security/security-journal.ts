@@ -36,7 +36,9 @@ export class SecurityJournal {
   private readonly log: Log;
   private readonly clock: Clock;
   private journal!: Journal;
+  /** The last batch in the file, and the last one that a crash of the machine leaves there. */
   private written: SecurityCursor = { instanceId: '', sequence: 0n };
+  private durable: SecurityCursor = { instanceId: '', sequence: 0n };
   /** The file lacks something the memory has, and must not be appended to. */
   private detached = false;
   private diskProblem = '';
@@ -68,12 +70,22 @@ export class SecurityJournal {
   }
 
   get problem(): string {
-    return this.diskProblem || this.journal.damage;
+    return this.diskProblem || this.journal.problem;
   }
 
-  /** What may be acknowledged to a process: the number of its last batch in the file. */
-  acknowledgeable(instanceId: string): bigint {
-    return this.written.instanceId === instanceId ? this.written.sequence : 0n;
+  /**
+   * What may be acknowledged to a process: the number of its last batch that is on disk. Brings there what is not; a disk that
+   * refuses leaves the number where it was.
+   */
+  async acknowledgeable(instanceId: string): Promise<bigint> {
+    const { written } = this;
+    try {
+      await this.journal.sync();
+      this.durable = written;
+    } catch (error) {
+      this.log.warn('security journal not on disk, nothing is acknowledged', { error: errorText(error) });
+    }
+    return this.durable.instanceId === instanceId ? this.durable.sequence : 0n;
   }
 
   /** Takes a batch over; returns the CIDRs of its global bans, none for a batch known already. */
@@ -100,11 +112,6 @@ export class SecurityJournal {
       create(OwnBanLiftSchema, { siteId, cidr, expiresNoLaterThanMs: BigInt(Math.round(expiresNoLaterThan + offset)) }),
     );
     return this.mark({ lifted });
-  }
-
-  /** Resolves when everything taken over is on disk, as far as the disk takes it. */
-  sync(): Promise<void> {
-    return this.journal.sync();
   }
 
   /** Forgets what is over; writes the file anew when it is mostly history, not complete, or the clock was set. */

@@ -1,6 +1,6 @@
 // The files of the spool: small, written whole, never changed. What the disk does is behind an interface, so that a test can
 // end the process between any two steps.
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensurePrivateFolder, removeFile, writeFileAtomic } from '../../kit/files.ts';
 
@@ -32,8 +32,19 @@ export function openSpoolFolder(folder: string, nodeId: string): { files: SpoolF
     list: () => readdirSync(path),
     size: (name) => statSync(join(path, name)).size,
     read: (name) => readFileSync(join(path, name)),
-    write: (name, data) => writeFileAtomic(join(path, name), data),
+    write: (name, data) => writeWhole(join(path, name), data),
     remove: (name) => removeFile(join(path, name)),
   };
   return { files, discarded };
+}
+
+function writeWhole(path: string, data: Uint8Array | string): void {
+  const isNew = !existsSync(path);
+  try {
+    writeFileAtomic(path, data);
+  } catch (error) {
+    // It may be there all the same, with a number that the next try uses, too.
+    if (isNew) removeFile(path);
+    throw error;
+  }
 }

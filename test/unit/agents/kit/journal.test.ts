@@ -4,6 +4,7 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { frameRecord, Journal } from '../../../../agents/kit/journal.ts';
 import { setJournalAside } from '../../../../agents/kit/journal-before.ts';
+import { FailingDisk } from '../helpers/failing-disk.ts';
 import { temporaryFolder } from '../helpers/folder.ts';
 import { onFullDisk } from '../helpers/full-disk.ts';
 import { memoryLog } from '../helpers/log.ts';
@@ -380,4 +381,26 @@ test('a full disk: a missing or damaged journal opens, keeps what is good, and i
   const results = onFullDisk(t, FULL_DISK);
   t.deepEqual(results, Array(results.length).fill(true));
   t.is(results.length, 33);
+});
+
+test.serial('a sync that failed is not forgotten: the records count as on disk only once they are', async (t) => {
+  const failing = new FailingDisk(t);
+  const path = join(failing.folder, 'x.journal');
+  const { journal } = open(path);
+  journal.append(Buffer.from('one'));
+  await journal.sync();
+  const offset = journal.append(Buffer.from('two'));
+  // The next call is the sync.
+  failing.failAfter(0, 'EIO');
+  await t.throwsAsync(journal.sync());
+  t.true(failing.disarm());
+  t.true(journal.problem.includes('EIO'));
+  t.is(journal.read(offset, 3).toString(), 'two', 'what the kernel may have dropped is in memory');
+  const afterCrash = async () => (await reread(join(failing.crashed(), 'x.journal'))).records;
+  t.deepEqual(await afterCrash(), ['one']);
+  await journal.sync();
+  t.deepEqual(await afterCrash(), ['one', 'two']);
+  t.is(journal.problem, '');
+  t.is(journal.read(offset, 3).toString(), 'two');
+  await journal.close();
 });
