@@ -9,14 +9,15 @@ import (
 
 // mapped is a file that is memory at the same time: what is stored in it outlives the process however it ends.
 type mapped struct {
+	disk disk
 	file *os.File
 	data []byte
 }
 
 // makeMapped makes a file of a fixed size, all of it taken on the disk before anything is stored: a disk that fills up
 // later takes nothing away.
-func makeMapped(path string, size int) (*mapped, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+func makeMapped(d disk, path string, size int) (*mapped, error) {
+	file, err := d.create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -25,23 +26,14 @@ func makeMapped(path string, size int) (*mapped, error) {
 		_ = os.Remove(path)
 		return nil, err
 	}
-	if err := allocate(file, size); err != nil {
+	if err := d.allocate(file, size); err != nil {
 		return fail(err)
 	}
 	data, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fail(err)
 	}
-	return &mapped{file, data}, nil
-}
-
-func allocate(file *os.File, size int) error {
-	err := unix.Fallocate(int(file.Fd()), 0, 0, int64(size))
-	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
-		return err
-	}
-	_, err = file.Write(make([]byte, size))
-	return err
+	return &mapped{d, file, data}, nil
 }
 
 // give gives up the memory and leaves the file as it is.
@@ -49,5 +41,5 @@ func (m *mapped) give() error { return errors.Join(unix.Munmap(m.data), m.file.C
 
 // close gives up the memory and cuts the file to so many bytes.
 func (m *mapped) close(used int) error {
-	return errors.Join(unix.Munmap(m.data), m.file.Truncate(int64(used)), m.file.Close())
+	return errors.Join(unix.Munmap(m.data), m.disk.truncate(m.file, int64(used)), m.file.Close())
 }

@@ -24,6 +24,7 @@ const (
 // spool keeps segments: the one that is counted in, and those that are sealed and wait for the agent. It is not for
 // several goroutines.
 type spool struct {
+	disk   disk
 	folder string
 	clock  *clock
 	// tell hears of what goes wrong, in words.
@@ -53,8 +54,8 @@ type waitingSegment struct {
 }
 
 // openSpool takes over what a former process left in the folder and begins a segment. now is the machine's clock.
-func openSpool(folder string, now func() time.Time, tell func(doing string, err error)) *spool {
-	s := &spool{folder: folder, tell: tell, clock: newClock(now, 0), maxWaiting: maxSealed}
+func openSpool(disk disk, folder string, now func() time.Time, tell func(doing string, err error)) *spool {
+	s := &spool{disk: disk, folder: folder, tell: tell, clock: newClock(now, 0), maxWaiting: maxSealed}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		s.problem("making the folder for counts", err)
 	}
@@ -179,7 +180,7 @@ func (s *spool) sealLeft(sequence uint64, data []byte, c *contents, g gap) {
 	old.publish()
 	old.seal(sealed)
 	w := &waitingSegment{sequence: sequence, bytes: old.used}
-	if err := replaceFile(s.pathOf(sequence), old.data[:old.used]); err != nil {
+	if err := replaceFile(s.disk, s.pathOf(sequence), old.data[:old.used]); err != nil {
 		s.problem("sealing counts", err)
 		w.data = old.data[:old.used]
 	}
@@ -192,7 +193,7 @@ func (s *spool) open() {
 	s.last++
 	s.path, s.mapped, s.openedAt = s.pathOf(s.last), nil, now
 	data := []byte(nil)
-	m, err := makeMapped(s.path, segmentBytes)
+	m, err := makeMapped(s.disk, s.path, segmentBytes)
 	if err != nil {
 		s.problem("making a file for counts", err)
 		data = make([]byte, segmentBytes)
@@ -223,7 +224,7 @@ func (s *spool) seal(state segmentState) {
 	case s.mapped == nil:
 		w.data = slices.Clone(current.data[:current.used])
 		// There may be room again.
-		if err := replaceFile(s.path, w.data); err == nil {
+		if err := replaceFile(s.disk, s.path, w.data); err == nil {
 			w.data = nil
 		}
 	default:
@@ -407,13 +408,4 @@ func readFile(path string) ([]byte, error) {
 		return nil, errNoSegment
 	}
 	return os.ReadFile(path)
-}
-
-func replaceFile(path string, data []byte) error {
-	temporary := path + ".tmp"
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		_ = os.Remove(temporary)
-		return err
-	}
-	return os.Rename(temporary, path)
 }

@@ -19,6 +19,7 @@ const flushEvery = time.Second
 
 // Stats has the counters of all sites and of the node, and the segments they move into.
 type Stats struct {
+	disk   disk
 	now    func() time.Time
 	folder string
 	tell   func(doing string, err error)
@@ -57,7 +58,7 @@ func init() { core.RegisterCall(edgev1connect.EdgeServiceDrainStatsProcedure, dr
 func Of(c *core.Core) *Stats { return component.Of(c) }
 
 func newStats(folder string, now func() time.Time, tell func(doing string, err error)) *Stats {
-	s := &Stats{folder: folder, now: now, tell: tell, log: zap.NewNop()}
+	s := &Stats{disk: realDisk{}, folder: folder, now: now, tell: tell, log: zap.NewNop()}
 	s.node = s.counter("")
 	return s
 }
@@ -101,7 +102,7 @@ func (s *Stats) touch(c *counter) {
 // open makes the spool ready. The lock is held.
 func (s *Stats) open() *spool {
 	if s.spool == nil {
-		s.spool = openSpool(s.folder, s.now, s.tell)
+		s.spool = openSpool(s.disk, s.folder, s.now, s.tell)
 		s.last = s.spool.clock.now()
 	}
 	return s.spool
