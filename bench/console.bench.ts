@@ -4,10 +4,10 @@
 // all rows in the browser.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+import { startBrowser } from '../bin/lib/browser.ts';
 import { type AllRowsPage, serveAllRows } from './console/all-rows-page.ts';
 import { API_TIMES, PAGE_CLOCK, requestsBefore } from './console/page-clock.ts';
 import { measureTabs, TABS, type TabTimes, tabFigures } from './console/twelve-tabs.ts';
-import { startBrowser } from './lib/browser.ts';
 import { startConsoleStack } from './lib/console-stack.ts';
 import { copySites } from './lib/copy-sites.ts';
 import { type FleetProcess, startFleetProcess } from './lib/fleet-process.ts';

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { chromium, type Page } from 'playwright-core';
-import { browserOptions } from '../bench/lib/browser.ts';
+import { browserOptions } from './lib/browser.ts';
 import { readDemoFacts } from './lib/demo-state.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { root } from './lib/root.ts';

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium } from 'playwright-core';
-import { browserOptions } from '../../bench/lib/browser.ts';
+import { browserOptions } from '../../bin/lib/browser.ts';
 
 /** The same engine without the frame of a window, which takes more processor time than the pages in it. */
 const PROGRAMS = ['chromium-headless-shell', 'chromium'];

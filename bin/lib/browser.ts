@@ -1,6 +1,6 @@
 // A real browser: Chromium without a window, driven over its debugging protocol.
 import { type Browser, chromium, type LaunchOptions } from 'playwright-core';
-import { findCommand } from '../../bin/lib/commands.ts';
+import { findCommand } from './commands.ts';
 
 /** Starts Chromium; close it at the end. It finds nothing but this machine. */
 export async function startBrowser(): Promise<Browser> {
