@@ -183,6 +183,13 @@ module.exports = {
       to: { path: '^test/' },
     },
     {
+      name: 'tools-know-no-benchmark',
+      comment: 'Benchmarks use tools, not the other way round: move what both need into bin/lib/.',
+      severity: 'error',
+      from: { path: '^bin/' },
+      to: { path: '^bench/' },
+    },
+    {
       name: 'stories-use-the-front-door',
       comment:
         'An end-to-end test sees only what a user sees: it may import contract, proto, test/helpers and the fleet simulator.',

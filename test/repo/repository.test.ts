@@ -1,9 +1,11 @@
 // Rules of the repository that no tool knows.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import test from 'ava';
-import { root } from '../../bin/lib/root.ts';
+import { ROOMS } from '../../bin/lib/rooms.ts';
+import { root, SOURCE_FOLDERS } from '../../bin/lib/root.ts';
 
 const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
   .split('\0')
@@ -83,4 +85,31 @@ test('licence and notice are there', (t) => {
     };
     t.true(notice.toLowerCase().includes((scope[words] ?? words).toLowerCase()), `NOTICE does not name ${name}`);
   }
+});
+
+interface LayeringRule {
+  name: string;
+  from: object;
+  to: object;
+}
+
+/** They hold for all sources, and say nothing of a folder's place among the others. */
+const GENERAL_RULES = ['no-circular', 'no-unresolvable'];
+
+test('layering rules name every top folder with source, and so do the lists of such folders', (t) => {
+  const { forbidden } = createRequire(import.meta.url)('../../.dependency-cruiser.cjs') as {
+    forbidden: LayeringRule[];
+  };
+  const rules = JSON.stringify(
+    forbidden.filter(({ name }) => !GENERAL_RULES.includes(name)).map(({ from, to }) => [from, to]),
+  );
+  const sources = files.filter((file) => file.includes('/') && /[.](ts|mts|cts|js|mjs|cjs|vue)$/.test(file));
+  const folders = [...new Set(sources.map((file) => file.split('/', 1)[0]!))].sort();
+  t.deepEqual(
+    folders.filter((folder) => !new RegExp(`[\\^(|]${folder}[/)|]`).test(rules)),
+    [],
+    'no layering rule names these folders',
+  );
+  t.deepEqual([...SOURCE_FOLDERS].sort(), folders);
+  t.deepEqual([...ROOMS].sort(), folders);
 });
