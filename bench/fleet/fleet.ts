@@ -1,5 +1,6 @@
 // A fleet of simulated nodes in this process: enrolled through the real channel, with real certificates and streams.
 import { performance } from 'node:perf_hooks';
+import { CAPABILITIES } from '../../contract/capabilities.ts';
 import { Arrivals } from './arrivals.ts';
 import type { Identity } from './connection.ts';
 import { createDecoder } from './decode.ts';
@@ -13,7 +14,7 @@ export interface FleetOptions {
   serverUrl: string;
   /** A one-time token for the node with this index. */
   newToken(index: number): Promise<Token>;
-  /** Capabilities the nodes report. */
+  /** Capabilities the nodes report. Default: those of an older release. */
   features?: readonly string[];
   /** Nodes keep entries and bans and check set hashes. Default false: positions only. */
   full?: boolean;
@@ -46,6 +47,8 @@ export interface Fleet {
 }
 
 const DEFAULT_FEATURES = ['bans-v1', 'challenge-v1', 'client-ip-v1', 'domains-v2', 'metrics-v1', 'unknown-host-v1'];
+/** Capabilities of a node of this release: it gets whatever an installation needs of its nodes. */
+export const ALL_FEATURES: readonly string[] = Object.keys(CAPABILITIES);
 const CONNECT_MS = 60_000;
 /** Nodes that connect at once: more only queue handshakes. */
 const CONNECT_STEP = 25;
@@ -87,14 +90,22 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     receivedRevision: (revision) => revisions.reached(BigInt(revision)),
     receivedAcme: (sequence) => acme.reached(BigInt(sequence)),
     waitForBans: (sequence, timeoutMs, some = nodes) =>
-      until(() => some.every((node) => node.bans.sequence >= BigInt(sequence)), timeoutMs, `ban number ${sequence}`),
+      until(
+        () => some.every((node) => node.bans.sequence >= BigInt(sequence)),
+        timeoutMs,
+        () => `ban number ${sequence}${laggards(some, ({ bans }) => bans.sequence, BigInt(sequence))}`,
+      ),
     waitForRevision: (revision, timeoutMs, some = nodes) =>
-      until(() => some.every((node) => node.config.revision >= BigInt(revision)), timeoutMs, `revision ${revision}`),
+      until(
+        () => some.every((node) => node.config.revision >= BigInt(revision)),
+        timeoutMs,
+        () => `revision ${revision}${laggards(some, ({ config }) => config.revision, BigInt(revision))}`,
+      ),
     waitForAcme: (sequence, timeoutMs) =>
       until(
         () => nodes.every((node) => node.acme.sequence >= BigInt(sequence)),
         timeoutMs,
-        `answer number ${sequence}`,
+        () => `answer number ${sequence}${laggards(nodes, ({ acme }) => acme.sequence, BigInt(sequence))}`,
       ),
     busy: () => performance.eventLoopUtilization(startedAt).utilization,
     stop: async () => {
@@ -108,7 +119,11 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       const step = nodes.slice(from, from + CONNECT_STEP);
       for (const node of step) node.start();
       if (options.waitConnected !== false) {
-        await until(() => step.every((node) => node.counts.targets > 0), CONNECT_MS, 'the first target of every node');
+        await until(
+          () => step.every((node) => node.counts.targets > 0),
+          CONNECT_MS,
+          () => 'the first target of every node',
+        );
       }
     }
     return fleet;
@@ -118,10 +133,23 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   }
 }
 
-async function until(condition: () => boolean, timeoutMs = 30_000, what = 'the condition'): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
+/** Says which nodes are behind, and what they are like. */
+function laggards(nodes: readonly SimulatedNode[], at: (node: SimulatedNode) => bigint, wanted: bigint): string {
+  const behind = nodes.filter((node) => at(node) < wanted);
+  const shown = behind
+    .slice(0, 3)
+    .map(
+      (node) =>
+        `node ${node.index} at ${at(node)}, ${node.connected ? '' : 'not '}connected, ${JSON.stringify(node.counts)}, last pull ${node.pullRefusal?.message ?? 'not refused'}`,
+    );
+  return ` (${behind.length} of ${nodes.length} nodes are behind: ${shown.join('; ')})`;
+}
+
+async function until(condition: () => boolean, timeoutMs: number | undefined, what: () => string): Promise<void> {
+  const limitMs = timeoutMs ?? 30_000;
+  const deadline = performance.now() + limitMs;
   while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`${what} was not reached within ${timeoutMs} ms`);
+    if (performance.now() > deadline) throw new Error(`${what()} was not reached within ${limitMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

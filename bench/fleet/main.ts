@@ -3,7 +3,7 @@
 // Runs a simulated fleet against a console until it is stopped, with one line of figures every 5 s. A key allows about
 // 600 requests in a row, so 1,000 nodes need two.
 import { parseArgs } from 'node:util';
-import { startFleet } from './fleet.ts';
+import { ALL_FEATURES, startFleet } from './fleet.ts';
 
 const { values } = parseArgs({
   options: {
@@ -42,6 +42,7 @@ const fleet = await startFleet({
   nodes: count,
   serverUrl: server,
   full: values.full,
+  features: ALL_FEATURES,
   newToken: (index) =>
     call('POST', '/enrollment-tokens', keys[Math.floor(index / 500) % keys.length]!, {
       clusterId,

@@ -61,6 +61,8 @@ export class SimulatedNode {
   readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0, reports: 0 };
   /** Why the console last ended or refused Watch; a connection that broke leaves it as it was. */
   watchRefusal: CallRefused | null = null;
+  /** Why the console last refused a pull. */
+  pullRefusal: CallRefused | null = null;
   readonly #options: NodeOptions;
   #connection: Connection | null = null;
   #stream: ClientHttp2Stream | null = null;
@@ -333,6 +335,7 @@ export class SimulatedNode {
       await this.#pullConfig();
     } catch (error) {
       if (!(error instanceof CallRefused)) throw error;
+      this.pullRefusal = error;
       // The heartbeat's target or the next event tries again.
       if (!this.#stopped) setTimeout(() => this.#behind() && void this.#pull(), RETRY_PULL_MS).unref();
     } finally {

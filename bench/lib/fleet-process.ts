@@ -1,7 +1,7 @@
 // A simulated fleet in a process of its own, so that its work does not delay the clock of the benchmark that watches it.
 import { type ChildProcess, fork } from 'node:child_process';
 import { Backlog, backlogCounts } from '../fleet/backlog.ts';
-import { startFleet } from '../fleet/fleet.ts';
+import { ALL_FEATURES, startFleet } from '../fleet/fleet.ts';
 import type { Installation } from './stack.ts';
 
 /** What nodes follow by numbers. */
@@ -56,27 +56,27 @@ export async function startFleetProcess(
   const child = fork(import.meta.filename, ['fleet'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const waiting = new Map<number, (at: number[]) => void>();
   const counting = new Map<number, (count: number) => void>();
+  // Why the fleet is over, once it is; no question is answered then.
+  const over = Promise.withResolvers<never>();
+  over.promise.catch(() => undefined);
   let nextId = 0;
   const ask = (type: Feed, number: string): Promise<number[]> => {
     const id = nextId++;
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`not every node had ${type} ${number}`)), WAIT_MS);
-      waiting.set(id, (at) => {
-        clearTimeout(timer);
-        resolve(at);
-      });
+    const answered = new Promise<number[]>((resolve) => {
+      waiting.set(id, resolve);
       child.send({ type, id, number } satisfies Question);
     });
+    return Promise.race([answered, over.promise]);
   };
-  await new Promise<void>((resolve, reject) => {
+  const started = new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('the fleet did not start in time')), START_MS);
-    child.on('exit', (code) => reject(new Error(`the fleet ended with ${code}`)));
+    child.on('exit', (code) => over.reject(new Error(`the fleet ended with ${code}`)));
     child.on('message', (message) => {
       const answer = message as Answer;
-      if (answer.type === 'token') void giveToken(stack, child, answer).catch(reject);
+      if (answer.type === 'token') void giveToken(stack, child, answer).catch(over.reject);
       if (answer.type === 'received') waiting.get(answer.id)?.(answer.at.map((time) => time ?? Number.NaN));
       if (answer.type === 'count') counting.get(answer.id)?.(answer.count);
-      if (answer.type === 'failed') reject(new Error(answer.message));
+      if (answer.type === 'failed') over.reject(new Error(`the fleet: ${answer.message}`));
       if (answer.type === 'ready') {
         clearTimeout(timer);
         resolve();
@@ -84,6 +84,7 @@ export async function startFleetProcess(
     });
     child.send({ type: 'start', serverUrl: stack.facts.nodeApiUrl, nodes, joinsAtHead } satisfies Question);
   });
+  await Promise.race([started, over.promise]);
   const count = (type: 'reports' | 'backlog-left'): Promise<number> =>
     new Promise((resolve) => {
       const id = nextId++;
@@ -132,6 +133,7 @@ async function serveFleet(): Promise<void> {
         nodes: question.nodes,
         serverUrl: question.serverUrl,
         joinsAtHead: question.joinsAtHead,
+        features: ALL_FEATURES,
         newToken: (index) => {
           const id = nextId++;
           say({ type: 'token', id, index });
