@@ -87,6 +87,11 @@ export const Incidents = Type.Object({
         ...Nullable(Type.Number()),
         description: 'Rate in the latest minute that nodes reported; null: unknown.',
       },
+      peakRequestsPerSecond: {
+        ...Nullable(Type.Number()),
+        description:
+          'Highest rate that a node measured in an event since the site is above normal, over a few seconds; null when none did.',
+      },
       bansPerMinute: { ...Type.Number(), description: 'Automatic bans per minute in the last 5 minutes.' },
     }),
     { description: `Sites above normal, highest level first, at most ${MAX_INCIDENT_SITES}.` },

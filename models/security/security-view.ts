@@ -127,6 +127,7 @@ export interface IncidentRow {
   nodeCount: number;
   since: Date;
   requestsPerSecond: number | null;
+  peakRequestsPerSecond: number | null;
   bansPerMinute: number;
   /** Sites above normal, all of them. */
   total: number;
@@ -152,6 +153,9 @@ export async function incidentSites(sql: Knex, clusterId: string | null, limit: 
          (select m.requests / 60.0 from site_minute m where m.site_id = a.site_id
            and m.minute > now() - interval '5 minutes' and m.minute < date_trunc('minute', now())
            order by m.minute desc limit 1)::float8 as "requestsPerSecond",
+         -- The event that began it is as old as the level.
+         (select max(e.observed) from security_event e where e.site_id = a.site_id and e.metric = 'site_qps'
+           and e.occurred_at >= a.since - interval '1 minute')::float8 as "peakRequestsPerSecond",
          coalesce(b.rate, 0)::float8 as "bansPerMinute"
        from above a join site t on t.id = a.site_id join cluster c on c.id = t.cluster_id
        left join banned b on b.site_id = a.site_id

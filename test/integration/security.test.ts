@@ -457,6 +457,8 @@ test.serial('incidents: what is above normal, newest automatic bans and heavy ad
     escalatedPaths: 1,
     nodeCount: 1,
     requestsPerSecond: 10,
+    // As in the event.
+    peakRequestsPerSecond: 1500.5,
     bansPerMinute: 0.2,
   });
   t.deepEqual(

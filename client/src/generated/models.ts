@@ -653,6 +653,8 @@ export interface Incidents {
     since: string;
     /** Rate in the latest minute that nodes reported; null: unknown. */
     requestsPerSecond: number | null;
+    /** Highest rate that a node measured in an event since the site is above normal, over a few seconds; null when none did. */
+    peakRequestsPerSecond: number | null;
     /** Automatic bans per minute in the last 5 minutes. */
     bansPerMinute: number;
   }>;
