@@ -123,7 +123,9 @@ function edgeIsBuilt(): boolean {
 
 async function checkKernel(): Promise<void> {
   if (process.getuid?.() !== 0)
-    throw new Refusal('--kernel needs root: banned packets are dropped by nftables. Leave it out, or run as root.');
+    throw new Refusal(
+      '--kernel needs root, because nftables drops the packets of banned addresses. Omit it, or run as root.',
+    );
   if (!findCommand('nft')) await installPackages(['nftables']);
 }
 
@@ -157,7 +159,7 @@ async function waitUntilLive(
     if (state === 'live' && status >= 200 && status < 400 && (await answersHttps())) return;
     if (Date.now() > deadline) {
       say(
-        `the site is not served yet: delivery is ${state}, the edge answers ${status || 'nothing'}; see the logs folder`,
+        `the site is not served yet: delivery is ${state}, the edge responds with ${status || 'nothing'}; see the logs folder`,
       );
       return;
     }
@@ -176,7 +178,7 @@ async function enrolWhenNeeded(
   await during('enrolling this machine as an edge node', async () => {
     await enroll(stateDir, await steps.newEnrollmentToken(client, memory));
     const enrolled = enrolledNode(stateDir);
-    if (!enrolled) throw new Error('the enrolment left no identity');
+    if (!enrolled) throw new Error('the enrollment wrote no identity');
     memory.save({ node: { id: enrolled.nodeId, server } });
   });
 }
@@ -237,7 +239,7 @@ async function main(): Promise<void> {
     folder.lock.release();
   });
   try {
-    await run(folder, memory, given, shutdown.signal, (name) => shutdown.begin(`${name} has ended for good`, 1));
+    await run(folder, memory, given, shutdown.signal, (name) => shutdown.begin(`${name} has ended permanently`, 1));
   } catch (error) {
     if (shutdown.signal.aborted) return;
     report(error);
@@ -290,7 +292,7 @@ async function run(
   });
   const pids = await during('edge node', () => waitForEdge(edge));
   const { site, node, accessKey, clusterId, operator } = memory.state;
-  if (!site || !node || !accessKey || !clusterId) throw new Error('a step of the demo left nothing behind');
+  if (!site || !node || !accessKey || !clusterId) throw new Error('a step of the demo wrote no result');
   await during('the site at the edge', () => waitUntilLive(client, site.id, ports));
   const facts: DemoFacts = {
     consoleUrl: publicUrl,

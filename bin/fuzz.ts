@@ -11,12 +11,12 @@ import { root } from './lib/root.ts';
 
 const HELP = `Usage: npm run fuzz [-- --seconds N] [--keep N] [NAME]...
 
-Runs the fuzz targets whose name contains NAME (all without one), each for --seconds (60). The exit code is 1 when one fails.
-Commit what is then new below testdata/fuzz.
+Runs the fuzz targets whose name contains NAME (default: all), each for --seconds (60). The exit code is 1 if one fails.
+Commit the new files below testdata/fuzz.
 
-  --seconds N   for each target
-  --keep N      also keeps the N smallest inputs by which a target reached something new, as seeds below testdata/fuzz
-  --list        names the targets and runs none`;
+  --seconds N   seconds per target
+  --keep N      also keeps the N smallest inputs that reached new code, as seeds below testdata/fuzz
+  --list        lists the targets without running them`;
 
 interface Target {
   module: string;
@@ -66,7 +66,7 @@ async function keep(go: string, { folder, name }: Target, most: number): Promise
 
 function count(text: string, least: number, option: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < least) throw new Refusal(`${option} takes a number from ${least} on`);
+  if (!Number.isInteger(value) || value < least) throw new Refusal(`${option} takes a number of at least ${least}`);
   return value;
 }
 
@@ -86,7 +86,7 @@ async function main(): Promise<void> {
   const wanted = targets().filter(
     ({ name }) => positionals.length === 0 || positionals.some((part) => name.includes(part)),
   );
-  if (wanted.length === 0) throw new Refusal('no fuzz target has such a name; see --list');
+  if (wanted.length === 0) throw new Refusal('no fuzz target has this name; see --list');
   const placed = ({ folder, name }: Target) => `${relative(root, folder)} ${name}`;
   if (values.list) {
     for (const target of wanted) console.log(placed(target));

@@ -8,11 +8,11 @@ import { root } from './lib/root.ts';
 
 const HELP = `Usage: npm run generate [-- --only NAME] [--proto-baseline]
 
-Writes the generated files again: ${generated.map(({ path }) => path).join(', ')}.
+Rewrites the generated files: ${generated.map(({ path }) => path).join(', ')}.
 
-  --only NAME        just these: ${generated.map(({ name }) => `'${name}'`).join(', ')}
-  --proto-baseline   also makes the present proto/ the state that later wire changes are compared with. Only after a
-                     release whose nodes understand it: the check refuses changes that break nodes in the field.`;
+  --only NAME        only these: ${generated.map(({ name }) => `'${name}'`).join(', ')}
+  --proto-baseline   also makes the present proto/ the baseline for later wire changes. Use it only after a release
+                     whose nodes understand it: the check rejects changes that break deployed nodes.`;
 
 const { values } = parseArgs({
   options: {
@@ -27,7 +27,7 @@ try {
     say(HELP);
   } else {
     const wanted = generated.filter(({ name }) => values.only === undefined || name === values.only);
-    if (wanted.length === 0) throw new Refusal(`nothing generated is called ${values.only}; see --help`);
+    if (wanted.length === 0) throw new Refusal(`${values.only} is not a generated part; see --help`);
     for (const target of wanted) if (target.applies()) await during(target.name, () => regenerate(target));
     if (values['proto-baseline'] || !existsSync(protoBaseline)) {
       await during('wire baseline', async () => {

@@ -8,26 +8,26 @@ import { downloadsDir, root } from './lib/root.ts';
 
 const HELP = `Usage: npm run package:node [-- OPTIONS]
 
-Makes the package of an edge node (agent, Node, Caddy), one archive per processor, with checksums. A console whose
-SVC_DOWNLOADS_DIR is DIR offers it to the installer it serves as /install.sh. The same sources give the same archive.
+Builds the package of an edge node (agent, Node, Caddy): one archive per processor, with checksums. A console with
+SVC_DOWNLOADS_DIR=DIR offers it to the installer it serves as /install.sh. The same sources give the same archive.
 
   --out DIR          folder of downloads (default: SVC_DOWNLOADS_DIR, else data/downloads)
   --version VERSION  semantic version (default: the one in package.json)
   --arch LIST        amd64, arm64 or both, comma-separated (default: this machine's)
-  --replace          put another content in place of an archive of this version`;
+  --replace          replaces an existing archive of this version`;
 
 const SEMVER = /^v?([0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?)$/;
 
 function versionFrom(text: string | undefined): string {
   const version = text ?? (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version;
-  return SEMVER.exec(version)?.[1] ?? refuse(`--version: "${version}" is no semantic version`);
+  return SEMVER.exec(version)?.[1] ?? refuse(`--version: "${version}" is not a semantic version`);
 }
 
 function architecturesFrom(text: string | undefined): Architecture[] {
   const names = Object.keys(ARCHITECTURES) as Architecture[];
   const wanted = text?.split(',') ?? names.filter((name) => ARCHITECTURES[name] === process.arch);
-  const known = wanted.map((name) => names.find((each) => each === name) ?? refuse(`--arch: there is no "${name}"`));
-  return known.length > 0 ? known : refuse(`there are no packages for ${process.arch}; name one with --arch`);
+  const known = wanted.map((name) => names.find((each) => each === name) ?? refuse(`--arch: "${name}" does not exist`));
+  return known.length > 0 ? known : refuse(`no packages exist for ${process.arch}; choose one with --arch`);
 }
 
 function refuse(problem: string): never {

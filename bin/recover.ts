@@ -56,10 +56,10 @@ function command() {
 
 async function newPassword(): Promise<string> {
   const typed = process.stdin.isTTY ? await typeSecrets(['New password: ', 'Once more: ']) : [await pipedSecret()];
-  if (typed.some((password) => password !== typed[0])) throw new Refusal('the two differ, nothing was changed');
+  if (typed.some((password) => password !== typed[0])) throw new Refusal('the passwords differ, nothing was changed');
   const length = [...typed[0]!].length;
   if (length < SHORTEST || length > LONGEST) {
-    throw new Refusal(`a password has ${SHORTEST} to ${LONGEST} characters; nothing was changed`);
+    throw new Refusal(`a password must have ${SHORTEST} to ${LONGEST} characters; nothing was changed`);
   }
   return typed[0]!;
 }
@@ -71,9 +71,10 @@ async function recover(url: string, resetPassword: boolean, disableTwoFactor: bo
   );
   if (!done) throw new Refusal('the console has no operator yet; nothing was changed');
   say(`account ${done.email}, sessions ended: ${done.sessionsRevoked}`);
-  if (resetPassword) say('the password is the new one');
+  if (resetPassword) say('the new password is in effect');
   if (disableTwoFactor) say('two-factor sign-in is off');
-  if (done.passkeysKept > 0) say(`passkeys that still sign in: ${done.passkeysKept}; delete those you do not know`);
+  if (done.passkeysKept > 0)
+    say(`passkeys that can still sign in: ${done.passkeysKept}; delete those you do not recognize`);
 }
 
 try {
@@ -85,7 +86,7 @@ try {
     if (restored ? words !== 1 || account : words > 0 || !account) throw new WrongUsage(HELP);
     const url = process.env.DATABASE_DIRECT_URL || process.env.DATABASE_URL;
     if (!url) throw new Refusal(`DATABASE_URL is missing.\n\n${HELP}`);
-    if (restored) say(`epoch ${await declareRestored(url)} began; nodes converge within a heartbeat`);
+    if (restored) say(`epoch ${await declareRestored(url)} started; nodes converge within one heartbeat`);
     else await recover(url, resetPassword, disableTwoFactor);
   }
 } catch (error) {

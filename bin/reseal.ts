@@ -8,10 +8,10 @@ import { Refusal, report, say } from './lib/progress.ts';
 const HELP = `Usage: DATABASE_URL=… SVC_MASTER_KEY=<new> SVC_MASTER_KEY_PREVIOUS=<old> SVC_PUBLIC_URL=… npm run reseal
 
 Seals every stored secret under SVC_MASTER_KEY. To change the key without an interruption:
-  1. restart every console process with the new key in SVC_MASTER_KEY and the old one in SVC_MASTER_KEY_PREVIOUS;
-  2. run this command with the same variables;
-  3. restart them without SVC_MASTER_KEY_PREVIOUS and destroy the old key once no backup needs it.
-It can be interrupted and run again at any time.`;
+  1. Restart every console process with the new key in SVC_MASTER_KEY and the old one in SVC_MASTER_KEY_PREVIOUS.
+  2. Run this command with the same variables.
+  3. Restart the processes without SVC_MASTER_KEY_PREVIOUS. Destroy the old key when no backup needs it.
+Interrupting the command and running it again is safe.`;
 
 try {
   if (process.argv.includes('--help')) {
@@ -22,7 +22,7 @@ try {
     const sql = knex({ client: 'pg', connection: env.databaseDirectUrl, pool: { min: 0, max: 1 } });
     try {
       const count = await reseal(sql, createSealer(env.masterKey, env.previousMasterKey));
-      say(`${count} secrets were sealed again; everything is sealed under the new key`);
+      say(`${count} secrets were resealed; all secrets are now sealed under the new key`);
     } finally {
       await sql.destroy();
     }

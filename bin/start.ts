@@ -15,12 +15,12 @@ import { buildWebConsole } from './lib/web-console.ts';
 
 const HELP = `Usage: npm start [-- --data DIR] [--no-edge-build]
 
-Starts the console. DATABASE_URL and REDIS_URL are used when set; otherwise PostgreSQL and Redis of our own run on the
-loopback address with their data under DIR (default data/console). Secrets are generated once and kept there.
-With NODE_ENV=production nothing is made up: each variable the console requires must be set.
+Starts the console. DATABASE_URL and REDIS_URL are used if set; otherwise the command runs its own PostgreSQL and Redis on
+the loopback address, with their data under DIR (default data/console). Secrets are generated once and stored there.
+With NODE_ENV=production nothing is generated: each variable that the console requires must be set.
 
-  --data DIR        folder of everything that is kept
-  --no-edge-build   do not build the edge's Caddy binary`;
+  --data DIR        folder of all stored data
+  --no-edge-build   skips building the Caddy binary of the edge`;
 
 const { values } = parseArgs({
   options: {
@@ -102,7 +102,7 @@ async function buildEdge(): Promise<void> {
     await buildCaddy();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    say(`The edge's binary was not built, so this machine cannot be an edge node yet. ${error.message}`);
+    say(`The edge binary was not built, so this machine cannot be an edge node yet. ${error.message}`);
   }
 }
 

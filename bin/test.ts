@@ -94,7 +94,7 @@ function jobsOf(suite: Suite): Job[] {
 function chosen(): Job[] {
   const wanted: readonly string[] = values.only ?? EVERY_TIME;
   const unknown = wanted.find((name) => !SUITES.includes(name as Suite));
-  if (unknown) throw new Refusal(`there is no suite ${unknown}\n\n${HELP}`);
+  if (unknown) throw new Refusal(`the suite ${unknown} does not exist\n\n${HELP}`);
   const suites = SUITES.filter(
     (suite) => wanted.includes(suite) && (only.length === 0 || !['check', 'go', 'race', 'long'].includes(suite)),
   );
@@ -108,7 +108,7 @@ const LOOP_SECONDS = 75;
 /** Jobs of what the change can break. */
 async function jobsOfChange(): Promise<Job[]> {
   const changed = await changedFiles();
-  if (changed.length === 0) throw new Refusal('nothing differs from main: there is nothing to run');
+  if (changed.length === 0) throw new Refusal('nothing differs from main, so nothing runs');
   const tests = AVA_SUITES.flatMap(testFiles);
   const found = candidates(changed, readImports(), tests);
   const cost = (file: string) => (suiteOf(file) === 'unit' ? { seconds: 1, cores: 1 } : costOf(suiteOf(file), file));

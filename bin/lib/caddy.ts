@@ -85,7 +85,7 @@ export async function buildCaddy(target: Target = process): Promise<string> {
   // One build at a time: two would only slow each other down.
   const lock = await takeLock(join(cacheDir, BINARY, 'build.lock'), 'the build of the edge', {
     waitMs: BUILD_TIMEOUT_MS,
-    waiting: (pid) => say(`  waiting for process ${pid}, which builds the edge …`),
+    waiting: (pid) => say(`  waiting for process ${pid}, which is building the edge …`),
   });
   try {
     if (!existsSync(binary)) await reported((report) => build(go, caddySources, binary, target, report));

@@ -35,7 +35,7 @@ export async function startConsoleProcess(
     const deadline = Date.now() + START_TIMEOUT_MS;
     while (!(await answers(localUrl))) {
       if (!child.running()) throw new Refusal(`the console did not start\n${tail(child.logFile)}`.trimEnd());
-      if (Date.now() > deadline) throw new Refusal(`the console does not answer\n${tail(child.logFile)}`.trimEnd());
+      if (Date.now() > deadline) throw new Refusal(`the console does not respond\n${tail(child.logFile)}`.trimEnd());
       await delay(50);
     }
     child.keepRunning();

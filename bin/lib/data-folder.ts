@@ -25,7 +25,7 @@ function checkOurs(path: string): void {
   if (!existsSync(path)) return;
   if (!statSync(path).isDirectory()) throw new Refusal(`${path} is not a folder`);
   if (readdirSync(path).length > 0 && !existsSync(join(path, MARKER))) {
-    throw new Refusal(`${path} holds something else (it has no ${MARKER} file). Name another folder with --data.`);
+    throw new Refusal(`${path} contains other files (it has no ${MARKER} file). Choose another folder with --data.`);
   }
 }
 
@@ -50,11 +50,14 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   checkOurs(path);
   // Others may pass through: PostgreSQL runs as another account when the launcher is root.
   mkdirSync(join(path, 'logs'), { recursive: true, mode: 0o711 });
-  writeFileSync(join(path, MARKER), 'Made by a launcher of the edge delivery console, which may delete this folder.\n');
+  writeFileSync(
+    join(path, MARKER),
+    'Created by a launcher of the Edge Delivery Console, which may delete this folder.\n',
+  );
   const lock = await takeLock(join(path, 'launcher.lock'), path);
   const processes = new Processes(join(path, 'processes.json'));
   const left = await processes.stopLeftovers();
-  if (left.length > 0) say(`  stopped what an earlier start left running: ${left.join(', ')}`);
+  if (left.length > 0) say(`  stopped processes of an earlier start: ${left.join(', ')}`);
   return {
     path,
     lock,

@@ -76,7 +76,7 @@ export async function installPackages(packages: string[]): Promise<void> {
   }).catch((error: unknown) => {
     const output = (error as { stderr?: string }).stderr ?? String(error);
     throw new Refusal(
-      `${output.trimEnd()}\napt could not install ${packages.join(', ')}. Try it by hand:\n  ${installCommand(packages)}`,
+      `${output.trimEnd()}\napt could not install ${packages.join(', ')}. Install them manually:\n  ${installCommand(packages)}`,
     );
   });
 }

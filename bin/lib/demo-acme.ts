@@ -62,7 +62,7 @@ async function issued(client: ConsoleClient, id: string): Promise<void> {
     const { state, error } = await client.typed.certificates.progress({ id });
     if (state === 'done') return;
     if (state === 'failed' || Date.now() > deadline)
-      throw new Refusal(`the authority did not issue the certificate of ${SITE_HOST}: ${error?.code ?? state}`);
+      throw new Refusal(`the CA did not issue the certificate of ${SITE_HOST}: ${error?.code ?? state}`);
     await delay(LOOK_MS);
   }
 }

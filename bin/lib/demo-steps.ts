@@ -43,7 +43,7 @@ export async function becomeOperator(
   } catch (error) {
     if (!(error instanceof CallError) || error.answer.status >= 500) throw error;
     throw new Refusal(
-      `the console was set up by somebody else, or its password was changed: the demo cannot sign in as ${operator.email}.\n` +
+      `the demo cannot sign in as ${operator.email}: another setup or a new password replaced its account.\n` +
         'Start it with --fresh (deletes the demo), or with --data and another folder.',
     );
   }
@@ -68,7 +68,7 @@ export async function configure(client: ConsoleClient, memory: DemoMemory): Prom
   if (memory.state.configured) return;
   const api = client.typed;
   const clusterId = (await api.clusters.list()).items[0]?.id;
-  if (!clusterId) throw new Error('the set-up created no cluster');
+  if (!clusterId) throw new Error('the setup created no cluster');
   await api.settings.originAllowList.set({ cidrs: LOOPBACK });
   const settings = { mode: 'header', trustedCidrs: LOOPBACK, header: CLIENT_IP_HEADER } as const;
   await api.clusters.clientIp.set({ clusterId, settings });

@@ -7,7 +7,8 @@ import { root } from './root.ts';
 /** What is printed while the edge is still being built: the console can be looked at. */
 export function waitingText(consoleUrl: string, { email, password }: Operator): string {
   return `
-The console is there; the edge is built next, which takes some minutes the first time. Its start page shows the node joining.
+The console is running. The edge is being built, which takes some minutes the first time.
+The start page shows when the node joins.
 
   Console   ${consoleUrl}   (sign in as ${email}, password ${password})
 `;

@@ -78,7 +78,7 @@ export async function enroll(
     child.on('error', fail);
     child.on('close', done);
   });
-  if (code !== 0) throw new Refusal(`the node could not enrol:\n${output.trimEnd()}`);
+  if (code !== 0) throw new Refusal(`the node could not enroll:\n${output.trimEnd()}`);
 }
 
 /** Starts supervisor, agent and Caddy. */

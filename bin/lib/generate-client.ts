@@ -136,11 +136,11 @@ function tree(all: readonly Endpoint[]): string {
     let group = top;
     for (const word of words) {
       const next = group.get(word) ?? new Map();
-      if (!(next instanceof Map)) throw new Error(`${endpoint.operation.operationId}: ${word} is an operation already`);
+      if (!(next instanceof Map)) throw new Error(`${endpoint.operation.operationId}: ${word} is already an operation`);
       group.set(word, next);
       group = next;
     }
-    if (group.has(last)) throw new Error(`${endpoint.operation.operationId}: there is a group of this name`);
+    if (group.has(last)) throw new Error(`${endpoint.operation.operationId}: a group with this name exists`);
     group.set(last, endpoint);
   }
   return treeText(top, '');

@@ -77,20 +77,20 @@ function functions(): string {
 
 function bounds(): string {
   const rows: [string, number][] = [
-    ['Characters of an expression', limits.MAX_EXPRESSION],
-    ['Characters of the condition of a cache rule', limits.MAX_CACHE_CONDITION],
+    ['Characters in an expression', limits.MAX_EXPRESSION],
+    ['Characters in the condition of a cache rule', limits.MAX_CACHE_CONDITION],
     ['Tokens', limits.MAX_TOKENS],
     ['Nesting depth of parentheses and `not`', limits.MAX_NESTING],
     ['Conditions, functions and arguments together', limits.MAX_SOURCE_NODES],
     ['Values in braces', limits.MAX_SET_VALUES],
     ['Nesting depth of functions', limits.MAX_FUNCTION_NESTING],
     ['Bytes of a function result; a longer one fails the rule', limits.MAX_RESULT_BYTES],
-    ['Bytes of a string', limits.MAX_STRING_BYTES],
-    ['Characters of a regular expression', limits.MAX_REGEX],
+    ['Bytes in a string', limits.MAX_STRING_BYTES],
+    ['Characters in a regular expression', limits.MAX_REGEX],
     ['Repetitions in a regular expression', limits.MAX_REPEAT],
-    ['Bytes of a wildcard pattern', limits.MAX_WILDCARD_BYTES],
-    ['Stars of a wildcard pattern', limits.MAX_STARS],
-    ['Bytes of a replacement', limits.MAX_REPLACEMENT_BYTES],
+    ['Bytes in a wildcard pattern', limits.MAX_WILDCARD_BYTES],
+    ['Stars in a wildcard pattern', limits.MAX_STARS],
+    ['Bytes in a replacement', limits.MAX_REPLACEMENT_BYTES],
   ];
   return table(
     ['Limit', 'At most'],

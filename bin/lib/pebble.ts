@@ -229,7 +229,7 @@ async function answered<T>(probe: () => Promise<T>, child: Child, logFile: strin
         await delay(LOOK_MS);
         continue;
       }
-      throw new Error(`${child.name} does not answer:\n${tail(logFile)}`, { cause });
+      throw new Error(`${child.name} does not respond:\n${tail(logFile)}`, { cause });
     }
   }
 }
@@ -249,7 +249,7 @@ function ask(url: string, ca: string | null, body?: object): Promise<string> {
       let text = '';
       response.setEncoding('utf8').on('data', (part: string) => {
         text += part;
-        if (text.length > MAX_BYTES) response.destroy(new Error('too long an answer'));
+        if (text.length > MAX_BYTES) response.destroy(new Error('response too long'));
       });
       response.on('error', reject);
       response.on('end', () => {
@@ -257,7 +257,7 @@ function ask(url: string, ca: string | null, body?: object): Promise<string> {
         else reject(new Error(`${url}: ${response.statusCode} ${text.slice(0, 500)}`));
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`${url}: no answer`)));
+    request.on('timeout', () => request.destroy(new Error(`${url}: no response`)));
     request.on('error', reject);
     request.end(body && JSON.stringify(body));
   });

@@ -71,7 +71,7 @@ export class Ports {
       this.#taken.add(port);
       this.#stored[name] = port;
       this.#save();
-      if (stored !== undefined) say(`port ${stored} of the ${name} is in use: it moves to ${port}`);
+      if (stored !== undefined) say(`port ${stored} of the ${name} is in use, moving to ${port}`);
       return port;
     }
     throw new Refusal(`no free port for the ${name} between ${preferred} and ${preferred + TRIES - 1}`);
@@ -98,7 +98,7 @@ function readStored(file: string): Record<string, number> {
     }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    say(`${file} is not readable as JSON: ports are picked again`);
+    say(`${file} is not valid JSON, picking ports again`);
   }
   return stored;
 }

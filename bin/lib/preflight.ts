@@ -23,13 +23,13 @@ export async function preflight(needs: Needs): Promise<void> {
   try {
     mkdirSync(needs.dataDir, { recursive: true, mode: 0o711 });
   } catch (error) {
-    throw new Refusal(`the data folder cannot be made: ${(error as Error).message}`);
+    throw new Refusal(`the data folder cannot be created: ${(error as Error).message}`);
   }
   const { bavail, bsize } = await statfs(needs.dataDir);
   const free = (bavail * bsize) / GIB;
   if (free < DISK_GIB) {
     problems.push(
-      `${DISK_GIB} GB of free disk are needed, ${needs.dataDir} has ${free.toFixed(1)}:\n    df -h ${needs.dataDir}`,
+      `${needs.dataDir} has ${free.toFixed(1)} GB of free disk space, and ${DISK_GIB} GB are needed:\n    df -h ${needs.dataDir}`,
     );
   }
   if (needs.caddy && !existsSync(caddyPath())) {
@@ -41,9 +41,9 @@ export async function preflight(needs: Needs): Promise<void> {
     }
   }
   if (needs.caddy && !findCommand('flock'))
-    problems.push(`flock is missing (the agent's locks):\n    ${installCommand(['util-linux'])}`);
+    problems.push(`flock is missing (the agent uses it for locks):\n    ${installCommand(['util-linux'])}`);
   if (needs.redis && !findRedis() && !mayInstall())
     problems.push(`Redis or Valkey is missing:\n    ${redisInstallCommand()}`);
   if (problems.length > 0)
-    throw new Refusal(`Before this can start:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    throw new Refusal(`Requirements are missing:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
 }

@@ -116,7 +116,7 @@ export class Processes {
 
   /** Starts a child. Throws once everything is being stopped. */
   start(spec: ChildSpec): Child {
-    if (this.#closed) throw new Error(`${spec.name} is not started any more: everything is being stopped`);
+    if (this.#closed) throw new Error(`${spec.name} is not started, because everything is being stopped`);
     let current = this.#spawn(spec);
     let stopping: Promise<void> | undefined;
     let kept = false;
@@ -130,7 +130,7 @@ export class Processes {
         recent.push(now);
         while ((recent[0] ?? now) < now - RESTART_WINDOW_MS) recent.shift();
         if (recent.length > RESTARTS_IN_WINDOW) return ending;
-        say(`${spec.name} ended (${ending.signal ?? `exit code ${ending.code}`}): starting it again`);
+        say(`${spec.name} ended (${ending.signal ?? `exit code ${ending.code}`}), restarting it`);
         await delay(RESTART_DELAY_MS);
         // The group may have members left that hold ports or files of the one that ended.
         if (current.entry) await stopGroup(current.entry);

@@ -91,7 +91,7 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (!(await answers(port, password))) {
     if (!child.running()) throw new Refusal(`Redis did not start:\n${tail(logFile)}`);
-    if (Date.now() > deadline) throw new Refusal(`Redis does not answer:\n${tail(logFile)}`);
+    if (Date.now() > deadline) throw new Refusal(`Redis does not respond:\n${tail(logFile)}`);
     await delay(25);
   }
   child.keepRunning();

@@ -20,7 +20,7 @@ export async function typeSecrets(prompts: readonly string[]): Promise<string[]>
     stderr.write(prompts[0]!);
     for await (const text of stdin.iterator({ destroyOnReturn: false }) as AsyncIterable<string>) {
       for (const key of text) {
-        if (key === INTERRUPT || key === END) throw new Refusal('cancelled, nothing was changed');
+        if (key === INTERRUPT || key === END) throw new Refusal('canceled, nothing was changed');
         if (ERASE.has(key)) line = [...line].slice(0, -1).join('');
         else if (key === KILL_LINE) line = '';
         else if (!ENTER.test(key)) line = (line + key).slice(0, LONGEST);
@@ -33,7 +33,7 @@ export async function typeSecrets(prompts: readonly string[]): Promise<string[]>
         }
       }
     }
-    throw new Refusal('the terminal is gone, nothing was changed');
+    throw new Refusal('the terminal was closed, nothing was changed');
   } finally {
     stdin.setRawMode(false);
   }

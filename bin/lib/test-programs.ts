@@ -45,7 +45,7 @@ export async function ensureBenchPrograms(programs: readonly string[]): Promise<
 function missingPackages(packages: Record<string, string>, programs: readonly string[]): string[] {
   return programs.flatMap((program) => {
     const name = packages[program];
-    if (name === undefined) throw new Error(`no package is known to have ${program}`);
+    if (name === undefined) throw new Error(`no package is known to contain ${program}`);
     return findCommand(program) ? [] : [name];
   });
 }
@@ -69,7 +69,7 @@ export async function ensureQuickBrowser(): Promise<void> {
     await installPackages([QUICK_BROWSER]);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    say(`${error.message}\nTests of pages run in Chromium instead, and take longer.`);
+    say(`${error.message}\nPage tests run in Chromium instead and take longer.`);
   }
 }
 

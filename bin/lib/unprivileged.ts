@@ -37,7 +37,7 @@ export function serverAccount(): Account | undefined {
     }
   }
   throw new Refusal(
-    'PostgreSQL does not run as root and there is no other account for it. Create one:\n  useradd --system postgres',
+    'PostgreSQL cannot run as root, and no other account exists for it. Create one:\n  useradd --system postgres',
   );
 }
 
@@ -58,7 +58,7 @@ export function reachablePrograms(account: Account | undefined, source: string, 
   if (!account || canReach(account, source)) return source;
   const target = join(SHARED_STATE, key);
   if (existsSync(target)) return target;
-  say(`  ${account.name} may not enter ${source}: copying the programs to ${target}`);
+  say(`  ${account.name} cannot read ${source}: copying the programs to ${target}`);
   mkdirSync(SHARED_STATE, { recursive: true, mode: 0o755 });
   const temporary = `${target}.${process.pid}`;
   cpSync(source, temporary, { recursive: true, verbatimSymlinks: true });
@@ -87,7 +87,7 @@ export function reachableData(account: Account | undefined, wanted: string): str
   mkdirSync(place, { mode: 0o700 });
   chownSync(place, account.uid, account.gid);
   writeFileSync(pointer, `${place}\n`, { mode: 0o600 });
-  say(`  ${account.name} may not enter ${dirname(wanted)}: the database lives in ${place}`);
+  say(`  ${account.name} cannot enter ${dirname(wanted)}: the database is stored in ${place}`);
   return place;
 }
 

@@ -62,14 +62,14 @@ export async function buildWebConsole(): Promise<void> {
   if (!existsSync(vite)) {
     // Without development packages: an image brings its pages along.
     if (!existsSync(join(dist, 'index.html')))
-      say('The pages of the Web UI are not built: the API works without them.');
+      say('The pages of the Web UI are not built. The API works without them.');
     return;
   }
   if (readStamp()?.sources === sourceHash()) return;
   mkdirSync(work, { recursive: true });
   const lock = await takeLock(join(work, 'build.lock'), 'the build of the Web UI', {
     waitMs: BUILD_TIMEOUT_MS,
-    waiting: (pid) => say(`  waiting for process ${pid}, which builds the Web UI …`),
+    waiting: (pid) => say(`  waiting for process ${pid}, which is building the Web UI …`),
   });
   try {
     const sources = sourceHash();

@@ -84,5 +84,5 @@ test.serial('the first protected site by hand, from npm start to a 403', async (
 
   const database = documentLines('docs/running.md', 'own-database').replaceAll('data/console', folder);
   const recovered = await runShell(`${database}\nnpm run -s recover -- restored`, {});
-  t.regex(recovered.output, /epoch \d+ began/);
+  t.regex(recovered.output, /epoch \d+ started/);
 });

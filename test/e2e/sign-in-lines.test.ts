@@ -48,6 +48,6 @@ test('the lines sign in, turn the second step on and off, change the password an
     ...env,
     NEW_PASSWORD: TEST_OPERATOR.password,
   });
-  t.regex(recovered.output, /the password is the new one/);
+  t.regex(recovered.output, /the new password is in effect/);
   t.is((await signIn(TEST_OPERATOR.password)).status, 200);
 });

@@ -102,7 +102,7 @@ test.serial(
     });
     t.like(await signIn(NEW_PASSWORD), { user: { email } });
     t.like(await signIn(password), { code: 'INVALID_CREDENTIALS' });
-    t.regex(output, /passkeys that still sign in: 1/);
+    t.regex(output, /passkeys that can still sign in: 1/);
   },
 );
 

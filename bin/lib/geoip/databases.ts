@@ -80,14 +80,14 @@ export function systemsDatabase(lists: Readonly<Record<32 | 128, string>>, built
 export function builtAt(version: string): Date {
   const [, year, month, day, hour] = /[.](\d{4})(\d\d)(\d\d)(\d\d)$/.exec(version) ?? [];
   const built = new Date(`${year}-${month}-${day}T${hour}:00:00Z`);
-  if (Number.isNaN(built.getTime())) throw new RangeError(`version ${version} does not say when it was made`);
+  if (Number.isNaN(built.getTime())) throw new RangeError(`version ${version} does not contain its build time`);
   return built;
 }
 
 function workOf(name: string): Work {
   const folder = join(root, 'node_modules', name);
   const manifest = join(folder, 'package.json');
-  if (!existsSync(manifest)) throw new Refusal(`the package ${name} is missing: npm ci installs it`);
+  if (!existsSync(manifest)) throw new Refusal(`the package ${name} is missing; run npm ci`);
   const { version, license } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string; license?: string };
   return { name, version, licence: license ?? null, folder };
 }

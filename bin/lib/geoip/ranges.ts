@@ -16,7 +16,7 @@ export function* readRanges(csv: string): Generator<Range> {
     begin = end < 0 ? csv.length : end + 1;
     const [first = '', last = '', ...columns] = splitRow(text) ?? [];
     if (!/^\d{1,39}$/.test(first) || !/^\d{1,39}$/.test(last))
-      throw new RangeError(`line ${line} has no range: ${text}`);
+      throw new RangeError(`line ${line} has no valid range: ${text}`);
     yield { first: BigInt(first), last: BigInt(last), columns };
   }
 }

@@ -26,7 +26,7 @@ export async function bundleAgent(): Promise<AgentBundle> {
   try {
     const { output } = await bundler.generate({ format: 'esm', codeSplitting: false });
     const [bundle] = output;
-    if (bundle.code.includes(root)) throw new Refusal('the bundled agent names the folder it was made in');
+    if (bundle.code.includes(root)) throw new Refusal('the bundled agent contains the path of its build folder');
     return { code: bundle.code, works: packagesOf(Object.keys(bundle.modules)) };
   } finally {
     await bundler.close();

@@ -39,7 +39,7 @@ export function licenceTexts(works: readonly Work[]): string {
       const title = `${name} ${version}${licence ? ` (${licence})` : ''}`;
       const texts = filesOf(folder).map((file) => readFileSync(file, 'utf8').replaceAll('\r\n', '\n').trimEnd());
       if (texts.length === 0)
-        texts.push('Its package has no licence text of its own. See LICENSE and NOTICE beside this file.');
+        texts.push('The package has no license text of its own. See LICENSE and NOTICE beside this file.');
       return `${'='.repeat(80)}\n${title}\n${'='.repeat(80)}\n\n${texts.join('\n\n')}\n`;
     })
     .join('\n');

@@ -90,8 +90,8 @@ async function writeArchive(file: string, bytes: AsyncIterable<Uint8Array>, repl
     const sha256 = await hashOf(temporary);
     if (existsSync(file) && !replace && (await hashOf(file)) !== sha256)
       throw new Refusal(
-        `${file} is there with another content, and machines may have it.\n` +
-          'Name another version with --version, or put this content in its place with --replace.',
+        `${file} exists with other content, and machines may have installed it.\n` +
+          'Choose another version with --version, or replace it with --replace.',
       );
     renameSync(temporary, file);
     return { file, sha256 };

@@ -47,7 +47,8 @@ async function fetched(name: string, { version, integrity }: { version: string; 
     );
     const archive = join(work, `${name}-${version}.tgz`);
     const digest = createHash('sha512').update(readFileSync(archive)).digest('base64');
-    if (integrity !== `sha512-${digest}`) throw new Refusal(`${name} ${version} is not what package-lock.json pins`);
+    if (integrity !== `sha512-${digest}`)
+      throw new Refusal(`${name} ${version} does not match its hash in package-lock.json`);
     await run('tar', ['-xzf', archive, '-C', work, 'package/bin/node', 'package/LICENSE', 'package/package.json']);
     renameSync(join(work, 'package'), folder);
     return folder;

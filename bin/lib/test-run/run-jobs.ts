@@ -57,15 +57,13 @@ export async function runJobs(
 }
 
 async function tryAgain(job: Job, first: Result, { steady }: RunOptions, total: Tally): Promise<void> {
-  say(`${job.name} again, by itself:`);
+  say(`${job.name} again, alone:`);
   const second = await job.run();
   tellResult(job, second);
   const excused = second.failed === 0 && !(steady && mustBeSteady(job.name));
   if (second.failed === 0)
     say(
-      `  UNSTEADY  ${job.name} failed beside others, passed alone (it hides a race that wants mending)${
-        excused ? '' : ': what users would meet, so it counts as failed'
-      }`,
+      `  UNSTEADY  ${job.name} failed beside others and passed alone, which points to a race to fix${excused ? '' : '; it concerns users, so it counts as failed'}`,
     );
   if (excused) {
     total.passed += first.failed;
